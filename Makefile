@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Everything is built below build/ (build/san with SAN=1). V=1 shows the commands.
+
+VERSION := 0.1.0
+ARCH := x86
+OUT := build$(if $(SAN),/san)
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+CC ?= gcc
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
+CFLAGS ?= -O2 -g
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
+CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(OUT)/gen -MMD -MP
+LDLIBS := -lbpf -ldw -lelf -lz -lprotobuf-c -liberty -lm
+BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
+
+BPF_SRC := $(wildcard bpf/*.bpf.c)
+BPF_OBJ := $(BPF_SRC:%.c=$(OUT)/%.o)
+SKEL := $(OUT)/gen/bpfprof.skel.h
+PROTO_H := $(OUT)/gen/profile.pb-c.h
+PROTO_O := $(OUT)/gen/profile.pb-c.o
+LIB_SRC := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(PROTO_O)
+LIB := $(OUT)/libbpfprof.a
+UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+.PHONY: all progs unit check check-root bench install uninstall format clean
+
+all: bpfprof
+
+bpfprof: $(OUT)/bpfprof
+	$(Q)ln -sf $< $@
+
+$(OUT)/bpfprof: $(OUT)/user/main.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(LIB): $(LIB_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(OUT)/%.bpf.o: %.bpf.c
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+
+$(OUT)/gen/bpfprof.o: $(BPF_OBJ)
+	$(call say,BPFLINK,$@)
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $@ $^
+
+$(SKEL): $(OUT)/gen/bpfprof.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name bpfprof_bpf > $@
+
+$(OUT)/gen/profile.pb-c.c $(PROTO_H) &: user/profile/profile.proto
+	$(call say,PROTO,$<)
+	$(Q)mkdir -p $(OUT)/gen && protoc-c --proto_path=user/profile --c_out=$(OUT)/gen $<
+
+$(PROTO_O): $(OUT)/gen/profile.pb-c.c
+	$(Q)$(CC) $(CPPFLAGS) -O2 -g -c -o $@ $<
+
+# the generated headers have to exist before their includers are first compiled; -MMD tracks them afterwards
+$(OUT)/%.o: %.c | $(SKEL) $(PROTO_H)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+$(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+unit: $(UNIT) $(HOST_BPF)
+
+# ---- tests, see scripts/run-tests; what has results to count leaves them in build/NAME.results ----
+include tests/progs/progs.mk
+
+RUN = scripts/run-tests --results build/$@.results
+FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/*.h)))
+E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_*))
+
+$(OUT)/tests/tables/compare: $(OUT)/tests/tables/compare.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+
+check: all unit progs $(OUT)/tests/tables/compare
+	$(Q)rm -f build/$@.results
+	$(Q)$(RUN) --as layers -- scripts/check-layers || :
+	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
+	$(Q)$(RUN) $(UNIT) $(HOST_BPF) || :
+	$(Q)$(RUN) --as 'build with SAN=1' -- $(MAKE) --no-print-directory SAN=1 unit || :
+	$(Q)$(RUN) --label san: $(patsubst build/%,build/san/%,$(UNIT) $(HOST_BPF)) || :
+	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
+	$(Q)$(RUN) --sum $@
+
+check-root: all progs
+	$(Q)[ "$$(id -u)" = 0 ] || { echo 'check-root: needs root: sudo make check-root' >&2; exit 1; }
+	$(Q)rm -f build/$@.results
+	$(Q)$(RUN) --timeout 1200 $(E2E_TESTS) || :
+	$(Q)$(RUN) --sum $@
+
+format:
+	clang-format -i $(FORMATTED)
+
+# ---- installing ----
+
+install: all
+	install -D -m 755 $(OUT)/bpfprof $(DESTDIR)$(PREFIX)/sbin/bpfprof
+	install -D -m 644 man/bpfprof.8 $(DESTDIR)$(PREFIX)/share/man/man8/bpfprof.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/bpfprof README.md LICENSE
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/bpfprof $(DESTDIR)$(PREFIX)/share/man/man8/bpfprof.8
+	rm -rf $(DESTDIR)$(PREFIX)/share/doc/bpfprof
+
+clean:
+	rm -rf build bpfprof
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)
