@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The ABI between the BPF programs and user space: every type, limit, counter and result code that
+ * both sides use. No kernel types and no includes: the includer has __u8 … __u64 in scope
+ * (vmlinux.h in BPF, <linux/types.h> elsewhere). Padding is explicit, sizes are asserted.
+ *
+ * How the pieces meet:
+ *   user -> kernel   chunks of table memory hold unwind tables (bpfprof_part) and, for each
+ * process, a sorted list of its executable mappings; `bp_procs` maps a process to its list. kernel
+ * -> user   `bp_ring` carries each distinct stack once (BPFPROF_REC_SAMPLE), and, raw, the stacks
+ * of processes or code that the kernel side does not know yet (BPFPROF_REC_RAW); `bp_counts` says
+ * how often each distinct stack was seen.
+ */
+#ifndef BPFPROF_H
+#define BPFPROF_H
+
+/* ---- Limits ---- */
+#define BPFPROF_MAX_UFRAMES 512 /* user frames of a stack where the kernel has bpf_loop (5.17) */
+#define BPFPROF_MIN_UFRAMES 64	/* the same where it has not */
+#define BPFPROF_MAX_KFRAMES 127 /* kernel.perf_event_max_stack's default */
+#define BPFPROF_COMM_SZ 16	/* TASK_COMM_LEN */
+#define BPFPROF_NR_REGS \
+	17 /* DWARF numbers of x86-64: 0..15 general, 16 the return address column, here rip */
+#define BPFPROF_RAW_STACK_SZ 32768 /* bytes of stack at most in a raw record */
+#define BPFPROF_MAX_MAPS 4096	   /* executable mappings of a process (a power of two) */
+#define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
+#define BPFPROF_MAX_FILTERED 16384 /* processes, and threads, that a filter may name */
+#define BPFPROF_MAX_COUNTS 32768   /* distinct stacks counted between two drains */
+
+/* ---- Profile kinds ---- */
+enum bpfprof_kind {
+	BPFPROF_CPU,
+	BPFPROF_NR_KINDS,
+};
+
+/*
+ * ---- Why a sample was lost ----
+ * A sample that passed the filters is either recorded or lost for exactly one of these reasons:
+ * seen = recorded + sum(lost). X(name, sentence)
+ */
+#define BPFPROF_LOST_REASONS(X)                              \
+	X(ring_full, "the ring to user space was full")      \
+	X(nested, "the sampler interrupted itself")          \
+	X(orphan, "the count of a stack that never arrived") \
+	X(no_memory, "user space was out of memory")
+
+/*
+ * ---- How a stack ended ----
+ * Everything but `complete` ends in a marker frame "[unwind: SENTENCE]". X(name, sentence)
+ */
+#define BPFPROF_STACK_RESULTS(X)                                         \
+	X(complete, "complete")                                          \
+	X(no_mapping, "address outside of all known code")               \
+	X(no_table, "no unwind table and no frame pointer")              \
+	X(unsupported, "unwind rule not supported")                      \
+	X(read_fault, "stack memory not readable")                       \
+	X(bad_frame, "the stack does not lead on")                       \
+	X(too_deep, "more frames than are recorded")                     \
+	X(copy_short, "stack longer than the copy taken at first sight") \
+	X(compat32, "32-bit program")                                    \
+	X(gone, "process gone before its code was known")
+
+#define BPFPROF_ENUM_LOST(name, text) BPFPROF_LOST_##name,
+enum bpfprof_lost {
+	BPFPROF_LOST_REASONS(BPFPROF_ENUM_LOST) BPFPROF_NR_LOST
+};
+#define BPFPROF_ENUM_RESULT(name, text) BPFPROF_STACK_##name,
+enum bpfprof_stack_result {
+	BPFPROF_STACK_RESULTS(BPFPROF_ENUM_RESULT) BPFPROF_NR_RESULTS
+};
+
+/* Per-CPU counters of one kind, monotonic over a run. */
+struct bpfprof_stats {
+	__u64 seen;	/* samples that passed the filters */
+	__u64 recorded; /* of these, counted in bp_counts or sent through bp_ring */
+	__u64 lost[BPFPROF_NR_LOST];
+	__u64 unwinds; /* user stacks walked in the kernel */
+	__u64 frames;  /* user frames that these walks found */
+};
+
+/* ---- Unwind tables ---- */
+
+/*
+ * Table memory is a set of chunks, each one element of an mmapable array, so that user space fills
+ * it without system calls and the kernel addresses it directly. Extents within a chunk are aligned
+ * to 16 bytes.
+ */
+#define BPFPROF_CHUNK_SZ (1U << 20)
+#define BPFPROF_MAX_CHUNKS 256
+
+/* How the canonical frame address (the caller's sp) is found; DWARF 5, 6.4.1, and the psABI's
+ * register names. */
+enum bpfprof_cfa {
+	BPFPROF_CFA_NONE,     /* no information for this address */
+	BPFPROF_CFA_SP,	      /* rsp + cfa_off */
+	BPFPROF_CFA_FP,	      /* rbp + cfa_off */
+	BPFPROF_CFA_REG,      /* register `reg` + cfa_off; only where all registers are known */
+	BPFPROF_CFA_SP_DEREF, /* *(rsp + cfa_off) + aux */
+	BPFPROF_CFA_FP_DEREF, /* *(rbp + cfa_off) + aux */
+	BPFPROF_CFA_PLT, /* rsp + cfa_off + ((rip & 15) >= aux ? 8 : 0), the rule linkers write for
+			    .plt */
+	BPFPROF_CFA_SIGNAL,	 /* rsp points to the ucontext of an rt_sigframe */
+	BPFPROF_CFA_UNSUPPORTED, /* an expression that is none of the above */
+	BPFPROF_NR_CFA,
+};
+
+/* Where the caller's rbp is. */
+enum bpfprof_fp {
+	BPFPROF_FP_SAME,  /* still in rbp */
+	BPFPROF_FP_CFA,	  /* *(cfa + fp_off) */
+	BPFPROF_FP_FP,	  /* *(rbp + fp_off) */
+	BPFPROF_FP_SP,	  /* *(rsp + fp_off) */
+	BPFPROF_FP_UNDEF, /* lost */
+};
+
+/* Where the return address is. */
+enum bpfprof_ra {
+	BPFPROF_RA_CFA, /* *(cfa - 8) */
+	BPFPROF_RA_END, /* undefined: this is the outermost frame */
+	BPFPROF_RA_REG, /* in register `aux`; only where all registers are known (vfork) */
+	BPFPROF_RA_OFF, /* *(cfa + aux) */
+};
+
+struct bpfprof_rule {
+	__u8 cfa; /* enum bpfprof_cfa */
+	__u8 fp;  /* enum bpfprof_fp */
+	__u8 ra;  /* enum bpfprof_ra */
+	__u8 reg; /* DWARF number, for BPFPROF_CFA_REG */
+	__s32 cfa_off;
+	__s32 fp_off;
+	__s32 aux;
+};
+_Static_assert(sizeof(struct bpfprof_rule) == 16, "bpfprof_rule");
+
+/*
+ * A part: the unwind table of a contiguous range of one object's addresses. A row says which rule
+ * holds from its address on, up to the next row. Rows are grouped in blocks of 256 bytes of code:
+ * blk[b] is the number of the first row of block b, blk[blk_cnt] is row_cnt, off[row] its address
+ * within the block. An address before the first row of its block belongs to the last row of an
+ * earlier block; before the first row of all, to no rule.
+ *
+ * One extent holds, at these positions (bytes from the start of the chunk once it has been placed
+ * there, from the start of the part as ehframe builds it): pos                 struct bpfprof_part
+ *     pos + sizeof        __u16 blk[blk_cnt + 1]
+ *     off_pos             __u8 off[row_cnt]
+ *     rule_pos            __u16 rule[row_cnt]      index into rules
+ *     rules_pos           struct bpfprof_rule rules[]
+ */
+#define BPFPROF_BLOCK_SHIFT 8
+#define BPFPROF_PART_MAX_ROWS 65535
+struct bpfprof_part {
+	__u32 blk_cnt;
+	__u32 row_cnt;
+	__u32 off_pos;
+	__u32 rule_pos;	 /* aligned to 2 */
+	__u32 rules_pos; /* aligned to 16 */
+	__u32 used; /* set to 1 by the kernel side when it walks through; cleared by user space,
+		       which evicts by it */
+	__u32 pad[2];
+};
+_Static_assert(sizeof(struct bpfprof_part) == 32, "bpfprof_part");
+
+/* ---- Processes ---- */
+
+/* One program in one process: an exec or a reuse of the pid makes another key. */
+struct bpfprof_proc_key {
+	__u32 tgid;	/* as the initial pid namespace numbers it */
+	__u32 exec_id;	/* task_struct.self_exec_id: counts execs along the line of descent */
+	__u64 start_ns; /* task_struct.start_boottime of the thread group leader */
+};
+_Static_assert(sizeof(struct bpfprof_proc_key) == 16, "bpfprof_proc_key");
+
+/* Values of bpfprof_map.chunk that name no chunk. */
+#define BPFPROF_CHUNK_NO_TABLE 0xfffffffeU   /* code without a table: follow the frame pointers */
+#define BPFPROF_CHUNK_NOT_LOADED 0xffffffffU /* a table may exist: send the stack raw */
+
+/* An executable range of a process's addresses, covered by at most one part. */
+struct bpfprof_map {
+	__u32 size;  /* bytes */
+	__u32 skew;  /* the range's first byte, counted from the first byte that the part covers */
+	__u32 chunk; /* index into bp_chunks, or BPFPROF_CHUNK_… */
+	__u32 pos;   /* of the part in the chunk */
+};
+_Static_assert(sizeof(struct bpfprof_map) == 16, "bpfprof_map");
+
+/* Raw records of this process led nowhere: record its broken stacks as they are, until its mappings
+ * change. */
+#define BPFPROF_PROC_NO_RAW 1
+
+/*
+ * Value of bp_procs. The extent at `pos` holds the process's key (a reader that was overtaken by a
+ * replacement sees by it that the list is not its own), __u64 start[map_cnt], ascending, and behind
+ * them, rounded up to 16 bytes, struct bpfprof_map map[map_cnt]. Ranges do not overlap.
+ */
+struct bpfprof_proc {
+	__u32 chunk;
+	__u32 pos;
+	__u16 map_cnt; /* below BPFPROF_MAX_MAPS */
+	__u16 flags;   /* BPFPROF_PROC_… */
+	__u32 gen;     /* changes when an address range changed its meaning: such stacks must not be
+			  merged */
+};
+_Static_assert(sizeof(struct bpfprof_proc) == 16, "bpfprof_proc");
+
+/* ---- Records in bp_ring ---- */
+enum bpfprof_rec_type {
+	BPFPROF_REC_SAMPLE, /* __u64 user[user_cnt], __u64 kernel[kernel_cnt] follow, leaf first in
+			       each */
+	BPFPROF_REC_RAW, /* struct bpfprof_raw, __u64 kernel[kernel_cnt], then stack_sz bytes follow
+			  */
+};
+
+/*
+ * A record stands for one sample. If it is a BPFPROF_REC_SAMPLE, further samples with the same
+ * stack are only counted, in bp_counts under (hash, tgid, kernel_cnt, user_cnt), until that map is
+ * drained.
+ *
+ * Frames: kernel frames are return addresses but for the first. A user frame is an address inside
+ * the instruction that was executing: the pc itself where it was interrupted, the return address
+ * less one everywhere else.
+ */
+struct bpfprof_rec {
+	__u8 type;   /* enum bpfprof_rec_type */
+	__u8 kind;   /* enum bpfprof_kind */
+	__u8 result; /* enum bpfprof_stack_result, of the user part */
+	__u8 pad;
+	__u16 kernel_cnt;
+	__u16 user_cnt;
+	__u32 tid;
+	__u32 gen; /* bpfprof_proc.gen, 0 if unknown */
+	__u64 hash;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	struct bpfprof_proc_key proc;
+	char comm[BPFPROF_COMM_SZ]; /* the thread's name; any bytes, NUL-terminated */
+};
+_Static_assert(sizeof(struct bpfprof_rec) == 64, "bpfprof_rec");
+
+struct bpfprof_raw {
+	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
+	__u64 stack_addr;	     /* of the first byte copied, rsp */
+	__u32 stack_sz;		     /* bytes copied */
+	__u32 ra;		     /* 1: rip is a return address (the task is in a system call) */
+};
+
+/* ---- Counts ---- */
+struct bpfprof_count_key {
+	__u64 hash; /* of process, thread name, kernel and user frames, result; seeded per run */
+	__u32 tgid;
+	__u16 kernel_cnt;
+	__u16 user_cnt;
+};
+_Static_assert(sizeof(struct bpfprof_count_key) == 16, "bpfprof_count_key");
+
+struct bpfprof_count {
+	__u64 count;
+};
+
+/* ---- Record of the task scan (bpf_seq_write of an iterator) ---- */
+struct bpfprof_task {
+	struct bpfprof_proc_key key;
+	__u32 ppid;
+	__u32 kthread; /* 1: has no user memory */
+	char comm[BPFPROF_COMM_SZ];
+};
+_Static_assert(sizeof(struct bpfprof_task) == 40, "bpfprof_task");
+
+/* ---- Configuration, read-only once loaded ---- */
+#define BPFPROF_GLOB_MAX 63 /* bytes of a thread name pattern, without its stars */
+struct bpfprof_config {
+	__u64 seed; /* of the hashes; secret, so that no program can make its stacks collide with
+		       another's */
+	__u8 filter_tgid;   /* only processes in bp_tgids */
+	__u8 filter_tid;    /* only threads in bp_tids */
+	__u8 filter_cgroup; /* only tasks below bp_cgroup[0] */
+	__u8 filter_comm;   /* only threads whose name the automaton below accepts */
+	__u8 user_only;	    /* record no kernel frames, see no kernel threads */
+	__u8 kernel_only;   /* see only what runs in the kernel, record no user frames */
+	__u8 thread_names;  /* keep threads of different names apart */
+	__u8 pad[5];
+	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
+	/*
+	 * Thread name pattern as an automaton that reads one byte a step (shift-and, Baeza-Yates
+	 * and Gonnet 1992): state bit i means that the first i bytes of the pattern, stars not
+	 * counted, have matched.
+	 */
+	__u64 comm_match[256]; /* bit i: the byte may follow in state i */
+	__u64 comm_loop;       /* bit i: a star stands here */
+	__u64 comm_accept;     /* the final state */
+};
+
+/* Which of the two count maps the sampler uses; user space flips it and drains the other one. */
+struct bpfprof_control {
+	__u32 active; /* 0 or 1 */
+	__u32 pad;
+};
+
+#endif

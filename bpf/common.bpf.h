@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* What the .bpf.c files share: helpers, the maps and globals that maps.bpf.c defines, functions
+ * that cross files. */
+#ifndef COMMON_BPF_H
+#define COMMON_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpfprof.h"
+#include "compat.bpf.h"
+#include "unwind.h"
+
+/*
+ * Memory of the sampler, one for each CPU: it runs in interrupts and is interrupted by itself only
+ * where the clock is an NMI (hardware events); `busy` turns that away. Other contexts need scratch
+ * of their own.
+ */
+struct scratch {
+	__u32 busy;
+	__u32 pad;
+	struct unw u;
+};
+
+/* A raw record is put together here; the slack lets the last page be read before its end is known.
+ */
+#define RAW_HEAD (sizeof(struct bpfprof_rec) + sizeof(struct bpfprof_raw))
+#define RAW_MAX (RAW_HEAD + BPFPROF_MAX_KFRAMES * 8 + BPFPROF_RAW_STACK_SZ)
+struct raw_buf {
+	struct bpfprof_rec rec;
+	struct bpfprof_raw raw;
+	__u8 data[BPFPROF_MAX_KFRAMES * 8 + BPFPROF_RAW_STACK_SZ + 4096];
+};
+
+/* ---- maps and globals, see maps.bpf.c ---- */
+extern const volatile struct bpfprof_config bp_config;
+extern volatile struct bpfprof_control bp_control;
+
+extern struct bp_chunks_map bp_chunks SEC(".maps");
+extern struct bp_procs_map bp_procs SEC(".maps");
+extern struct bp_ring_map bp_ring SEC(".maps");
+extern struct bp_counts_map bp_counts0 SEC(".maps");
+extern struct bp_counts_map bp_counts1 SEC(".maps");
+extern struct bp_stats_map bp_stats SEC(".maps");
+extern struct bp_scratch_map bp_scratch SEC(".maps");
+extern struct bp_raw_map bp_raw SEC(".maps");
+extern struct bp_filter_map bp_tgids SEC(".maps");
+extern struct bp_filter_map bp_tids SEC(".maps");
+extern struct bp_cgroup_map bp_cgroup SEC(".maps");
+
+struct bp_chunk_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, BPFPROF_CHUNK_SZ);
+};
+
+/* Table memory: chunks are put in as they are needed. */
+struct bp_chunks_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, BPFPROF_MAX_CHUNKS);
+	__type(key, __u32);
+	__array(values, struct bp_chunk_inner);
+};
+
+struct bp_procs_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BPFPROF_MAX_PROCS);
+	__type(key, struct bpfprof_proc_key);
+	__type(value, struct bpfprof_proc);
+};
+
+struct bp_ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20); /* by the number of CPUs, when loaded */
+};
+
+/* Two, so that one can be drained while nobody writes to it. */
+struct bp_counts_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BPFPROF_MAX_COUNTS);
+	__type(key, struct bpfprof_count_key);
+	__type(value, struct bpfprof_count);
+};
+
+struct bp_stats_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, BPFPROF_NR_KINDS);
+	__type(key, __u32);
+	__type(value, struct bpfprof_stats);
+};
+
+/* Value: start_boottime of the process that is meant, so that a later owner of the number is not.
+ */
+struct bp_filter_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BPFPROF_MAX_FILTERED);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+/* By number of CPU; sized when loaded. A per-CPU map's values may not exceed 32 KiB. */
+struct bp_scratch_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+};
+
+struct bp_raw_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct raw_buf);
+};
+
+struct bp_cgroup_map {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+
+/* ---- what unwind.h asks of its includer ---- */
+static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
+{
+	return bpf_probe_read_user(dst, sz, (const void *)addr);
+}
+
+static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx)
+{
+	__u32 zero = 0;
+	void *chunk = bpf_map_lookup_elem(&bp_chunks, &idx);
+
+	return chunk ? bpf_map_lookup_elem(chunk, &zero) : NULL;
+}
+
+static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
+{
+	__u32 at = pos + (__u32)offsetof(struct bpfprof_part, used);
+
+	*(__u32 *)(chunk + (at & (BPFPROF_CHUNK_SZ - 4))) = 1;
+}
+
+static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
+{
+	return bpf_map_lookup_elem(&bp_stats, &kind);
+}
+
+/* ---- the current task ---- */
+struct task_facts {
+	struct bpfprof_proc_key key;
+	__u32 tid;
+	bool has_mm;
+};
+
+static __always_inline void task_facts(struct task_facts *ret)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	ret->key.tgid = id >> 32;
+	ret->tid = (__u32)id;
+	if (compat_have_task_btf()) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		ret->key.exec_id = (__u32)task->self_exec_id;
+		ret->key.start_ns = task->group_leader->start_boottime;
+		ret->has_mm = task->mm != NULL;
+	} else {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		ret->key.exec_id = (__u32)BPF_CORE_READ(task, self_exec_id);
+		ret->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+		ret->has_mm = BPF_CORE_READ(task, mm) != NULL;
+	}
+}
+
+/* ---- functions that cross files ---- */
+
+/* record.bpf.c: does the current task pass the filters? */
+__hidden bool record_wanted(const struct task_facts *task);
+/*
+ * record.bpf.c: takes the current stack as a sample of `kind`, counts it and sends it if it is new.
+ * user_mode: the task was not in the kernel, so that there are no kernel frames. ctx is the
+ * program's own.
+ */
+__hidden int record_sample(void *ctx, __u32 kind, const struct task_facts *task, bool user_mode);
+
+/*
+ * stack.bpf.c: walks the current task's user stack into s->u.frames. Returns enum
+ * bpfprof_stack_result, or UNW_MISS if user space has to do it.
+ */
+__hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 hash);
+/* stack.bpf.c: sends registers and stack instead of frames. Returns 0, or 1 if the ring is full. */
+__hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Differences between kernels, decided while the programs are loaded: the path that is not taken is
+ * dead code. */
+#ifndef COMPAT_BPF_H
+#define COMPAT_BPF_H
+
+/*
+ * The current task as a pointer that may be dereferenced: bpf_get_current_task_btf, 5.11
+ * (3ca1032ab7ab). Below, each field is copied by bpf_probe_read_kernel.
+ */
+static __always_inline bool compat_have_task_btf(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
+}
+
+/* bpf_task_pt_regs, 5.15 (dd6e10fbd9fb) */
+static __always_inline bool compat_have_task_pt_regs(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
+}
+
+/* bpf_loop, 5.17 (e6f2dd0f8067) */
+static __always_inline bool compat_have_loop(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+}
+
+/* A thread's stack in the kernel, arch/x86/include/asm/page_64_types.h without KASAN */
+#define COMPAT_THREAD_SIZE 16384
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/* CPU profile: one program on the clock (or cycle counter) of every CPU. */
+#include "common.bpf.h"
+
+SEC("?perf_event")
+int cpu_sample(struct bpf_perf_event_data *ctx)
+{
+	struct task_facts task;
+	/* as one whole load: the context allows no narrower one */
+	__u64 cs = *(const volatile __u64 *)&ctx->regs.cs;
+	bool user_mode = (cs & 3) == 3;
+
+	task_facts(&task);
+	if (!record_wanted(&task))
+		return 0;
+	if ((bp_config.kernel_only && user_mode) || (bp_config.user_only && !task.has_mm))
+		return 0;
+	record_sample(ctx, BPFPROF_CPU, &task, user_mode);
+	return 0;
+}

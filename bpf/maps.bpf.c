@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/* Defines every map, the configuration and the licence; nothing else. */
+#include "common.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct bpfprof_config bp_config = {};
+volatile struct bpfprof_control bp_control = {};
+
+struct bp_chunks_map bp_chunks SEC(".maps");
+struct bp_procs_map bp_procs SEC(".maps");
+struct bp_ring_map bp_ring SEC(".maps");
+struct bp_counts_map bp_counts0 SEC(".maps");
+struct bp_counts_map bp_counts1 SEC(".maps");
+struct bp_stats_map bp_stats SEC(".maps");
+struct bp_scratch_map bp_scratch SEC(".maps");
+struct bp_raw_map bp_raw SEC(".maps");
+struct bp_filter_map bp_tgids SEC(".maps");
+struct bp_filter_map bp_tids SEC(".maps");
+struct bp_cgroup_map bp_cgroup SEC(".maps");

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/* Processes: the scan of those that exist, and the filter that follows children. */
+#include "common.bpf.h"
+
+/* Writes a struct bpfprof_task for each thread group. Run once, when a read of the iterator asks
+ * for it. */
+SEC("?iter/task")
+int proc_scan(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct bpfprof_task out = {};
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	out.key.tgid = task->tgid;
+	out.key.exec_id = (__u32)task->self_exec_id;
+	out.key.start_ns = task->start_boottime;
+	out.ppid = task->real_parent->tgid;
+	out.kthread = task->mm == NULL;
+	bpf_probe_read_kernel_str(out.comm, sizeof(out.comm), task->comm);
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
+
+/* A child of a process that is profiled is profiled too (--follow, and for commands). */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(proc_follow, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 tgid = parent->tgid, pid = child->pid;
+	__u64 *start, child_start = child->start_boottime;
+
+	if (child->tgid != child->pid)
+		return 0;
+	start = bpf_map_lookup_elem(&bp_tgids, &tgid);
+	if (start && *start == parent->group_leader->start_boottime)
+		bpf_map_update_elem(&bp_tgids, &pid, &child_start, BPF_ANY);
+	return 0;
+}

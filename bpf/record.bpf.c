@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/*
+ * From a sample to map updates. A stack is sent to user space once, when it is first met, and
+ * counted from then on; so user space works per distinct stack, not per sample, and needs no second
+ * map to look a stack up in. Nothing is lost when a count map is full: the sample is then sent
+ * instead of counted. Only a full ring loses samples.
+ */
+#include "common.bpf.h"
+
+static __always_inline bool comm_wanted(void)
+{
+	__u64 state = 1;
+	char comm[BPFPROF_COMM_SZ];
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	for (int i = 0; i < BPFPROF_COMM_SZ; i++) {
+		__u8 c = comm[i];
+
+		if (!c)
+			break;
+		state = ((state & bp_config.comm_match[c]) << 1) | (state & bp_config.comm_loop);
+	}
+	return state & bp_config.comm_accept;
+}
+
+/* Is the number in the set, and still the process's that was meant? */
+static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
+{
+	__u64 *start = bpf_map_lookup_elem(set, &id);
+
+	return start && *start == start_ns;
+}
+
+__hidden bool record_wanted(const struct task_facts *task)
+{
+	if (!task->tid)
+		return false; /* idle */
+	if (bp_config.filter_tgid && !in_set(&bp_tgids, task->key.tgid, task->key.start_ns))
+		return false;
+	if (bp_config.filter_tid && !in_set(&bp_tids, task->tid, task->key.start_ns))
+		return false;
+	if (bp_config.filter_cgroup && bpf_current_task_under_cgroup(&bp_cgroup, 0) != 1)
+		return false;
+	return !bp_config.filter_comm || comm_wanted();
+}
+
+/* Sends the record that stands in u. Returns 0, or 1 if the ring is full. */
+static __always_inline int send_sample(struct unw *u)
+{
+	__u64 sz = sizeof(u->rec) + ((__u64)u->rec.user_cnt + u->rec.kernel_cnt) * 8;
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (sz > sizeof(u->rec) + sizeof(u->frames))
+		return 1;
+	/* user space comes by itself several times a second; wake it only when that might be too
+	 * late */
+	if (bpf_ringbuf_query(&bp_ring, BPF_RB_AVAIL_DATA) >
+	    bpf_ringbuf_query(&bp_ring, BPF_RB_RING_SIZE) / 2)
+		flags = BPF_RB_FORCE_WAKEUP;
+	return bpf_ringbuf_output(&bp_ring, &u->rec, sz, flags) != 0;
+}
+
+static __always_inline void record_stack(struct unw *u, struct bpfprof_stats *stats)
+{
+	struct bpfprof_count_key key = {
+		.hash = u->rec.hash,
+		.tgid = u->rec.proc.tgid,
+		.kernel_cnt = u->rec.kernel_cnt,
+		.user_cnt = u->rec.user_cnt,
+	};
+	struct bpfprof_count *count, none = {};
+	bool second = bp_control.active;
+
+	count = second ? bpf_map_lookup_elem(&bp_counts1, &key) :
+			 bpf_map_lookup_elem(&bp_counts0, &key);
+	if (count) {
+		__sync_fetch_and_add(&count->count, 1);
+		stats->recorded++;
+		return;
+	}
+	if (send_sample(u)) {
+		stats->lost[BPFPROF_LOST_ring_full]++;
+		return;
+	}
+	stats->recorded++;
+	if (second)
+		bpf_map_update_elem(&bp_counts1, &key, &none, BPF_NOEXIST);
+	else
+		bpf_map_update_elem(&bp_counts0, &key, &none, BPF_NOEXIST);
+}
+
+static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind,
+					const struct task_facts *task, bool user_mode,
+					struct bpfprof_stats *stats)
+{
+	bool with_kernel = !user_mode && !bp_config.user_only;
+	bool with_user = task->has_mm && !bp_config.kernel_only;
+	struct unw *u = &s->u;
+	__u64 hash = bp_config.seed;
+	int result = BPFPROF_STACK_complete;
+	__u32 user_cnt = 0;
+
+	u->rec.type = BPFPROF_REC_SAMPLE;
+	u->rec.kind = kind;
+	u->rec.pad = 0;
+	u->rec.kernel_cnt = 0;
+	u->rec.tid = task->tid;
+	u->rec.gen = 0;
+	u->rec.time_ns = bpf_ktime_get_ns();
+	u->rec.proc = task->key;
+	__builtin_memset(u->rec.comm, 0, sizeof(u->rec.comm));
+	if (bp_config.thread_names)
+		bpf_get_current_comm(u->rec.comm, sizeof(u->rec.comm));
+	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[0]);
+	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[8]);
+	hash = unw_mix(hash, task->key.start_ns);
+	hash = unw_mix(hash, (__u64)task->key.exec_id << 8 | kind);
+	u->hash = hash;
+
+	if (with_user) {
+		result = stack_user(s, task, hash);
+		if (result == UNW_MISS) {
+			if (stack_send_raw(ctx, s, with_kernel))
+				stats->lost[BPFPROF_LOST_ring_full]++;
+			else
+				stats->recorded++;
+			return;
+		}
+		user_cnt = u->nr;
+		if (user_cnt > BPFPROF_MAX_UFRAMES)
+			user_cnt = BPFPROF_MAX_UFRAMES;
+		stats->unwinds++;
+		stats->frames += user_cnt;
+	}
+	u->rec.result = result;
+	u->rec.user_cnt = user_cnt;
+	hash = unw_mix(u->hash, result);
+	if (with_kernel) {
+		__u64 *kernel = &u->frames[user_cnt];
+		long sz = bpf_get_stack(ctx, kernel, BPFPROF_MAX_KFRAMES * 8, 0);
+		__u32 n = sz > 0 ? (__u32)sz / 8 : 0;
+
+		u->rec.kernel_cnt = n;
+		for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < n; i++)
+			hash = unw_mix(hash, kernel[i]);
+	}
+	u->rec.hash = hash;
+	record_stack(u, stats);
+}
+
+__hidden int record_sample(void *ctx, __u32 kind, const struct task_facts *task, bool user_mode)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &cpu);
+	struct bpfprof_stats *stats = stats_of(kind);
+
+	if (!s || !stats)
+		return 0;
+	stats->seen++;
+	if (s->busy) {
+		stats->lost[BPFPROF_LOST_nested]++;
+		return 0;
+	}
+	s->busy = 1;
+	take_sample(ctx, s, kind, task, user_mode, stats);
+	s->busy = 0;
+	return 0;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/*
+ * Takes the user stack of the current task: by tables in the kernel where its code is known, and
+ * otherwise as a copy of registers and stack, from which user space makes the same frames once it
+ * has the tables. No sample waits for a table, and none is dropped for the want of one.
+ */
+#include "common.bpf.h"
+
+/* USER32_CS, arch/x86/include/asm/segment.h */
+#define CS_USER32 0x23
+
+struct step_ctx {
+	struct scratch *s;
+	int result;
+};
+
+static long step(__u32 i, struct step_ctx *c)
+{
+	c->result = unw_step(&c->s->u);
+	return c->result != UNW_CONTINUE;
+}
+
+/*
+ * The step as a global function: the verifier follows it once, however often it is called, so that
+ * kernels without bpf_loop can repeat it in a plain loop.
+ */
+__noinline int stack_step_here(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &cpu);
+
+	return s ? unw_step(&s->u) : BPFPROF_STACK_bad_frame;
+}
+
+static __always_inline int walk(struct scratch *s)
+{
+	if (compat_have_loop()) {
+		struct step_ctx c = { .s = s, .result = BPFPROF_STACK_too_deep };
+
+		bpf_loop(BPFPROF_MAX_UFRAMES + 1, step, &c, 0);
+		return c.result == UNW_CONTINUE ? BPFPROF_STACK_too_deep : c.result;
+	}
+	for (int i = 0; i < BPFPROF_MIN_UFRAMES; i++) {
+		int result = stack_step_here();
+
+		if (result != UNW_CONTINUE)
+			return result;
+	}
+	return BPFPROF_STACK_too_deep;
+}
+
+/* The registers with which the task entered the kernel, or was interrupted in user mode: the top of
+ * its kernel stack. */
+static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
+{
+	struct pt_regs copy, *regs = &copy;
+
+	if (compat_have_task_pt_regs()) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	} else {
+		struct task_struct *task = (void *)bpf_get_current_task();
+		void *top = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(copy);
+
+		if (bpf_probe_read_kernel(&copy, sizeof(copy), top))
+			return 1;
+	}
+	u->regs[0] = regs->ax;
+	u->regs[1] = regs->dx;
+	u->regs[2] = regs->cx;
+	u->regs[3] = regs->bx;
+	u->regs[4] = regs->si;
+	u->regs[5] = regs->di;
+	u->regs[6] = regs->bp;
+	u->regs[7] = regs->sp;
+	u->regs[8] = regs->r8;
+	u->regs[9] = regs->r9;
+	u->regs[10] = regs->r10;
+	u->regs[11] = regs->r11;
+	u->regs[12] = regs->r12;
+	u->regs[13] = regs->r13;
+	u->regs[14] = regs->r14;
+	u->regs[15] = regs->r15;
+	u->regs[16] = regs->ip;
+	/* In a system call rip is behind the syscall instruction; interrupts and exceptions set
+	 * orig_ax to -1. */
+	*ret_ra = (long)regs->orig_ax >= 0;
+	*ret_compat32 = regs->cs == CS_USER32;
+	return 0;
+}
+
+__hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 hash)
+{
+	struct unw *u = &s->u;
+	bool ra = false, compat32 = false;
+	struct bpfprof_proc *proc;
+
+	u->max = bp_config.max_uframes;
+	if (user_regs(u, &ra, &compat32))
+		return BPFPROF_STACK_read_fault;
+	unw_start(u, hash, ra);
+	if (compat32)
+		return BPFPROF_STACK_compat32;
+	proc = bpf_map_lookup_elem(&bp_procs, &task->key);
+	if (!proc)
+		return UNW_MISS;
+	u->proc = *proc;
+	u->owner[0] = task->key.tgid | (__u64)task->key.exec_id << 32;
+	u->owner[1] = task->key.start_ns;
+	u->rec.gen = proc->gen;
+	u->hash = unw_mix(u->hash, proc->gen);
+	return walk(s);
+}
+
+/* Copies the stack from sp up, page by page, as far as it can be read. Returns how many bytes. */
+static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
+{
+	__u32 sz = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
+
+	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
+		__u32 pos = at + sz;
+
+		if (pos > sizeof(b->data) - UNW_PAGE || want > UNW_PAGE)
+			break;
+		if (bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz)))
+			break;
+		sz += want;
+		want = UNW_PAGE;
+	}
+	return sz;
+}
+
+__hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), at = 0;
+	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &cpu);
+	struct unw *u = &s->u;
+	__u64 sz;
+
+	if (!b)
+		return 1;
+	b->rec = u->rec;
+	b->rec.type = BPFPROF_REC_RAW;
+	b->rec.user_cnt = 0;
+	b->rec.kernel_cnt = 0;
+	__builtin_memcpy(b->raw.regs, u->regs, sizeof(b->raw.regs));
+	b->raw.ra = !u->exact;
+	if (with_kernel) {
+		long n = bpf_get_stack(ctx, b->data, BPFPROF_MAX_KFRAMES * 8, 0);
+
+		if (n > 0 && n <= BPFPROF_MAX_KFRAMES * 8) {
+			at = n;
+			b->rec.kernel_cnt = at / 8;
+		}
+	}
+	b->raw.stack_addr = u->regs[UNW_REG_SP];
+	b->raw.stack_sz = copy_stack(b, at, b->raw.stack_addr);
+	sz = RAW_HEAD + at + b->raw.stack_sz;
+	if (sz > RAW_MAX)
+		return 1;
+	return bpf_ringbuf_output(&bp_ring, b, sz, BPF_RB_FORCE_WAKEUP) != 0;
+}

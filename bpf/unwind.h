@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Unwinding of x86-64 user stacks: the search for the rule of an address and one step from a frame
+ * to its caller. Pure C without maps or programs: stack.bpf.c includes it in the kernel,
+ * user/target/unwind.c on the host, for the stacks that were copied at first sight, and tests/bpf
+ * for the tests.
+ *
+ * How a step works. A frame is (pc, sp, fp). Its pc lies in one executable mapping of the process;
+ * the mapping names the part of an unwind table that covers it; the part gives the rule that holds
+ * at the pc; the rule says where the caller's frame begins (the CFA, which is the caller's sp),
+ * where the caller's fp was saved and where the return address is. Other registers are not followed
+ * from frame to frame: only in a frame that was interrupted, by the sample or by a signal, are all
+ * of them known, and only hand-written leaf code asks for them.
+ *
+ * What makes it cheap: the stack is read in windows of 2 KiB, because a read costs the same for 8
+ * bytes; the mapping and the part of the last frame are kept; both searches are branchless, which
+ * the verifier follows in one path and the processor does not mispredict.
+ *
+ * The includer defines before including:
+ *   __always_inline, __noinline
+ *   static int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)   copy target memory;
+ * 0 or not static const __u8 *unw_chunk(const struct unw *u, __u32 idx)                a chunk of
+ * table memory, or NULL static void unw_mark_used(const __u8 *chunk, __u32 pos) note that the part
+ * at pos serves
+ */
+#ifndef BPFPROF_UNWIND_H
+#define BPFPROF_UNWIND_H
+
+#define UNW_WINDOW 2048 /* bytes; 4 KiB gains nothing more on stacks of 40 frames */
+#define UNW_PAGE 4096
+#define UNW_FP_REACH \
+	(1U << 20) /* a frame pointer may point this far above the stack pointer, in bytes */
+
+/* Results of a step beside enum bpfprof_stack_result. */
+#define UNW_CONTINUE 0x100
+#define UNW_MISS 0x101 /* needs a mapping or a table that is not loaded */
+
+/* DWARF numbers of x86-64 registers (psABI, figure 3.36) */
+#define UNW_REG_FP 6
+#define UNW_REG_SP 7
+#define UNW_REG_PC 16
+
+struct unw {
+	__u64 pc, sp, fp;
+	__u64 regs[BPFPROF_NR_REGS]; /* of the interrupted frame, by DWARF number */
+	__u8 exact;	/* pc is where the frame was interrupted, not a return address */
+	__u8 have_regs; /* the current frame is the interrupted one: regs hold */
+	__u8 trusted;	/* pc comes from the processor or a table, not from a guess by frame pointer
+			 */
+	__u8 pad[1];
+	__u32 nr;  /* frames found */
+	__u32 max; /* frames wanted at most */
+	__u32 pad2;
+	__u64 hash; /* of the frames so far */
+
+	struct bpfprof_proc proc;
+	__u64 owner[2]; /* struct bpfprof_proc_key of the process, as two words */
+
+	/* the mapping that the last search found, and the head of its part */
+	__u64 map_start;
+	struct bpfprof_map map;
+	__u32 blk_cnt, off_pos, rule_pos, rules_pos;
+
+	/* what was last read of the stack */
+	__u64 win_addr;
+	__u32 win_sz; /* bytes valid, 0: nothing */
+	__u32 pad3;
+	__u8 win[UNW_WINDOW + 8];
+
+	/* user frames, then kernel frames, behind the head of their record: it leaves without being
+	 * put together */
+	struct bpfprof_rec rec;
+	__u64 frames[BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES];
+};
+
+static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr);
+static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx);
+static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos);
+
+/* Keeps the compiler from turning mask arithmetic back into branches (BPF has no conditional move).
+ */
+#define UNW_OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+static __always_inline __u64 unw_mix(__u64 hash, __u64 v)
+{
+	hash = (hash ^ v) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ (hash >> 29);
+}
+
+/* Loads from a chunk: every position is masked into it, whatever the table says. */
+static __always_inline __u64 unw_load64(const __u8 *chunk, __u32 pos)
+{
+	return *(const __u64 *)(chunk + (pos & (BPFPROF_CHUNK_SZ - 8)));
+}
+
+static __always_inline __u32 unw_load32(const __u8 *chunk, __u32 pos)
+{
+	return *(const __u32 *)(chunk + (pos & (BPFPROF_CHUNK_SZ - 4)));
+}
+
+static __always_inline __u32 unw_load16(const __u8 *chunk, __u32 pos)
+{
+	return *(const __u16 *)(chunk + (pos & (BPFPROF_CHUNK_SZ - 2)));
+}
+
+/* How many of the n ascending 8-byte values at pos are <= v; n < 2 * top, top a power of two. */
+static __always_inline __u32 unw_count64(const __u8 *chunk, __u32 pos, __u32 n, __u64 v, __u32 top)
+{
+	__u32 k = 0, step;
+
+#pragma GCC unroll 16
+	for (step = top; step; step >>= 1) {
+		__u64 c = (__u64)k + step;
+		__u64 take = (c - n - 1) & (unw_load64(chunk, pos + (__u32)(c - 1) * 8) - v - 1);
+
+		UNW_OPAQUE(take);
+		k += step & (__u32) - (take >> 63);
+	}
+	return k;
+}
+
+/* The same for the n ascending bytes at pos. */
+static __always_inline __u32 unw_count8(const __u8 *chunk, __u32 pos, __u32 n, __u64 v, __u32 top)
+{
+	__u32 k = 0, step;
+
+#pragma GCC unroll 16
+	for (step = top; step; step >>= 1) {
+		__u64 c = (__u64)k + step;
+		__u64 off = chunk[(pos + (__u32)c - 1) & (BPFPROF_CHUNK_SZ - 1)];
+		__u64 take = (c - n - 1) & (off - v - 1);
+
+		UNW_OPAQUE(take);
+		k += step & (__u32) - (take >> 63);
+	}
+	return k;
+}
+
+/* Makes the mapping that holds addr the current one. Returns 0, or 1 if there is none. */
+static __noinline __attribute__((unused)) int unw_find_map(struct unw *u, __u64 addr)
+{
+	__u32 n = u->proc.map_cnt, pos = u->proc.pos, maps, k;
+	const __u8 *chunk;
+	__u64 start, size_skew, chunk_pos;
+
+	if (addr - u->map_start < u->map.size)
+		return 0;
+	chunk = unw_chunk(u, u->proc.chunk);
+	if (!chunk || !n || n >= BPFPROF_MAX_MAPS)
+		return 1;
+	/* a list that was replaced and its memory reused while it was being read */
+	if (unw_load64(chunk, pos) != u->owner[0] || unw_load64(chunk, pos + 8) != u->owner[1])
+		return 1;
+	pos += (__u32)sizeof(struct bpfprof_proc_key);
+	if (n < 64)
+		k = unw_count64(chunk, pos, n, addr, 32);
+	else
+		k = unw_count64(chunk, pos, n, addr, BPFPROF_MAX_MAPS / 2);
+	if (!k)
+		return 1;
+	k--;
+	start = unw_load64(chunk, pos + k * 8);
+	maps = pos + ((n * 8 + 15) & ~15U) + k * (__u32)sizeof(struct bpfprof_map);
+	size_skew = unw_load64(chunk, maps);
+	chunk_pos = unw_load64(chunk, maps + 8);
+	if (addr - start >= (__u32)size_skew)
+		return 1;
+	u->map_start = start;
+	u->map.size = (__u32)size_skew;
+	u->map.skew = size_skew >> 32;
+	u->map.chunk = (__u32)chunk_pos;
+	u->map.pos = chunk_pos >> 32;
+	u->blk_cnt = 0;
+	if (u->map.chunk >= BPFPROF_MAX_CHUNKS)
+		return 0;
+	chunk = unw_chunk(u, u->map.chunk);
+	if (!chunk)
+		return 0;
+	pos = u->map.pos;
+	u->blk_cnt = unw_load32(chunk, pos);
+	u->off_pos = unw_load32(chunk, pos + 8);
+	u->rule_pos = unw_load32(chunk, pos + 12);
+	u->rules_pos = unw_load32(chunk, pos + 16);
+	unw_mark_used(chunk, pos);
+	return 0;
+}
+
+/* The rule for addr, which lies in the current mapping; cfa == BPFPROF_CFA_NONE if there is none.
+ */
+static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfprof_rule *ret)
+{
+	__u32 rel = (__u32)(addr - u->map_start) + u->map.skew;
+	__u32 blk = rel >> BPFPROF_BLOCK_SHIFT, t = rel & ((1U << BPFPROF_BLOCK_SHIFT) - 1);
+	__u32 blk_pos = u->map.pos + (__u32)sizeof(struct bpfprof_part) + blk * 2;
+	const __u8 *chunk;
+	__u32 lo, n, row, rule;
+	__u64 a = 0, b = 0;
+
+	if (blk < u->blk_cnt && (chunk = unw_chunk(u, u->map.chunk))) {
+		lo = unw_load16(chunk, blk_pos);
+		n = unw_load16(chunk, blk_pos + 2) - lo;
+		if (n < 16)
+			row = lo + unw_count8(chunk, u->off_pos + lo, n, t, 8);
+		else
+			row = lo + unw_count8(chunk, u->off_pos + lo, n, t, 256);
+		if (row) {
+			rule = unw_load16(chunk, u->rule_pos + (row - 1) * 2);
+			a = unw_load64(chunk, u->rules_pos + rule * 16);
+			b = unw_load64(chunk, u->rules_pos + rule * 16 + 8);
+		}
+	}
+	ret->cfa = (__u8)a;
+	ret->fp = (__u8)(a >> 8);
+	ret->ra = (__u8)(a >> 16);
+	ret->reg = (__u8)(a >> 24);
+	ret->cfa_off = (__s32)(a >> 32);
+	ret->fp_off = (__s32)b;
+	ret->aux = (__s32)(b >> 32);
+}
+
+/*
+ * Reads a window of the stack that begins at addr. A read fails as a whole, so one that would run
+ * past the end of the stack, or into a page that is not resident, is tried again up to the end of
+ * its first page.
+ */
+static __noinline __attribute__((unused)) int unw_fill(struct unw *u, __u64 addr)
+{
+	__u32 rest = UNW_PAGE - ((__u32)addr & (UNW_PAGE - 1));
+
+	u->win_addr = addr;
+	if (!unw_read_user(u, u->win, UNW_WINDOW, addr)) {
+		u->win_sz = UNW_WINDOW;
+		return 0;
+	}
+	u->win_sz = 0;
+	if (rest >= UNW_WINDOW || rest < 8)
+		return 1;
+	rest &= UNW_WINDOW - 1;
+	if (unw_read_user(u, u->win, rest, addr))
+		return 1;
+	u->win_sz = rest;
+	return 0;
+}
+
+/* Reads 8 bytes of the stack. Returns 0, or 1 if they cannot be read. */
+static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
+{
+	__u64 off = addr - u->win_addr;
+
+	if (off + 8 > u->win_sz || off >= UNW_WINDOW) {
+		if (unw_fill(u, addr) || u->win_sz < 8)
+			return 1;
+		off = 0;
+	}
+	*ret = *(const __u64 *)(u->win + (off & (UNW_WINDOW - 1)));
+	return 0;
+}
+
+static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 fp)
+{
+	u->pc = pc;
+	u->sp = sp;
+	u->fp = fp;
+	u->exact = 0;
+	u->have_regs = 0;
+}
+
+/* Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of
+ * operand. */
+static __always_inline int unw_after_call(struct unw *u, __u64 addr)
+{
+	__u8 b[8];
+
+	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b)))
+		return 0;
+	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
+	       (b[5] == 0xff && (b[6] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0x38) == 0x10) ||
+	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
+}
+
+/*
+ * A signal handler returned to: the frame that the kernel built for it. sp points to its ucontext
+ * (struct rt_sigframe in arch/x86/include/asm/sigframe.h, struct sigcontext_64 in the uapi header
+ * of that name).
+ */
+static __noinline __attribute__((unused)) int unw_step_signal(struct unw *u)
+{
+	/* offset in struct sigcontext_64 of each register, by DWARF number */
+	static const __u8 at[BPFPROF_NR_REGS] = { 104, 96, 112, 88, 72, 64, 80, 120, 0,
+						  8,   16, 24,	32, 40, 48, 56, 128 };
+	__u64 gregs = u->sp + 40, v;
+	int i;
+
+#pragma GCC unroll 17
+	for (i = 0; i < BPFPROF_NR_REGS; i++) {
+		if (unw_read8(u, gregs + at[i], &v))
+			return BPFPROF_STACK_read_fault;
+		u->regs[i] = v;
+	}
+	u->pc = u->regs[UNW_REG_PC];
+	u->sp = u->regs[UNW_REG_SP];
+	u->fp = u->regs[UNW_REG_FP];
+	u->exact = 1;
+	u->have_regs = 1;
+	u->trusted = 1;
+	return UNW_CONTINUE;
+}
+
+/*
+ * A step where no table helps: code of Go and of JIT compilers, hand-written assembly, musl's start
+ * files.
+ *   - A libc without unwind information for its signal trampoline: known by its instructions,
+ *     mov $__NR_rt_sigreturn, %rax; syscall.
+ *   - A frame pointer of 0 marks the outermost frame (psABI, 3.4.1: rbp at process entry).
+ *   - Otherwise the frame pointer, if it lies above the stack pointer and what it leads to is code.
+ *   - Otherwise, in the interrupted frame only: leaf code that has pushed nothing has its return
+ * address at sp.
+ */
+static __noinline __attribute__((unused)) int unw_step_no_table(struct unw *u)
+{
+	__u64 code = 0, ra = 0, fp = 0, reach = u->fp - u->sp;
+
+	if (!unw_read_user(u, &code, sizeof(code), u->pc) && code == 0x0f0000000fc0c748ULL) {
+		if (!unw_read_user(u, &code, sizeof(code), u->pc + 1) &&
+		    code == 0x050f0000000fc0c7ULL)
+			return unw_step_signal(u);
+	}
+	if (!u->fp && !u->have_regs)
+		return BPFPROF_STACK_complete;
+	u->trusted = 0;
+	if (reach < UNW_FP_REACH && !(u->fp & 7) && !unw_read8(u, u->fp, &fp) &&
+	    !unw_read8(u, u->fp + 8, &ra)) {
+		if (!ra)
+			return BPFPROF_STACK_complete;
+		if (!unw_find_map(u, ra - 1)) {
+			unw_caller(u, ra, u->fp + 16, fp);
+			return UNW_CONTINUE;
+		}
+	}
+	if (u->have_regs && !unw_read8(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
+	    unw_after_call(u, ra)) {
+		unw_caller(u, ra, u->sp + 8, u->fp);
+		return UNW_CONTINUE;
+	}
+	return BPFPROF_STACK_no_table;
+}
+
+static __always_inline __u64 unw_reg(struct unw *u, __u32 reg)
+{
+	return u->regs[reg < BPFPROF_NR_REGS ? reg : 0];
+}
+
+/* A step by a rule. */
+static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rule *rule)
+{
+	__u64 cfa, fp = u->fp, pc;
+	__s64 cfa_off = rule->cfa_off, aux = rule->aux;
+
+	switch (rule->cfa) {
+	case BPFPROF_CFA_SP:
+		cfa = u->sp + cfa_off;
+		break;
+	case BPFPROF_CFA_FP:
+		cfa = u->fp + cfa_off;
+		break;
+	case BPFPROF_CFA_REG:
+		if (!u->have_regs)
+			return BPFPROF_STACK_unsupported;
+		cfa = unw_reg(u, rule->reg) + cfa_off;
+		break;
+	case BPFPROF_CFA_SP_DEREF:
+	case BPFPROF_CFA_FP_DEREF:
+		if (unw_read8(u, (rule->cfa == BPFPROF_CFA_SP_DEREF ? u->sp : u->fp) + cfa_off,
+			      &cfa))
+			return BPFPROF_STACK_read_fault;
+		cfa += aux;
+		break;
+	case BPFPROF_CFA_PLT:
+		cfa = u->sp + cfa_off + ((u->pc & 15) >= (__u64)aux ? 8 : 0);
+		break;
+	case BPFPROF_CFA_SIGNAL:
+		return unw_step_signal(u);
+	default:
+		return BPFPROF_STACK_unsupported;
+	}
+
+	/* fp first: it was saved below the return address, so that one window serves both */
+	switch (rule->fp) {
+	case BPFPROF_FP_SAME:
+		break;
+	case BPFPROF_FP_UNDEF:
+		/* an odd value is neither the end mark 0 nor a frame pointer */
+		fp = 1;
+		break;
+	default:
+		fp = (rule->fp == BPFPROF_FP_CFA ? cfa :
+		      rule->fp == BPFPROF_FP_FP	 ? u->fp :
+						   u->sp) +
+		     rule->fp_off;
+		if (unw_read8(u, fp, &fp))
+			return BPFPROF_STACK_read_fault;
+	}
+
+	switch (rule->ra) {
+	case BPFPROF_RA_CFA:
+		if (unw_read8(u, cfa - 8, &pc))
+			return BPFPROF_STACK_read_fault;
+		break;
+	case BPFPROF_RA_OFF:
+		if (unw_read8(u, cfa + aux, &pc))
+			return BPFPROF_STACK_read_fault;
+		break;
+	case BPFPROF_RA_REG:
+		if (!u->have_regs)
+			return BPFPROF_STACK_unsupported;
+		pc = unw_reg(u, (__u32)rule->aux);
+		break;
+	default:
+		return BPFPROF_STACK_complete;
+	}
+	/* a return address of 0 was put there to end the stack */
+	if (!pc)
+		return BPFPROF_STACK_complete;
+	if (pc == u->pc && cfa == u->sp)
+		return BPFPROF_STACK_bad_frame;
+	unw_caller(u, pc, cfa, fp);
+	u->trusted = 1;
+	return UNW_CONTINUE;
+}
+
+/*
+ * Records the current frame and moves on to its caller.
+ * Returns UNW_CONTINUE; UNW_MISS if a mapping or table has to be loaded first; otherwise how the
+ * stack ended.
+ */
+static __always_inline int unw_step(struct unw *u)
+{
+	__u64 addr = u->pc - !u->exact;
+	struct bpfprof_rule rule;
+	/* the kernel's half holds no user code: such a pc is wild (and would upset the search's
+	 * signed differences) */
+	int wild = (addr >> 63) != 0, miss = wild || unw_find_map(u, addr);
+
+	if (miss || u->map.chunk == BPFPROF_CHUNK_NOT_LOADED) {
+		if (!wild && u->trusted && !(u->proc.flags & BPFPROF_PROC_NO_RAW))
+			return UNW_MISS;
+		/* where a wild pc leads is nobody's frame; but the interrupted pc is a fact */
+		if (miss && !u->exact)
+			return BPFPROF_STACK_no_mapping;
+	}
+	if (u->nr >= u->max)
+		return BPFPROF_STACK_too_deep;
+	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
+	u->nr++;
+	u->hash = unw_mix(u->hash, addr);
+	if (miss)
+		return BPFPROF_STACK_no_mapping;
+
+	rule.cfa = BPFPROF_CFA_NONE;
+	if (u->map.chunk < BPFPROF_MAX_CHUNKS)
+		unw_find_rule(u, addr, &rule);
+	if (rule.cfa == BPFPROF_CFA_NONE)
+		return unw_step_no_table(u);
+	return unw_step_rule(u, &rule);
+}
+
+/* Starts at an interrupted frame: u->regs, proc and max are set. ra: rip is a return address after
+ * all. */
+static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
+{
+	u->pc = u->regs[UNW_REG_PC];
+	u->sp = u->regs[UNW_REG_SP];
+	u->fp = u->regs[UNW_REG_FP];
+	u->exact = !ra;
+	u->have_regs = 1;
+	u->trusted = 1;
+	u->nr = 0;
+	u->hash = hash;
+	u->map_start = 0;
+	u->map.size = 0;
+	u->win_addr = 0;
+	u->win_sz = 0;
+}
+
+#endif
