@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which CPUs are online, and following them as they come and go. */
+#ifndef KERNEL_CPUS_H
+#define KERNEL_CPUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One past the highest CPU number that can ever come online. -errno on failure. */
+int cpus_possible(void);
+
+/* online[i] for i below cnt. 0 or -errno. */
+int cpus_online(bool *online, size_t cnt);
+
+/* Parses the form of /sys/devices/system/cpu/online, such as "0-3,8". Numbers from cnt on are left
+ * out. 0 or -EINVAL. */
+int cpus_parse(const char *list, bool *online, size_t cnt);
+
+#endif

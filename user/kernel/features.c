@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What this kernel can do and what we may do there. */
+#include "kernel/features.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool open_perf(struct perf_event_attr *attr)
+{
+	int fd;
+
+	attr->size = sizeof(*attr);
+	fd = (int)syscall(SYS_perf_event_open, attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static bool probe_btf(void)
+{
+	return !access("/sys/kernel/btf/vmlinux", R_OK);
+}
+
+static bool probe_bpf(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_HASH, NULL, 4, 4, 1, NULL);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_PERF_EVENT, NULL) == 1;
+}
+
+static bool probe_ringbuf(void)
+{
+	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) == 1;
+}
+
+static bool probe_mmapable(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, &opts);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static bool probe_iterator(void)
+{
+	return libbpf_find_vmlinux_btf_id("bpf_iter_task", 0) > 0 ||
+	       libbpf_find_vmlinux_btf_id("task", BPF_TRACE_ITER) > 0;
+}
+
+static bool probe_loop(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+}
+
+static bool probe_perf_event(void)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.freq = 1,
+					.sample_freq = 1 };
+
+	return open_perf(&attr);
+}
+
+static bool probe_cycles(void)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES };
+
+	return open_perf(&attr);
+}
+
+static bool side_band(bool build_id)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_DUMMY,
+					.mmap = 1,
+					.mmap2 = 1,
+					.task = 1,
+					.comm = 1,
+					.comm_exec = 1,
+					.build_id = build_id,
+					.use_clockid = 1,
+					.clockid = CLOCK_MONOTONIC };
+
+	return open_perf(&attr);
+}
+
+static bool probe_side_band(void)
+{
+	return side_band(false);
+}
+
+static bool probe_build_id(void)
+{
+	return side_band(true);
+}
+
+static bool probe_kallsyms(void)
+{
+	unsigned long long addr = 0;
+	FILE *f = fopen("/proc/kallsyms", "re");
+	bool seen = false;
+
+	/* the first symbols may be per-CPU offsets, which are small and may be 0 */
+	for (int i = 0; f && !seen && i < 4096 && fscanf(f, "%llx %*[^\n]", &addr) == 1; i++)
+		seen = addr >> 32 != 0;
+	if (f)
+		fclose(f);
+	return seen;
+}
+
+static bool probe_map_files(void)
+{
+	unsigned long start, end;
+	char path[64];
+	FILE *f = fopen("/proc/self/maps", "re");
+	int fd = -1;
+
+	if (f && fscanf(f, "%lx-%lx", &start, &end) == 2) {
+		snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", start, end);
+		fd = open(path, O_PATH | O_CLOEXEC);
+	}
+	if (f)
+		fclose(f);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static const struct {
+	const char *name, *purpose, *remedy;
+	bool needed;
+	bool (*probe)(void);
+} table[NR_FEATURES] = {
+	[FEATURE_BTF] = { "BTF", "kernel type information",
+			  "the kernel needs CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)", true,
+			  probe_btf },
+	[FEATURE_BPF] = { "bpf", "BPF programs on perf events",
+			  "run as root, or give CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8)",
+			  true, probe_bpf },
+	/* 5.8, 457f44363a88 */
+	[FEATURE_RINGBUF] = { "BPF ring buffer", "stacks on their way to user space",
+			      "needs Linux 5.8", true, probe_ringbuf },
+	/* 5.5, fc9702273e2e */
+	[FEATURE_MMAPABLE] = { "mmapable BPF arrays", "unwind tables without system calls",
+			       "needs Linux 5.5", true, probe_mmapable },
+	/* 5.8, eaaacd23910f */
+	[FEATURE_ITERATOR] = { "BPF task iterator", "the list of processes", "needs Linux 5.8",
+			       true, probe_iterator },
+	/* 5.17, e6f2dd0f8067 */
+	[FEATURE_LOOP] = { "bpf_loop", "stacks of up to 512 frames",
+			   "without it (before Linux 5.17) stacks end after 64 frames", false,
+			   probe_loop },
+	[FEATURE_PERF_EVENT] = { "perf cpu-clock", "the sampling clock",
+				 "run as root, give CAP_PERFMON, or lower "
+				 "kernel.perf_event_paranoid",
+				 true, probe_perf_event },
+	[FEATURE_CYCLES] = { "perf cycles", "--event cycles",
+			     "this machine has no cycle counter for us: --event cpu-clock (the "
+			     "default) works all the same",
+			     false, probe_cycles },
+	[FEATURE_SIDE_BAND] = { "perf side band", "processes and their mappings as they come",
+				"run as root, or give CAP_PERFMON", true, probe_side_band },
+	/* 5.12, 88a16a130933 */
+	[FEATURE_BUILD_ID] = { "mmap build ids", "files told apart when they are mapped",
+			       "needs Linux 5.12; device and inode serve below", false,
+			       probe_build_id },
+	[FEATURE_KALLSYMS] = { "kallsyms", "names of kernel functions",
+			       "run as root, give CAP_SYSLOG, or set kernel.kptr_restrict=0; "
+			       "kernel "
+			       "frames stay addresses",
+			       false, probe_kallsyms },
+	[FEATURE_MAP_FILES] = { "map_files", "names from deleted or replaced files",
+				"run as root, or give CAP_CHECKPOINT_RESTORE (Linux 5.9)", false,
+				probe_map_files },
+};
+
+struct feature_result features_probe(enum feature f)
+{
+	struct feature_result r = { .name = table[f].name, .needed = table[f].needed };
+
+	libbpf_set_print(NULL);
+	r.ok = table[f].probe();
+	r.text = r.ok ? table[f].purpose : table[f].remedy;
+	return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What this kernel can do and what we may do there: probed by doing it, never by comparing
+ * versions. */
+#ifndef KERNEL_FEATURES_H
+#define KERNEL_FEATURES_H
+
+#include <stdbool.h>
+
+enum feature {
+	FEATURE_BTF,
+	FEATURE_BPF,
+	FEATURE_RINGBUF,
+	FEATURE_MMAPABLE,
+	FEATURE_ITERATOR,
+	FEATURE_LOOP,
+	FEATURE_PERF_EVENT,
+	FEATURE_CYCLES,
+	FEATURE_SIDE_BAND,
+	FEATURE_BUILD_ID,
+	FEATURE_KALLSYMS,
+	FEATURE_MAP_FILES,
+	NR_FEATURES,
+};
+
+struct feature_result {
+	const char *name;
+	bool ok;
+	bool needed;	  /* nothing can be recorded without it */
+	const char *text; /* what it is for if ok; what is missing and what to do if not */
+};
+
+struct feature_result features_probe(enum feature f);
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Reads what the programs recorded: records from the ring, counts of the stacks that were sent
+ * before. */
+#include "kernel/samples.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "bpfprof.skel.h"
+#include "kernel/session.h"
+
+#define BATCH 4096
+
+struct samples {
+	struct session *session;
+	struct ring_buffer *ring;
+	void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz);
+	void *ctx;
+};
+
+/* Do the record's own figures describe the bytes that came? */
+static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
+{
+	const struct bpfprof_raw *raw = (const void *)(rec + 1);
+	size_t want = sizeof(*rec) + (size_t)rec->kernel_cnt * 8;
+
+	if (rec->kind >= BPFPROF_NR_KINDS || rec->result >= BPFPROF_NR_RESULTS)
+		return false;
+	if (rec->type == BPFPROF_REC_SAMPLE)
+		return sz >= want + (size_t)rec->user_cnt * 8;
+	if (rec->type != BPFPROF_REC_RAW || sz < want + sizeof(*raw))
+		return false;
+	return sz >= want + sizeof(*raw) + raw->stack_sz;
+}
+
+/* libbpf's callback; a negative value would end the reading */
+static int on_record(void *ctx, void *data, size_t sz)
+{
+	struct samples *s = ctx;
+
+	if (sz >= sizeof(struct bpfprof_rec) && well_formed(data, sz))
+		s->take(s->ctx, data, sz);
+	return 0;
+}
+
+struct samples *samples__new(struct session *session)
+{
+	struct samples *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return NULL;
+	s->session = session;
+	s->ring = ring_buffer__new(bpf_map__fd(session__skel(session)->maps.bp_ring), on_record, s,
+				   NULL);
+	if (!s->ring) {
+		err = errno;
+		free(s);
+		errno = err;
+		return NULL;
+	}
+	return s;
+}
+
+void samples__free(struct samples *s)
+{
+	if (!s)
+		return;
+	ring_buffer__free(s->ring);
+	free(s);
+}
+
+int samples__fd(const struct samples *s)
+{
+	return ring_buffer__epoll_fd(s->ring);
+}
+
+int samples__read(struct samples *s,
+		  void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz), void *ctx)
+{
+	s->take = take;
+	s->ctx = ctx;
+	return ring_buffer__consume(s->ring);
+}
+
+/* Kernels before 5.6 and odd map types have no batch operation; one key at a time does the same. */
+static int drain_singly(int fd, struct samples_count **ret, size_t *ret_cnt, size_t *cap)
+{
+	struct bpfprof_count_key key;
+	int err;
+
+	while (!bpf_map_get_next_key(fd, NULL, &key)) {
+		err = util_reserve(ret, cap, *ret_cnt + 1, sizeof(**ret));
+		if (err)
+			return err;
+		(*ret)[*ret_cnt].key = key;
+		if (!bpf_map_lookup_elem(fd, &key, &(*ret)[*ret_cnt].count))
+			(*ret_cnt)++;
+		if (bpf_map_delete_elem(fd, &key))
+			return -errno;
+	}
+	return 0;
+}
+
+static int drain(int fd, struct samples_count **ret, size_t *ret_cnt)
+{
+	struct bpfprof_count_key *keys = calloc(BATCH, sizeof(*keys));
+	struct bpfprof_count *counts = calloc(BATCH, sizeof(*counts));
+	uint32_t cnt, pos = 0;
+	bool first = true, last = false;
+	size_t cap = 0;
+	int err = keys && counts ? 0 : -ENOMEM;
+
+	while (!err && !last) {
+		cnt = BATCH;
+		if (bpf_map_lookup_and_delete_batch(fd, first ? NULL : &pos, &pos, keys, counts,
+						    &cnt, NULL)) {
+			/* ENOENT: this was the last batch */
+			last = true;
+			if (errno != ENOENT) {
+				err = drain_singly(fd, ret, ret_cnt, &cap);
+				break;
+			}
+		}
+		first = false;
+		err = util_reserve(ret, &cap, *ret_cnt + cnt, sizeof(**ret));
+		for (uint32_t i = 0; !err && i < cnt; i++)
+			(*ret)[(*ret_cnt)++] =
+				(struct samples_count){ .key = keys[i], .count = counts[i] };
+	}
+	free(keys);
+	free(counts);
+	return err;
+}
+
+int samples__drain_counts(struct samples *s, struct samples_count **ret, size_t *ret_cnt)
+{
+	struct bpfprof_bpf *skel = session__skel(s->session);
+	struct bpf_map *old;
+	int err;
+
+	old = skel->bss->bp_control.active ? skel->maps.bp_counts1 : skel->maps.bp_counts0;
+	__atomic_store_n(&skel->bss->bp_control.active, !skel->bss->bp_control.active,
+			 __ATOMIC_SEQ_CST);
+	/* see tables__settle */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		usleep(20000);
+	*ret = NULL;
+	*ret_cnt = 0;
+	err = drain(bpf_map__fd(old), ret, ret_cnt);
+	if (err) {
+		free(*ret);
+		*ret = NULL;
+		*ret_cnt = 0;
+	}
+	return err;
+}

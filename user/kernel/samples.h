@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads what the programs recorded: records from the ring, counts of the stacks that were sent
+ * before. */
+#ifndef KERNEL_SAMPLES_H
+#define KERNEL_SAMPLES_H
+
+#include <linux/types.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+
+struct samples;
+struct session;
+
+struct samples_count {
+	struct bpfprof_count_key key;
+	struct bpfprof_count count;
+};
+
+struct samples *samples__new(struct session *s);
+void samples__free(struct samples *s);
+
+/* Readable when records wait that should not wait for long. */
+int samples__fd(const struct samples *s);
+
+/*
+ * The records that have arrived, in the order of each CPU's sending: calls `take` for each; rec
+ * points to the record with what follows it, sz bytes, valid during the call. Records whose lengths
+ * do not add up are left out. Returns how many there were, or -errno.
+ */
+int samples__read(struct samples *s,
+		  void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz), void *ctx);
+
+/*
+ * Flips the count maps and empties the one that was in use, after all programs that wrote to it
+ * have ended: each count is returned exactly once. Every stack counted was sent before: call
+ * samples__read between this and using the counts. The caller frees *ret. 0 or -errno.
+ */
+int samples__drain_counts(struct samples *s, struct samples_count **ret, size_t *ret_cnt);
+
+#endif

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Our half in the kernel: opens, configures, loads, arms and removes the BPF programs. */
+#include "kernel/session.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "bpfprof.skel.h"
+#include "kernel/cpus.h"
+#include "kernel/glob.h"
+
+#define SCAN_MAX_BYTES (64U << 20)
+#define RING_PER_CPU (1U << 20)
+#define RING_MAX (16U << 20)
+
+struct session {
+	struct bpfprof_bpf *skel;
+	struct session_opts opts;
+	struct bpf_link **cpus; /* sampler of each CPU, NULL: none; owns its perf event */
+	bool *online;
+	int cpu_cnt;
+	int cgroup_fd;
+	int stats_fd;
+};
+
+static void __attribute__((format(printf, 3, 4)))
+say(char *err, size_t err_sz, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_sz, fmt, ap);
+	va_end(ap);
+}
+
+/* libbpf speaks up for itself only when the user wants to see everything. */
+static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[1024];
+
+	if (level == LIBBPF_DEBUG || log_get_level() < LOG_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	line[strcspn(line, "\n")] = '\0';
+	log_debug("%s", line);
+	return 0;
+}
+
+static uint32_t ring_size(int cpu_cnt)
+{
+	uint32_t sz = RING_PER_CPU;
+
+	while (sz < RING_MAX && sz / RING_PER_CPU < (uint32_t)cpu_cnt)
+		sz *= 2;
+	return sz;
+}
+
+static int configure(struct session *s, char *err, size_t err_sz)
+{
+	const struct session_opts *o = &s->opts;
+	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
+	struct bpf_program *prog;
+	int ret;
+
+	if (getrandom(&cfg->seed, sizeof(cfg->seed), 0) != sizeof(cfg->seed))
+		return -errno;
+	cfg->filter_tgid = o->filter_tgid;
+	cfg->filter_tid = o->filter_tid;
+	cfg->filter_cgroup = o->cgroup != NULL;
+	cfg->filter_comm = o->comm != NULL;
+	cfg->user_only = o->user_only;
+	cfg->kernel_only = o->kernel_only;
+	cfg->thread_names = o->thread_names;
+	cfg->max_uframes = BPFPROF_MAX_UFRAMES;
+	if (o->comm) {
+		ret = glob_compile(o->comm, cfg);
+		if (ret) {
+			say(err, err_sz, "thread name pattern '%s' is too long", o->comm);
+			return ret;
+		}
+	}
+	bpf_map__set_max_entries(s->skel->maps.bp_scratch, s->cpu_cnt);
+	bpf_map__set_max_entries(s->skel->maps.bp_raw, s->cpu_cnt);
+	bpf_map__set_max_entries(s->skel->maps.bp_ring, ring_size(s->cpu_cnt));
+	if (!o->filter_tid)
+		bpf_map__set_max_entries(s->skel->maps.bp_tids, 1);
+	if (!o->filter_tgid)
+		bpf_map__set_max_entries(s->skel->maps.bp_tgids, 1);
+
+	bpf_object__for_each_program(prog, s->skel->obj) bpf_program__set_autoload(prog, false);
+	bpf_program__set_autoload(s->skel->progs.proc_scan, true);
+	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
+	bpf_program__set_autoload(s->skel->progs.cpu_sample, o->kinds[BPFPROF_CPU]);
+	return 0;
+}
+
+static int load(struct session *s, char *err, size_t err_sz)
+{
+	uint32_t zero = 0;
+	int ret;
+
+	ret = bpfprof_bpf__load(s->skel);
+	if (ret) {
+		if (ret == -EPERM || ret == -EACCES)
+			say(err, err_sz, "needs root or CAP_BPF+CAP_PERFMON (try sudo)");
+		else if (access("/sys/kernel/btf/vmlinux", R_OK))
+			say(err, err_sz,
+			    "this kernel has no type information (/sys/kernel/btf/vmlinux): it "
+			    "needs "
+			    "CONFIG_DEBUG_INFO_BTF");
+		else
+			say(err, err_sz, "cannot load the BPF programs: %s (-v shows more)",
+			    strerror(-ret));
+		return ret;
+	}
+	if (s->opts.cgroup) {
+		s->cgroup_fd = open(s->opts.cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		ret = s->cgroup_fd < 0 ? -errno :
+					 bpf_map_update_elem(bpf_map__fd(s->skel->maps.bp_cgroup),
+							     &zero, &s->cgroup_fd, BPF_ANY);
+		if (ret) {
+			say(err, err_sz, "cannot use '%s' as a cgroup (v2): %s", s->opts.cgroup,
+			    strerror(-ret));
+			return ret;
+		}
+	}
+	if (s->opts.follow) {
+		s->skel->links.proc_follow = bpf_program__attach(s->skel->progs.proc_follow);
+		if (!s->skel->links.proc_follow) {
+			ret = -errno;
+			say(err, err_sz, "cannot follow child processes: %s", strerror(-ret));
+			return ret;
+		}
+	}
+	/* for as long as the descriptor is open; failure leaves the figures at 0 */
+	if (s->opts.run_time_stats)
+		s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return 0;
+}
+
+struct session *session__open(const struct session_opts *opts, char *err, size_t err_sz)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int ret = -ENOMEM;
+
+	say(err, err_sz, "out of memory");
+	if (!s)
+		return NULL;
+	s->opts = *opts;
+	s->cgroup_fd = s->stats_fd = -1;
+	libbpf_set_print(libbpf_print);
+	s->cpu_cnt = cpus_possible();
+	if (s->cpu_cnt <= 0) {
+		ret = s->cpu_cnt ? s->cpu_cnt : -ENODEV;
+		say(err, err_sz, "cannot read the list of CPUs from /sys: %s", strerror(-ret));
+		s->cpu_cnt = 0;
+		goto cleanup;
+	}
+	s->cpus = calloc(s->cpu_cnt, sizeof(*s->cpus));
+	s->online = calloc(s->cpu_cnt, sizeof(*s->online));
+	if (!s->cpus || !s->online)
+		goto cleanup;
+	s->skel = bpfprof_bpf__open();
+	if (!s->skel) {
+		ret = -errno;
+		say(err, err_sz, "cannot open the BPF programs: %s", strerror(-ret));
+		goto cleanup;
+	}
+	ret = configure(s, err, err_sz);
+	if (ret)
+		goto cleanup;
+	ret = load(s, err, err_sz);
+	if (ret)
+		goto cleanup;
+	return s;
+
+cleanup:
+	session__free(s);
+	errno = -ret;
+	return NULL;
+}
+
+void session__free(struct session *s)
+{
+	if (!s)
+		return;
+	session__disarm(s);
+	bpfprof_bpf__destroy(s->skel);
+	if (s->cgroup_fd >= 0)
+		close(s->cgroup_fd);
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	free(s->cpus);
+	free(s->online);
+	free(s);
+}
+
+int session__scan(struct session *s, struct bpfprof_task **ret, size_t *ret_cnt)
+{
+	struct bpf_link *link;
+	size_t sz = 0;
+	char *buf;
+	int fd, err;
+
+	link = bpf_program__attach_iter(s->skel->progs.proc_scan, NULL);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	err = fd < 0 ? -errno : util_read_fd(fd, SCAN_MAX_BYTES, &buf, &sz);
+	if (!err) {
+		*ret = (struct bpfprof_task *)buf;
+		*ret_cnt = sz / sizeof(**ret);
+	}
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return err;
+}
+
+static int add(struct bpf_map *map, uint32_t id, uint64_t start_ns)
+{
+	return bpf_map_update_elem(bpf_map__fd(map), &id, &start_ns, BPF_ANY) ? -errno : 0;
+}
+
+int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns)
+{
+	return add(s->skel->maps.bp_tgids, tgid, start_ns);
+}
+
+int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns)
+{
+	return add(s->skel->maps.bp_tids, tid, start_ns);
+}
+
+void session__remove_tgid(struct session *s, uint32_t tgid)
+{
+	(void)bpf_map_delete_elem(bpf_map__fd(s->skel->maps.bp_tgids), &tgid);
+}
+
+static void disarm_cpu(struct session *s, int cpu)
+{
+	bpf_link__destroy(s->cpus[cpu]);
+	s->cpus[cpu] = NULL;
+}
+
+static int arm_cpu(struct session *s, int cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = s->opts.hw_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+		.config = s->opts.hw_cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = s->opts.frequency,
+		.exclude_idle = 1,
+		.disabled = 1,
+	};
+	int fd, err;
+
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* enables the event too */
+	s->cpus[cpu] = bpf_program__attach_perf_event(s->skel->progs.cpu_sample, fd);
+	if (s->cpus[cpu])
+		return 0;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int session__arm(struct session *s, char *err, size_t err_sz)
+{
+	int ret, last = -ENODEV, armed = 0;
+
+	ret = cpus_online(s->online, s->cpu_cnt);
+	if (ret) {
+		say(err, err_sz, "cannot read the list of CPUs from /sys: %s", strerror(-ret));
+		return ret;
+	}
+	for (int i = 0; i < s->cpu_cnt; i++) {
+		/* an event of a CPU that went away never counts again, even if the CPU returns */
+		if (!s->online[i])
+			disarm_cpu(s, i);
+		else if (!s->cpus[i] && (ret = arm_cpu(s, i)))
+			last = ret;
+		armed += s->cpus[i] != NULL;
+	}
+	if (armed)
+		return 0;
+	if (last == -EACCES || last == -EPERM)
+		say(err, err_sz, "needs root or CAP_BPF+CAP_PERFMON (try sudo)");
+	else if (s->opts.hw_cycles && (last == -ENOENT || last == -EOPNOTSUPP))
+		say(err, err_sz, "this machine has no cycle counter (use --event cpu-clock)");
+	else
+		say(err, err_sz, "cannot open a sampling event on any CPU: %s", strerror(-last));
+	return last;
+}
+
+void session__disarm(struct session *s)
+{
+	for (int i = 0; i < s->cpu_cnt; i++)
+		disarm_cpu(s, i);
+}
+
+void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	struct bpf_program *prog;
+
+	*ret_ns = *ret_runs = 0;
+	if (s->stats_fd < 0)
+		return;
+	bpf_object__for_each_program(prog, s->skel->obj)
+	{
+		struct bpf_prog_info info = {};
+		uint32_t sz = sizeof(info);
+		int fd = bpf_program__fd(prog);
+
+		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz))
+			continue;
+		*ret_ns += info.run_time_ns;
+		*ret_runs += info.run_cnt;
+	}
+}
+
+int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret)
+{
+	struct bpfprof_stats *per_cpu = calloc(s->cpu_cnt, sizeof(*per_cpu));
+	uint32_t key = kind;
+	int err = 0;
+
+	if (!per_cpu)
+		return -ENOMEM;
+	memset(ret, 0, sizeof(*ret));
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.bp_stats), &key, per_cpu))
+		err = -errno;
+	for (int i = 0; !err && i < s->cpu_cnt; i++) {
+		ret->seen += per_cpu[i].seen;
+		ret->recorded += per_cpu[i].recorded;
+		ret->unwinds += per_cpu[i].unwinds;
+		ret->frames += per_cpu[i].frames;
+		for (int j = 0; j < BPFPROF_NR_LOST; j++)
+			ret->lost[j] += per_cpu[i].lost[j];
+	}
+	free(per_cpu);
+	return err;
+}
+
+struct bpfprof_bpf *session__skel(struct session *s)
+{
+	return s->skel;
+}

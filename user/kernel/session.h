@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Our half in the kernel: opens, configures, loads, arms and removes the BPF programs. All that it
+ * makes hangs on file descriptors of this process (no pins, no tracefs entries), so that the kernel
+ * removes it whatever becomes of us.
+ */
+#ifndef KERNEL_SESSION_H
+#define KERNEL_SESSION_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+
+struct bpfprof_bpf;
+struct session;
+
+struct session_opts {
+	bool kinds[BPFPROF_NR_KINDS];
+	uint32_t frequency; /* samples per second and CPU */
+	bool hw_cycles;	    /* sample on the cycle counter instead of the clock */
+	bool user_only, kernel_only;
+	bool thread_names;
+	bool filter_tgid, filter_tid; /* by session__add_tgid, session__add_tid */
+	bool follow;		      /* take in children of filtered processes */
+	const char *cgroup;	      /* directory of a cgroup v2, or NULL */
+	const char *comm;	      /* pattern with * and ?, or NULL */
+	bool run_time_stats;	      /* let the kernel measure the programs' run time */
+};
+
+/*
+ * Loads everything, arms nothing. NULL with errno; err then says in one sentence what failed and
+ * why, without full stop.
+ */
+struct session *session__open(const struct session_opts *opts, char *err, size_t err_sz);
+/* Detaches and unloads. NULL is allowed. */
+void session__free(struct session *s);
+
+/* All processes that exist, as the kernel identifies them; the caller frees *ret. 0 or -errno. */
+int session__scan(struct session *s, struct bpfprof_task **ret, size_t *ret_cnt);
+
+/* Takes a process, or a thread of one, into the filter. start_ns: of the process, see
+ * bpfprof_proc_key. 0 or -errno. */
+int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns);
+int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns);
+void session__remove_tgid(struct session *s, uint32_t tgid);
+
+/*
+ * Attaches to every online CPU that has no sampler yet and lets go of those that went offline. To
+ * be called again while running, to follow hotplug. Returns 0 if at least one CPU is armed, else
+ * -errno.
+ */
+int session__arm(struct session *s, char *err, size_t err_sz);
+/* Stops sampling; what was recorded stays to be drained. */
+void session__disarm(struct session *s);
+
+/* Nanoseconds of CPU time that the programs took, 0 if it is not measured (run_time_stats); runs:
+ * how often they ran. */
+void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs);
+
+/* Counters of a kind, summed over the CPUs. 0 or -errno. */
+int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret);
+
+/* For the rest of kernel/. */
+struct bpfprof_bpf *session__skel(struct session *s);
+
+#endif

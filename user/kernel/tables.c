@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Table memory shared with the kernel side: an allocator over mmapable chunks. */
+#include "kernel/tables.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "bpfprof.skel.h"
+#include "kernel/session.h"
+
+#define ALIGN 16U
+
+struct hole {
+	uint32_t pos, sz;
+};
+
+struct chunk {
+	int fd;
+	uint8_t *mem;
+	struct hole *holes; /* free extents, ascending, never adjacent */
+	size_t hole_cnt, hole_cap;
+};
+
+struct tables {
+	struct session *session;
+	struct chunk *chunks;
+	uint32_t chunk_cnt, chunk_max;
+	struct tables_extent *limbo; /* freed, but perhaps still being read */
+	size_t limbo_cnt, limbo_cap;
+	uint64_t used;
+};
+
+struct tables *tables__new(struct session *s, uint32_t max_chunks)
+{
+	struct tables *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->session = s;
+	t->chunk_max = MIN(max_chunks, BPFPROF_MAX_CHUNKS);
+	t->chunks = calloc(t->chunk_max, sizeof(*t->chunks));
+	if (!t->chunks) {
+		free(t);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return t;
+}
+
+void tables__free(struct tables *t)
+{
+	if (!t)
+		return;
+	for (uint32_t i = 0; i < t->chunk_cnt; i++) {
+		munmap(t->chunks[i].mem, BPFPROF_CHUNK_SZ);
+		close(t->chunks[i].fd);
+		free(t->chunks[i].holes);
+	}
+	free(t->chunks);
+	free(t->limbo);
+	free(t);
+}
+
+static int add_chunk(struct tables *t)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	struct chunk *c = &t->chunks[t->chunk_cnt];
+	int outer = bpf_map__fd(session__skel(t->session)->maps.bp_chunks);
+	uint32_t idx = t->chunk_cnt;
+	int err;
+
+	if (idx == t->chunk_max)
+		return -ENOSPC;
+	memset(c, 0, sizeof(*c));
+	err = util_reserve(&c->holes, &c->hole_cap, 16, sizeof(*c->holes));
+	if (err)
+		return err;
+	c->mem = MAP_FAILED;
+	c->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "bp_chunk", sizeof(uint32_t), BPFPROF_CHUNK_SZ,
+			       1, &opts);
+	if (c->fd < 0) {
+		err = -errno;
+		goto cleanup;
+	}
+	c->mem = mmap(NULL, BPFPROF_CHUNK_SZ, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	if (c->mem == MAP_FAILED || bpf_map_update_elem(outer, &idx, &c->fd, BPF_ANY)) {
+		err = -errno;
+		goto cleanup;
+	}
+	c->holes[0] = (struct hole){ .pos = 0, .sz = BPFPROF_CHUNK_SZ };
+	c->hole_cnt = 1;
+	t->chunk_cnt++;
+	return 0;
+
+cleanup:
+	if (c->mem != MAP_FAILED)
+		munmap(c->mem, BPFPROF_CHUNK_SZ);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->holes);
+	return err;
+}
+
+/* First fit: extents are few and live long. */
+static int take(struct tables *t, uint32_t sz, struct tables_extent *ret)
+{
+	sz = (sz + ALIGN - 1) & ~(ALIGN - 1);
+	if (!sz || sz > BPFPROF_CHUNK_SZ)
+		return -EINVAL;
+	for (;;) {
+		for (uint32_t i = 0; i < t->chunk_cnt; i++) {
+			struct chunk *c = &t->chunks[i];
+
+			for (size_t j = 0; j < c->hole_cnt; j++) {
+				struct hole *h = &c->holes[j];
+
+				if (h->sz < sz)
+					continue;
+				*ret = (struct tables_extent){ .chunk = i,
+							       .pos = h->pos,
+							       .sz = sz };
+				h->pos += sz;
+				h->sz -= sz;
+				if (!h->sz) {
+					c->hole_cnt--;
+					memmove(h, h + 1, (c->hole_cnt - j) * sizeof(*h));
+				}
+				t->used += sz;
+				return 0;
+			}
+		}
+		int err = add_chunk(t);
+
+		if (err)
+			return err;
+	}
+}
+
+static void give_back(struct tables *t, const struct tables_extent *e)
+{
+	struct chunk *c = &t->chunks[e->chunk];
+	struct hole *h;
+	size_t i = 0;
+
+	while (i < c->hole_cnt && c->holes[i].pos < e->pos)
+		i++;
+	t->used -= e->sz;
+	if (i && c->holes[i - 1].pos + c->holes[i - 1].sz == e->pos) {
+		h = &c->holes[i - 1];
+		h->sz += e->sz;
+		if (i < c->hole_cnt && h->pos + h->sz == c->holes[i].pos) {
+			h->sz += c->holes[i].sz;
+			c->hole_cnt--;
+			memmove(&c->holes[i], &c->holes[i + 1],
+				(c->hole_cnt - i) * sizeof(*c->holes));
+		}
+		return;
+	}
+	if (i < c->hole_cnt && e->pos + e->sz == c->holes[i].pos) {
+		c->holes[i].pos = e->pos;
+		c->holes[i].sz += e->sz;
+		return;
+	}
+	/* without memory for the note the extent is lost to us, which harms nobody */
+	if (util_reserve(&c->holes, &c->hole_cap, c->hole_cnt + 1, sizeof(*c->holes)))
+		return;
+	memmove(&c->holes[i + 1], &c->holes[i], (c->hole_cnt - i) * sizeof(*c->holes));
+	c->holes[i] = (struct hole){ .pos = e->pos, .sz = e->sz };
+	c->hole_cnt++;
+}
+
+void tables__release(struct tables *t, struct tables_extent *e)
+{
+	if (e->sz && !util_reserve(&t->limbo, &t->limbo_cap, t->limbo_cnt + 1, sizeof(*t->limbo)))
+		t->limbo[t->limbo_cnt++] = *e;
+	memset(e, 0, sizeof(*e));
+}
+
+void tables__settle(struct tables *t)
+{
+	if (!t->limbo_cnt)
+		return;
+	/* membarrier(2): the global command waits for an RCU grace period, and BPF programs run
+	 * under RCU */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		usleep(20000);
+	for (size_t i = 0; i < t->limbo_cnt; i++)
+		give_back(t, &t->limbo[i]);
+	t->limbo_cnt = 0;
+}
+
+int tables__add_part(struct tables *t, const void *blob, uint32_t sz, struct tables_extent *ret)
+{
+	struct bpfprof_part *part;
+	int err;
+
+	if (sz < sizeof(*part))
+		return -EINVAL;
+	err = take(t, sz, ret);
+	if (err)
+		return err;
+	part = (struct bpfprof_part *)(t->chunks[ret->chunk].mem + ret->pos);
+	memcpy(part, blob, sz);
+	part->off_pos += ret->pos;
+	part->rule_pos += ret->pos;
+	part->rules_pos += ret->pos;
+	part->used = 1;
+	return 0;
+}
+
+int tables__test_and_clear_used(struct tables *t, const struct tables_extent *e)
+{
+	struct bpfprof_part *part;
+
+	part = (struct bpfprof_part *)(t->chunks[e->chunk].mem + e->pos);
+	return __atomic_exchange_n(&part->used, 0, __ATOMIC_RELAXED) != 0;
+}
+
+int tables__set_proc(struct tables *t, const struct bpfprof_proc_key *key,
+		     const struct tables_map *maps, size_t cnt, uint32_t gen,
+		     struct tables_extent *list)
+{
+	size_t maps_at =
+		sizeof(*key) + ((cnt * sizeof(uint64_t) + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+	int procs = bpf_map__fd(session__skel(t->session)->maps.bp_procs);
+	struct tables_extent fresh;
+	struct bpfprof_proc value;
+	uint8_t *mem;
+	int err;
+
+	if (cnt >= BPFPROF_MAX_MAPS)
+		return -E2BIG;
+	err = take(t, (uint32_t)(maps_at + cnt * sizeof(struct bpfprof_map)), &fresh);
+	if (err)
+		return err;
+	mem = t->chunks[fresh.chunk].mem + fresh.pos;
+	for (size_t i = 0; i < cnt; i++) {
+		memcpy(mem + sizeof(*key) + i * sizeof(uint64_t), &maps[i].start, sizeof(uint64_t));
+		memcpy(mem + maps_at + i * sizeof(struct bpfprof_map), &maps[i].map,
+		       sizeof(maps[i].map));
+	}
+	memcpy(mem, key, sizeof(*key));
+	value = (struct bpfprof_proc){
+		.chunk = fresh.chunk,
+		.pos = fresh.pos,
+		.map_cnt = cnt,
+		.gen = gen,
+	};
+	/* what was written above has to be seen before what points to it: the system call orders it
+	 */
+	if (bpf_map_update_elem(procs, key, &value, BPF_ANY)) {
+		err = -errno;
+		give_back(t, &fresh);
+		return err;
+	}
+	tables__release(t, list);
+	*list = fresh;
+	return 0;
+}
+
+void tables__update_proc(struct tables *t, const struct bpfprof_proc_key *key,
+			 const struct bpfprof_proc *value)
+{
+	(void)bpf_map_update_elem(bpf_map__fd(session__skel(t->session)->maps.bp_procs), key, value,
+				  BPF_EXIST);
+}
+
+void tables__del_proc(struct tables *t, const struct bpfprof_proc_key *key,
+		      struct tables_extent *list)
+{
+	(void)bpf_map_delete_elem(bpf_map__fd(session__skel(t->session)->maps.bp_procs), key);
+	tables__release(t, list);
+}
+
+const uint8_t *tables__chunk(const struct tables *t, uint32_t idx)
+{
+	return idx < t->chunk_cnt ? t->chunks[idx].mem : NULL;
+}
+
+uint64_t tables__bytes(const struct tables *t)
+{
+	return t->used;
+}
