@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Reads the text files of /proc/PID: maps and stat. */
+#include "target/proc_maps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
+{
+	char path[4096];
+	int err;
+
+	if (tid)
+		snprintf(path, sizeof(path), "%s/%u/task/%u/maps", proc_dir, tgid, tid);
+	else
+		snprintf(path, sizeof(path), "%s/%u/maps", proc_dir, tgid);
+	r->line = malloc(PROCS_MAX_LINE + 1);
+	if (!r->line)
+		return -ENOMEM;
+	r->f = fopen(path, "re");
+	if (!r->f) {
+		err = errno == ENOENT ? -ESRCH : -errno;
+		free(r->line);
+		r->line = NULL;
+		return err;
+	}
+	return 0;
+}
+
+void proc_maps_close(struct proc_maps_reader *r)
+{
+	if (r->f)
+		fclose(r->f);
+	free(r->line);
+	r->f = NULL;
+	r->line = NULL;
+}
+
+/* Hexadecimal or decimal number at *s, followed by `end`, which is passed over. */
+static bool number(char **s, int base, char end, uint64_t *ret)
+{
+	char *rest;
+
+	errno = 0;
+	*ret = strtoull(*s, &rest, base);
+	if (rest == *s || *rest != end || errno)
+		return false;
+	*s = rest + 1;
+	return true;
+}
+
+bool proc_maps_parse(char *line, struct proc_maps_line *ret)
+{
+	uint64_t maj, min;
+	char *s = line;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!number(&s, 16, '-', &ret->start) || !number(&s, 16, ' ', &ret->end))
+		return false;
+	if (strnlen(s, 5) < 5 || s[4] != ' ')
+		return false;
+	ret->exec = s[2] == 'x';
+	s += 5;
+	if (!number(&s, 16, ' ', &ret->offset) || !number(&s, 16, ':', &maj) ||
+	    !number(&s, 16, ' ', &min))
+		return false;
+	ret->file.maj = maj;
+	ret->file.min = min;
+	/* the inode may end the line */
+	ret->file.ino = strtoull(s, &s, 10);
+	while (*s == ' ')
+		s++;
+	ret->file.path = s;
+	/* names in brackets are the kernel's own only where there is no file */
+	if (ret->file.ino || maj || min)
+		ret->file.kind = PROC_FILE_REGULAR;
+	else
+		ret->file.kind = strcmp(s, "[vdso]") ? PROC_FILE_ANON : PROC_FILE_VDSO;
+	/* the upper half of the addresses is the kernel's, whatever it lends to programs there */
+	return ret->end > ret->start && !(ret->start >> 63);
+}
+
+int proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret)
+{
+	while (fgets(r->line, PROCS_MAX_LINE + 1, r->f)) {
+		size_t len = strlen(r->line);
+		int c;
+
+		if (len && r->line[len - 1] == '\n')
+			r->line[len - 1] = '\0';
+		else
+			while ((c = getc(r->f)) != EOF && c != '\n')
+				;
+		if (proc_maps_parse(r->line, ret))
+			return 1;
+	}
+	return ferror(r->f) ? -errno : 0;
+}
+
+int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
+{
+	unsigned long long ticks;
+	char path[4096], *buf, *s;
+	size_t sz;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/%u/stat", proc_dir, tgid);
+	err = util_read_file(path, 65536, &buf, &sz);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	/* the name stands in parentheses and may hold anything: go by the last one; starttime is
+	 * field 22 */
+	s = strrchr(buf, ')');
+	if (!s || sscanf(s,
+			 ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			 "%*s %*s %llu",
+			 &ticks) != 1)
+		err = -EBADMSG;
+	else
+		*ret_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+	free(buf);
+	return err;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the text files of /proc/PID: maps and stat. See proc_pid_maps(5), proc_pid_stat(5). */
+#ifndef TARGET_PROC_MAPS_H
+#define TARGET_PROC_MAPS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdint.h>
+
+#include "target/procs.h"
+
+struct proc_maps_line {
+	uint64_t start, end, offset;
+	bool exec;
+	struct proc_file file; /* path borrowed until the next line */
+};
+
+struct proc_maps_reader {
+	FILE *f;
+	char *line; /* PROCS_MAX_LINE + 1 bytes */
+};
+
+/* tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no such process; -errno. */
+int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid);
+/* 1 with a line, 0 at the end, -errno. Lines that are none are left out. */
+int proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret);
+void proc_maps_close(struct proc_maps_reader *r);
+
+/* Takes one line apart; changes it. False if it is none. */
+bool proc_maps_parse(char *line, struct proc_maps_line *ret);
+
+/* Start of a process in ns of CLOCK_BOOTTIME, by clock ticks. 0; -ESRCH; -EBADMSG. */
+int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns);
+
+#endif

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The processes that are profiled and what code they have mapped, kept up to date by events. */
+#include "target/procs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "target/proc_maps.h"
+
+#define BUCKETS 4096 /* a power of two */
+
+struct entry {
+	struct proc p;
+	uint32_t next; /* in the bucket of its tgid, youngest first */
+};
+
+struct file_entry {
+	struct proc_file f;
+	uint32_t next;
+};
+
+struct procs {
+	char *proc_dir;
+	struct entry *entries;
+	size_t entry_cnt, entry_cap;
+	uint32_t *unused;
+	size_t unused_cnt, unused_cap;
+	uint32_t by_tgid[BUCKETS];
+	struct file_entry *files;
+	size_t file_cnt, file_cap;
+	uint32_t by_file[BUCKETS];
+};
+
+struct procs *procs__new(const char *proc_dir)
+{
+	struct procs *ps = calloc(1, sizeof(*ps));
+
+	if (!ps)
+		return NULL;
+	ps->proc_dir = strdup(proc_dir);
+	if (!ps->proc_dir) {
+		free(ps);
+		return NULL;
+	}
+	memset(ps->by_tgid, 0xff, sizeof(ps->by_tgid));
+	memset(ps->by_file, 0xff, sizeof(ps->by_file));
+	return ps;
+}
+
+void procs__free(struct procs *ps)
+{
+	if (!ps)
+		return;
+	for (size_t i = 0; i < ps->entry_cnt; i++)
+		free(ps->entries[i].p.maps);
+	for (size_t i = 0; i < ps->file_cnt; i++)
+		free(ps->files[i].f.path);
+	free(ps->entries);
+	free(ps->unused);
+	free(ps->files);
+	free(ps->proc_dir);
+	free(ps);
+}
+
+size_t procs__cnt(const struct procs *ps)
+{
+	return ps->entry_cnt;
+}
+
+const struct proc *procs__get(const struct procs *ps, uint32_t idx)
+{
+	return &ps->entries[idx].p;
+}
+
+const struct proc_file *procs__file(const struct procs *ps, uint32_t file)
+{
+	return &ps->files[file].f;
+}
+
+size_t procs__file_cnt(const struct procs *ps)
+{
+	return ps->file_cnt;
+}
+
+/* ---- entries ---- */
+
+static uint32_t *bucket_of(struct procs *ps, uint32_t tgid)
+{
+	return &ps->by_tgid[(tgid * 2654435761U) % BUCKETS];
+}
+
+/* A new, living entry. PROCS_NONE with errno. */
+static uint32_t make_entry(struct procs *ps, uint32_t tgid, uint64_t from_ns)
+{
+	uint32_t idx, *bucket = bucket_of(ps, tgid);
+	struct proc *p;
+	int err;
+
+	if (ps->unused_cnt) {
+		idx = ps->unused[--ps->unused_cnt];
+	} else {
+		err = util_reserve(&ps->entries, &ps->entry_cap, ps->entry_cnt + 1,
+				   sizeof(*ps->entries));
+		/* room to note every entry as unused, so that removing one cannot fail */
+		if (!err)
+			err = util_reserve(&ps->unused, &ps->unused_cap, ps->entry_cnt + 1,
+					   sizeof(*ps->unused));
+		if (err) {
+			errno = -err;
+			return PROCS_NONE;
+		}
+		idx = ps->entry_cnt++;
+	}
+	p = &ps->entries[idx].p;
+	memset(p, 0, sizeof(*p));
+	p->tgid = tgid;
+	p->from_ns = from_ns;
+	p->to_ns = UINT64_MAX;
+	p->gen = 1;
+	ps->entries[idx].next = *bucket;
+	*bucket = idx;
+	return idx;
+}
+
+void procs__remove(struct procs *ps, uint32_t idx)
+{
+	struct proc *p = &ps->entries[idx].p;
+	uint32_t *at = bucket_of(ps, p->tgid);
+
+	if (!p->tgid)
+		return;
+	while (*at != PROCS_NONE && *at != idx)
+		at = &ps->entries[*at].next;
+	if (*at == idx)
+		*at = ps->entries[idx].next;
+	free(p->maps);
+	memset(p, 0, sizeof(*p));
+	ps->unused[ps->unused_cnt++] = idx;
+}
+
+uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
+		    const char *comm, bool kthread)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+	struct proc *p;
+
+	if (idx != PROCS_NONE) {
+		p = &ps->entries[idx].p;
+		if ((p->start_ns && p->start_ns != start_ns) ||
+		    (p->exec_known && p->exec_id != exec_id)) {
+			p->to_ns = util_monotonic_ns();
+			idx = PROCS_NONE;
+		}
+	}
+	if (idx == PROCS_NONE)
+		idx = make_entry(ps, tgid, 0);
+	if (idx == PROCS_NONE)
+		return PROCS_NONE;
+	p = &ps->entries[idx].p;
+	p->exec_id = exec_id;
+	p->exec_known = true;
+	p->start_ns = start_ns;
+	p->kthread = kthread;
+	snprintf(p->comm, sizeof(p->comm), "%s", comm);
+	return idx;
+}
+
+uint32_t procs__find_live(const struct procs *ps, uint32_t tgid)
+{
+	uint32_t i = *bucket_of((struct procs *)ps, tgid);
+
+	for (; i != PROCS_NONE; i = ps->entries[i].next)
+		if (ps->entries[i].p.tgid == tgid && ps->entries[i].p.to_ns == UINT64_MAX)
+			return i;
+	return PROCS_NONE;
+}
+
+uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
+		     uint64_t time_ns)
+{
+	uint32_t i = *bucket_of(ps, tgid);
+
+	for (; i != PROCS_NONE; i = ps->entries[i].next) {
+		struct proc *p = &ps->entries[i].p;
+
+		if (p->tgid != tgid)
+			continue;
+		if (p->start_ns && p->start_ns != start_ns)
+			continue;
+		if (p->exec_known && p->exec_id != exec_id)
+			continue;
+		if ((!p->start_ns || !p->exec_known) &&
+		    (time_ns < p->from_ns || time_ns >= p->to_ns))
+			continue;
+		p->start_ns = start_ns;
+		p->exec_id = exec_id;
+		p->exec_known = true;
+		return i;
+	}
+	return PROCS_NONE;
+}
+
+bool procs__is_gone(const struct procs *ps, uint32_t idx)
+{
+	const struct proc *p = &ps->entries[idx].p;
+	uint64_t start_ns;
+
+	return proc_stat_start(ps->proc_dir, p->tgid, &start_ns) ||
+	       (p->start_ns && start_ns / 10000000 != p->start_ns / 10000000);
+}
+
+/* ---- files ---- */
+
+static uint32_t intern_file(struct procs *ps, const struct proc_file *f)
+{
+	uint64_t hash = util_hash(f->path, strlen(f->path), f->ino ^ f->build_id_sz);
+	uint32_t *bucket = &ps->by_file[hash % BUCKETS], i;
+	struct proc_file *copy;
+	int err;
+
+	for (i = *bucket; i != PROCS_NONE; i = ps->files[i].next) {
+		const struct proc_file *o = &ps->files[i].f;
+
+		if (o->kind == f->kind && o->ino == f->ino && o->maj == f->maj &&
+		    o->min == f->min && o->build_id_sz == f->build_id_sz &&
+		    !memcmp(o->build_id, f->build_id, f->build_id_sz) && !strcmp(o->path, f->path))
+			return i;
+	}
+	err = util_reserve(&ps->files, &ps->file_cap, ps->file_cnt + 1, sizeof(*ps->files));
+	if (err)
+		return PROCS_NONE;
+	copy = &ps->files[ps->file_cnt].f;
+	*copy = *f;
+	copy->path = strdup(f->path);
+	if (!copy->path)
+		return PROCS_NONE;
+	ps->files[ps->file_cnt].next = *bucket;
+	*bucket = ps->file_cnt;
+	return ps->file_cnt++;
+}
+
+/* ---- mappings ---- */
+
+/* Index of the first range that ends behind addr. */
+static size_t map_index(const struct proc *p, uint64_t addr)
+{
+	size_t lo = 0, hi = p->map_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->maps[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint64_t addr)
+{
+	const struct proc *p = &ps->entries[idx].p;
+	size_t i = map_index(p, addr);
+
+	return i < p->map_cnt && p->maps[i].start <= addr ? &p->maps[i] : NULL;
+}
+
+static bool same_meaning(const struct proc_map *a, const struct proc_map *b)
+{
+	return a->file == b->file && a->start - a->offset == b->start - b->offset;
+}
+
+/* Takes [start, end) out of the ranges, splitting those at its edges. Leaves room for one more. */
+static int cut_range(struct proc *p, uint64_t start, uint64_t end)
+{
+	size_t i = map_index(p, start), j;
+	struct proc_map tail;
+	int err = util_reserve(&p->maps, &p->map_cap, p->map_cnt + 3, sizeof(*p->maps));
+
+	if (err)
+		return err;
+	if (i < p->map_cnt && p->maps[i].start < start) {
+		tail = p->maps[i];
+		p->maps[i].end = start;
+		i++;
+		if (tail.end > end) {
+			tail.offset += end - tail.start;
+			tail.start = end;
+			memmove(&p->maps[i + 1], &p->maps[i], (p->map_cnt - i) * sizeof(*p->maps));
+			p->maps[i] = tail;
+			p->map_cnt++;
+			return 0;
+		}
+	}
+	for (j = i; j < p->map_cnt && p->maps[j].end <= end; j++)
+		;
+	if (j < p->map_cnt && p->maps[j].start < end) {
+		p->maps[j].offset += end - p->maps[j].start;
+		p->maps[j].start = end;
+	}
+	memmove(&p->maps[i], &p->maps[j], (p->map_cnt - j) * sizeof(*p->maps));
+	p->map_cnt -= j - i;
+	return 0;
+}
+
+static int add_range(struct proc *p, const struct proc_map *m)
+{
+	size_t i;
+	int err;
+
+	for (i = map_index(p, m->start); i < p->map_cnt && p->maps[i].start < m->end; i++) {
+		if (same_meaning(&p->maps[i], m) && p->maps[i].start <= m->start &&
+		    p->maps[i].end >= m->end)
+			return 0;
+		if (!same_meaning(&p->maps[i], m)) {
+			p->gen++;
+			break;
+		}
+	}
+	if (p->map_cnt >= PROCS_MAX_MAPS)
+		return 0;
+	err = cut_range(p, m->start, m->end);
+	if (err)
+		return err;
+	i = map_index(p, m->start);
+	memmove(&p->maps[i + 1], &p->maps[i], (p->map_cnt - i) * sizeof(*p->maps));
+	p->maps[i] = *m;
+	p->map_cnt++;
+	return 0;
+}
+
+int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
+{
+	struct proc_maps_reader r;
+	struct proc fresh = ps->entries[idx].p;
+	struct proc_maps_line line;
+	int err;
+
+	fresh.maps = NULL;
+	fresh.map_cnt = fresh.map_cap = 0;
+	err = proc_maps_open(&r, ps->proc_dir, fresh.tgid, tid);
+	if (err)
+		return err;
+	while ((err = proc_maps_next(&r, &line)) > 0) {
+		struct proc_map m = { .start = line.start, .end = line.end, .offset = line.offset };
+
+		if (!line.exec)
+			continue;
+		m.file = intern_file(ps, &line.file);
+		err = m.file == PROCS_NONE ? -ENOMEM : add_range(&fresh, &m);
+		if (err)
+			break;
+	}
+	proc_maps_close(&r);
+	/* asked afterwards: what was read belongs to the process if it is the same now */
+	if (!err && procs__is_gone(ps, idx))
+		err = -ESRCH;
+	if (err) {
+		free(fresh.maps);
+		return err;
+	}
+	/* ranges that vanished since are kept: samples from them may still arrive, and their
+	 * addresses mean nothing else */
+	for (size_t i = 0; i < fresh.map_cnt && !err; i++)
+		err = add_range(&ps->entries[idx].p, &fresh.maps[i]);
+	ps->entries[idx].p.maps_known = true;
+	free(fresh.maps);
+	return err;
+}
+
+/* ---- opening ---- */
+
+/* Opens a path that somebody else controls: nothing but a regular file, and without side effects.
+ */
+static int open_regular(const char *path, struct stat *ret_st)
+{
+	char self[64];
+	int path_fd, fd, err;
+
+	path_fd = open(path, O_PATH | O_CLOEXEC);
+	if (path_fd < 0)
+		return -errno;
+	if (fstat(path_fd, ret_st)) {
+		err = -errno;
+	} else if (!S_ISREG(ret_st->st_mode)) {
+		err = -ENOTSUP;
+	} else {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		err = fd < 0 ? -errno : fd;
+	}
+	close(path_fd);
+	return err;
+}
+
+int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map)
+{
+	const struct proc *p = &ps->entries[idx].p;
+	const struct proc_file *f = &ps->files[map->file].f;
+	char path[PATH_MAX];
+	struct stat st;
+	int fd = -ENOENT;
+
+	if (f->kind != PROC_FILE_REGULAR)
+		return -ENOTSUP;
+	/* the mapping itself: right whatever the path says, also for files that were deleted or
+	 * replaced */
+	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, ps->proc_dir, p->tgid,
+		 map->start, map->end);
+	fd = open_regular(path, &st);
+	if (fd >= 0 && (!f->ino || st.st_ino == f->ino))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	for (int root = 1; root >= 0; root--) {
+		int n = root ? snprintf(path, sizeof(path), "%s/%u/root%s", ps->proc_dir, p->tgid,
+					f->path) :
+			       snprintf(path, sizeof(path), "%s", f->path);
+
+		if (n < 0 || (size_t)n >= sizeof(path) || f->path[0] != '/')
+			continue;
+		fd = open_regular(path, &st);
+		if (fd < 0)
+			continue;
+		if (f->build_id_sz || (st.st_ino == f->ino && st.st_dev == makedev(f->maj, f->min)))
+			return fd;
+		close(fd);
+		fd = -ESTALE;
+	}
+	return fd;
+}
+
+/* ---- events ---- */
+
+/* The living entry of a process that an event names, made if it was not known. */
+static struct proc *live(struct procs *ps, uint32_t tgid, uint64_t time_ns)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+
+	if (idx == PROCS_NONE)
+		idx = make_entry(ps, tgid, time_ns);
+	return idx == PROCS_NONE ? NULL : &ps->entries[idx].p;
+}
+
+int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,
+		   uint64_t offset, const struct proc_file *file)
+{
+	struct proc *p = live(ps, tgid, time_ns);
+	struct proc_map m = { .start = start, .end = start + len, .offset = offset };
+
+	if (!p)
+		return -ENOMEM;
+	if (m.end <= m.start)
+		return 0;
+	m.file = intern_file(ps, file);
+	return m.file == PROCS_NONE ? -ENOMEM : add_range(p, &m);
+}
+
+int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t time_ns)
+{
+	uint32_t child_idx, parent_idx;
+	struct proc *child, *from;
+
+	if (tgid == parent)
+		return 0;
+	/* whoever had the number before is gone */
+	child_idx = procs__find_live(ps, tgid);
+	if (child_idx != PROCS_NONE)
+		ps->entries[child_idx].p.to_ns = time_ns;
+	parent_idx = procs__find_live(ps, parent);
+	child_idx = make_entry(ps, tgid, time_ns);
+	if (child_idx == PROCS_NONE)
+		return -ENOMEM;
+	if (parent_idx == PROCS_NONE)
+		return 0;
+	child = &ps->entries[child_idx].p;
+	from = &ps->entries[parent_idx].p;
+	memcpy(child->comm, from->comm, sizeof(child->comm));
+	child->exec_id = from->exec_id;
+	child->exec_known = from->exec_known;
+	if (util_reserve(&child->maps, &child->map_cap, from->map_cnt, sizeof(*child->maps)))
+		return -ENOMEM;
+	if (from->map_cnt)
+		memcpy(child->maps, from->maps, from->map_cnt * sizeof(*child->maps));
+	child->map_cnt = from->map_cnt;
+	child->maps_known = from->maps_known;
+	return 0;
+}
+
+int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char *comm)
+{
+	uint32_t old = procs__find_live(ps, tgid), idx;
+	struct proc *p;
+
+	if (old != PROCS_NONE)
+		ps->entries[old].p.to_ns = time_ns;
+	idx = make_entry(ps, tgid, time_ns);
+	if (idx == PROCS_NONE)
+		return -ENOMEM;
+	p = &ps->entries[idx].p;
+	if (old != PROCS_NONE) {
+		p->start_ns = ps->entries[old].p.start_ns;
+		p->exec_id = ps->entries[old].p.exec_id + 1;
+		p->exec_known = ps->entries[old].p.exec_known;
+	}
+	/* everything it maps from here on arrives as an event */
+	p->maps_known = true;
+	snprintf(p->comm, sizeof(p->comm), "%s", comm);
+	return 0;
+}
+
+void procs__on_comm(struct procs *ps, uint32_t tgid, uint32_t tid, const char *comm)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+
+	if (idx != PROCS_NONE && tid == tgid)
+		snprintf(ps->entries[idx].p.comm, sizeof(ps->entries[idx].p.comm), "%s", comm);
+}
+
+void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time_ns)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+
+	if (idx == PROCS_NONE)
+		return;
+	if (tid == tgid)
+		ps->entries[idx].p.leader_exited = true;
+	if (ps->entries[idx].p.leader_exited && procs__is_gone(ps, idx))
+		ps->entries[idx].p.to_ns = time_ns;
+}

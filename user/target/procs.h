@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The processes that are profiled and what code they have mapped, kept up to date by events.
+ *
+ * An entry is one program in one process: an exec begins a new entry, and so does a reuse of the
+ * pid. Entries have a life span on CLOCK_MONOTONIC; a dead entry stays until it is removed, so that
+ * what was sampled from it can still be named. Entries are numbered; a number is used again after
+ * procs__remove.
+ */
+#ifndef TARGET_PROCS_H
+#define TARGET_PROCS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROCS_NONE UINT32_MAX
+#define PROCS_MAX_MAPS 65536 /* executable ranges kept of one process */
+#define PROCS_MAX_LINE 65536 /* bytes of a line of /proc/PID/maps; longer ones are cut */
+
+enum proc_file_kind {
+	PROC_FILE_REGULAR, /* has a path and, if it still exists, contents */
+	PROC_FILE_VDSO,
+	PROC_FILE_ANON, /* memory: JIT code */
+};
+
+/* What a range maps. Shared by all processes that map the same. */
+struct proc_file {
+	enum proc_file_kind kind;
+	char *path; /* raw bytes as the kernel gave them */
+	uint32_t maj, min;
+	uint64_t ino; /* 0: unknown */
+	uint8_t build_id[20];
+	uint8_t build_id_sz; /* 0: unknown */
+};
+
+struct proc_map {
+	uint64_t start, end; /* end exclusive */
+	uint64_t offset;     /* in the file, of start */
+	uint32_t file;	     /* see procs__file */
+};
+
+struct proc {
+	uint32_t tgid;		 /* 0: the entry is free */
+	uint32_t exec_id;	 /* task_struct.self_exec_id */
+	uint64_t start_ns;	 /* start of the process, CLOCK_BOOTTIME; 0: not known yet */
+	uint64_t from_ns, to_ns; /* life span of the entry; to_ns UINT64_MAX while it lives */
+	char comm[16];
+	bool kthread;
+	bool maps_known;       /* maps are complete up to the last event */
+	bool exec_known;       /* exec_id is certain */
+	bool leader_exited;    /* other threads may still run */
+	uint32_t gen;	       /* counts changes after which an address means something else */
+	struct proc_map *maps; /* ascending, without overlap */
+	size_t map_cnt, map_cap;
+};
+
+struct procs;
+
+/* proc_dir: "/proc", or a directory made for a test. NULL with errno. */
+struct procs *procs__new(const char *proc_dir);
+void procs__free(struct procs *ps);
+
+size_t procs__cnt(const struct procs *ps); /* entries, free ones included */
+const struct proc *procs__get(const struct procs *ps,
+			      uint32_t idx); /* borrowed until the next change */
+const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
+size_t procs__file_cnt(const struct procs *ps);
+
+/* A process that a scan met. An entry that contradicts it ends now. Returns its number, or
+ * PROCS_NONE with errno. */
+uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
+		    const char *comm, bool kthread);
+
+/*
+ * The entry that a sample belongs to: of this process, alive at time_ns. Learns start_ns and
+ * exec_id where they were not known; an entry that contradicts them is not taken. PROCS_NONE if
+ * there is none.
+ */
+uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
+		     uint64_t time_ns);
+/* The entry of tgid that is alive now, or PROCS_NONE. */
+uint32_t procs__find_live(const struct procs *ps, uint32_t tgid);
+
+/* The range that holds addr, or NULL. */
+const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint64_t addr);
+
+/*
+ * Reads the maps of a living process from /proc, of thread tid where the main thread is gone (0:
+ * the main one). What it finds replaces what was known. 0; -ESRCH if the process is gone or the pid
+ * is another's by now; -errno.
+ */
+int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid);
+
+/* Has the process of this entry really gone (all of its threads)? Asks /proc. */
+bool procs__is_gone(const struct procs *ps, uint32_t idx);
+
+/*
+ * Opens what a range of the process maps, through the process while it lives, by path afterwards.
+ * Only regular files, without waiting, and only if inode and device are those that were mapped
+ * where they are known; a build id is for the caller to compare. Returns a descriptor or -errno.
+ */
+int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map);
+
+/* ---- events, in the order of time. Unknown processes are made known. 0 or -ENOMEM. ---- */
+int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,
+		   uint64_t offset, const struct proc_file *file);
+int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t time_ns);
+int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char *comm);
+void procs__on_comm(struct procs *ps, uint32_t tgid, uint32_t tid, const char *comm);
+void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time_ns);
+
+void procs__remove(struct procs *ps, uint32_t idx);
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Unwinds a copied stack on the host. */
+#include "target/raw_unwind.h"
+
+#include <string.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define __noinline __attribute__((noinline))
+
+#include "unwind.h"
+
+_Static_assert(RAW_UNWIND_MISS == UNW_MISS, "the one is the other's public name");
+
+struct host_unw {
+	struct unw u; /* first: unwind.h passes its address back */
+	const struct raw_unwind *in;
+};
+
+static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
+{
+	const struct raw_unwind *in = ((struct host_unw *)u)->in;
+	uint64_t off = addr - in->regs.stack_addr;
+
+	if (off < in->regs.stack_sz && sz <= in->regs.stack_sz - off) {
+		memcpy(dst, in->stack + off, sz);
+		return 0;
+	}
+	/* windows are read of stacks only, and all that may be asked of code is a few bytes */
+	return sz > 8 || in->read_code(in->ctx, addr, dst, sz);
+}
+
+static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx)
+{
+	const struct raw_unwind *in = ((const struct host_unw *)u)->in;
+
+	return in->chunk(in->ctx, idx);
+}
+
+/* Use is noted where the table serves over and over: in the kernel. */
+static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
+{
+	(void)chunk;
+	(void)pos;
+}
+
+int raw_unwind(const struct raw_unwind *in, uint64_t frames[BPFPROF_MAX_UFRAMES], size_t *ret_cnt,
+	       uint64_t *ret_miss)
+{
+	struct host_unw h;
+	struct unw *u = &h.u;
+	int result;
+
+	memset(&h, 0, sizeof(h));
+	h.in = in;
+	u->max = BPFPROF_MAX_UFRAMES;
+	u->proc = in->proc;
+	memcpy(u->owner, &in->key, sizeof(u->owner));
+	memcpy(u->regs, in->regs.regs, sizeof(u->regs));
+	unw_start(u, 0, in->regs.ra);
+	do {
+		result = unw_step(u);
+	} while (result == UNW_CONTINUE);
+	if (result == UNW_MISS)
+		*ret_miss = u->pc - !u->exact;
+	if (result == BPFPROF_STACK_read_fault &&
+	    in->regs.stack_sz >= BPFPROF_RAW_STACK_SZ - UNW_PAGE)
+		result = BPFPROF_STACK_copy_short;
+	*ret_cnt = u->nr;
+	for (size_t i = 0; i < u->nr; i++)
+		frames[i] = u->frames[i];
+	return result;
+}
