@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The code of the profiled processes, and what the kernel side knows of it. */
+#include <linux/types.h>
+
+#include "code.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "kernel/tables.h"
+#include "target/ehframe.h"
+#include "target/objects.h"
+
+#define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
+
+/* By number of a proc_file. */
+struct file_state {
+	uint32_t object;
+	uint8_t tries;
+};
+
+struct part_state {
+	uint64_t vaddr;
+	uint32_t text_sz;
+	struct tables_extent extent;
+};
+
+/* By number of an object. */
+struct object_state {
+	enum {
+		NOT_LOADED,
+		LOADED,
+		NO_TABLE
+	} table;
+	struct part_state *parts;
+	size_t part_cnt;
+	uint64_t rows;
+	bool built; /* counted in the statistics */
+};
+
+/* By number of a process. */
+struct proc_state {
+	struct tables_extent list; /* sz 0: the kernel side knows nothing */
+	struct bpfprof_proc_key key;
+	struct bpfprof_proc value;
+	uint64_t version; /* of what was published: see version_of */
+};
+
+struct code {
+	struct procs *procs;
+	struct objects *objects;
+	struct tables *tables;
+	struct file_state *files;
+	size_t file_cap;
+	struct object_state *states;
+	size_t state_cap;
+	struct proc_state *procs_state;
+	size_t proc_cap;
+	struct tables_map *maps; /* scratch */
+	size_t map_cap;
+	uint64_t loads; /* counts loads and evictions: lists made before are out of date */
+	struct code_stats stats;
+};
+
+struct code *code__new(struct procs *procs, struct objects *objects, struct tables *tables)
+{
+	struct code *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->procs = procs;
+	c->objects = objects;
+	c->tables = tables;
+	return c;
+}
+
+void code__free(struct code *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->state_cap; i++)
+		free(c->states[i].parts);
+	free(c->files);
+	free(c->states);
+	free(c->procs_state);
+	free(c->maps);
+	free(c);
+}
+
+/* Room for element idx of an array that is kept by number; what is new is zeroed. */
+static int reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz)
+{
+	size_t old = *cap;
+	int err;
+
+	if (idx < old)
+		return 0;
+	err = util_reserve(array, cap, idx + 1, elem_sz);
+	if (!err)
+		memset(*(char **)array + old * elem_sz, 0, (*cap - old) * elem_sz);
+	return err;
+}
+
+static struct object_state *state_of(struct code *c, uint32_t object)
+{
+	if (reserve_zeroed(&c->states, &c->state_cap, object, sizeof(*c->states)))
+		return NULL;
+	return &c->states[object];
+}
+
+/* ---- objects ---- */
+
+static bool right_build_id(const struct proc_file *f, const struct object_info *info)
+{
+	char hex[2 * sizeof(f->build_id) + 1] = "";
+
+	for (int i = 0; i < f->build_id_sz; i++)
+		snprintf(hex + 2 * i, 3, "%02x", f->build_id[i]);
+	return !f->build_id_sz || !strcmp(hex, info->build_id);
+}
+
+uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
+{
+	const struct proc_file *f = procs__file(c->procs, map->file);
+	struct file_state *state;
+	uint32_t object;
+	int fd;
+
+	if (f->kind == PROC_FILE_ANON)
+		return OBJECTS_NONE;
+	if (reserve_zeroed(&c->files, &c->file_cap, map->file, sizeof(*c->files)))
+		return OBJECTS_NONE;
+	state = &c->files[map->file];
+	if (state->object)
+		return state->object - 1;
+	if (state->tries >= OPEN_TRIES)
+		return OBJECTS_NONE;
+	/* lists made before say that a table may still come */
+	if (++state->tries == OPEN_TRIES)
+		c->loads++;
+	if (f->kind == PROC_FILE_VDSO) {
+		object = objects__add_vdso(c->objects);
+	} else {
+		fd = procs__open(c->procs, proc, map);
+		if (fd < 0) {
+			log_debug("cannot open '%s' of process %u: %s; its frames have no names",
+				  f->path, procs__get(c->procs, proc)->tgid, strerror(-fd));
+			return OBJECTS_NONE;
+		}
+		object = objects__add(c->objects, fd, f->path);
+	}
+	if (object == OBJECTS_NONE)
+		return OBJECTS_NONE;
+	if (!right_build_id(f, objects__info(c->objects, object))) {
+		log_debug("'%s' is not the file that process %u mapped", f->path,
+			  procs__get(c->procs, proc)->tgid);
+		return OBJECTS_NONE;
+	}
+	state->object = object + 1;
+	return object;
+}
+
+const struct object_info *code__object_info(const struct code *c, uint32_t object)
+{
+	return objects__info(c->objects, object);
+}
+
+const uint8_t *code__chunk(const struct code *c, uint32_t idx)
+{
+	return tables__chunk(c->tables, idx);
+}
+
+static void release_parts(struct code *c, struct object_state *s)
+{
+	for (size_t i = 0; i < s->part_cnt; i++)
+		tables__release(c->tables, &s->parts[i].extent);
+	free(s->parts);
+	s->parts = NULL;
+	s->part_cnt = 0;
+}
+
+/* Republishes every process whose list may name a table that is going away. */
+static void republish_all(struct code *c)
+{
+	for (size_t i = 0; i < c->proc_cap && i < procs__cnt(c->procs); i++)
+		if (c->procs_state[i].list.sz && code__publish(c, i))
+			code__forget(c, i);
+}
+
+/*
+ * Makes room: lets go of the tables that no stack went through since the last time, or, if all were
+ * used, of those that are met first the second time round (the clock algorithm). Returns false if
+ * there was nothing to let go of.
+ */
+static bool evict(struct code *c)
+{
+	size_t evicted = 0, cnt = objects__cnt(c->objects);
+
+	for (int round = 0; round < 2 && !evicted; round++) {
+		for (size_t i = 0; i < cnt && i < c->state_cap; i++) {
+			struct object_state *s = &c->states[i];
+			bool used = false;
+
+			if (s->table != LOADED)
+				continue;
+			for (size_t j = 0; j < s->part_cnt; j++)
+				used |= tables__test_and_clear_used(c->tables, &s->parts[j].extent);
+			if (used)
+				continue;
+			s->table = NOT_LOADED;
+			c->stats.rows -= s->rows;
+			c->loads++;
+			evicted++;
+		}
+	}
+	if (!evicted)
+		return false;
+	c->stats.evicted += evicted;
+	republish_all(c);
+	for (size_t i = 0; i < cnt && i < c->state_cap; i++)
+		if (c->states[i].table != LOADED)
+			release_parts(c, &c->states[i]);
+	tables__settle(c->tables);
+	return true;
+}
+
+static int add_part(struct code *c, const struct unwind_part *part, struct tables_extent *ret)
+{
+	int err = tables__add_part(c->tables, part->blob, part->blob_sz, ret);
+
+	if (err != -ENOSPC)
+		return err;
+	/* what was freed but not settled may do */
+	tables__settle(c->tables);
+	err = tables__add_part(c->tables, part->blob, part->blob_sz, ret);
+	while (err == -ENOSPC && evict(c))
+		err = tables__add_part(c->tables, part->blob, part->blob_sz, ret);
+	return err;
+}
+
+static int load_table(struct code *c, uint32_t object)
+{
+	struct object_state *s = state_of(c, object);
+	uint64_t before = util_monotonic_ns();
+	struct unwind_table t;
+	size_t part_cnt = 0;
+	struct part_state *parts = NULL;
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	if (s->table != NOT_LOADED)
+		return 0;
+	err = objects__unwind_table(c->objects, object, &t);
+	if (err || !t.part_cnt) {
+		s->table = NO_TABLE;
+		c->loads++;
+		return err == -ENOMEM ? err : 0;
+	}
+	parts = calloc(t.part_cnt, sizeof(*parts));
+	if (!parts)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < t.part_cnt; i++) {
+		err = add_part(c, &t.parts[i], &parts[i].extent);
+		if (err)
+			break;
+		parts[i].vaddr = t.parts[i].vaddr;
+		parts[i].text_sz = t.parts[i].text_sz;
+		part_cnt++;
+	}
+	/* adding may have evicted, which moves nothing but may have grown the array */
+	s = &c->states[object];
+	s->parts = parts;
+	s->part_cnt = part_cnt;
+	if (err) {
+		/* larger than all the memory there is: its frames are followed by frame pointer */
+		release_parts(c, s);
+		s->table = NO_TABLE;
+	} else {
+		s->table = LOADED;
+		s->rows = t.row_cnt;
+		c->stats.rows += t.row_cnt;
+		c->stats.objects += !s->built;
+		c->stats.cfi_bytes += t.cfi_sz;
+		s->built = true;
+	}
+	c->loads++;
+	unwind_table__done(&t);
+	c->stats.build_ns += util_monotonic_ns() - before;
+	return err == -ENOMEM ? err : 0;
+}
+
+int code__load(struct code *c, uint32_t proc, const struct proc_map *map)
+{
+	uint32_t object = code__object(c, proc, map);
+
+	return object == OBJECTS_NONE ? 0 : load_table(c, object);
+}
+
+/* ---- lists ---- */
+
+static void add_map(struct code *c, size_t *cnt, uint64_t start, uint64_t end, uint32_t skew,
+		    const struct tables_extent *part, uint32_t chunk)
+{
+	if (start >= end)
+		return;
+	if (*cnt + 1 >= BPFPROF_MAX_MAPS ||
+	    util_reserve(&c->maps, &c->map_cap, *cnt + 1, sizeof(*c->maps))) {
+		c->stats.cut_maps++;
+		return;
+	}
+	c->maps[(*cnt)++] = (struct tables_map){
+		.start = start,
+		.map = {
+			.size = MIN(end - start, UINT32_MAX),
+			.skew = skew,
+			.chunk = part ? part->chunk : chunk,
+			.pos = part ? part->pos : 0,
+		},
+	};
+}
+
+/* The range's entries: one for each part that covers some of it, and for what lies between. */
+static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
+{
+	struct object_state *s = NULL;
+	uint64_t vaddr, at = map->start;
+	uint32_t object = OBJECTS_NONE;
+
+	if (procs__file(c->procs, map->file)->kind == PROC_FILE_ANON) {
+		add_map(c, cnt, map->start, map->end, 0, NULL, BPFPROF_CHUNK_NO_TABLE);
+		return;
+	}
+	if (map->file < c->file_cap && c->files[map->file].object)
+		object = c->files[map->file].object - 1;
+	if (object != OBJECTS_NONE)
+		s = state_of(c, object);
+	if (!s || s->table == NOT_LOADED) {
+		bool given_up =
+			!s && map->file < c->file_cap && c->files[map->file].tries >= OPEN_TRIES;
+
+		add_map(c, cnt, map->start, map->end, 0, NULL,
+			given_up ? BPFPROF_CHUNK_NO_TABLE : BPFPROF_CHUNK_NOT_LOADED);
+		return;
+	}
+	if (s->table == LOADED && objects__vaddr(c->objects, object, map->offset, &vaddr)) {
+		for (size_t i = 0; i < s->part_cnt; i++) {
+			const struct part_state *p = &s->parts[i];
+			uint64_t lo = MAX(p->vaddr, vaddr);
+			uint64_t hi = MIN(p->vaddr + p->text_sz, vaddr + (map->end - map->start));
+
+			if (lo >= hi)
+				continue;
+			add_map(c, cnt, at, map->start + (lo - vaddr), 0, NULL,
+				BPFPROF_CHUNK_NO_TABLE);
+			add_map(c, cnt, map->start + (lo - vaddr), map->start + (hi - vaddr),
+				lo - p->vaddr, &p->extent, 0);
+			at = map->start + (hi - vaddr);
+		}
+	}
+	add_map(c, cnt, at, map->end, 0, NULL, BPFPROF_CHUNK_NO_TABLE);
+}
+
+/* Changes whenever the list that would be made now differs from one made before, or might. */
+static uint64_t version_of(const struct code *c, const struct proc *p)
+{
+	return util_hash(p->maps, p->map_cnt * sizeof(*p->maps), c->loads ^ (uint64_t)p->gen << 32);
+}
+
+static struct proc_state *proc_state(struct code *c, uint32_t proc)
+{
+	if (reserve_zeroed(&c->procs_state, &c->proc_cap, proc, sizeof(*c->procs_state)))
+		return NULL;
+	return &c->procs_state[proc];
+}
+
+int code__publish(struct code *c, uint32_t proc)
+{
+	const struct proc *p = procs__get(c->procs, proc);
+	struct proc_state *s = proc_state(c, proc);
+	struct bpfprof_proc_key key = { .tgid = p->tgid,
+					.exec_id = p->exec_id,
+					.start_ns = p->start_ns };
+	uint64_t version = version_of(c, p);
+	size_t cnt = 0;
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	if (s->list.sz && s->version == version)
+		return 0;
+	if (s->list.sz && memcmp(&s->key, &key, sizeof(key)))
+		tables__del_proc(c->tables, &s->key, &s->list);
+	for (size_t i = 0; i < p->map_cnt; i++)
+		add_range(c, &p->maps[i], &cnt);
+	err = tables__set_proc(c->tables, &key, c->maps, cnt, p->gen, &s->list);
+	if (err == -ENOSPC) {
+		tables__settle(c->tables);
+		err = tables__set_proc(c->tables, &key, c->maps, cnt, p->gen, &s->list);
+	}
+	if (err)
+		return err;
+	s->key = key;
+	s->version = version;
+	s->value = (struct bpfprof_proc){
+		.chunk = s->list.chunk,
+		.pos = s->list.pos,
+		.map_cnt = cnt,
+		.gen = p->gen,
+	};
+	return 0;
+}
+
+bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *ret)
+{
+	if (proc >= c->proc_cap || !c->procs_state[proc].list.sz)
+		return false;
+	*ret = c->procs_state[proc].value;
+	return true;
+}
+
+void code__no_raw(struct code *c, uint32_t proc)
+{
+	struct proc_state *s = proc_state(c, proc);
+
+	if (!s || !s->list.sz)
+		return;
+	s->value.flags |= BPFPROF_PROC_NO_RAW;
+	tables__update_proc(c->tables, &s->key, &s->value);
+}
+
+void code__forget(struct code *c, uint32_t proc)
+{
+	struct proc_state *s = proc_state(c, proc);
+
+	if (!s)
+		return;
+	if (s->list.sz)
+		tables__del_proc(c->tables, &s->key, &s->list);
+	memset(s, 0, sizeof(*s));
+}
+
+int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
+{
+	const struct proc_map *map = procs__map_at(c->procs, proc, addr);
+	uint32_t object;
+	uint64_t vaddr;
+
+	if (!map || sz > map->end - addr)
+		return -EFAULT;
+	object = code__object(c, proc, map);
+	if (object == OBJECTS_NONE || !objects__vaddr(c->objects, object, map->offset, &vaddr))
+		return -EFAULT;
+	return objects__read(c->objects, object, vaddr + (addr - map->start), buf, sz);
+}
+
+void code__stats(const struct code *c, struct code_stats *ret)
+{
+	*ret = c->stats;
+	ret->bytes = tables__bytes(c->tables);
+}

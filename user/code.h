@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The code of the profiled processes: which object a range maps, which objects have their unwind
+ * table in table memory, and what the kernel side has been told about each process. Tables are
+ * loaded when a stack asks for them and evicted, the least used first, when the memory they may
+ * take is used up.
+ */
+#ifndef CODE_H
+#define CODE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+#include "target/procs.h"
+
+struct code;
+struct object_info;
+struct objects;
+struct tables;
+
+struct code_stats {
+	uint64_t objects;     /* with a table built */
+	uint64_t rows, bytes; /* of the tables in memory */
+	uint64_t cfi_bytes;   /* call frame information read */
+	uint64_t build_ns;
+	uint64_t evicted;  /* objects whose table had to make room */
+	uint64_t cut_maps; /* executable ranges that a process has beyond BPFPROF_MAX_MAPS */
+};
+
+/* Borrows all three. NULL with errno. */
+struct code *code__new(struct procs *procs, struct objects *objects, struct tables *tables);
+void code__free(struct code *c);
+
+/* The object that a range of the process maps, opened if need be; OBJECTS_NONE if it cannot be had.
+ */
+uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map);
+
+const struct object_info *code__object_info(const struct code *c, uint32_t object);
+
+/* A chunk of table memory, for unwinding here. */
+const uint8_t *code__chunk(const struct code *c, uint32_t idx);
+
+/* Makes the table of the range's object available, if it has one. 0 or -ENOMEM. */
+int code__load(struct code *c, uint32_t proc, const struct proc_map *map);
+
+/*
+ * Tells the kernel side what is known of a process, if that changed since it was told. The
+ * process's key has to be known. 0 or -errno.
+ */
+int code__publish(struct code *c, uint32_t proc);
+
+/* What the kernel side was told: for unwinding here. False if it was told nothing yet. */
+bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *ret);
+
+/* Raw stacks of this process led nowhere: they are no longer wanted, until its mappings change. */
+void code__no_raw(struct code *c, uint32_t proc);
+
+/* The process is about to be removed from procs. */
+void code__forget(struct code *c, uint32_t proc);
+
+/* Bytes of an object's code, as the process sees them at addr. 0 or -errno. */
+int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
+
+void code__stats(const struct code *c, struct code_stats *ret);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From the kernel to the profile: applies process events, turns stacks of addresses into samples of
+ * locations while their process is known, and adds up counts. Names come later (symbolize.h).
+ */
+#ifndef COLLECT_H
+#define COLLECT_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+
+struct code;
+struct collect;
+struct events;
+struct procs;
+struct profile;
+struct samples;
+struct session;
+struct symbolize_source;
+
+struct collect_opts {
+	bool label_process; /* pid and comm on every sample: profiles of several processes */
+	bool label_thread;
+	bool follow;	 /* children of a process that is collected are collected too */
+	bool only_added; /* nothing but what collect__scan was given, and children where they are
+			    followed */
+};
+
+/* What became of one kind's samples, in samples. seen == recorded + sum(lost). */
+struct collect_account {
+	uint64_t seen, recorded;
+	uint64_t lost[BPFPROF_NR_LOST];
+	uint64_t stacks[BPFPROF_NR_RESULTS]; /* of the recorded ones, how they ended; sums to
+						recorded */
+	uint64_t unwinds, frames; /* walks in the kernel, and user frames that they found */
+	uint64_t raw;		  /* stacks that were copied and unwound here */
+	uint64_t events_lost; /* times that process events were lost and everything was read anew */
+};
+
+/* Borrows everything. profiles: by kind, NULL where it is not collected. NULL with errno. */
+struct collect *collect__new(const struct collect_opts *opts, struct session *session,
+			     struct samples *samples, struct events *events, struct procs *procs,
+			     struct code *code, struct profile *const profiles[BPFPROF_NR_KINDS]);
+void collect__free(struct collect *c);
+
+/*
+ * Learns the processes that exist and what they map: all; with only_added those of tgids, and their
+ * descendants where children are followed. 0 or -errno.
+ */
+int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt);
+
+/*
+ * Makes the scanned processes known to the kernel side with the tables of all that they map, before
+ * they are sampled. Without it, tables are loaded as stacks ask for them. 0 or -errno.
+ */
+int collect__prepare(struct collect *c);
+
+/* Takes in what has arrived. To be called several times a second. 0 or -errno. */
+int collect__poll(struct collect *c);
+
+/* Adds the counts up, so that the profiles hold all that was sampled so far. 0 or -errno. */
+int collect__drain(struct collect *c);
+
+/* Should collect__drain be called soon, to make room? */
+bool collect__wants_drain(const struct collect *c);
+
+/* After the last drain. 0 or -errno. */
+int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_account *ret);
+
+/* What the mappings of a kind's profile map, by index; borrowed. */
+const struct symbolize_source *collect__sources(const struct collect *c, enum bpfprof_kind kind);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Turns the command line into one action and its result into an exit status. */
+#include <linux/types.h>
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "check.h"
+#include "kinds.h"
+#include "options.h"
+#include "run.h"
+
+enum {
+	EXIT_WRITTEN = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2
+};
+
+static int finish_stdout(void)
+{
+	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_WRITTEN;
+}
+
+int main(int argc, char **argv)
+{
+	struct options opts;
+	char err[512];
+	int status;
+
+	/* a reader that goes away is an error of write, with a message */
+	signal(SIGPIPE, SIG_IGN);
+	if (options_parse(argc, argv, &opts, err, sizeof(err))) {
+		log_error("%s", err);
+		return EXIT_USAGE;
+	}
+	log_set_level(opts.log_level);
+	switch (opts.command) {
+	case OPTIONS_HELP:
+		options_usage(stdout);
+		status = finish_stdout();
+		break;
+	case OPTIONS_VERSION:
+		printf("bpfprof %s\n", BPFPROF_VERSION);
+		status = finish_stdout();
+		break;
+	case OPTIONS_LIST:
+		kinds_print(stdout);
+		status = finish_stdout();
+		break;
+	case OPTIONS_CHECK:
+		status = check_print(stdout) || finish_stdout() ? EXIT_FAILED : EXIT_WRITTEN;
+		break;
+	default:
+		status = run_record(&opts);
+	}
+	options_done(&opts);
+	return status;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line: parsed once into a struct that nothing changes afterwards. The parser prints
+ * nothing. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "bpfprof.h"
+
+#define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
+#define OPTIONS_DEFAULT_FREQUENCY 99
+
+enum options_command {
+	OPTIONS_RECORD,
+	OPTIONS_CHECK,
+	OPTIONS_LIST,
+	OPTIONS_HELP, /* print options_usage() to standard output, exit 0 */
+	OPTIONS_VERSION,
+};
+
+enum options_event {
+	OPTIONS_CPU_CLOCK, /* a timer on each CPU: works everywhere */
+	OPTIONS_CYCLES,	   /* the processor's cycle counter: needs a PMU */
+};
+
+enum options_format {
+	OPTIONS_PPROF,
+	OPTIONS_FOLDED,
+	OPTIONS_TEXT,
+};
+
+/* Distinct ids in 1..INT32_MAX, in the order in which they were given; at most
+ * BPFPROF_MAX_FILTERED. */
+struct options_ids {
+	uint32_t *ids;
+	size_t cnt;
+};
+
+/* Strings are borrowed from argv. */
+struct options {
+	enum options_command command;
+
+	/* What is profiled. For OPTIONS_RECORD exactly one of pids, all, argv is given. */
+	struct options_ids pids;
+	bool all;
+	char **argv; /* command to start, NULL-terminated; or NULL */
+	bool follow; /* children too; always so with a command */
+
+	/* What narrows it. */
+	struct options_ids tids;
+	const char *cgroup; /* path, or NULL */
+	const char *comm;   /* pattern as glob_compile takes it, which a name of BPFPROF_COMM_SZ - 1
+			       bytes can match; or NULL */
+	bool user_only, kernel_only; /* not both */
+
+	bool kinds[BPFPROF_NR_KINDS]; /* at least one */
+	uint64_t duration_ns;	      /* 0: until it is interrupted, or the target ends */
+	uint32_t frequency;	      /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */
+	enum options_event event;
+
+	const char *output; /* "-": standard output, then there is one kind; NULL: a name made from
+			       the target */
+	enum options_format format;
+	const char *stats;  /* "-": standard output; NULL: none */
+	bool thread_labels; /* label samples with the thread's name, and keep threads of different
+			       names apart */
+	enum log_level log_level;
+};
+
+/*
+ * Fills *ret. Returns 0; or -EINVAL or -ENOMEM with one sentence in err, without newline, and
+ * nothing in *ret to be freed. The sentence quotes arguments as they are: print it through
+ * log_error. err_sz >= 1. Not reentrant (getopt_long).
+ */
+int options_parse(int argc, char **argv, struct options *ret, char *err, size_t err_sz);
+
+/* Frees what options_parse allocated. */
+void options_done(struct options *o);
+
+/* "pb.gz", "folded", "txt": the end of the file names of a format. Static storage. */
+const char *options_format_ext(enum options_format format);
+
+void options_usage(FILE *f);
+
+#endif

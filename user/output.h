@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files that appear whole or not at all: written beside their name and renamed. Mode 0600, owned by
+ * the user behind sudo. Links, FIFOs and sockets under the name are refused: somebody else may have
+ * planted them. Character devices are written to.
+ */
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+#include <stdio.h>
+
+struct output {
+	FILE *f;
+	char *path, *tmp; /* NULL for standard output */
+};
+
+/* Could `path` be written? Without changing anything. 0 or -errno: -EISDIR, -ENOENT, -EACCES,
+ * -EROFS… "-" is standard output. */
+int output_probe(const char *path);
+
+/* 0 or -errno. */
+int output_open(const char *path, struct output *ret);
+/* Puts the file in its place. On failure nothing stays. 0 or -errno. Releases in every case. */
+int output_commit(struct output *o);
+/* Removes what was begun. */
+void output_abort(struct output *o);
+
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a run says about itself. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "kinds.h"
+#include "options.h"
+#include "profile/profile.h"
+#include "profile/text.h"
+
+#define NAME_OF(name, text) #name,
+#define TEXT_OF(name, text) text,
+static const char *const lost_name[] = { BPFPROF_LOST_REASONS(NAME_OF) };
+static const char *const lost_text[] = { BPFPROF_LOST_REASONS(TEXT_OF) };
+static const char *const result_name[] = { BPFPROF_STACK_RESULTS(NAME_OF) };
+static const char *const result_text[] = { BPFPROF_STACK_RESULTS(TEXT_OF) };
+
+static uint64_t sum(const uint64_t *v, size_t cnt)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		total += v[i];
+	return total;
+}
+
+/* Share of whole stacks in percent; 100 of nothing is whole. */
+static double whole_percent(const struct collect_account *a)
+{
+	return a->recorded ? 100.0 * a->stacks[BPFPROF_STACK_complete] / a->recorded : 100.0;
+}
+
+static const char *event_name(const struct options *o)
+{
+	return o->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock";
+}
+
+int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p)
+{
+	const struct collect_account *a = &r->accounts[kind];
+	struct utsname uts;
+	char line[512];
+	int err;
+
+	uname(&uts);
+	snprintf(line, sizeof(line), "bpfprof %s on Linux %s, %s of %s at %u Hz on %d CPUs",
+		 BPFPROF_VERSION, uts.release, kinds[kind].name, r->target, r->frequency, r->cpus);
+	err = profile__add_comment(p, line);
+	snprintf(line, sizeof(line),
+		 "event %s; samples: %" PRIu64 " seen, %" PRIu64 " recorded, %" PRIu64 " lost",
+		 event_name(r->opts), a->seen, a->recorded, sum(a->lost, BPFPROF_NR_LOST));
+	if (!err)
+		err = profile__add_comment(p, line);
+	for (int i = 0; !err && i < BPFPROF_NR_LOST; i++) {
+		if (!a->lost[i])
+			continue;
+		snprintf(line, sizeof(line), "lost %" PRIu64 ": %s", a->lost[i], lost_text[i]);
+		err = profile__add_comment(p, line);
+	}
+	snprintf(line, sizeof(line), "stacks: %" PRIu64 " whole (%.2f %%), %" PRIu64 " cut short",
+		 a->stacks[BPFPROF_STACK_complete], whole_percent(a),
+		 a->recorded - a->stacks[BPFPROF_STACK_complete]);
+	if (!err)
+		err = profile__add_comment(p, line);
+	for (int i = BPFPROF_STACK_complete + 1; !err && i < BPFPROF_NR_RESULTS; i++) {
+		if (!a->stacks[i])
+			continue;
+		snprintf(line, sizeof(line), "cut short %" PRIu64 ": %s", a->stacks[i],
+			 result_text[i]);
+		err = profile__add_comment(p, line);
+	}
+	return err;
+}
+
+void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
+		    const char *path)
+{
+	const struct collect_account *a = &r->accounts[kind];
+	uint64_t lost = sum(a->lost, BPFPROF_NR_LOST);
+	char shown[1024];
+
+	if (log_get_level() < LOG_INFO)
+		return;
+	util_printable(shown, sizeof(shown), strcmp(path, "-") ? path : "standard output");
+	fprintf(stderr,
+		"%s: %" PRIu64 " samples, %.2f s of CPU, %.2f %% of stacks whole, %" PRIu64
+		" lost\n",
+		shown, a->recorded, (double)a->recorded * p->period / NSEC_PER_SEC,
+		whole_percent(a), lost);
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		if (a->lost[i])
+			fprintf(stderr, "  lost %" PRIu64 ": %s\n", a->lost[i], lost_text[i]);
+	for (int i = BPFPROF_STACK_complete + 1; i < BPFPROF_NR_RESULTS; i++)
+		if (a->stacks[i])
+			fprintf(stderr, "  cut short %" PRIu64 ": %s\n", a->stacks[i],
+				result_text[i]);
+	if (!a->recorded) {
+		fprintf(stderr, "  nothing ran on a CPU while it was watched\n");
+		return;
+	}
+	fprintf(stderr, "\n");
+	(void)text_write_top(p, stderr, 10);
+	if (r->opts->format == OPTIONS_PPROF && strcmp(path, "-"))
+		fprintf(stderr, "\nLook further with: go tool pprof -http=: %s\n", shown);
+}
+
+/* A string of JSON (RFC 8259, section 7); what is no UTF-8 was made harmless before. */
+static void json_string(FILE *f, const char *s)
+{
+	char clean[1024];
+
+	util_printable(clean, sizeof(clean), s);
+	putc('"', f);
+	for (s = clean; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			putc('\\', f);
+		putc(*s, f);
+	}
+	putc('"', f);
+}
+
+static void stats_names(FILE *f, const char *const *names, const uint64_t *values, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		fprintf(f, "%s\"%s\":%" PRIu64, i > from ? "," : "", names[i], values[i]);
+}
+
+static void stats_kind(const struct report *r, int kind, FILE *f)
+{
+	const struct collect_account *a = &r->accounts[kind];
+
+	fprintf(f, "\"%s\":{\"seen\":%" PRIu64 ",\"recorded\":%" PRIu64 ",\"lost\":{",
+		kinds[kind].name, a->seen, a->recorded);
+	stats_names(f, lost_name, a->lost, 0, BPFPROF_NR_LOST);
+	fprintf(f, "},\"samples\":%zu,\"period_ns\":%" PRIu64, r->samples[kind],
+		(uint64_t)(NSEC_PER_SEC / r->frequency));
+	fprintf(f, ",\"stacks\":{\"complete\":%" PRIu64 ",\"truncated\":{",
+		a->stacks[BPFPROF_STACK_complete]);
+	stats_names(f, result_name, a->stacks, BPFPROF_STACK_complete + 1, BPFPROF_NR_RESULTS);
+	fprintf(f,
+		"},\"raw\":%" PRIu64 "},\"unwind\":{\"frames\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
+		",\"runs\":%" PRIu64 "}}",
+		a->raw, a->frames, r->bpf_ns, a->unwinds);
+}
+
+void report_stats(const struct report *r, FILE *f)
+{
+	struct symbolize_stats symbols = { 0 };
+	uint64_t cpu_ns, events_lost = 0;
+	struct rusage usage;
+	struct utsname uts;
+	bool first = true;
+
+	uname(&uts);
+	getrusage(RUSAGE_SELF, &usage);
+	cpu_ns = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NSEC_PER_SEC +
+		 (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ULL;
+	fprintf(f, "{\"schema\":1,\"version\":\"%s\",\"kernel\":", BPFPROF_VERSION);
+	json_string(f, uts.release);
+	fprintf(f, ",\"target\":");
+	json_string(f, r->target);
+	fprintf(f, ",\"duration_ns\":%" PRIu64 ",\"startup_ns\":%" PRIu64 ",\"kinds\":{",
+		r->duration_ns, r->startup_ns);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		if (!r->opts->kinds[i])
+			continue;
+		if (!first)
+			putc(',', f);
+		first = false;
+		stats_kind(r, i, f);
+		symbols.locations += r->symbols[i].locations;
+		symbols.named += r->symbols[i].named;
+		symbols.with_line += r->symbols[i].with_line;
+		symbols.ns += r->symbols[i].ns;
+		events_lost += r->accounts[i].events_lost;
+	}
+	fprintf(f,
+		"},\"tables\":{\"objects\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64
+		",\"build_ns\":%" PRIu64 ",\"cfi_bytes\":%" PRIu64 ",\"evicted\":%" PRIu64 "}",
+		r->code.objects, r->code.rows, r->code.bytes, r->code.build_ns, r->code.cfi_bytes,
+		r->code.evicted);
+	fprintf(f,
+		",\"symbols\":{\"locations\":%" PRIu64 ",\"named\":%" PRIu64
+		",\"with_line\":%" PRIu64 ",\"ns\":%" PRIu64 "}",
+		symbols.locations, symbols.named, symbols.with_line, symbols.ns);
+	fprintf(f,
+		",\"events_lost\":%" PRIu64 ",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
+		",\"peak_rss\":%" PRIu64 "}}\n",
+		events_lost, cpu_ns, r->bpf_ns, (uint64_t)usage.ru_maxrss * 1024);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a run says about itself: the comments in the profile, the summary on standard error, the
+ * account of --stats. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <linux/types.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bpfprof.h"
+#include "code.h"
+#include "collect.h"
+#include "symbolize.h"
+
+struct options;
+struct profile;
+
+/* Facts about a finished recording; times in ns. */
+struct report {
+	const struct options *opts;
+	const char *target; /* "pid:1234", "all", "command:ls" */
+	uint32_t frequency; /* as it was, after clamping */
+	int cpus;
+	uint64_t duration_ns, startup_ns;
+	struct collect_account accounts[BPFPROF_NR_KINDS];
+	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
+	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */
+	struct code_stats code;
+	uint64_t bpf_ns, bpf_runs;
+};
+
+/* Writes into the profile how it was made, what was lost and what is not whole. 0 or -ENOMEM. */
+int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p);
+
+/* The lines at the end of a run: one for the profile, its hottest functions, how to look further.
+ * path: "-" for standard output. */
+void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
+		    const char *path);
+
+/* The JSON object of --stats. */
+void report_stats(const struct report *r, FILE *f);
+
+#endif

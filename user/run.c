@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* One recording, from the options to the files: owns the clock and the loop. */
+#include <linux/types.h>
+
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "code.h"
+#include "collect.h"
+#include "kernel/cpus.h"
+#include "kernel/events.h"
+#include "kernel/samples.h"
+#include "kernel/session.h"
+#include "kernel/tables.h"
+#include "kinds.h"
+#include "launch.h"
+#include "options.h"
+#include "output.h"
+#include "profile/pprof.h"
+#include "profile/profile.h"
+#include "profile/text.h"
+#include "report.h"
+#include "symbolize.h"
+#include "target/objects.h"
+#include "target/procs.h"
+
+#define TICK_NS                                                                                   \
+	100000000ULL /* how often the rings are read; a process that lived shorter is still known \
+			by events */
+#define HOTPLUG_NS NSEC_PER_SEC
+#define EVENT_RING_PAGES 32 /* 128 KiB a CPU: some 600 process starts between two ticks */
+#define TABLE_CHUNKS_PID 24 /* MiB of unwind tables at most */
+#define TABLE_CHUNKS_ALL 64
+
+struct run {
+	const struct options *opts;
+	uint32_t frequency;
+	char target[256];      /* for people and --stats */
+	char file_target[256]; /* as it stands in file names */
+	struct launch launch;
+	struct session *session;
+	struct events *events;
+	struct procs *procs;
+	struct objects *objects;
+	struct tables *tables;
+	struct code *code;
+	struct samples *samples;
+	struct collect *collect;
+	struct profile *profiles[BPFPROF_NR_KINDS];
+	int *pidfds; /* of the processes named, -1: ended */
+	size_t alive;
+	int epoll_fd, signal_fd, timer_fd;
+	uint64_t armed_ns, stopped_ns, startup_ns, next_hotplug_ns, next_progress_ns;
+	bool progress_shown;
+	int stops; /* signals that asked to stop */
+};
+
+/* ---- before anything is attached ---- */
+
+static void describe_target(struct run *r)
+{
+	const struct options *o = r->opts;
+	size_t n = 0;
+	const char *base;
+
+	if (o->all) {
+		snprintf(r->target, sizeof(r->target), "all");
+		snprintf(r->file_target, sizeof(r->file_target), "all");
+		return;
+	}
+	if (o->argv) {
+		base = strrchr(o->argv[0], '/');
+		base = base ? base + 1 : o->argv[0];
+		snprintf(r->target, sizeof(r->target), "command:%s", base);
+		snprintf(r->file_target, sizeof(r->file_target), "%s", base);
+		return;
+	}
+	n = snprintf(r->target, sizeof(r->target), "pid:");
+	for (size_t i = 0; i < o->pids.cnt && n < sizeof(r->target) - 12; i++)
+		n += snprintf(r->target + n, sizeof(r->target) - n, "%s%u", i ? "," : "",
+			      o->pids.ids[i]);
+	snprintf(r->file_target, sizeof(r->file_target), "%u", o->pids.ids[0]);
+	if (o->pids.cnt > 1)
+		snprintf(r->file_target, sizeof(r->file_target), "%u+%zu", o->pids.ids[0],
+			 o->pids.cnt - 1);
+	return;
+}
+
+static size_t kind_cnt(const struct options *o)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		n += o->kinds[i];
+	return n;
+}
+
+static void output_path(const struct run *r, int kind, char path[PATH_MAX])
+{
+	const struct options *o = r->opts;
+	const char *ext = options_format_ext(o->format);
+
+	if (!o->output)
+		snprintf(path, PATH_MAX, "bpfprof.%s.%s.%s", r->file_target, kinds[kind].name, ext);
+	else if (kind_cnt(o) == 1)
+		snprintf(path, PATH_MAX, "%s", o->output);
+	else
+		snprintf(path, PATH_MAX, "%s.%s.%s", o->output, kinds[kind].name, ext);
+}
+
+static int check_output(const char *path)
+{
+	int err = output_probe(path);
+
+	if (err == -ELOOP)
+		log_error("cannot write '%s': it is a symbolic link (name the file itself)", path);
+	else if (err)
+		log_error("cannot write '%s': %s", path, strerror(-err));
+	else if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+		log_error("'-o -' writes to standard output, which is a terminal (redirect it)");
+	else
+		return 0;
+	return err ? err : -EINVAL;
+}
+
+static int check_outputs(const struct run *r)
+{
+	char path[PATH_MAX];
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (!r->opts->kinds[i])
+			continue;
+		output_path(r, i, path);
+		/* text for people may go to a terminal */
+		if (strcmp(path, "-") || r->opts->format == OPTIONS_PPROF)
+			err = check_output(path);
+	}
+	if (!err && r->opts->stats && strcmp(r->opts->stats, "-"))
+		err = check_output(r->opts->stats);
+	return err;
+}
+
+/* The kernel refuses more than this sysctl says, and lowers it by itself when sampling takes too
+ * long. */
+static void clamp_frequency(struct run *r)
+{
+	uint64_t limit;
+	char *buf;
+	size_t sz;
+
+	r->frequency = r->opts->frequency;
+	if (util_read_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &buf, &sz))
+		return;
+	buf[strcspn(buf, "\n")] = '\0';
+	if (!util_parse_u64(buf, 1, UINT32_MAX, &limit) && r->frequency > limit) {
+		log_info("%u Hz is above this kernel's limit: sampling at %" PRIu64
+			 " Hz (kernel.perf_event_max_sample_rate)",
+			 r->frequency, limit);
+		r->frequency = limit;
+	}
+	free(buf);
+}
+
+/* ---- setting up ---- */
+
+static int open_session(struct run *r)
+{
+	const struct options *o = r->opts;
+	struct session_opts s = {
+		.frequency = r->frequency,
+		.hw_cycles = o->event == OPTIONS_CYCLES,
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+		.thread_names = o->thread_labels,
+		.filter_tgid = !o->all,
+		.filter_tid = o->tids.cnt > 0,
+		.follow = o->follow || o->argv,
+		.cgroup = o->cgroup,
+		.comm = o->comm,
+		.run_time_stats = o->stats != NULL,
+	};
+	char err[512];
+
+	memcpy(s.kinds, o->kinds, sizeof(s.kinds));
+	r->session = session__open(&s, err, sizeof(err));
+	if (r->session)
+		return 0;
+	log_error("%s", err);
+	return -errno;
+}
+
+static int open_parts(struct run *r)
+{
+	const struct options *o = r->opts;
+	struct collect_opts c = {
+		.label_process = o->all,
+		.label_thread = o->thread_labels,
+		.follow = o->follow || o->argv,
+		.only_added = !o->all,
+	};
+	int err;
+
+	errno = ENOMEM;
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		if (!o->kinds[i])
+			continue;
+		r->profiles[i] =
+			profile__new(kinds[i].value_types, kinds[i].value_cnt, kinds[i].period_type,
+				     (NSEC_PER_SEC + r->frequency / 2) / r->frequency);
+		if (!r->profiles[i])
+			return -errno;
+	}
+	r->procs = procs__new("/proc");
+	r->objects = objects__new();
+	r->tables = tables__new(r->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
+	r->samples = samples__new(r->session);
+	r->events = events__new(EVENT_RING_PAGES);
+	if (!r->procs || !r->objects || !r->tables || !r->samples || !r->events)
+		return -errno;
+	/* before the scan, so that nothing falls between the two */
+	err = events__sync_cpus(r->events);
+	if (err)
+		return err;
+	r->code = code__new(r->procs, r->objects, r->tables);
+	if (!r->code)
+		return -errno;
+	r->collect =
+		collect__new(&c, r->session, r->samples, r->events, r->procs, r->code, r->profiles);
+	return r->collect ? 0 : -errno;
+}
+
+/* The process of a thread, and the process's start, for the filter by thread. */
+static int add_thread(struct run *r, uint32_t tid)
+{
+	char path[64], *buf, *s;
+	size_t sz;
+	uint32_t proc;
+	int err, tgid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tid);
+	err = util_read_file(path, 65536, &buf, &sz);
+	if (!err) {
+		s = strstr(buf, "\nTgid:");
+		if (s)
+			tgid = atoi(s + 6);
+		free(buf);
+	}
+	proc = tgid ? procs__find_live(r->procs, tgid) : PROCS_NONE;
+	if (proc == PROCS_NONE) {
+		log_error("no thread %u%s", tid, r->opts->all ? "" : " in the processes named");
+		return -ESRCH;
+	}
+	return session__add_tid(r->session, tid, procs__get(r->procs, proc)->start_ns);
+}
+
+static int watch(struct run *r, int fd, uint64_t id)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = id };
+
+	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+enum {
+	WATCH_SIGNAL,
+	WATCH_TIMER,
+	WATCH_RING,
+	WATCH_EVENTS,
+	WATCH_PID
+};
+
+static int open_pids(struct run *r)
+{
+	const struct options_ids *pids = &r->opts->pids;
+
+	r->pidfds = calloc(pids->cnt, sizeof(*r->pidfds));
+	if (!r->pidfds)
+		return -ENOMEM;
+	for (size_t i = 0; i < pids->cnt; i++)
+		r->pidfds[i] = -1;
+	for (size_t i = 0; i < pids->cnt; i++) {
+		r->pidfds[i] = (int)syscall(SYS_pidfd_open, pids->ids[i], 0);
+		if (r->pidfds[i] < 0 && errno == ENOSYS)
+			continue;
+		if (r->pidfds[i] < 0 || procs__find_live(r->procs, pids->ids[i]) == PROCS_NONE) {
+			log_error("no process %u", pids->ids[i]);
+			return -ESRCH;
+		}
+		if (watch(r, r->pidfds[i], WATCH_PID + i))
+			return -errno;
+		r->alive++;
+	}
+	return 0;
+}
+
+static int add_targets(struct run *r)
+{
+	const struct options *o = r->opts;
+	uint32_t child;
+	int err;
+
+	if (o->argv) {
+		err = launch_prepare(o->argv, &r->launch);
+		if (err) {
+			log_error("cannot start '%s': %s", o->argv[0], strerror(-err));
+			return err;
+		}
+		child = r->launch.pid;
+		err = collect__scan(r->collect, &child, 1);
+	} else {
+		err = collect__scan(r->collect, o->pids.ids, o->pids.cnt);
+	}
+	if (err) {
+		log_error("cannot read the list of processes: %s", strerror(-err));
+		return err;
+	}
+	if (o->pids.cnt)
+		err = open_pids(r);
+	for (size_t i = 0; !err && i < o->tids.cnt; i++)
+		err = add_thread(r, o->tids.ids[i]);
+	/* a command is still our own image: its tables are loaded as it runs */
+	if (!err && o->pids.cnt)
+		err = collect__prepare(r->collect);
+	return err;
+}
+
+/* Signals arrive as reads of a descriptor; SIGCHLD tells of the command's end. */
+static int open_loop(struct run *r)
+{
+	struct itimerspec tick = { .it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = TICK_NS };
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (r->epoll_fd < 0 || r->signal_fd < 0 || r->timer_fd < 0 ||
+	    timerfd_settime(r->timer_fd, 0, &tick, NULL))
+		return -errno;
+	err = watch(r, r->signal_fd, WATCH_SIGNAL);
+	if (!err)
+		err = watch(r, r->timer_fd, WATCH_TIMER);
+	return err;
+}
+
+/* Time since this process was started, which its own entry in the scan would tell as well. */
+static uint64_t since_exec_ns(void)
+{
+	struct timespec now;
+	char *buf, *s;
+	size_t sz;
+	unsigned long long ticks = 0;
+
+	if (util_read_file("/proc/self/stat", 4096, &buf, &sz))
+		return 0;
+	s = strrchr(buf, ')');
+	for (int i = 0; s && i < 20; i++)
+		s = strchr(s + 1, ' ');
+	if (s)
+		ticks = strtoull(s, NULL, 10);
+	free(buf);
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec -
+	       ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
+static int set_up(struct run *r)
+{
+	char text[512];
+	int err;
+
+	err = open_loop(r);
+	if (err) {
+		log_error("cannot set up signals and timers: %s", strerror(-err));
+		return err;
+	}
+	err = open_session(r);
+	if (err)
+		return err;
+	err = open_parts(r);
+	if (err == -EACCES || err == -EPERM) {
+		log_error("needs root or CAP_BPF+CAP_PERFMON (try sudo)");
+		return err;
+	}
+	if (!err)
+		err = watch(r, samples__fd(r->samples), WATCH_RING);
+	if (!err)
+		err = watch(r, events__fd(r->events), WATCH_EVENTS);
+	if (err) {
+		log_error("cannot watch processes: %s", strerror(-err));
+		return err;
+	}
+	err = add_targets(r);
+	if (err)
+		return err;
+	err = session__arm(r->session, text, sizeof(text));
+	if (err) {
+		log_error("%s", text);
+		return err;
+	}
+	r->armed_ns = util_monotonic_ns();
+	r->startup_ns = since_exec_ns();
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (r->profiles[i])
+			r->profiles[i]->time_ns = util_realtime_ns();
+	return 0;
+}
+
+/* ---- the loop ---- */
+
+static void progress(struct run *r, uint64_t now)
+{
+	struct bpfprof_stats stats;
+
+	if (log_get_level() < LOG_INFO || !isatty(STDERR_FILENO) || now < r->next_progress_ns)
+		return;
+	r->next_progress_ns = now + NSEC_PER_SEC;
+	if (session__stats(r->session, BPFPROF_CPU, &stats))
+		return;
+	fprintf(stderr, "\r%6" PRIu64 " s  %" PRIu64 " samples", (now - r->armed_ns) / NSEC_PER_SEC,
+		(uint64_t)stats.recorded);
+	r->progress_shown = true;
+}
+
+static void on_signal(struct run *r)
+{
+	struct signalfd_siginfo info;
+
+	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo != SIGCHLD)
+			r->stops++;
+}
+
+static int on_tick(struct run *r)
+{
+	uint64_t expirations, now = util_monotonic_ns();
+	char text[512];
+
+	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
+		return -errno;
+	if (now >= r->next_hotplug_ns) {
+		r->next_hotplug_ns = now + HOTPLUG_NS;
+		/* a CPU that cannot be watched now is tried again the next time */
+		if (session__arm(r->session, text, sizeof(text)))
+			log_debug("%s", text);
+		(void)events__sync_cpus(r->events);
+	}
+	progress(r, now);
+	tables__settle(r->tables);
+	return 0;
+}
+
+static bool finished(struct run *r)
+{
+	const struct options *o = r->opts;
+	uint64_t now = util_monotonic_ns();
+
+	if (r->stops || (o->duration_ns && now - r->armed_ns >= o->duration_ns))
+		return true;
+	if (o->argv)
+		return launch_ended(&r->launch);
+	return o->pids.cnt && !r->alive;
+}
+
+static int timeout_ms(const struct run *r)
+{
+	uint64_t now = util_monotonic_ns(), end = r->armed_ns + r->opts->duration_ns;
+
+	if (!r->opts->duration_ns)
+		return -1;
+	return now >= end ? 0 : (int)MIN((end - now + 999999) / 1000000, 1000);
+}
+
+static int loop(struct run *r)
+{
+	struct epoll_event ev[8];
+	int n, err = 0;
+
+	while (!err && !finished(r)) {
+		n = epoll_wait(r->epoll_fd, ev, ARRAY_SIZE(ev), timeout_ms(r));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < n; i++) {
+			uint64_t id = ev[i].data.u64;
+
+			if (id == WATCH_SIGNAL) {
+				on_signal(r);
+			} else if (id == WATCH_TIMER) {
+				err = on_tick(r);
+			} else if (id >= WATCH_PID && r->pidfds[id - WATCH_PID] >= 0) {
+				close(r->pidfds[id - WATCH_PID]);
+				r->pidfds[id - WATCH_PID] = -1;
+				r->alive--;
+			}
+		}
+		if (!err)
+			err = collect__poll(r->collect);
+		if (!err && collect__wants_drain(r->collect))
+			err = collect__drain(r->collect);
+	}
+	return err;
+}
+
+/* ---- afterwards ---- */
+
+static int write_profile(struct run *r, const struct report *report, int kind)
+{
+	const struct profile *p = r->profiles[kind];
+	struct output out;
+	char path[PATH_MAX];
+	int err;
+
+	output_path(r, kind, path);
+	err = output_open(path, &out);
+	if (!err) {
+		switch (r->opts->format) {
+		case OPTIONS_PPROF:
+			err = pprof_write(p, out.f);
+			break;
+		case OPTIONS_FOLDED:
+			err = folded_write(p, out.f);
+			break;
+		case OPTIONS_TEXT:
+			err = text_write(p, out.f, 0);
+			break;
+		}
+		if (err)
+			output_abort(&out);
+		else
+			err = output_commit(&out);
+	}
+	if (err) {
+		log_error("cannot write '%s': %s", path, strerror(-err));
+		return err;
+	}
+	report_summary(report, kind, p, path);
+	return 0;
+}
+
+static int write_stats(const struct run *r, const struct report *report)
+{
+	struct output out;
+	int err = output_open(r->opts->stats, &out);
+
+	if (!err) {
+		report_stats(report, out.f);
+		err = output_commit(&out);
+	}
+	if (err)
+		log_error("cannot write '%s': %s", r->opts->stats, strerror(-err));
+	return err;
+}
+
+static int finish_kind(struct run *r, struct report *report, int kind)
+{
+	struct profile *p = r->profiles[kind];
+	int err;
+
+	p->duration_ns = r->stopped_ns - r->armed_ns;
+	err = collect__account(r->collect, kind, &report->accounts[kind]);
+	if (!err)
+		err = report_comment(report, kind, p);
+	if (!err)
+		err = symbolize(p, r->objects, collect__sources(r->collect, kind), p->mapping_cnt,
+				&report->symbols[kind]);
+	if (!err)
+		err = profile__finish(p);
+	report->samples[kind] = p->sample_cnt;
+	return err;
+}
+
+/* Asked to stop a second time? Nothing has been put in place before the files are renamed. */
+static bool aborted(struct run *r)
+{
+	on_signal(r);
+	return r->stops > 1;
+}
+
+static int finish(struct run *r)
+{
+	struct report report = {
+		.opts = r->opts,
+		.target = r->target,
+		.frequency = r->frequency,
+		.cpus = cpus_possible(),
+		.duration_ns = r->stopped_ns - r->armed_ns,
+		.startup_ns = r->startup_ns,
+	};
+	int err;
+
+	err = collect__drain(r->collect);
+	session__run_time(r->session, &report.bpf_ns, &report.bpf_runs);
+	code__stats(r->code, &report.code);
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (r->profiles[i])
+			err = finish_kind(r, &report, i);
+	if (err) {
+		log_error("cannot put the profile together: %s", strerror(-err));
+		return err;
+	}
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (aborted(r)) {
+			log_error("aborted: nothing was written");
+			return -EINTR;
+		}
+		if (r->profiles[i])
+			err = write_profile(r, &report, i);
+	}
+	if (!err && r->opts->stats)
+		err = write_stats(r, &report);
+	return err;
+}
+
+static void tear_down(struct run *r)
+{
+	collect__free(r->collect);
+	code__free(r->code);
+	samples__free(r->samples);
+	tables__free(r->tables);
+	objects__free(r->objects);
+	procs__free(r->procs);
+	events__free(r->events);
+	session__free(r->session);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		profile__free(r->profiles[i]);
+	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)
+		if (r->pidfds[i] >= 0)
+			close(r->pidfds[i]);
+	free(r->pidfds);
+	for (int *fd = (int[]){ r->epoll_fd, r->signal_fd, r->timer_fd, -2 }; *fd != -2; fd++)
+		if (*fd >= 0)
+			close(*fd);
+}
+
+static int record(struct run *r)
+{
+	int err = set_up(r);
+
+	if (err)
+		return err;
+	if (r->opts->argv) {
+		err = launch_go(&r->launch);
+		if (err) {
+			log_error("cannot start '%s': %s", r->opts->argv[0], strerror(-err));
+			return err;
+		}
+	}
+	err = loop(r);
+	session__disarm(r->session);
+	r->stopped_ns = util_monotonic_ns();
+	if (r->progress_shown)
+		fprintf(stderr, "\r%40s\r", "");
+	if (err) {
+		log_error("the recording failed: %s", strerror(-err));
+		return err;
+	}
+	return finish(r);
+}
+
+int run_record(const struct options *opts)
+{
+	struct run r = { .opts = opts, .epoll_fd = -1, .signal_fd = -1, .timer_fd = -1 };
+	int err, status;
+
+	r.launch.go_fd = r.launch.error_fd = -1;
+	describe_target(&r);
+	err = check_outputs(&r);
+	if (!err) {
+		clamp_frequency(&r);
+		err = record(&r);
+	}
+	status = err ? 1 : 0;
+	/* the command lives on after a time limit or Ctrl-C: wait for it, as a shell would */
+	launch_done(&r.launch);
+	if (!err && opts->argv)
+		status = launch_exit_status(&r.launch);
+	tear_down(&r);
+	return status;
+}

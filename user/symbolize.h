@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Gives names and lines to the locations of a profile. */
+#ifndef SYMBOLIZE_H
+#define SYMBOLIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct profile;
+struct objects;
+
+/* What a mapping of the profile maps, by index of profile.mappings. */
+struct symbolize_source {
+	enum { SYMBOLIZE_NOTHING, SYMBOLIZE_OBJECT, SYMBOLIZE_KERNEL } what;
+	uint32_t object; /* of objects */
+};
+
+struct symbolize_stats {
+	uint64_t locations, named, with_line, ns;
+};
+
+/*
+ * sources has source_cnt >= p->mapping_cnt entries. Locations whose address no symbol covers get one line named "object+0xoffset", the
+ * object by its base name and the offset as a file's virtual address; those of no mapping "0xaddress". Kernel symbols are
+ * read once if any location needs them. A source that fails is left out: its locations are named by offset. 0 or -ENOMEM.
+ *
+ * `object+0xoffset` lines do not count as names: profile__finish must leave has_functions unset for them. They are therefore marked by
+ * functions whose system_name is "".
+ */
+int symbolize(struct profile *p, struct objects *o, const struct symbolize_source *sources, size_t source_cnt,
+	      struct symbolize_stats *ret_stats);
+
+#endif
