@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fixed profile whose written forms lie in tests/golden. Everything that a writer has to take
+ * care of occurs once: an inlined frame, recursion, a kernel part, two processes with the same
+ * mapping, a mapping with and without names, a marker, labels of both kinds, names that break
+ * lines, comments of both kinds.
+ */
+#ifndef TESTS_GOLDEN_PROFILE_H
+#define TESTS_GOLDEN_PROFILE_H
+
+#include <stdint.h>
+
+#include "profile/profile.h"
+
+#define GOLDEN_MS INT64_C(1000000)
+
+static inline uint32_t golden_location(struct profile *p, uint32_t mapping, uint64_t address,
+				       const char *name, const char *system_name, const char *file,
+				       int64_t line)
+{
+	uint32_t loc = profile__add_location(p, mapping, address);
+	struct profile_function f = { 0 };
+	struct profile_line l = { .line = line };
+
+	f.name = profile__string(p, name);
+	f.system_name = profile__string(p, system_name);
+	f.filename = profile__string(p, file);
+	f.start_line = line ? line - line % 10 : 0;
+	l.function = profile__add_function(p, &f);
+	profile__set_lines(p, loc, &l, 1);
+	return loc;
+}
+
+static inline void golden_sample(struct profile *p, const uint32_t *locs, size_t cnt,
+				 const char *comm, int64_t pid, int64_t samples)
+{
+	struct profile_label labels[] = { { 0 }, { .num = pid } };
+	int64_t values[] = { samples, samples * 10 * GOLDEN_MS };
+
+	labels[0].key = profile__string(p, "comm");
+	labels[0].str = profile__string(p, comm);
+	labels[1].key = labels[1].num_unit = profile__string(p, "pid");
+	profile__add_sample(p, locs, cnt, labels, 2, values);
+}
+
+/* Finished; NULL if there is no memory. */
+static inline struct profile *golden_profile(void)
+{
+	static const struct profile_value_type types[] = { { "samples", "count" },
+							   { "cpu", "nanoseconds" } };
+	struct profile *p = profile__new(types, 2, types[1], 10 * GOLDEN_MS);
+	struct profile_mapping app = { .start = 0x555555554000,
+				       .limit = 0x555555556000,
+				       .offset = 0x1000 };
+	struct profile_mapping kernel = { .start = 0xffffffff81000000,
+					  .limit = 0xffffffff82000000 };
+	uint32_t m, other, k, start, fib, work, nameless, bare, sys, marker, odd;
+	struct profile_function helper = { 0 };
+	struct profile_line chain[2] = { 0 };
+
+	if (!p)
+		return NULL;
+	p->time_ns = INT64_C(1700000000) * 1000 * GOLDEN_MS;
+	p->duration_ns = 2500 * GOLDEN_MS;
+	app.filename = profile__string(p, "/usr/bin/app");
+	app.build_id = profile__string(p, "0123456789abcdef");
+	kernel.filename = profile__string(p, "[kernel.kallsyms]");
+	m = profile__add_mapping(p, &app);
+	app.owner = 1;
+	other = profile__add_mapping(p, &app);
+	k = profile__add_mapping(p, &kernel);
+
+	start = golden_location(p, m, 0x555555554100, "_start", "_start", "", 0);
+	fib = golden_location(p, m, 0x555555554200, "ns::fib(int)", "_ZN2ns3fibEi", "/src/fib.cc",
+			      12);
+	work = golden_location(p, m, 0x555555554300, "work", "work", "/src/work.c", 34);
+	helper.name = helper.system_name = profile__string(p, "helper");
+	helper.filename = profile__string(p, "/src/work.h");
+	helper.start_line = 5;
+	chain[0].function = profile__add_function(p, &helper);
+	chain[0].line = 7;
+	chain[1] = p->lines[p->locations[work].line];
+	profile__set_lines(p, work, chain, 2);
+	nameless = golden_location(p, m, 0x555555554400, "app+0x1400", "", "", 0);
+	bare = profile__add_location(p, PROFILE_NONE, 0xdead);
+	sys = golden_location(p, k, 0xffffffff81234567, "do_syscall_64", "do_syscall_64", "", 0);
+	marker = profile__add_marker(p, "[unwind: no table]");
+	odd = golden_location(p, other, 0x555555554500, "evil;\x1b[2J\xff", "evil;\x1b[2J\xff", "",
+			      0);
+
+	golden_sample(p, (uint32_t[]){ fib, fib, fib, start }, 4, "app", 42, 100);
+	golden_sample(p, (uint32_t[]){ work, start }, 2, "app", 42, 50);
+	golden_sample(p, (uint32_t[]){ sys, work, start }, 3, "app", 42, 20);
+	golden_sample(p, (uint32_t[]){ nameless, marker }, 2, "app", 42, 3);
+	golden_sample(p, (uint32_t[]){ odd, bare }, 2, "bad;comm\n", 43, 2);
+	golden_sample(p, (uint32_t[]){ fib, fib, fib, start }, 4, "app", 44, 5);
+	profile__add_comment(p, "recorded 180 of 180 samples");
+	profile__add_comment(p, "#bpfprof test");
+	if (profile__finish(p)) {
+		profile__free(p);
+		return NULL;
+	}
+	return p;
+}
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Growing arrays, parsing of numbers, small files, clocks, a hash and harmless text, as util.h
+ * describes them. */
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz)
+{
+	size_t want, bytes;
+	void *old, *grown;
+
+	if (need <= *cap)
+		return 0;
+	if (__builtin_add_overflow(*cap, *cap / 2 + 8, &want) || want < need)
+		want = need;
+	if (__builtin_mul_overflow(want, elem_sz, &bytes))
+		return -ENOMEM;
+	/* the caller's pointer has a type of its own: copying its bytes does not break aliasing */
+	memcpy(&old, array, sizeof(old));
+	grown = realloc(old, bytes);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(array, &grown, sizeof(grown));
+	*cap = want;
+	return 0;
+}
+
+int util_read_fd(int fd, size_t max, char **ret_buf, size_t *ret_sz)
+{
+	size_t cap = 0, sz = 0;
+	char *buf = NULL;
+	ssize_t n;
+	int err;
+
+	if (max > SIZE_MAX / 2)
+		return -EINVAL;
+	for (;;) {
+		/* one byte for the NUL, one more to see whether the file goes on past max */
+		err = util_reserve(&buf, &cap, MIN(sz + 4096, max + 2), 1);
+		if (err)
+			goto out;
+		n = read(fd, buf + sz, MIN(cap - 1, max + 1) - sz);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			err = -errno;
+			goto out;
+		}
+		if (!n)
+			break;
+		sz += (size_t)n;
+		if (sz > max) {
+			err = -EFBIG;
+			goto out;
+		}
+	}
+	buf[sz] = '\0';
+	*ret_buf = buf;
+	*ret_sz = sz;
+	return 0;
+out:
+	free(buf);
+	return err;
+}
+
+int util_read_file(const char *path, size_t max, char **ret_buf, size_t *ret_sz)
+{
+	int fd, err;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = util_read_fd(fd, max, ret_buf, ret_sz);
+	close(fd);
+	return err;
+}
+
+/* Reads decimal digits, at least one, and moves *s behind them. Saturates: false in *ret_fits. */
+static bool parse_digits(const char **s, uint64_t *ret, bool *ret_fits)
+{
+	const char *p = *s;
+	uint64_t v = 0;
+
+	*ret_fits = true;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v)) {
+			*ret_fits = false;
+			v = UINT64_MAX / 10;
+		}
+	}
+	if (p == *s)
+		return false;
+	*s = p;
+	*ret = v;
+	return true;
+}
+
+int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	uint64_t v;
+	bool fits;
+
+	if (!parse_digits(&s, &v, &fits) || *s)
+		return -EINVAL;
+	if (!fits || v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int util_parse_duration(const char *s, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t ns;
+	} units[] = {
+		{ "", NSEC_PER_SEC },	       { "s", NSEC_PER_SEC },
+		{ "ms", NSEC_PER_SEC / 1000 }, { "m", 60 * NSEC_PER_SEC },
+		{ "h", 3600 * NSEC_PER_SEC },
+	};
+	unsigned __int128 ns;
+	uint64_t whole, part = 0, scale = 1;
+	const char *dot;
+	bool fits, part_fits;
+	size_t i;
+
+	if (!parse_digits(&s, &whole, &fits))
+		return -EINVAL;
+	if (*s == '.') {
+		dot = ++s;
+		/* 18 digits: what a power of ten in 64 bits can divide */
+		if (!parse_digits(&s, &part, &part_fits) || s - dot > 18)
+			return -EINVAL;
+		for (; dot < s; dot++)
+			scale *= 10;
+	}
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (!strcmp(s, units[i].suffix))
+			break;
+	if (i == ARRAY_SIZE(units))
+		return -EINVAL;
+	ns = (unsigned __int128)whole * units[i].ns + (unsigned __int128)part * units[i].ns / scale;
+	if (!fits || !ns || ns > (uint64_t)1 << 62)
+		return -ERANGE;
+	*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
+int util_pread_full(int fd, void *buf, size_t sz, uint64_t off)
+{
+	uint64_t end;
+	ssize_t n;
+
+	if (__builtin_add_overflow(off, sz, &end) || end > INT64_MAX)
+		return -EINVAL;
+	while (sz) {
+		n = pread(fd, buf, sz, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -ENODATA;
+		buf = (char *)buf + n;
+		sz -= (size_t)n;
+		off += (uint64_t)n;
+	}
+	return 0;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t util_monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t util_realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 m = (unsigned __int128)a * b;
+
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+/*
+ * Folded 128-bit products, 16 bytes a round. Both factors depend on the state: with a secret seed
+ * nobody can choose input that makes one of them 0 and so everything before it irrelevant.
+ */
+uint64_t util_hash(const void *data, size_t sz, uint64_t seed)
+{
+	const uint64_t k0 = 0x9e3779b97f4a7c15ULL, k1 = 0xd1b54a32d192ed03ULL;
+	uint64_t h = fold(seed ^ k0, (uint64_t)sz + k1) + seed;
+	const unsigned char *p = data;
+	uint64_t word[2];
+
+	for (; sz >= sizeof(word); p += sizeof(word), sz -= sizeof(word)) {
+		memcpy(word, p, sizeof(word));
+		h = fold(word[0] ^ h ^ k0, word[1] ^ (h * k1)) + h;
+	}
+	if (sz) {
+		word[0] = word[1] = 0;
+		memcpy(word, p, sz);
+		h = fold(word[0] ^ h ^ k0, word[1] ^ (h * k1)) + h;
+	}
+	return fold(h ^ k1, k0);
+}
+
+size_t util_utf8(const char *s, uint32_t *ret_codepoint)
+{
+	/* smallest code point of each length: below it the form is overlong */
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *p = (const unsigned char *)s;
+	size_t len, i;
+	uint32_t cp;
+
+	if (p[0] < 0x80) {
+		*ret_codepoint = p[0];
+		return 1;
+	}
+	if (p[0] >= 0xc2 && p[0] <= 0xdf)
+		len = 2;
+	else if ((p[0] & 0xf0) == 0xe0)
+		len = 3;
+	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+	cp = p[0] & (0x7fU >> len);
+	for (i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		cp = cp << 6 | (p[i] & 0x3f);
+	}
+	if (cp < least[len] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+		return 0;
+	*ret_codepoint = cp;
+	return len;
+}
+
+/*
+ * C0 and C1 controls act on terminals (C1 as UTF-8 too); U+2028 and U+2029 end lines for some
+ * readers; the bidirectional controls make text look like other text (Unicode TR 36, 2.10).
+ */
+static bool acts(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029 ||
+	       cp == 0x200e || cp == 0x200f || (cp >= 0x202a && cp <= 0x202e) ||
+	       (cp >= 0x2066 && cp <= 0x2069);
+}
+
+char *util_printable(char *out, size_t out_sz, const char *in)
+{
+	size_t at = 0, len, add;
+	const char *from;
+	uint32_t cp;
+
+	while (*in) {
+		len = util_utf8(in, &cp);
+		from = in;
+		add = len;
+		if (!len || acts(cp)) {
+			from = REPLACEMENT;
+			add = sizeof(REPLACEMENT) - 1;
+		}
+		if (add >= out_sz - at)
+			break;
+		memcpy(out + at, from, add);
+		at += add;
+		in += len ? len : 1;
+	}
+	out[at] = '\0';
+	return out;
+}

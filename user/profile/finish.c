@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes a profile ready to be written: what its mappings can claim about their locations' names. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "profile/profile.h"
+
+/* Does the location have real names throughout? "object+0xoffset" is none: its functions have no
+ * system_name. */
+static bool is_named(const struct profile *p, const struct profile_location *l)
+{
+	const struct profile_function *f;
+	uint32_t i;
+
+	for (i = 0; i < l->line_cnt; i++) {
+		f = &p->functions[p->lines[l->line + i].function];
+		if (!f->name || !f->system_name)
+			return false;
+	}
+	return l->line_cnt;
+}
+
+/* Moves the nameless of the used locations that share an entry with named ones to an entry of their
+ * own. */
+static int split_mappings(struct profile *p, const bool *used)
+{
+	enum {
+		NAMED = 1,
+		NAMELESS = 2,
+		MIXED = 3
+	};
+	size_t cnt = p->mapping_cnt, mixed = 0, i;
+	unsigned char *has = calloc(cnt + 1, sizeof(*has));
+	uint32_t *other = calloc(cnt + 1, sizeof(*other));
+	struct profile_mapping *grown;
+	struct profile_location *l;
+	int err = -ENOMEM;
+
+	if (!has || !other)
+		goto out;
+	for (i = 0; i < p->location_cnt; i++) {
+		l = &p->locations[i];
+		if (used[i] && l->mapping != PROFILE_NONE)
+			has[l->mapping] |= is_named(p, l) ? NAMED : NAMELESS;
+	}
+	for (i = 0; i < cnt; i++)
+		mixed += has[i] == MIXED;
+	if (mixed >= PROFILE_NONE - cnt)
+		goto out;
+	grown = reallocarray(p->mappings, cnt + mixed + 1, sizeof(*grown));
+	if (!grown)
+		goto out;
+	p->mappings = grown;
+	for (i = 0; i < cnt; i++) {
+		other[i] = (uint32_t)i;
+		if (has[i] != MIXED)
+			continue;
+		other[i] = (uint32_t)p->mapping_cnt;
+		grown[p->mapping_cnt++] = grown[i];
+	}
+	for (i = 0; i < p->location_cnt; i++) {
+		l = &p->locations[i];
+		if (used[i] && l->mapping != PROFILE_NONE && !is_named(p, l))
+			l->mapping = other[l->mapping];
+	}
+	err = 0;
+out:
+	free(has);
+	free(other);
+	return err;
+}
+
+/* What the location has not, its mapping cannot claim. */
+static void restrict_flags(const struct profile *p, const struct profile_location *l,
+			   struct profile_mapping *m)
+{
+	const struct profile_line *line;
+	bool named = is_named(p, l);
+	uint32_t i;
+
+	m->has_functions &= named;
+	m->has_filenames &= named;
+	m->has_lines &= named;
+	for (i = 0; i < l->line_cnt; i++) {
+		line = &p->lines[l->line + i];
+		m->has_filenames &= p->functions[line->function].filename != 0;
+		m->has_lines &= line->line != 0;
+	}
+	m->has_inlines |= named && l->line_cnt > 1;
+}
+
+static void set_flags(struct profile *p, const bool *used)
+{
+	const struct profile_location *l;
+	struct profile_mapping *m;
+	size_t i;
+
+	for (i = 0; i < p->mapping_cnt; i++) {
+		m = &p->mappings[i];
+		m->has_functions = m->has_filenames = m->has_lines = m->has_inlines = false;
+	}
+	/* those that are used at all claim everything, until a location disproves it */
+	for (i = 0; i < p->location_cnt; i++) {
+		l = &p->locations[i];
+		if (!used[i] || l->mapping == PROFILE_NONE)
+			continue;
+		m = &p->mappings[l->mapping];
+		m->has_functions = m->has_filenames = m->has_lines = true;
+	}
+	for (i = 0; i < p->location_cnt; i++) {
+		l = &p->locations[i];
+		if (used[i] && l->mapping != PROFILE_NONE)
+			restrict_flags(p, l, &p->mappings[l->mapping]);
+	}
+}
+
+int profile__finish(struct profile *p)
+{
+	bool *used = calloc(p->location_cnt + 1, sizeof(*used));
+	size_t i;
+	int err;
+
+	if (!used)
+		return -ENOMEM;
+	for (i = 0; i < p->loc_id_cnt; i++)
+		used[p->loc_ids[i]] = true;
+	err = split_mappings(p, used);
+	if (!err)
+		set_flags(p, used);
+	free(used);
+	return err;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes a profile as folded stacks: a line is a sequence of frame names and a value. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "profile/frames.h"
+#include "profile/profile.h"
+#include "profile/text.h"
+
+struct line {
+	size_t first; /* into folded.names */
+	size_t cnt;
+	int64_t value;
+};
+
+struct folded {
+	const struct profile *p;
+	struct frames frames;
+	uint32_t *names; /* of all lines, root first */
+	size_t name_cnt, name_cap;
+	struct line *lines;
+	size_t line_cnt;
+};
+
+static int push_name(struct folded *fo, uint32_t name)
+{
+	if (util_reserve(&fo->names, &fo->name_cap, fo->name_cnt + 1, sizeof(*fo->names)))
+		return -ENOMEM;
+	fo->names[fo->name_cnt++] = name;
+	return 0;
+}
+
+/* The process's name, else the thread's; "" if the sample has neither. */
+static const char *root_name(const struct profile *p, const struct profile_sample *s)
+{
+	const char *thread = "", *key;
+	const struct profile_label *l;
+	uint32_t i;
+
+	for (i = 0; i < s->label_cnt; i++) {
+		l = &p->labels[s->label + i];
+		key = strtab__get(p->strings, l->key);
+		if (l->str && !strcmp(key, "comm"))
+			return strtab__get(p->strings, l->str);
+		if (l->str && !strcmp(key, "thread"))
+			thread = strtab__get(p->strings, l->str);
+	}
+	return thread;
+}
+
+/* A frame that is no frame of the profile: a name that is given. */
+static int push_text(struct folded *fo, const char *text)
+{
+	uint32_t name = frames__clean(&fo->frames, text, true);
+
+	return name == UINT32_MAX ? -ENOMEM : push_name(fo, name);
+}
+
+static int add_line(struct folded *fo, const struct profile_sample *s)
+{
+	struct line *line = &fo->lines[fo->line_cnt++];
+	const char *root = root_name(fo->p, s);
+	uint32_t i, j, loc;
+
+	*line = (struct line){ .first = fo->name_cnt, .value = s->value[0] };
+	if (*root && push_text(fo, root))
+		return -ENOMEM;
+	for (i = s->loc_cnt; i-- > 0;) {
+		loc = fo->p->loc_ids[s->loc + i];
+		for (j = frames__cnt(&fo->frames, loc); j-- > 0;)
+			if (push_name(fo, frames__name(&fo->frames, loc, j)))
+				return -ENOMEM;
+	}
+	/* without any frame flamegraph.pl would not recognise the line, and the totals would not
+	 * add up */
+	if (fo->name_cnt == line->first && push_text(fo, "[no stack]"))
+		return -ENOMEM;
+	line->cnt = fo->name_cnt - line->first;
+	return 0;
+}
+
+/* Any total order in which equal stacks are neighbours. */
+static int compare_stacks(const void *pa, const void *pb, void *arg)
+{
+	const struct line *a = pa, *b = pb;
+	const struct folded *fo = arg;
+
+	if (a->cnt != b->cnt)
+		return a->cnt < b->cnt ? -1 : 1;
+	return memcmp(fo->names + a->first, fo->names + b->first, a->cnt * sizeof(*fo->names));
+}
+
+static void merge_lines(struct folded *fo)
+{
+	struct line *to = fo->lines;
+	size_t i;
+
+	if (!fo->line_cnt)
+		return;
+	qsort_r(fo->lines, fo->line_cnt, sizeof(*fo->lines), compare_stacks, fo);
+	for (i = 1; i < fo->line_cnt; i++) {
+		if (compare_stacks(to, &fo->lines[i], fo))
+			*++to = fo->lines[i];
+		else
+			to->value = util_add_saturated(to->value, fo->lines[i].value);
+	}
+	fo->line_cnt = (size_t)(to - fo->lines) + 1;
+}
+
+/* What follows the i-th name in the printed line, up to the next name or the end; buf has 32 bytes.
+ */
+static const char *separator(const struct line *l, size_t i, char *buf)
+{
+	if (i + 1 < l->cnt)
+		return ";";
+	snprintf(buf, 32, " %" PRId64 "\n", l->value);
+	return buf;
+}
+
+/* Compares a1 a2 with b1 b2, each pair as one string. */
+static int compare_joined(const char *a1, const char *a2, const char *b1, const char *b2)
+{
+	for (;; a1++, b1++) {
+		if (!*a1) {
+			a1 = a2;
+			a2 = "";
+		}
+		if (!*b1) {
+			b1 = b2;
+			b2 = "";
+		}
+		if (*a1 != *b1)
+			return (unsigned char)*a1 < (unsigned char)*b1 ? -1 : 1;
+		if (!*a1)
+			return 0;
+	}
+}
+
+/*
+ * The order of the printed bytes, without printing them: up to the first name in which they differ
+ * the lines are equal, and from there on they differ before the next ';', which no name contains.
+ */
+static int compare_printed(const void *pa, const void *pb, void *arg)
+{
+	const struct line *a = pa, *b = pb;
+	const struct folded *fo = arg;
+	const uint32_t *na = fo->names + a->first, *nb = fo->names + b->first;
+	char buf_a[32], buf_b[32];
+	size_t i = 0;
+
+	/* at its last name a line goes on with a blank instead of a ';', so that name decides */
+	while (i + 1 < a->cnt && i + 1 < b->cnt && na[i] == nb[i])
+		i++;
+	return compare_joined(strtab__get(fo->frames.names, na[i]), separator(a, i, buf_a),
+			      strtab__get(fo->frames.names, nb[i]), separator(b, i, buf_b));
+}
+
+static void print_lines(const struct folded *fo, FILE *f)
+{
+	const struct line *l;
+	char buf[32];
+	size_t i, j;
+
+	for (i = 0; i < fo->line_cnt; i++) {
+		l = &fo->lines[i];
+		for (j = 0; j < l->cnt; j++) {
+			fputs(strtab__get(fo->frames.names, fo->names[l->first + j]), f);
+			fputs(separator(l, j, buf), f);
+		}
+	}
+}
+
+int folded_write(const struct profile *p, FILE *f)
+{
+	struct folded fo = { .p = p };
+	size_t i;
+	int err = frames__make(p, true, &fo.frames);
+
+	if (err)
+		return err;
+	fo.lines = calloc(p->sample_cnt + 1, sizeof(*fo.lines));
+	if (!fo.lines)
+		err = -ENOMEM;
+	for (i = 0; !err && i < p->sample_cnt; i++)
+		err = add_line(&fo, &p->samples[i]);
+	if (!err) {
+		merge_lines(&fo);
+		qsort_r(fo.lines, fo.line_cnt, sizeof(*fo.lines), compare_printed, &fo);
+		print_lines(&fo, f);
+		err = ferror(f) ? -EIO : 0;
+	}
+	frames__done(&fo.frames);
+	free(fo.names);
+	free(fo.lines);
+	return err;
+}

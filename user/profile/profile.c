@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables of a profile, and the hashes by which equal entries find each other. */
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/util.h"
+
+#define FIRST_SLOTS 256 /* a power of two */
+/* Addresses that no processor has: not canonical, with 48 bits of address or with 57. */
+#define MARKER_BASE (1ULL << 63)
+#define MARKER_MASK ((1ULL << 47) - 1)
+
+struct slot {
+	uint32_t ref; /* index + 1, 0: free */
+	uint32_t hash;
+};
+
+/* Open addressing, linear probing, at most half full. */
+struct table {
+	struct slot *slots;
+	size_t slot_cnt;
+	size_t used;
+};
+
+struct profile_index {
+	struct table mappings, functions, locations, samples;
+	size_t mapping_cap, function_cap, line_cap, location_cap, label_cap, loc_id_cap, sample_cap,
+		comment_cap;
+	uint64_t seed; /* secret: what is hashed was chosen by other people's programs */
+};
+
+/* What a sample is looked up by. */
+struct sample_key {
+	const uint32_t *locs;
+	size_t loc_cnt;
+	const struct profile_label *labels;
+	size_t label_cnt;
+};
+
+typedef bool (*equal_fn)(const struct profile *p, uint32_t idx, const void *key);
+
+static int table__grow(struct table *t)
+{
+	size_t cnt = t->slot_cnt ? t->slot_cnt * 2 : FIRST_SLOTS, i, at;
+	struct slot *slots;
+
+	if (t->used * 2 < t->slot_cnt)
+		return 0;
+	slots = calloc(cnt, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (i = 0; i < t->slot_cnt; i++) {
+		if (!t->slots[i].ref)
+			continue;
+		for (at = t->slots[i].hash & (cnt - 1); slots[at].ref; at = (at + 1) & (cnt - 1))
+			;
+		slots[at] = t->slots[i];
+	}
+	free(t->slots);
+	t->slots = slots;
+	t->slot_cnt = cnt;
+	return 0;
+}
+
+/* The slot of the entry that equals key, or the free slot where it belongs; NULL if there is no
+ * memory. */
+static struct slot *table__find(struct table *t, const struct profile *p, uint64_t hash64,
+				equal_fn equal, const void *key)
+{
+	uint32_t hash = (uint32_t)(hash64 >> 32);
+	struct slot *s;
+	size_t at;
+
+	if (table__grow(t))
+		return NULL;
+	for (at = hash & (t->slot_cnt - 1);; at = (at + 1) & (t->slot_cnt - 1)) {
+		s = &t->slots[at];
+		if (!s->ref) {
+			s->hash = hash;
+			return s;
+		}
+		if (s->hash == hash && equal(p, s->ref - 1, key))
+			return s;
+	}
+}
+
+static void table__take(struct table *t, struct slot *s, size_t idx)
+{
+	s->ref = (uint32_t)idx + 1;
+	t->used++;
+}
+
+static uint32_t no_memory(void)
+{
+	errno = ENOMEM;
+	return PROFILE_NONE;
+}
+
+/* Room for add more elements, whose indices stay below PROFILE_NONE. */
+static int reserve(void *array, size_t *cap, size_t cnt, size_t add, size_t elem_sz)
+{
+	if (add >= PROFILE_NONE - cnt)
+		return -ENOMEM;
+	return util_reserve(array, cap, cnt + add, elem_sz);
+}
+
+struct profile *profile__new(const struct profile_value_type *value_types, size_t value_cnt,
+			     struct profile_value_type period_type, int64_t period)
+{
+	struct profile *p;
+
+	if (!value_cnt || value_cnt > PROFILE_MAX_VALUES) {
+		errno = EINVAL;
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->strings = strtab__new();
+	p->index = calloc(1, sizeof(*p->index));
+	if (!p->strings || !p->index) {
+		profile__free(p);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK) < 0)
+		p->index->seed = util_monotonic_ns();
+	memcpy(p->value_types, value_types, value_cnt * sizeof(*value_types));
+	p->value_cnt = value_cnt;
+	p->period_type = period_type;
+	p->period = period;
+	return p;
+}
+
+void profile__free(struct profile *p)
+{
+	if (!p)
+		return;
+	if (p->index) {
+		free(p->index->mappings.slots);
+		free(p->index->functions.slots);
+		free(p->index->locations.slots);
+		free(p->index->samples.slots);
+	}
+	free(p->index);
+	strtab__free(p->strings);
+	free(p->mappings);
+	free(p->functions);
+	free(p->lines);
+	free(p->locations);
+	free(p->labels);
+	free(p->loc_ids);
+	free(p->samples);
+	free(p->comments);
+	free(p);
+}
+
+/* profile.proto's strings are UTF-8; some readers refuse a file with anything else. */
+uint32_t profile__string(struct profile *p, const char *s)
+{
+	const char *in = s;
+	size_t len, bad = 0;
+	uint32_t cp, id;
+	char *clean, *to;
+
+	if (!s)
+		return 0;
+	for (; *in; in += len ? len : 1) {
+		len = util_utf8(in, &cp);
+		bad += !len;
+	}
+	if (!bad)
+		return strtab__add_n(p->strings, s, (size_t)(in - s));
+	clean = malloc((size_t)(in - s) + 2 * bad + 1);
+	if (!clean)
+		return no_memory();
+	for (in = s, to = clean; *in; in += len ? len : 1) {
+		len = util_utf8(in, &cp);
+		memcpy(to, len ? in : "\xef\xbf\xbd", len ? len : 3);
+		to += len ? len : 3;
+	}
+	id = strtab__add_n(p->strings, clean, (size_t)(to - clean));
+	free(clean);
+	return id;
+}
+
+static bool mapping_equal(const struct profile *p, uint32_t idx, const void *key)
+{
+	const struct profile_mapping *a = &p->mappings[idx], *b = key;
+
+	return a->start == b->start && a->limit == b->limit && a->offset == b->offset &&
+	       a->filename == b->filename && a->build_id == b->build_id && a->owner == b->owner;
+}
+
+uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m)
+{
+	uint64_t words[] = { m->start, m->limit, m->offset,
+			     (uint64_t)m->filename << 32 | m->build_id, m->owner };
+	struct profile_index *x = p->index;
+	struct slot *s = table__find(&x->mappings, p, util_hash(words, sizeof(words), x->seed),
+				     mapping_equal, m);
+	struct profile_mapping *new;
+
+	if (!s)
+		return no_memory();
+	if (s->ref)
+		return s->ref - 1;
+	if (reserve(&p->mappings, &x->mapping_cap, p->mapping_cnt, 1, sizeof(*p->mappings)))
+		return no_memory();
+	new = &p->mappings[p->mapping_cnt];
+	*new = *m;
+	new->has_functions = new->has_filenames = new->has_lines = new->has_inlines = false;
+	table__take(&x->mappings, s, p->mapping_cnt);
+	return (uint32_t)p->mapping_cnt++;
+}
+
+static bool function_equal(const struct profile *p, uint32_t idx, const void *key)
+{
+	const struct profile_function *a = &p->functions[idx], *b = key;
+
+	return a->name == b->name && a->system_name == b->system_name &&
+	       a->filename == b->filename && a->start_line == b->start_line;
+}
+
+uint32_t profile__add_function(struct profile *p, const struct profile_function *f)
+{
+	uint64_t words[] = { (uint64_t)f->name << 32 | f->system_name, f->filename,
+			     (uint64_t)f->start_line };
+	struct profile_index *x = p->index;
+	struct slot *s = table__find(&x->functions, p, util_hash(words, sizeof(words), x->seed),
+				     function_equal, f);
+
+	if (!s)
+		return no_memory();
+	if (s->ref)
+		return s->ref - 1;
+	if (reserve(&p->functions, &x->function_cap, p->function_cnt, 1, sizeof(*p->functions)))
+		return no_memory();
+	p->functions[p->function_cnt] = *f;
+	table__take(&x->functions, s, p->function_cnt);
+	return (uint32_t)p->function_cnt++;
+}
+
+static bool location_equal(const struct profile *p, uint32_t idx, const void *key)
+{
+	const struct profile_location *a = &p->locations[idx], *b = key;
+
+	return a->mapping == b->mapping && a->address == b->address;
+}
+
+uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t address)
+{
+	struct profile_location key = { .mapping = mapping, .address = address };
+	uint64_t words[] = { mapping, address };
+	struct profile_index *x = p->index;
+	struct slot *s = table__find(&x->locations, p, util_hash(words, sizeof(words), x->seed),
+				     location_equal, &key);
+
+	if (!s)
+		return no_memory();
+	if (s->ref)
+		return s->ref - 1;
+	if (reserve(&p->locations, &x->location_cap, p->location_cnt, 1, sizeof(*p->locations)))
+		return no_memory();
+	p->locations[p->location_cnt] = key;
+	table__take(&x->locations, s, p->location_cnt);
+	return (uint32_t)p->location_cnt++;
+}
+
+uint32_t profile__add_marker(struct profile *p, const char *name)
+{
+	uint64_t address = MARKER_BASE | (util_hash(name, strlen(name), 0) & MARKER_MASK);
+	struct profile_function function = { 0 };
+	const struct profile_location *l;
+	struct profile_line line = { 0 };
+	uint32_t loc;
+
+	function.name = function.system_name = profile__string(p, name);
+	if (function.name == PROFILE_NONE)
+		return PROFILE_NONE;
+	line.function = profile__add_function(p, &function);
+	if (line.function == PROFILE_NONE)
+		return PROFILE_NONE;
+	/* two names with one hash: the later one moves on */
+	for (;; address++) {
+		loc = profile__add_location(p, PROFILE_NONE, address);
+		if (loc == PROFILE_NONE)
+			return PROFILE_NONE;
+		l = &p->locations[loc];
+		if (!l->line_cnt)
+			return profile__set_lines(p, loc, &line, 1) ? no_memory() : loc;
+		if (p->lines[l->line].function == line.function)
+			return loc;
+	}
+}
+
+int profile__set_lines(struct profile *p, uint32_t location, const struct profile_line *lines,
+		       size_t cnt)
+{
+	struct profile_location *l = &p->locations[location];
+
+	if (cnt > l->line_cnt) {
+		if (reserve(&p->lines, &p->index->line_cap, p->line_cnt, cnt, sizeof(*p->lines)))
+			return -ENOMEM;
+		l->line = (uint32_t)p->line_cnt;
+		p->line_cnt += cnt;
+	}
+	if (cnt)
+		memcpy(&p->lines[l->line], lines, cnt * sizeof(*lines));
+	l->line_cnt = (uint32_t)cnt;
+	return 0;
+}
+
+static int compare_labels(const struct profile *p, const struct profile_label *a,
+			  const struct profile_label *b)
+{
+	int c = strcmp(strtab__get(p->strings, a->key), strtab__get(p->strings, b->key));
+
+	if (!c)
+		c = strcmp(strtab__get(p->strings, a->str), strtab__get(p->strings, b->str));
+	if (!c)
+		c = (a->num > b->num) - (a->num < b->num);
+	return c ? c :
+		   strcmp(strtab__get(p->strings, a->num_unit),
+			  strtab__get(p->strings, b->num_unit));
+}
+
+/* Puts the labels, in their order, behind those in use, for which there is room. Returns how many
+ * there are. */
+static size_t place_labels(struct profile *p, const struct profile_label *labels, size_t cnt)
+{
+	struct profile_label *to = p->labels + p->label_cnt, l;
+	size_t i, at, placed = 0;
+
+	for (i = 0; i < cnt; i++) {
+		l = labels[i];
+		if (l.str) {
+			l.num = 0;
+			l.num_unit = 0;
+		} else if (!l.num && !l.num_unit) {
+			continue;
+		} else if (!l.num_unit) {
+			l.num_unit = l.key;
+		}
+		for (at = placed++; at && compare_labels(p, &to[at - 1], &l) > 0; at--)
+			to[at] = to[at - 1];
+		to[at] = l;
+	}
+	return placed;
+}
+
+static uint64_t hash_sample(const struct sample_key *key, uint64_t seed)
+{
+	uint64_t hash = util_hash(key->locs, key->loc_cnt * sizeof(*key->locs), seed);
+	const struct profile_label *l;
+	size_t i;
+
+	for (i = 0; i < key->label_cnt; i++) {
+		l = &key->labels[i];
+		uint64_t words[] = { (uint64_t)l->key << 32 | l->str, (uint64_t)l->num,
+				     l->num_unit };
+
+		hash = util_hash(words, sizeof(words), hash);
+	}
+	return hash;
+}
+
+static bool sample_equal(const struct profile *p, uint32_t idx, const void *key)
+{
+	const struct profile_sample *a = &p->samples[idx];
+	const struct sample_key *b = key;
+	const struct profile_label *la, *lb;
+	size_t i;
+
+	if (a->loc_cnt != b->loc_cnt || a->label_cnt != b->label_cnt)
+		return false;
+	if (a->loc_cnt && memcmp(p->loc_ids + a->loc, b->locs, a->loc_cnt * sizeof(*b->locs)))
+		return false;
+	for (i = 0; i < a->label_cnt; i++) {
+		la = &p->labels[a->label + i];
+		lb = &b->labels[i];
+		if (la->key != lb->key || la->str != lb->str || la->num != lb->num ||
+		    la->num_unit != lb->num_unit)
+			return false;
+	}
+	return true;
+}
+
+static void add_values(const struct profile *p, struct profile_sample *s, const int64_t *values)
+{
+	size_t i;
+
+	for (i = 0; i < p->value_cnt; i++)
+		s->value[i] = util_add_saturated(s->value[i], values[i]);
+}
+
+uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt,
+			     const struct profile_label *labels, size_t label_cnt,
+			     const int64_t *values)
+{
+	struct sample_key key = { .locs = locs, .loc_cnt = loc_cnt };
+	struct profile_index *x = p->index;
+	struct profile_sample *new;
+	struct slot *s;
+
+	if (reserve(&p->samples, &x->sample_cap, p->sample_cnt, 1, sizeof(*p->samples)) ||
+	    reserve(&p->labels, &x->label_cap, p->label_cnt, label_cnt, sizeof(*p->labels)) ||
+	    reserve(&p->loc_ids, &x->loc_id_cap, p->loc_id_cnt, loc_cnt, sizeof(*p->loc_ids)))
+		return no_memory();
+	key.label_cnt = place_labels(p, labels, label_cnt);
+	key.labels = key.label_cnt ? p->labels + p->label_cnt : NULL;
+	s = table__find(&x->samples, p, hash_sample(&key, x->seed), sample_equal, &key);
+	if (!s)
+		return no_memory();
+	if (s->ref) {
+		add_values(p, &p->samples[s->ref - 1], values);
+		return s->ref - 1;
+	}
+	new = &p->samples[p->sample_cnt];
+	*new = (struct profile_sample){
+		.loc = (uint32_t)p->loc_id_cnt,
+		.loc_cnt = (uint32_t)loc_cnt,
+		.label = (uint32_t)p->label_cnt,
+		.label_cnt = (uint32_t)key.label_cnt,
+	};
+	memcpy(new->value, values, p->value_cnt * sizeof(*values));
+	if (loc_cnt)
+		memcpy(p->loc_ids + p->loc_id_cnt, locs, loc_cnt * sizeof(*locs));
+	p->loc_id_cnt += loc_cnt;
+	p->label_cnt += key.label_cnt;
+	table__take(&x->samples, s, p->sample_cnt);
+	return (uint32_t)p->sample_cnt++;
+}
+
+int profile__add_comment(struct profile *p, const char *text)
+{
+	uint32_t id = profile__string(p, text);
+
+	if (id == PROFILE_NONE ||
+	    reserve(&p->comments, &p->index->comment_cap, p->comment_cnt, 1, sizeof(*p->comments)))
+		return -ENOMEM;
+	p->comments[p->comment_cnt++] = id;
+	return 0;
+}
