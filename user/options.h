@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The command line: parsed once into a struct that nothing changes afterwards. The parser prints
- * nothing. */
+/* The command line: parsed once into a struct that nothing changes afterwards. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -55,8 +54,7 @@ struct options {
 	/* What narrows it. */
 	struct options_ids tids;
 	const char *cgroup; /* path, or NULL */
-	const char *comm;   /* pattern as glob_compile takes it, which a name of BPFPROF_COMM_SZ - 1
-			       bytes can match; or NULL */
+	const char *comm;   /* pattern that some thread name can match, see glob_compile; or NULL */
 	bool user_only, kernel_only; /* not both */
 
 	bool kinds[BPFPROF_NR_KINDS]; /* at least one */
@@ -64,12 +62,10 @@ struct options {
 	uint32_t frequency;	      /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */
 	enum options_event event;
 
-	const char *output; /* "-": standard output, then there is one kind; NULL: a name made from
-			       the target */
+	const char *output; /* "-": standard output; NULL: a name made from the target */
 	enum options_format format;
 	const char *stats;  /* "-": standard output; NULL: none */
-	bool thread_labels; /* label samples with the thread's name, and keep threads of different
-			       names apart */
+	bool thread_labels; /* keep threads of different names apart, by a label */
 	enum log_level log_level;
 };
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line: what each option sets, and that every misuse is refused with one sentence that
+ * names the thing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "kinds.h"
+#include "options.h"
+
+#define MAX_ARGS 32
+
+static char err[256];
+
+/* Parses "bpfprof" and these words, NULL-terminated. */
+static int parse(struct options *o, const char *const *words)
+{
+	static char *argv[MAX_ARGS + 2];
+	int argc = 1;
+
+	argv[0] = (char *)"bpfprof";
+	for (; words[argc - 1]; argc++) {
+		assert_true(argc <= MAX_ARGS);
+		argv[argc] = (char *)words[argc - 1];
+	}
+	argv[argc] = NULL;
+	memset(err, 'x', sizeof(err));
+	return options_parse(argc, argv, o, err, sizeof(err));
+}
+
+#define PARSE(o, ...) parse(o, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void test_defaults(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "--pid", "1234"), 0);
+	assert_int_equal(o.command, OPTIONS_RECORD);
+	assert_int_equal(o.pids.cnt, 1);
+	assert_int_equal(o.pids.ids[0], 1234);
+	assert_false(o.all || o.follow || o.user_only || o.kernel_only);
+	assert_null(o.argv);
+	assert_null(o.cgroup);
+	assert_null(o.comm);
+	assert_null(o.output);
+	assert_null(o.stats);
+	assert_int_equal(o.tids.cnt, 0);
+	assert_int_equal(o.duration_ns, 0);
+	assert_int_equal(o.frequency, 99);
+	assert_int_equal(o.event, OPTIONS_CPU_CLOCK);
+	assert_int_equal(o.format, OPTIONS_PPROF);
+	assert_int_equal(o.log_level, LOG_INFO);
+	assert_true(o.thread_labels);
+	assert_true(o.kinds[BPFPROF_CPU]);
+	options_done(&o);
+}
+
+static void test_long_options(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "record", "--pid=7,8", "--follow", "--tid", "9,10", "--cgroup",
+			       "/a/b", "--comm", "ngin?*", "--user", "--profile", "cpu",
+			       "--duration", "500ms", "--frequency", "997", "--event", "cycles",
+			       "--output", "out", "--format", "folded", "--stats", "-",
+			       "--no-labels", "--verbose"),
+			 0);
+	assert_int_equal(o.pids.cnt, 2);
+	assert_int_equal(o.pids.ids[1], 8);
+	assert_true(o.follow);
+	assert_int_equal(o.tids.cnt, 2);
+	assert_int_equal(o.tids.ids[0], 9);
+	assert_string_equal(o.cgroup, "/a/b");
+	assert_string_equal(o.comm, "ngin?*");
+	assert_true(o.user_only);
+	assert_int_equal(o.duration_ns, 500000000);
+	assert_int_equal(o.frequency, 997);
+	assert_int_equal(o.event, OPTIONS_CYCLES);
+	assert_string_equal(o.output, "out");
+	assert_int_equal(o.format, OPTIONS_FOLDED);
+	assert_string_equal(o.stats, "-");
+	assert_false(o.thread_labels);
+	assert_int_equal(o.log_level, LOG_DEBUG);
+	options_done(&o);
+}
+
+static void test_short_options(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "-a", "-t5", "-K", "-Pcpu", "-d", "2m", "-F1000000", "-o", "-",
+			       "-f", "text", "-q"),
+			 0);
+	assert_true(o.all);
+	assert_true(o.kernel_only);
+	assert_false(o.user_only);
+	assert_int_equal(o.tids.ids[0], 5);
+	assert_int_equal(o.duration_ns, 120 * NSEC_PER_SEC);
+	assert_int_equal(o.frequency, OPTIONS_MAX_FREQUENCY);
+	assert_string_equal(o.output, "-");
+	assert_int_equal(o.format, OPTIONS_TEXT);
+	assert_int_equal(o.log_level, LOG_ERROR);
+	options_done(&o);
+}
+
+static void test_lists_without_repetition(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "-p", "3,1,3", "-p", "1,2", "-P", "cpu,cpu"), 0);
+	assert_int_equal(o.pids.cnt, 3);
+	assert_int_equal(o.pids.ids[0], 3);
+	assert_int_equal(o.pids.ids[1], 1);
+	assert_int_equal(o.pids.ids[2], 2);
+	options_done(&o);
+}
+
+static void test_list_limit(void **state)
+{
+	char *list = malloc(8 * (BPFPROF_MAX_FILTERED + 1)), *end = list;
+	struct options o;
+
+	(void)state;
+	assert_non_null(list);
+	for (int i = 1; i <= BPFPROF_MAX_FILTERED; i++)
+		end += sprintf(end, "%s%d", i > 1 ? "," : "", i);
+	assert_int_equal(PARSE(&o, "-p", list), 0);
+	assert_int_equal(o.pids.cnt, BPFPROF_MAX_FILTERED);
+	options_done(&o);
+	sprintf(end, ",%d", BPFPROF_MAX_FILTERED + 1);
+	assert_int_equal(PARSE(&o, "-p", list), -EINVAL);
+	assert_non_null(strstr(err, "at most"));
+	assert_null(o.pids.ids);
+	free(list);
+}
+
+/* The command's own options are the command's, whatever they look like. */
+static void test_command(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "-F", "10", "--", "./benchmark", "-F", "abc", "--", "--pid"), 0);
+	assert_int_equal(o.frequency, 10);
+	assert_non_null(o.argv);
+	assert_string_equal(o.argv[0], "./benchmark");
+	assert_string_equal(o.argv[1], "-F");
+	assert_string_equal(o.argv[3], "--");
+	assert_string_equal(o.argv[4], "--pid");
+	assert_null(o.argv[5]);
+	assert_int_equal(o.pids.cnt, 0);
+	assert_true(o.follow);
+	options_done(&o);
+
+	assert_int_equal(PARSE(&o, "record", "--", "list"), 0);
+	assert_string_equal(o.argv[0], "list");
+	options_done(&o);
+}
+
+static void test_commands(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "check"), 0);
+	assert_int_equal(o.command, OPTIONS_CHECK);
+	assert_int_equal(PARSE(&o, "list", "-q"), 0);
+	assert_int_equal(o.command, OPTIONS_LIST);
+	assert_int_equal(o.log_level, LOG_ERROR);
+	assert_int_equal(PARSE(&o, "--help"), 0);
+	assert_int_equal(o.command, OPTIONS_HELP);
+	assert_int_equal(PARSE(&o, "check", "-h"), 0);
+	assert_int_equal(o.command, OPTIONS_HELP);
+	assert_int_equal(PARSE(&o, "--version"), 0);
+	assert_int_equal(o.command, OPTIONS_VERSION);
+	/* help is help, even with an incomplete or contradictory rest, and forgets the lists it has
+	 * read */
+	assert_int_equal(PARSE(&o, "-p", "1", "-a", "--help", "--nonsense"), 0);
+	assert_int_equal(o.command, OPTIONS_HELP);
+	options_done(&o);
+}
+
+static const struct {
+	const char *words[8];
+	const char *named; /* what the sentence has to contain */
+} bad[] = {
+	{ { NULL }, "nothing to profile" },
+	{ { "record", NULL }, "nothing to profile" },
+	{ { "-d", "3", NULL }, "nothing to profile" },
+	{ { "-t", "3", NULL }, "add --all or --pid" },
+	{ { "--comm", "x", NULL }, "add --all or --pid" },
+	{ { "--follow", NULL }, "nothing to profile" },
+	{ { "--follow", "-a", NULL }, "--follow" },
+	{ { "-p", "0", NULL }, "'0'" },
+	{ { "-p", "-1", NULL }, "'-1'" },
+	{ { "-p", "+1", NULL }, "'+1'" },
+	{ { "-p", "1;ls", NULL }, "'1;ls'" },
+	{ { "-p", "", NULL }, "--pid" },
+	{ { "-p", "1,", NULL }, "--pid: ''" },
+	{ { "-p", ",1", NULL }, "--pid: ''" },
+	{ { "-p", "1 ", NULL }, "'1 '" },
+	{ { "-p", "0x10", NULL }, "'0x10'" },
+	{ { "-p", "2147483648", NULL }, "'2147483648'" },
+	{ { "-p", "99999999999999999999999999", NULL }, "'9999" },
+	{ { "-p", "000000000000001;ls", NULL }, ";ls'" },
+	{ { "-a", "-t", "7,x", NULL }, "--tid: 'x'" },
+	{ { "-p", "1", "-a", NULL }, "--pid and --all" },
+	{ { "-p", "1", "--", "ls", NULL }, "--pid" },
+	{ { "-a", "--", "ls", NULL }, "--all" },
+	{ { "--", NULL }, "--" },
+	{ { "-a", "--", NULL }, "--" },
+	{ { "ls", NULL }, "'ls'" },
+	{ { "-a", "chekc", NULL }, "'chekc'" },
+	{ { "-o", "--", "ls", NULL }, "'ls'" },
+	{ { "-a", "-F", "0", NULL }, "'0'" },
+	{ { "-a", "-F", "abc", NULL }, "'abc'" },
+	{ { "-a", "-F", "-5", NULL }, "'-5'" },
+	{ { "-a", "-F", "99.5", NULL }, "'99.5'" },
+	{ { "-a", "-F", "1e9", NULL }, "'1e9'" },
+	{ { "-a", "-F", "1000000000", NULL }, "1000000" },
+	{ { "-a", "-F", "1000001", NULL }, "1000001" },
+	{ { "-a", "-d", "0", NULL }, "'0'" },
+	{ { "-a", "-d", "-3", NULL }, "'-3'" },
+	{ { "-a", "-d", "", NULL }, "--duration" },
+	{ { "-a", "-d", "5x", NULL }, "'5x'" },
+	{ { "-a", "-d", "nan", NULL }, "'nan'" },
+	{ { "-a", "-d", "99999999999999999999", NULL }, "99999999999999999999" },
+	{ { "-a", "-U", "-K", NULL }, "--user and --kernel" },
+	{ { "-a", "-P", "heap2", NULL }, "'heap2': choose from cpu" },
+	{ { "-a", "-P", "cpu,", NULL }, "''" },
+	{ { "-a", "-P", "cp", NULL }, "'cp'" },
+	{ { "-a", "-f", "svg", NULL }, "'svg'" },
+	{ { "-a", "--event", "instructions", NULL }, "'instructions'" },
+	{ { "-a", "-o", "", NULL }, "--output" },
+	{ { "-a", "--stats", "", NULL }, "--stats" },
+	{ { "-a", "-o", "-", "--stats", "-", NULL }, "--stats" },
+	{ { "-a", "--cgroup", "", NULL }, "--cgroup" },
+	{ { "-a", "--comm", "", NULL }, "--comm" },
+	{ { "-a", "--comm", "sixteen-bytes-xx", NULL }, "15 bytes" },
+	{ { "-a", "-x", NULL }, "'-x'" },
+	{ { "-a", "-qx", NULL }, "'-x'" },
+	{ { "--nonsense", NULL }, "'--nonsense'" },
+	{ { "--heap-rate", "1", NULL }, "'--heap-rate'" },
+	{ { "--al=1", NULL }, "--all takes no argument" },
+	{ { "-p", NULL }, "--pid needs an argument" },
+	{ { "-a", "--duration", NULL }, "--duration needs an argument" },
+	{ { "-a", "-F", NULL }, "--frequency needs an argument" },
+	{ { "check", "-a", NULL }, "check takes no --all" },
+	{ { "list", "x", NULL }, "list takes no arguments" },
+};
+
+static void test_bad_input(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct options o;
+
+		if (parse(&o, bad[i].words) != -EINVAL)
+			fail_msg("row %zu was accepted, expected: %s", i, bad[i].named);
+		if (!strstr(err, bad[i].named))
+			fail_msg("row %zu: \"%s\" does not say: %s", i, err, bad[i].named);
+		assert_null(strchr(err, '\n'));
+		assert_null(o.pids.ids);
+		assert_null(o.tids.ids);
+	}
+}
+
+/* A long argument is cut within the sentence, not behind it. */
+static void test_long_argument(void **state)
+{
+	char arg[4096];
+	struct options o;
+
+	(void)state;
+	memset(arg, 'y', sizeof(arg) - 1);
+	arg[sizeof(arg) - 1] = 0;
+	assert_int_equal(PARSE(&o, "-a", "-f", arg), -EINVAL);
+	assert_true(strlen(err) < sizeof(err));
+	assert_int_equal(PARSE(&o, "-a", "-P", arg), -EINVAL);
+	assert_non_null(strstr(err, "choose from"));
+	assert_int_equal(PARSE(&o, "-a", "--comm", arg), -EINVAL);
+	assert_int_equal(PARSE(&o, "-p", arg), -EINVAL);
+}
+
+/* --help and the parser know the same options. */
+static void test_usage(void **state)
+{
+	static const char *const names[] = {
+		"-p, --pid",	 "-a, --all",	   "--follow",	      "-t, --tid",
+		"--cgroup",	 "--comm",	   "-U, --user",      "-K, --kernel",
+		"-P, --profile", "-d, --duration", "-F, --frequency", "--event",
+		"-o, --output",	 "-f, --format",   "--stats",	      "--no-labels",
+		"-q, --quiet",	 "-v, --verbose",  "--version",	      "-h, --help",
+		"-- COMMAND",
+	};
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	(void)state;
+	assert_non_null(f);
+	options_usage(f);
+	fclose(f);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strstr(text, names[i]))
+			fail_msg("--help is silent about %s", names[i]);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_true(strlen(line) <= 100);
+	free(text);
+}
+
+static void test_kinds(void **state)
+{
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	(void)state;
+	assert_int_equal(kinds_find("cpu", 3), BPFPROF_CPU);
+	assert_int_equal(kinds_find("cpu,heap", 3), BPFPROF_CPU);
+	assert_int_equal(kinds_find("cpu", 2), -1);
+	assert_int_equal(kinds_find("cpux", 4), -1);
+	assert_int_equal(kinds_find("", 0), -1);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		const struct kind *k = &kinds[i];
+
+		assert_in_range(k->value_cnt, 1, PROFILE_MAX_VALUES);
+		for (size_t v = 0; v < k->value_cnt; v++)
+			assert_true(*k->value_types[v].type && *k->value_types[v].unit);
+		assert_non_null(k->period_type.unit);
+	}
+	assert_non_null(f);
+	kinds_print(f);
+	fclose(f);
+	assert_non_null(strstr(text, "samples/count, cpu/nanoseconds"));
+	free(text);
+}
+
+static void test_formats(void **state)
+{
+	(void)state;
+	assert_string_equal(options_format_ext(OPTIONS_PPROF), "pb.gz");
+	assert_string_equal(options_format_ext(OPTIONS_FOLDED), "folded");
+	assert_string_equal(options_format_ext(OPTIONS_TEXT), "txt");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_long_options),
+		cmocka_unit_test(test_short_options),
+		cmocka_unit_test(test_lists_without_repetition),
+		cmocka_unit_test(test_list_limit),
+		cmocka_unit_test(test_command),
+		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_bad_input),
+		cmocka_unit_test(test_long_argument),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_formats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

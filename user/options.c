@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parses the command line with getopt_long and says in one sentence what is wrong with it. */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "kinds.h"
+
+/* Values of options that have no short form. */
+enum {
+	OPT_CGROUP = 256,
+	OPT_COMM,
+	OPT_FOLLOW,
+	OPT_NO_LABELS,
+	OPT_EVENT,
+	OPT_STATS,
+	OPT_VERSION,
+};
+
+/* '+': what follows the first operand belongs to the command to start; ':': a missing argument is
+ * told apart. */
+static const char short_options[] = "+:p:at:P:d:F:UKo:f:qvh";
+
+static const struct option long_options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "follow", no_argument, NULL, OPT_FOLLOW },
+	{ "tid", required_argument, NULL, 't' },
+	{ "cgroup", required_argument, NULL, OPT_CGROUP },
+	{ "comm", required_argument, NULL, OPT_COMM },
+	{ "user", no_argument, NULL, 'U' },
+	{ "kernel", no_argument, NULL, 'K' },
+	{ "profile", required_argument, NULL, 'P' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "frequency", required_argument, NULL, 'F' },
+	{ "event", required_argument, NULL, OPT_EVENT },
+	{ "output", required_argument, NULL, 'o' },
+	{ "format", required_argument, NULL, 'f' },
+	{ "stats", required_argument, NULL, OPT_STATS },
+	{ "no-labels", no_argument, NULL, OPT_NO_LABELS },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct {
+	const char *name, *ext;
+} formats[] = {
+	[OPTIONS_PPROF] = { "pprof", "pb.gz" },
+	[OPTIONS_FOLDED] = { "folded", "folded" },
+	[OPTIONS_TEXT] = { "text", "txt" },
+};
+
+static const char *const events[] = {
+	[OPTIONS_CPU_CLOCK] = "cpu-clock",
+	[OPTIONS_CYCLES] = "cycles",
+};
+
+/* A parse under way. */
+struct parser {
+	struct options *o;
+	bool kinds_given;
+	const char *record_option; /* the first option seen that only `record` takes */
+	char *err;
+	size_t err_sz;
+};
+
+static int __attribute__((format(printf, 2, 3))) fail(struct parser *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->err, p->err_sz, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static int fail_no_memory(struct parser *p)
+{
+	fail(p, "out of memory");
+	return -ENOMEM;
+}
+
+const char *options_format_ext(enum options_format format)
+{
+	return formats[format].ext;
+}
+
+static int add_id(struct parser *p, struct options_ids *list, const char *option, uint32_t id)
+{
+	uint32_t *ids;
+
+	for (size_t i = 0; i < list->cnt; i++)
+		if (list->ids[i] == id)
+			return 0;
+	if (list->cnt == BPFPROF_MAX_FILTERED)
+		return fail(p, "%s takes at most %d ids: use --all with --cgroup or --comm instead",
+			    option, BPFPROF_MAX_FILTERED);
+	if (!(list->cnt & (list->cnt - 1))) { /* full: capacities are powers of two */
+		ids = reallocarray(list->ids, MAX(2 * list->cnt, (size_t)1), sizeof(*ids));
+		if (!ids)
+			return fail_no_memory(p);
+		list->ids = ids;
+	}
+	list->ids[list->cnt++] = id;
+	return 0;
+}
+
+/* "1,2,3" -> list, without repetitions. */
+static int parse_ids(struct parser *p, struct options_ids *list, const char *option,
+		     const char *arg)
+{
+	while (true) {
+		size_t sz = strcspn(arg, ",");
+		char word[16];
+		uint64_t id;
+		int err;
+
+		snprintf(word, sizeof(word), "%.*s", (int)MIN(sz, sizeof(word)), arg);
+		if (sz >= sizeof(word) || util_parse_u64(word, 1, INT32_MAX, &id))
+			return fail(p,
+				    "%s: '%.*s' is no id: give decimal numbers from 1 on, "
+				    "separated by commas",
+				    option, (int)MIN(sz, (size_t)64), arg);
+		err = add_id(p, list, option, (uint32_t)id);
+		if (err)
+			return err;
+		if (!arg[sz])
+			return 0;
+		arg += sz + 1;
+	}
+}
+
+static int parse_kinds(struct parser *p, const char *arg)
+{
+	p->kinds_given = true;
+	while (true) {
+		size_t sz = strcspn(arg, ",");
+		int kind = kinds_find(arg, sz);
+
+		if (kind < 0) {
+			char names[256] = "";
+
+			for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+				size_t len = strlen(names);
+
+				snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+					 kinds[i].name);
+			}
+			return fail(p, "--profile: there is no kind '%.*s': choose from %s",
+				    (int)MIN(sz, (size_t)64), arg, names);
+		}
+		p->o->kinds[kind] = true;
+		if (!arg[sz])
+			return 0;
+		arg += sz + 1;
+	}
+}
+
+static int parse_format(struct parser *p, const char *arg)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		if (!strcmp(arg, formats[i].name)) {
+			p->o->format = (enum options_format)i;
+			return 0;
+		}
+	}
+	return fail(p, "--format: unknown format '%s': choose from pprof, folded, text", arg);
+}
+
+static int parse_event(struct parser *p, const char *arg)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		if (!strcmp(arg, events[i])) {
+			p->o->event = (enum options_event)i;
+			return 0;
+		}
+	}
+	return fail(p, "--event: unknown event '%s': choose from cpu-clock, cycles", arg);
+}
+
+static int parse_duration(struct parser *p, const char *arg)
+{
+	switch (util_parse_duration(arg, &p->o->duration_ns)) {
+	case 0:
+		return 0;
+	case -ERANGE:
+		return fail(p,
+			    "--duration: '%s' is out of range: leave the option out to run until "
+			    "Ctrl-C",
+			    arg);
+	default:
+		return fail(p,
+			    "--duration: '%s' is no time above 0: write for example 30, 30s, 500ms "
+			    "or 5m",
+			    arg);
+	}
+}
+
+static int parse_frequency(struct parser *p, const char *arg)
+{
+	uint64_t hz;
+
+	if (util_parse_u64(arg, 1, OPTIONS_MAX_FREQUENCY, &hz))
+		return fail(p,
+			    "--frequency: '%s' is not a number from 1 to %d (samples per second)",
+			    arg, OPTIONS_MAX_FREQUENCY);
+	p->o->frequency = (uint32_t)hz;
+	return 0;
+}
+
+static int parse_comm(struct parser *p, const char *arg)
+{
+	size_t plain = 0; /* bytes that a matching name has at least */
+
+	if (!*arg)
+		return fail(p, "--comm: the pattern is empty");
+	for (const char *c = arg; *c; c++) {
+		if (*c == '\\' && c[1])
+			c++;
+		else if (*c == '*')
+			continue;
+		plain++;
+	}
+	/* a pattern that can match nothing would end in an empty profile that nobody understands */
+	if (plain >= BPFPROF_COMM_SZ)
+		return fail(p,
+			    "--comm: '%s' matches nothing, since the kernel cuts names to %d "
+			    "bytes: use '%.*s*'",
+			    arg, BPFPROF_COMM_SZ - 1, BPFPROF_COMM_SZ - 1, arg);
+	p->o->comm = arg;
+	return 0;
+}
+
+static int parse_path(struct parser *p, const char **ret, const char *option, const char *arg)
+{
+	if (!*arg)
+		return fail(p, "%s: the path is empty", option);
+	*ret = arg;
+	return 0;
+}
+
+/* An option that every command takes. Returns false if val is none. */
+static bool apply_common(struct options *o, int val)
+{
+	switch (val) {
+	case 'q':
+		o->log_level = LOG_ERROR;
+		return true;
+	case 'v':
+		o->log_level = LOG_DEBUG;
+		return true;
+	case 'h':
+		o->command = OPTIONS_HELP;
+		return true;
+	case OPT_VERSION:
+		o->command = OPTIONS_VERSION;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* An option of `record`. */
+static int apply_record(struct parser *p, int val, const char *arg)
+{
+	struct options *o = p->o;
+
+	switch (val) {
+	case 'p':
+		return parse_ids(p, &o->pids, "--pid", arg);
+	case 'a':
+		o->all = true;
+		return 0;
+	case OPT_FOLLOW:
+		o->follow = true;
+		return 0;
+	case 't':
+		return parse_ids(p, &o->tids, "--tid", arg);
+	case OPT_CGROUP:
+		return parse_path(p, &o->cgroup, "--cgroup", arg);
+	case OPT_COMM:
+		return parse_comm(p, arg);
+	case 'U':
+		o->user_only = true;
+		return 0;
+	case 'K':
+		o->kernel_only = true;
+		return 0;
+	case 'P':
+		return parse_kinds(p, arg);
+	case 'd':
+		return parse_duration(p, arg);
+	case 'F':
+		return parse_frequency(p, arg);
+	case OPT_EVENT:
+		return parse_event(p, arg);
+	case 'o':
+		return parse_path(p, &o->output, "--output", arg);
+	case 'f':
+		return parse_format(p, arg);
+	case OPT_STATS:
+		return parse_path(p, &o->stats, "--stats", arg);
+	default: /* OPT_NO_LABELS */
+		o->thread_labels = false;
+		return 0;
+	}
+}
+
+static const struct option *long_option(int val)
+{
+	const struct option *l = long_options;
+
+	while (l->name && l->val != val)
+		l++;
+	return l;
+}
+
+/* What getopt_long answered with '?'. It tells the cases apart by optopt: see getopt(3), and
+ * glibc's getopt.c. */
+static int fail_option(struct parser *p, char **argv)
+{
+	if (!optopt)
+		return fail(p, "unknown or ambiguous option '%s': see bpfprof --help",
+			    argv[optind - 1]);
+	if (long_option(optopt)->name)
+		return fail(p, "--%s takes no argument", long_option(optopt)->name);
+	return fail(p, "unknown option '-%c': see bpfprof --help", optopt);
+}
+
+/* Reads options until --help, --version, an operand or the end. *ret_dashes: they were ended by
+ * "--". */
+static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dashes)
+{
+	int val, next = 1;
+
+	optind = 0; /* glibc: start afresh, and read "+" again */
+	opterr = 0;
+	while ((val = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		int err;
+
+		if (val == '?')
+			return fail_option(p, argv);
+		if (val == ':')
+			return fail(p, "--%s needs an argument: see bpfprof --help",
+				    long_option(optopt)->name);
+		next = optind;
+		if (apply_common(p->o, val)) {
+			if (p->o->command == OPTIONS_HELP || p->o->command == OPTIONS_VERSION)
+				return 0;
+			continue;
+		}
+		if (!p->record_option)
+			p->record_option = long_option(val)->name;
+		err = apply_record(p, val, optarg);
+		if (err)
+			return err;
+	}
+	/* not argv[optind - 1] alone: that may be the argument of the last option */
+	*ret_dashes = optind > next && !strcmp(argv[optind - 1], "--");
+	return 0;
+}
+
+static int check_target(struct parser *p)
+{
+	const struct options *o = p->o;
+	bool narrowed = o->tids.cnt || o->cgroup || o->comm;
+
+	if (o->pids.cnt && o->all)
+		return fail(p, "--pid and --all exclude each other: give one of them");
+	if (o->argv && (o->pids.cnt || o->all))
+		return fail(p, "a command to start and %s exclude each other: give one of them",
+			    o->all ? "--all" : "--pid");
+	if (!o->pids.cnt && !o->all && !o->argv)
+		return narrowed ?
+			       fail(p,
+				    "nothing to profile: --tid, --cgroup and --comm only narrow a "
+				    "target: "
+				    "add --all or --pid PID") :
+			       fail(p, "nothing to profile: give --pid PID, --all or -- COMMAND");
+	if (o->follow && o->all)
+		return fail(p, "--follow goes with --pid: --all has every process already");
+	return 0;
+}
+
+static int check_output(struct parser *p)
+{
+	const struct options *o = p->o;
+	int kind_cnt = 0;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		kind_cnt += o->kinds[i];
+	if (o->user_only && o->kernel_only)
+		return fail(p,
+			    "--user and --kernel exclude each other: leave both out to have all "
+			    "frames");
+	if (o->output && !strcmp(o->output, "-")) {
+		if (kind_cnt > 1)
+			return fail(p,
+				    "--output -: standard output takes one profile: name one kind "
+				    "with --profile");
+		if (o->stats && !strcmp(o->stats, "-"))
+			return fail(p,
+				    "--output - and --stats - both want standard output: give one "
+				    "of them a file");
+	}
+	return 0;
+}
+
+/* What is wrong with the whole, and the defaults that depend on it. */
+static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
+{
+	struct options *o = p->o;
+	int err;
+
+	if (optind < argc && !dashes)
+		return fail(p, "unexpected argument '%s': a command to start goes behind --",
+			    argv[optind]);
+	if (dashes && optind == argc)
+		return fail(p, "-- needs a command to start behind it");
+	if (optind < argc)
+		o->argv = argv + optind;
+	for (int i = 0; i < BPFPROF_NR_KINDS && !p->kinds_given; i++)
+		o->kinds[i] = kinds[i].by_default;
+	err = check_target(p);
+	if (err)
+		return err;
+	if (o->argv)
+		o->follow = true;
+	return check_output(p);
+}
+
+static enum options_command command_of(const char *word)
+{
+	static const char *const names[] = {
+		[OPTIONS_RECORD] = "record",
+		[OPTIONS_CHECK] = "check",
+		[OPTIONS_LIST] = "list",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(word, names[i]))
+			return (enum options_command)i;
+	return OPTIONS_HELP;
+}
+
+static int parse(struct parser *p, int argc, char **argv)
+{
+	enum options_command command = OPTIONS_RECORD;
+	bool dashes = false;
+	int err;
+
+	if (argc > 1 && command_of(argv[1]) != OPTIONS_HELP) {
+		command = command_of(argv[1]);
+		argc--;
+		argv++;
+	}
+	p->o->command = command;
+	err = parse_options(p, argc, argv, &dashes);
+	if (err || p->o->command != command)
+		return err;
+	if (command == OPTIONS_RECORD)
+		return finish_record(p, argc, argv, dashes);
+	if (p->record_option || optind < argc)
+		return fail(p, "%s takes no %s%s: only --quiet, --verbose and --help", argv[0],
+			    p->record_option ? "--" : "arguments",
+			    p->record_option ? p->record_option : "");
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *ret, char *err, size_t err_sz)
+{
+	struct parser p = { .o = ret, .err = err, .err_sz = err_sz };
+	int res;
+
+	*err = 0;
+	*ret = (struct options){
+		.frequency = OPTIONS_DEFAULT_FREQUENCY,
+		.thread_labels = true,
+		.log_level = LOG_INFO,
+	};
+	if (argc < 1)
+		return fail(&p, "nothing to profile: give --pid PID, --all or -- COMMAND");
+	res = parse(&p, argc, argv);
+	if (res)
+		options_done(ret);
+	return res;
+}
+
+void options_done(struct options *o)
+{
+	free(o->pids.ids);
+	free(o->tids.ids);
+	o->pids = o->tids = (struct options_ids){ 0 };
+}
+
+void options_usage(FILE *f)
+{
+	fputs("usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
+	      "[ARG...])\n"
+	      "       bpfprof check    what this kernel and these rights allow\n"
+	      "       bpfprof list     the profile kinds: what they measure and what they cost\n"
+	      "\n"
+	      "What to profile:\n"
+	      "  -p, --pid LIST        processes by id, with all their threads\n"
+	      "      --follow          and the children that they start\n"
+	      "  -a, --all             the whole machine\n"
+	      "  -- COMMAND [ARG...]   start it, profile it and its children until it ends\n"
+	      "\n"
+	      "Only part of it:\n"
+	      "  -t, --tid LIST        only these threads\n"
+	      "      --cgroup PATH     only what runs in this control group or below\n"
+	      "      --comm GLOB       only threads whose name matches, such as 'nginx*'\n"
+	      "  -U, --user            only user frames\n"
+	      "  -K, --kernel          only kernel frames\n"
+	      "\n"
+	      "How:\n"
+	      "  -P, --profile LIST    profile kinds, see bpfprof list; default cpu\n"
+	      "  -d, --duration TIME   30, 30s, 500ms, 5m; default until Ctrl-C or the target's "
+	      "end\n"
+	      "  -F, --frequency HZ    samples per second and CPU; default 99\n"
+	      "      --event NAME      cpu-clock (default), or cycles where there is a hardware "
+	      "counter\n"
+	      "\n"
+	      "Result:\n"
+	      "  -o, --output PATH     the file, - for standard output; default "
+	      "bpfprof.TARGET.KIND.EXT\n"
+	      "  -f, --format NAME     pprof (default), folded, text\n"
+	      "      --stats FILE      write a JSON account of the run, - for standard output\n"
+	      "      --no-labels       do not label samples with the thread's name\n"
+	      "\n"
+	      "  -q, --quiet           errors only\n"
+	      "  -v, --verbose         say more\n"
+	      "      --version\n"
+	      "  -h, --help\n",
+	      f);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Kernel types that the BPF programs name, from the BTF of Linux 6.18.44. Made by scripts/gen-vmlinux: do not edit. */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
+
+struct bpf_iter_meta;
+struct cgroup;
+struct css_set;
+struct file;
+struct inode;
+struct kernfs_node;
+struct mm_struct;
+struct nsproxy;
+struct pid;
+struct pid_namespace;
+struct seq_file;
+struct task_struct;
+
+typedef unsigned char __u8;
+
+typedef __u8 u8;
+
+typedef short unsigned int __u16;
+
+typedef __u16 u16;
+
+typedef unsigned int __u32;
+
+typedef __u32 u32;
+
+typedef long long unsigned int __u64;
+
+typedef __u64 u64;
+
+typedef signed char __s8;
+
+typedef __s8 s8;
+
+typedef short int __s16;
+
+typedef __s16 s16;
+
+typedef int __s32;
+
+typedef __s32 s32;
+
+typedef long long int __s64;
+
+typedef __s64 s64;
+
+typedef _Bool bool;
+
+typedef int __kernel_pid_t;
+
+typedef __kernel_pid_t pid_t;
+
+typedef long unsigned int __kernel_ulong_t;
+
+typedef __kernel_ulong_t __kernel_size_t;
+
+typedef __kernel_size_t size_t;
+
+typedef __u16 __be16;
+
+typedef __u32 __be32;
+
+typedef __u32 __wsum;
+
+struct thread_info {
+	long unsigned int flags;
+	u32 status;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	void *stack;
+	unsigned int flags;
+	struct mm_struct *mm;
+	struct mm_struct *active_mm;
+	int exit_state;
+	pid_t pid;
+	pid_t tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	u64 start_boottime;
+	char comm[16];
+	struct nsproxy *nsproxy;
+	u64 self_exec_id;
+	struct css_set *cgroups;
+};
+
+struct mm_struct {
+	struct {
+		long unsigned int arg_start;
+		struct file *exe_file;
+	};
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[0];
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	unsigned int level;
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct pid_namespace *pid_ns_for_children;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct inode {
+	long unsigned int i_ino;
+};
+
+typedef long unsigned int vm_flags_t;
+
+struct vm_area_struct {
+	union {
+		struct {
+			long unsigned int vm_start;
+			long unsigned int vm_end;
+		};
+	};
+	struct mm_struct *vm_mm;
+	union {
+		const vm_flags_t vm_flags;
+	};
+	long unsigned int vm_pgoff;
+	struct file *vm_file;
+};
+
+struct linux_binprm {
+	struct file *file;
+};
+
+struct bpf_iter__task {
+	union {
+		struct bpf_iter_meta *meta;
+	};
+	union {
+		struct task_struct *task;
+	};
+};
+
+struct bpf_iter_meta {
+	union {
+		struct seq_file *seq;
+	};
+	u64 session_id;
+	u64 seq_num;
+};
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_UNSPEC = 0,
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_STACK_TRACE = 7,
+	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LRU_PERCPU_HASH = 10,
+	BPF_MAP_TYPE_LPM_TRIE = 11,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_HASH_OF_MAPS = 13,
+	BPF_MAP_TYPE_DEVMAP = 14,
+	BPF_MAP_TYPE_SOCKMAP = 15,
+	BPF_MAP_TYPE_CPUMAP = 16,
+	BPF_MAP_TYPE_XSKMAP = 17,
+	BPF_MAP_TYPE_SOCKHASH = 18,
+	BPF_MAP_TYPE_CGROUP_STORAGE_DEPRECATED = 19,
+	BPF_MAP_TYPE_CGROUP_STORAGE = 19,
+	BPF_MAP_TYPE_REUSEPORT_SOCKARRAY = 20,
+	BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE_DEPRECATED = 21,
+	BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE = 21,
+	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_STACK = 23,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_DEVMAP_HASH = 25,
+	BPF_MAP_TYPE_STRUCT_OPS = 26,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_INODE_STORAGE = 28,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_MAP_TYPE_BLOOM_FILTER = 30,
+	BPF_MAP_TYPE_USER_RINGBUF = 31,
+	BPF_MAP_TYPE_CGRP_STORAGE = 32,
+	BPF_MAP_TYPE_ARENA = 33,
+	__MAX_BPF_MAP_TYPE = 34,
+};
+
+enum bpf_func_id {
+	BPF_FUNC_current_task_under_cgroup = 37,
+	BPF_FUNC_get_stack = 67,
+	BPF_FUNC_probe_read_user = 112,
+	BPF_FUNC_get_ns_current_pid_tgid = 120,
+	BPF_FUNC_ktime_get_boot_ns = 125,
+	BPF_FUNC_seq_write = 127,
+	BPF_FUNC_ringbuf_reserve = 131,
+	BPF_FUNC_get_task_stack = 141,
+	BPF_FUNC_get_current_task_btf = 158,
+	BPF_FUNC_for_each_map_elem = 164,
+	BPF_FUNC_get_attach_cookie = 174,
+	BPF_FUNC_task_pt_regs = 175,
+	BPF_FUNC_find_vma = 180,
+	BPF_FUNC_loop = 181,
+	BPF_FUNC_copy_from_user_task = 191,
+	BPF_FUNC_ringbuf_reserve_dynptr = 198,
+};
+
+enum {
+	false = 0,
+	true = 1,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_EXIST = 2,
+	BPF_F_LOCK = 4,
+};
+
+enum {
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_NO_COMMON_LRU = 2,
+	BPF_F_NUMA_NODE = 4,
+	BPF_F_RDONLY = 8,
+	BPF_F_WRONLY = 16,
+	BPF_F_STACK_BUILD_ID = 32,
+	BPF_F_ZERO_SEED = 64,
+	BPF_F_RDONLY_PROG = 128,
+	BPF_F_WRONLY_PROG = 256,
+	BPF_F_CLONE = 512,
+	BPF_F_MMAPABLE = 1024,
+	BPF_F_PRESERVE_ELEMS = 2048,
+	BPF_F_INNER_MAP = 4096,
+	BPF_F_LINK = 8192,
+	BPF_F_PATH_FD = 16384,
+	BPF_F_VTYPE_BTF_OBJ_FD = 32768,
+	BPF_F_TOKEN_FD = 65536,
+	BPF_F_SEGV_ON_FAULT = 131072,
+	BPF_F_NO_USER_CONV = 262144,
+};
+
+enum {
+	BPF_F_INDEX_MASK = 0xffffffffULL,
+	BPF_F_CURRENT_CPU = 0xffffffffULL,
+	BPF_F_CTXLEN_MASK = 0xfffff00000000ULL,
+};
+
+enum {
+	BPF_F_SKIP_FIELD_MASK = 255,
+	BPF_F_USER_STACK = 256,
+	BPF_F_FAST_STACK_CMP = 512,
+	BPF_F_REUSE_STACKID = 1024,
+	BPF_F_USER_BUILD_ID = 2048,
+};
+
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+};
+
+enum {
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
+	BPF_RB_CONS_POS = 2,
+	BPF_RB_PROD_POS = 3,
+};
+
+enum {
+	BPF_F_TIMER_ABS = 1,
+	BPF_F_TIMER_CPU_PIN = 2,
+};
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute pop
+#endif
+
+struct pt_regs {
+	unsigned long r15;
+	unsigned long r14;
+	unsigned long r13;
+	unsigned long r12;
+	unsigned long bp;
+	unsigned long bx;
+	unsigned long r11;
+	unsigned long r10;
+	unsigned long r9;
+	unsigned long r8;
+	unsigned long ax;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long cs;
+	unsigned long flags;
+	unsigned long sp;
+	unsigned long ss;
+};
+
+typedef struct pt_regs bpf_user_pt_regs_t;
+
+struct bpf_perf_event_data {
+	bpf_user_pt_regs_t regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+#endif
