@@ -128,8 +128,10 @@ struct bpfprof_rule {
 	__u8 reg; /* DWARF number, for BPFPROF_CFA_REG */
 	__s32 cfa_off;
 	__s32 fp_off;
-	__s32 aux;
+	__s16 aux;
+	__s16 bx_off; /* the caller's rbx is *(cfa + bx_off); 0: still in rbx; or BPFPROF_BX_UNKNOWN */
 };
+#define BPFPROF_BX_UNKNOWN (-32768)
 _Static_assert(sizeof(struct bpfprof_rule) == 16, "bpfprof_rule");
 
 /*

@@ -11,6 +11,12 @@
 
 #include "bpfprof.h"
 #include "compat.bpf.h"
+
+/* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of bp_scratch */
+int stack_unw_search_map(__u32 slot, __u64 addr);
+int stack_unw_fill(__u32 slot, __u64 addr);
+int stack_unw_step_no_table(__u32 slot);
+#define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 #include "unwind.h"
 
 /*
@@ -154,7 +160,7 @@ static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
 struct task_facts {
 	struct bpfprof_proc_key key;
 	__u32 tid;
-	bool has_mm;
+	bool has_user; /* it has a user stack: it is no kernel thread, nor in the middle of an exec */
 };
 
 static __always_inline void task_facts(struct task_facts *ret)
@@ -168,13 +174,14 @@ static __always_inline void task_facts(struct task_facts *ret)
 
 		ret->key.exec_id = (__u32)task->self_exec_id;
 		ret->key.start_ns = task->group_leader->start_boottime;
-		ret->has_mm = task->mm != NULL;
+		ret->has_user = task->mm != NULL && !task->in_execve;
 	} else {
 		struct task_struct *task = (void *)bpf_get_current_task();
 
 		ret->key.exec_id = (__u32)BPF_CORE_READ(task, self_exec_id);
 		ret->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-		ret->has_mm = BPF_CORE_READ(task, mm) != NULL;
+		ret->has_user = BPF_CORE_READ(task, mm) != NULL &&
+				!BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	}
 }
 

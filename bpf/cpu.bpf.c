@@ -13,7 +13,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	task_facts(&task);
 	if (!record_wanted(&task))
 		return 0;
-	if ((bp_config.kernel_only && user_mode) || (bp_config.user_only && !task.has_mm))
+	if ((bp_config.kernel_only && user_mode) || (bp_config.user_only && !task.has_user))
 		return 0;
 	record_sample(ctx, BPFPROF_CPU, &task, user_mode);
 	return 0;

@@ -94,7 +94,7 @@ static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind
 					struct bpfprof_stats *stats)
 {
 	bool with_kernel = !user_mode && !bp_config.user_only;
-	bool with_user = task->has_mm && !bp_config.kernel_only;
+	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
 	__u64 hash = bp_config.seed;
 	int result = BPFPROF_STACK_complete;
@@ -162,6 +162,7 @@ __hidden int record_sample(void *ctx, __u32 kind, const struct task_facts *task,
 		return 0;
 	}
 	s->busy = 1;
+	s->u.slot = cpu;
 	take_sample(ctx, s, kind, task, user_mode, stats);
 	s->busy = 0;
 	return 0;

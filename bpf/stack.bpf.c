@@ -20,15 +20,36 @@ static long step(__u32 i, struct step_ctx *c)
 	return c->result != UNW_CONTINUE;
 }
 
-/*
- * The step as a global function: the verifier follows it once, however often it is called, so that
- * kernels without bpf_loop can repeat it in a plain loop.
- */
-__noinline int stack_step_here(void)
+/* The parts of the unwinder that UNW_CALL names, and a whole step, for kernels without bpf_loop. */
+__noinline int stack_unw_search_map(__u32 slot, __u64 addr)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &cpu);
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
+	return s ? unw_search_map(&s->u, addr) : 1;
+}
+
+__noinline int stack_unw_fill(__u32 slot, __u64 addr)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_fill(&s->u, addr) : 1;
+}
+
+__noinline int stack_unw_step_no_table(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_step_no_table(&s->u) : BPFPROF_STACK_bad_frame;
+}
+
+__noinline int stack_unw_step(__u32 slot)
+{
+	struct scratch *s;
+
+	/* not called there, but verified all the same */
+	if (compat_have_loop())
+		return 0;
+	s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	return s ? unw_step(&s->u) : BPFPROF_STACK_bad_frame;
 }
 
@@ -41,7 +62,7 @@ static __always_inline int walk(struct scratch *s)
 		return c.result == UNW_CONTINUE ? BPFPROF_STACK_too_deep : c.result;
 	}
 	for (int i = 0; i < BPFPROF_MIN_UFRAMES; i++) {
-		int result = stack_step_here();
+		int result = stack_unw_step(s->u.slot);
 
 		if (result != UNW_CONTINUE)
 			return result;

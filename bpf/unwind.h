@@ -8,9 +8,11 @@
  * How a step works. A frame is (pc, sp, fp). Its pc lies in one executable mapping of the process;
  * the mapping names the part of an unwind table that covers it; the part gives the rule that holds
  * at the pc; the rule says where the caller's frame begins (the CFA, which is the caller's sp),
- * where the caller's fp was saved and where the return address is. Other registers are not followed
- * from frame to frame: only in a frame that was interrupted, by the sample or by a signal, are all
- * of them known, and only hand-written leaf code asks for them.
+ * where the caller's fp was saved and where the return address is. Of rbx, which the dynamic linker's
+ * lazy binding bases its frame on, only the place where it was saved is kept, and read if it is
+ * asked for. Other registers are not followed from frame to frame: only in a frame that was
+ * interrupted, by the sample or by a signal, are they known, and only hand-written leaf code asks
+ * for them.
  *
  * What makes it cheap: the stack is read in windows of 2 KiB, because a read costs the same for 8
  * bytes; the mapping and the part of the last frame are kept; both searches are branchless, which
@@ -28,6 +30,11 @@
 
 #define UNW_WINDOW 2048 /* bytes; 4 KiB gains nothing more on stacks of 40 frames */
 #define UNW_PAGE 4096
+#define UNW_BX_UNKNOWN 1 /* of bx_at */
+#ifndef UNW_CALL
+#define UNW_CALL(f, u, ...) f(u, ##__VA_ARGS__)
+#endif
+
 #define UNW_FP_REACH \
 	(1U << 20) /* a frame pointer may point this far above the stack pointer, in bytes */
 
@@ -36,21 +43,26 @@
 #define UNW_MISS 0x101 /* needs a mapping or a table that is not loaded */
 
 /* DWARF numbers of x86-64 registers (psABI, figure 3.36) */
+#define UNW_REG_BX 3
 #define UNW_REG_FP 6
 #define UNW_REG_SP 7
 #define UNW_REG_PC 16
+/* of the saved registers, struct sigcontext_64, within a ucontext */
+#define UNW_UC_GREGS 40
 
 struct unw {
 	__u64 pc, sp, fp;
-	__u64 regs[BPFPROF_NR_REGS]; /* of the interrupted frame, by DWARF number */
+	__u64 regs[BPFPROF_NR_REGS]; /* of the sampled frame, by DWARF number */
+	__u64 bx_at; /* where the current frame's rbx was saved; 0: nowhere, it is in regs */
+	__u64 regs_at; /* where a signal saved the current frame's registers; 0: they are in regs */
 	__u8 exact;	/* pc is where the frame was interrupted, not a return address */
-	__u8 have_regs; /* the current frame is the interrupted one: regs hold */
+	__u8 have_regs; /* the current frame was interrupted: all its registers are known */
 	__u8 trusted;	/* pc comes from the processor or a table, not from a guess by frame pointer
 			 */
 	__u8 pad[1];
 	__u32 nr;  /* frames found */
 	__u32 max; /* frames wanted at most */
-	__u32 pad2;
+	__u32 slot; /* the includer's own */
 	__u64 hash; /* of the frames so far */
 
 	struct bpfprof_proc proc;
@@ -137,14 +149,12 @@ static __always_inline __u32 unw_count8(const __u8 *chunk, __u32 pos, __u32 n, _
 }
 
 /* Makes the mapping that holds addr the current one. Returns 0, or 1 if there is none. */
-static __noinline __attribute__((unused)) int unw_find_map(struct unw *u, __u64 addr)
+static __always_inline int unw_search_map(struct unw *u, __u64 addr)
 {
 	__u32 n = u->proc.map_cnt, pos = u->proc.pos, maps, k;
 	const __u8 *chunk;
 	__u64 start, size_skew, chunk_pos;
 
-	if (addr - u->map_start < u->map.size)
-		return 0;
 	chunk = unw_chunk(u, u->proc.chunk);
 	if (!chunk || !n || n >= BPFPROF_MAX_MAPS)
 		return 1;
@@ -185,6 +195,11 @@ static __noinline __attribute__((unused)) int unw_find_map(struct unw *u, __u64 
 	return 0;
 }
 
+static __always_inline int unw_find_map(struct unw *u, __u64 addr)
+{
+	return addr - u->map_start < u->map.size ? 0 : UNW_CALL(unw_search_map, u, addr);
+}
+
 /* The rule for addr, which lies in the current mapping; cfa == BPFPROF_CFA_NONE if there is none.
  */
 static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfprof_rule *ret)
@@ -215,7 +230,8 @@ static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfp
 	ret->reg = (__u8)(a >> 24);
 	ret->cfa_off = (__s32)(a >> 32);
 	ret->fp_off = (__s32)b;
-	ret->aux = (__s32)(b >> 32);
+	ret->aux = (__s16)(b >> 32);
+	ret->bx_off = (__s16)(b >> 48);
 }
 
 /*
@@ -223,7 +239,7 @@ static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfp
  * past the end of the stack, or into a page that is not resident, is tried again up to the end of
  * its first page.
  */
-static __noinline __attribute__((unused)) int unw_fill(struct unw *u, __u64 addr)
+static __always_inline int unw_fill(struct unw *u, __u64 addr)
 {
 	__u32 rest = UNW_PAGE - ((__u32)addr & (UNW_PAGE - 1));
 
@@ -248,7 +264,7 @@ static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
 	__u64 off = addr - u->win_addr;
 
 	if (off + 8 > u->win_sz || off >= UNW_WINDOW) {
-		if (unw_fill(u, addr) || u->win_sz < 8)
+		if (UNW_CALL(unw_fill, u, addr) || u->win_sz < 8)
 			return 1;
 		off = 0;
 	}
@@ -283,23 +299,18 @@ static __always_inline int unw_after_call(struct unw *u, __u64 addr)
  * (struct rt_sigframe in arch/x86/include/asm/sigframe.h, struct sigcontext_64 in the uapi header
  * of that name).
  */
-static __noinline __attribute__((unused)) int unw_step_signal(struct unw *u)
+static __always_inline int unw_step_signal(struct unw *u)
 {
-	/* offset in struct sigcontext_64 of each register, by DWARF number */
-	static const __u8 at[BPFPROF_NR_REGS] = { 104, 96, 112, 88, 72, 64, 80, 120, 0,
-						  8,   16, 24,	32, 40, 48, 56, 128 };
-	__u64 gregs = u->sp + 40, v;
-	int i;
+	__u64 gregs = u->sp + UNW_UC_GREGS, pc, sp, fp;
 
-#pragma GCC unroll 17
-	for (i = 0; i < BPFPROF_NR_REGS; i++) {
-		if (unw_read8(u, gregs + at[i], &v))
-			return BPFPROF_STACK_read_fault;
-		u->regs[i] = v;
-	}
-	u->pc = u->regs[UNW_REG_PC];
-	u->sp = u->regs[UNW_REG_SP];
-	u->fp = u->regs[UNW_REG_FP];
+	if (unw_read8(u, gregs + 80, &fp) || unw_read8(u, gregs + 120, &sp) ||
+	    unw_read8(u, gregs + 128, &pc))
+		return BPFPROF_STACK_read_fault;
+	u->regs_at = gregs;
+	u->bx_at = gregs + 88;
+	u->pc = pc;
+	u->sp = sp;
+	u->fp = fp;
 	u->exact = 1;
 	u->have_regs = 1;
 	u->trusted = 1;
@@ -316,7 +327,7 @@ static __noinline __attribute__((unused)) int unw_step_signal(struct unw *u)
  *   - Otherwise, in the interrupted frame only: leaf code that has pushed nothing has its return
  * address at sp.
  */
-static __noinline __attribute__((unused)) int unw_step_no_table(struct unw *u)
+static __always_inline int unw_step_no_table(struct unw *u)
 {
 	__u64 code = 0, ra = 0, fp = 0, reach = u->fp - u->sp;
 
@@ -328,6 +339,7 @@ static __noinline __attribute__((unused)) int unw_step_no_table(struct unw *u)
 	if (!u->fp && !u->have_regs)
 		return BPFPROF_STACK_complete;
 	u->trusted = 0;
+	u->bx_at = UNW_BX_UNKNOWN;
 	if (reach < UNW_FP_REACH && !(u->fp & 7) && !unw_read8(u, u->fp, &fp) &&
 	    !unw_read8(u, u->fp + 8, &ra)) {
 		if (!ra)
@@ -345,9 +357,29 @@ static __noinline __attribute__((unused)) int unw_step_no_table(struct unw *u)
 	return BPFPROF_STACK_no_table;
 }
 
-static __always_inline __u64 unw_reg(struct unw *u, __u32 reg)
+/*
+ * Place of registers 0 to 15 in struct sigcontext_64, in words, four bits each; 16, the pc, is word 16. (As an array it
+ * would be data, which bpftool's linker lays over that of other objects.)
+ */
+#define UNW_GREG_WORDS 0x76543210fa89becdULL
+
+/* A register of the interrupted frame, by DWARF number. Returns 0, or 1 if it is not known. */
+static __always_inline int unw_reg(struct unw *u, __u32 reg, __u64 *ret)
 {
-	return u->regs[reg < BPFPROF_NR_REGS ? reg : 0];
+	if (reg == UNW_REG_BX && u->bx_at)
+		return u->bx_at == UNW_BX_UNKNOWN || unw_read8(u, u->bx_at, ret);
+	if ((!u->have_regs && reg != UNW_REG_BX) || reg >= BPFPROF_NR_REGS)
+		return 1;
+	/* what the compiler knows and the verifier does not */
+	UNW_OPAQUE(reg);
+	reg &= 31;
+	if (u->regs_at) {
+		__u64 word = reg == UNW_REG_PC ? reg : UNW_GREG_WORDS >> (reg * 4) & 15;
+
+		return unw_read8(u, u->regs_at + word * 8, ret);
+	}
+	*ret = u->regs[reg];
+	return 0;
 }
 
 /* A step by a rule. */
@@ -364,9 +396,9 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		cfa = u->fp + cfa_off;
 		break;
 	case BPFPROF_CFA_REG:
-		if (!u->have_regs)
+		if (unw_reg(u, rule->reg, &cfa))
 			return BPFPROF_STACK_unsupported;
-		cfa = unw_reg(u, rule->reg) + cfa_off;
+		cfa += cfa_off;
 		break;
 	case BPFPROF_CFA_SP_DEREF:
 	case BPFPROF_CFA_FP_DEREF:
@@ -411,9 +443,8 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 			return BPFPROF_STACK_read_fault;
 		break;
 	case BPFPROF_RA_REG:
-		if (!u->have_regs)
+		if (unw_reg(u, (__u32)rule->aux, &pc))
 			return BPFPROF_STACK_unsupported;
-		pc = unw_reg(u, (__u32)rule->aux);
 		break;
 	default:
 		return BPFPROF_STACK_complete;
@@ -423,6 +454,8 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		return BPFPROF_STACK_complete;
 	if (pc == u->pc && cfa == u->sp)
 		return BPFPROF_STACK_bad_frame;
+	if (rule->bx_off)
+		u->bx_at = rule->bx_off == BPFPROF_BX_UNKNOWN ? UNW_BX_UNKNOWN : cfa + rule->bx_off;
 	unw_caller(u, pc, cfa, fp);
 	u->trusted = 1;
 	return UNW_CONTINUE;
@@ -460,7 +493,7 @@ static __always_inline int unw_step(struct unw *u)
 	if (u->map.chunk < BPFPROF_MAX_CHUNKS)
 		unw_find_rule(u, addr, &rule);
 	if (rule.cfa == BPFPROF_CFA_NONE)
-		return unw_step_no_table(u);
+		return UNW_CALL(unw_step_no_table, u);
 	return unw_step_rule(u, &rule);
 }
 
@@ -473,6 +506,8 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->fp = u->regs[UNW_REG_FP];
 	u->exact = !ra;
 	u->have_regs = 1;
+	u->regs_at = 0;
+	u->bx_at = 0;
 	u->trusted = 1;
 	u->nr = 0;
 	u->hash = hash;

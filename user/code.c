@@ -63,7 +63,7 @@ struct code {
 	size_t proc_cap;
 	struct tables_map *maps; /* scratch */
 	size_t map_cap;
-	uint64_t loads; /* counts loads and evictions: lists made before are out of date */
+	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted, given up */
 	struct code_stats stats;
 };
 
@@ -162,6 +162,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		return OBJECTS_NONE;
 	}
 	state->object = object + 1;
+	c->loads++;
 	return object;
 }
 

@@ -32,7 +32,7 @@
 
 struct row {
 	uint64_t loc;
-	char cfa[16], rbp[16], ra[16];
+	char cfa[16], rbx[16], rbp[16], ra[16];
 };
 
 /* A CIE or an FDE. */
@@ -98,15 +98,17 @@ static bool parse_entry(const char *line, bool debug_frame)
 }
 
 struct columns {
-	int cnt, rbp, ra;
+	int cnt, rbx, rbp, ra;
 };
 
 static void parse_columns(char *line, struct columns *c)
 {
 	char *save, *word;
 
-	*c = (struct columns){ .rbp = -1, .ra = -1 };
+	*c = (struct columns){ .rbx = -1, .rbp = -1, .ra = -1 };
 	for (word = strtok_r(line, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		if (!strcmp(word, "rbx"))
+			c->rbx = c->cnt;
 		if (!strcmp(word, "rbp"))
 			c->rbp = c->cnt;
 		if (!strcmp(word, "ra"))
@@ -117,7 +119,7 @@ static void parse_columns(char *line, struct columns *c)
 
 static void parse_row(char *line, const struct columns *c)
 {
-	struct row r = { .rbp = "s", .ra = "?" };
+	struct row r = { .rbx = "s", .rbp = "s", .ra = "?" };
 	char *save, *word;
 	int i = 0;
 
@@ -128,6 +130,8 @@ static void parse_row(char *line, const struct columns *c)
 			r.loc = strtoull(word, NULL, 16);
 		else if (i == 1)
 			snprintf(r.cfa, sizeof(r.cfa), "%s", word);
+		else if (i == c->rbx)
+			snprintf(r.rbx, sizeof(r.rbx), "%s", word);
 		else if (i == c->rbp)
 			snprintf(r.rbp, sizeof(r.rbp), "%s", word);
 		else if (i == c->ra)
@@ -258,6 +262,17 @@ static bool same_rbp(const char *want, const struct bpfprof_rule *got)
 	return *want == 'r' && got->fp == BPFPROF_FP_UNDEF;
 }
 
+static bool same_rbx(const char *want, const struct bpfprof_rule *got)
+{
+	if (!strcmp(want, "s"))
+		return !got->bx_off;
+	if (!strcmp(want, "u"))
+		return !got->bx_off || got->bx_off == BPFPROF_BX_UNKNOWN;
+	if (*want == 'c')
+		return got->bx_off == atoi(want + 1);
+	return got->bx_off == BPFPROF_BX_UNKNOWN;
+}
+
 static bool same_ra(const char *want, const struct bpfprof_rule *got)
 {
 	if (!strcmp(want, "c-8"))
@@ -280,7 +295,8 @@ static bool same(const struct entry *fde, const struct row *r, const struct bpfp
 		return got->ra == BPFPROF_RA_END && got->cfa == BPFPROF_CFA_SP;
 	if (got->cfa == BPFPROF_CFA_UNSUPPORTED)
 		return is_expression(r) || *r->rbp == 'v' || *r->ra == 'v';
-	return same_cfa(r->cfa, got) && same_rbp(r->rbp, got) && same_ra(r->ra, got);
+	return same_cfa(r->cfa, got) && same_rbp(r->rbp, got) && same_rbx(r->rbx, got) &&
+	       same_ra(r->ra, got);
 }
 
 /*
@@ -304,10 +320,10 @@ static bool check(const struct unwind_table *t, const struct entry *fde, const s
 		return true;
 	if (differ < MAX_SHOWN)
 		printf("  %" PRIx64 " (FDE %" PRIx64
-		       "): readelf %s rbp %s ra %s, table cfa %u reg %u off %d "
-		       "fp %u off %d ra %u aux %d\n",
-		       addr, fde->pos, r->cfa, r->rbp, r->ra, got.cfa, got.reg, got.cfa_off, got.fp,
-		       got.fp_off, got.ra, got.aux);
+		       "): readelf %s rbx %s rbp %s ra %s, table cfa %u reg %u off %d "
+		       "fp %u off %d rbx %d ra %u aux %d\n",
+		       addr, fde->pos, r->cfa, r->rbx, r->rbp, r->ra, got.cfa, got.reg, got.cfa_off, got.fp,
+		       got.fp_off, got.bx_off, got.ra, got.aux);
 	return false;
 }
 

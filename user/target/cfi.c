@@ -2,9 +2,8 @@
 /*
  * The interpreter of call frame instructions.
  *
- * Only three things of a frame are followed, as bpf/bpfprof.h can tell them: the CFA, rbp and the
- * return address. An instruction about another register is read and forgotten. What concerns one of
- * the three and is none of the forms known there makes the state unsupported until an instruction
+ * Only what bpf/bpfprof.h can tell of a frame is followed: the CFA, rbp, rbx and the return address.
+ * An instruction about another register is read and forgotten. What concerns one of these and is none of the forms known there makes the state unsupported until an instruction
  * replaces it, never a guess.
  */
 #include <dwarf.h>
@@ -17,6 +16,7 @@
 #include "target/unwind_table.h"
 
 /* psABI, figure 3.36 */
+#define REG_BX 3
 #define REG_FP 6
 #define REG_SP 7
 #define REG_RA 16
@@ -155,6 +155,11 @@ static bool fits(int64_t v)
 	return v >= INT32_MIN && v <= INT32_MAX;
 }
 
+static bool fits16(int64_t v)
+{
+	return v > INT16_MIN && v <= INT16_MAX;
+}
+
 static int64_t to_offset(uint64_t v)
 {
 	return v > INT64_MAX ? NO_OFFSET : (int64_t)v;
@@ -212,8 +217,14 @@ static void set_fp(struct cfi_state *s, uint8_t fp, int64_t off)
 
 static void set_ra(struct cfi_state *s, uint8_t ra, int64_t aux)
 {
-	s->ra = fits(aux) ? ra : CFI_UNSUPPORTED;
-	s->ra_aux = fits(aux) ? (int32_t)aux : 0;
+	s->ra = fits16(aux) ? ra : CFI_UNSUPPORTED;
+	s->ra_aux = fits16(aux) ? (int16_t)aux : 0;
+}
+
+/* off 0: still in rbx */
+static void set_bx(struct cfi_state *s, int64_t off)
+{
+	s->bx_off = fits16(off) ? (int16_t)off : BPFPROF_BX_UNKNOWN;
 }
 
 /* The register is saved at cfa + off. */
@@ -225,6 +236,8 @@ static void set_saved(struct cfi_state *s, uint64_t reg, int64_t off)
 		set_ra(s, BPFPROF_RA_CFA, 0);
 	else if (reg == REG_RA)
 		set_ra(s, BPFPROF_RA_OFF, off);
+	else if (reg == REG_BX)
+		set_bx(s, off ? off : BPFPROF_BX_UNKNOWN);
 }
 
 static void set_unsupported(struct cfi_state *s, uint64_t reg)
@@ -233,6 +246,8 @@ static void set_unsupported(struct cfi_state *s, uint64_t reg)
 		set_fp(s, CFI_UNSUPPORTED, 0);
 	else if (reg == REG_RA)
 		set_ra(s, CFI_UNSUPPORTED, 0);
+	else if (reg == REG_BX)
+		set_bx(s, BPFPROF_BX_UNKNOWN);
 }
 
 static void set_initial(struct machine *m, uint64_t reg)
@@ -243,6 +258,8 @@ static void set_initial(struct machine *m, uint64_t reg)
 		set_fp(&m->s, from->fp, from->fp_off);
 	else if (reg == REG_RA)
 		set_ra(&m->s, from->ra, from->ra_aux);
+	else if (reg == REG_BX)
+		m->s.bx_off = from->bx_off;
 }
 
 static void set_register(struct cfi_state *s, uint64_t reg, uint64_t other)
@@ -251,6 +268,8 @@ static void set_register(struct cfi_state *s, uint64_t reg, uint64_t other)
 		set_fp(s, other == REG_FP ? BPFPROF_FP_SAME : BPFPROF_FP_UNDEF, 0);
 	else if (reg == REG_RA && other < REG_RA)
 		set_ra(s, BPFPROF_RA_REG, (int64_t)other);
+	else if (reg == REG_BX && other == REG_BX)
+		set_bx(s, 0);
 	else
 		set_unsupported(s, reg);
 }
@@ -324,13 +343,13 @@ static void set_cfa_expression(struct cfi_state *s, struct cfi_reader in)
 		s->cfa = BPFPROF_CFA_PLT;
 		aux = n;
 	} else if ((reg == REG_SP || reg == REG_FP) && cfi_reader__u8(&in) == DW_OP_deref &&
-		   parse_addend(in, &aux) && fits(aux)) {
+		   parse_addend(in, &aux) && fits16(aux)) {
 		s->cfa = reg == REG_SP ? BPFPROF_CFA_SP_DEREF : BPFPROF_CFA_FP_DEREF;
 	} else {
 		return;
 	}
 	s->exp_off = (int32_t)off;
-	s->exp_aux = (int32_t)aux;
+	s->exp_aux = (int16_t)aux;
 }
 
 /* The register is saved at the address that an expression gives. */
@@ -368,7 +387,7 @@ static struct bpfprof_rule make_rule(const struct machine *m)
 	const struct cfi_state *s = &m->s;
 	bool expression = cfa_is_expression(s);
 	int32_t cfa_off = expression ? s->exp_off : s->cfa_off;
-	int32_t aux = expression ? s->exp_aux : s->ra_aux;
+	int16_t aux = expression ? s->exp_aux : s->ra_aux;
 	uint64_t w[2] = { BPFPROF_CFA_UNSUPPORTED, 0 };
 	struct bpfprof_rule rule;
 
@@ -385,7 +404,8 @@ static struct bpfprof_rule make_rule(const struct machine *m)
 		w[0] = s->cfa | (uint32_t)s->fp << 8 | (uint32_t)s->ra << 16 |
 		       (s->cfa == BPFPROF_CFA_REG ? (uint32_t)s->reg << 24 : 0) |
 		       (uint64_t)(uint32_t)cfa_off << 32;
-		w[1] = (uint32_t)s->fp_off | (uint64_t)(uint32_t)aux << 32;
+		w[1] = (uint32_t)s->fp_off | (uint64_t)(uint16_t)aux << 32 |
+		       (uint64_t)(uint16_t)s->bx_off << 48;
 	}
 	memcpy(&rule, w, sizeof(rule));
 	return rule;
@@ -525,6 +545,8 @@ static bool run_register(struct machine *m, uint8_t op, uint64_t reg)
 	case DW_CFA_undefined:
 		if (reg == REG_FP)
 			set_fp(&m->s, BPFPROF_FP_UNDEF, 0);
+		else if (reg == REG_BX)
+			set_bx(&m->s, BPFPROF_BX_UNKNOWN);
 		else if (reg == REG_RA)
 			set_ra(&m->s, BPFPROF_RA_END, 0);
 		break;

@@ -31,7 +31,7 @@ struct cfi_section {
 };
 
 /* What the instructions of an entry have established so far, as far as we follow it: the CFA, rbp,
- * the return address. */
+ * rbx, the return address. */
 struct cfi_state {
 	uint8_t cfa;	 /* enum bpfprof_cfa; _UNSUPPORTED: an expression; CFI_UNSUPPORTED: not a
 			    register and offset we can hold */
@@ -39,9 +39,11 @@ struct cfi_state {
 	uint8_t fp;	 /* enum bpfprof_fp, or CFI_UNSUPPORTED */
 	uint8_t ra;	 /* enum bpfprof_ra, or CFI_UNSUPPORTED, CFI_RA_SIGNAL */
 	int32_t cfa_off; /* from reg, or CFI_NO_OFFSET; kept while an expression is in force */
-	int32_t exp_off, exp_aux; /* of an expression */
+	int32_t exp_off; /* of an expression */
+	int16_t exp_aux;
 	int32_t fp_off;
-	int32_t ra_aux;
+	int16_t ra_aux;
+	int16_t bx_off; /* as in struct bpfprof_rule */
 };
 #define CFI_UNSUPPORTED 0xff
 #define CFI_RA_SIGNAL 0xfe /* where the kernel's signal frame has it */

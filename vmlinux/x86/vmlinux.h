@@ -82,6 +82,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct mm_struct *active_mm;
 	int exit_state;
+	unsigned int in_execve : 1;
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *real_parent;
