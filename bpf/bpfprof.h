@@ -241,7 +241,8 @@ struct bpfprof_raw {
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
 	__u64 stack_addr;	     /* of the first byte copied, rsp */
 	__u32 stack_sz;		     /* bytes copied */
-	__u32 ra;		     /* 1: rip is a return address (the task is in a system call) */
+	__u16 ra; /* 1: rip is a return address (the task is in a system call) */
+	__u16 holes; /* bit i: the i-th page of the copy, counted from rsp's, could not be read */
 };
 
 /* ---- Counts ---- */

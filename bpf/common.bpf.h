@@ -174,7 +174,7 @@ static __always_inline void task_facts(struct task_facts *ret)
 
 		ret->key.exec_id = (__u32)task->self_exec_id;
 		ret->key.start_ns = task->group_leader->start_boottime;
-		ret->has_user = task->mm != NULL && !task->in_execve;
+		ret->has_user = task->mm != NULL && !BPF_CORE_READ_BITFIELD(task, in_execve);
 	} else {
 		struct task_struct *task = (void *)bpf_get_current_task();
 

@@ -132,22 +132,30 @@ __hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 
 	return walk(s);
 }
 
-/* Copies the stack from sp up, page by page, as far as it can be read. Returns how many bytes. */
+/*
+ * Copies the stack from sp up, page by page. Pages that cannot be read, such as the untouched middle of a large frame,
+ * are noted; those behind the last one that could are left out. Returns how many bytes.
+ */
 static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 {
-	__u32 sz = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
+	__u32 sz = 0, good = 0, holes = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
 
 	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
 		__u32 pos = at + sz;
 
 		if (pos > sizeof(b->data) - UNW_PAGE || want > UNW_PAGE)
 			break;
-		if (bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz)))
-			break;
-		sz += want;
+		if (bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz))) {
+			holes |= 1U << i;
+			sz += want;
+		} else {
+			sz += want;
+			good = sz;
+		}
 		want = UNW_PAGE;
 	}
-	return sz;
+	b->raw.holes = holes;
+	return good;
 }
 
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)

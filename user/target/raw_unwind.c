@@ -2,6 +2,7 @@
 /* Unwinds a copied stack on the host. */
 #include "target/raw_unwind.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #ifndef __always_inline
@@ -18,12 +19,20 @@ struct host_unw {
 	const struct raw_unwind *in;
 };
 
+/* Lies the address, which is within the copy, on a page that could not be read? */
+static bool in_hole(const struct bpfprof_raw *regs, uint64_t addr)
+{
+	return regs->holes >> (addr / UNW_PAGE - regs->stack_addr / UNW_PAGE) & 1;
+}
+
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
 {
 	const struct raw_unwind *in = ((struct host_unw *)u)->in;
 	uint64_t off = addr - in->regs.stack_addr;
 
 	if (off < in->regs.stack_sz && sz <= in->regs.stack_sz - off) {
+		if (in_hole(&in->regs, addr) || in_hole(&in->regs, addr + sz - 1))
+			return 1;
 		memcpy(dst, in->stack + off, sz);
 		return 0;
 	}
