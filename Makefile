@@ -111,6 +111,27 @@ check-root: all progs
 	$(Q)$(RUN) --timeout 1200 $(E2E_TESTS) || :
 	$(Q)$(RUN) --sum $@
 
+# ---- what it costs, against others, in one run ----
+BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk tables symbols)
+
+$(OUT)/tests/bench/deep_fp: tests/bench/deep.c
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -o $@ $<
+
+$(OUT)/tests/bench/deep_nofp: tests/bench/deep.c
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fomit-frame-pointer -o $@ $<
+
+$(OUT)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name fpwalk > $@
+
+$(OUT)/tests/bench/fpwalk.o: $(OUT)/gen/fpwalk.skel.h
+
+$(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+
+bench: all $(BENCH)
+	$(Q)tests/bench/run $(OUT) $(BENCH_ARGS)
+
 format:
 	clang-format -i $(FORMATTED)
 

@@ -21,7 +21,8 @@
 #define BPFPROF_COMM_SZ 16	/* TASK_COMM_LEN */
 #define BPFPROF_NR_REGS \
 	17 /* DWARF numbers of x86-64: 0..15 general, 16 the return address column, here rip */
-#define BPFPROF_RAW_STACK_SZ 32768 /* bytes of stack at most in a raw record */
+#define BPFPROF_RAW_STACK_SZ 65536 /* bytes of stack at most in a raw record: compilers recurse that far */
+#define BPFPROF_RED_ZONE 128 /* bytes below rsp that are the function's too (psABI, 3.2.2) */
 #define BPFPROF_MAX_MAPS 4096	   /* executable mappings of a process (a power of two) */
 #define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
 #define BPFPROF_MAX_FILTERED 16384 /* processes, and threads, that a filter may name */
@@ -239,10 +240,10 @@ _Static_assert(sizeof(struct bpfprof_rec) == 64, "bpfprof_rec");
 
 struct bpfprof_raw {
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
-	__u64 stack_addr;	     /* of the first byte copied, rsp */
+	__u64 stack_addr; /* of the first byte copied: the red zone's, where epilogues have left what they popped */
 	__u32 stack_sz;		     /* bytes copied */
 	__u16 ra; /* 1: rip is a return address (the task is in a system call) */
-	__u16 holes; /* bit i: the i-th page of the copy, counted from rsp's, could not be read */
+	__u16 holes; /* bit i: the i-th page of the copy, counted from stack_addr's, could not be read */
 };
 
 /* ---- Counts ---- */

@@ -138,20 +138,20 @@ __hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 
  */
 static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 {
-	__u32 sz = 0, good = 0, holes = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
+	__u64 failed, good = 0, holes = 0;
+	__u32 sz = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
 
 	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
 		__u32 pos = at + sz;
 
 		if (pos > sizeof(b->data) - UNW_PAGE || want > UNW_PAGE)
 			break;
-		if (bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz))) {
-			holes |= 1U << i;
-			sz += want;
-		} else {
-			sz += want;
-			good = sz;
-		}
+		/* all ones if it failed: without a branch, so that the verifier has one path to follow */
+		failed = bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz)) >> 63;
+		UNW_OPAQUE(failed);
+		sz += want;
+		good = (good & failed) | (sz & ~failed);
+		holes |= (failed & 1) << i;
 		want = UNW_PAGE;
 	}
 	b->raw.holes = holes;
@@ -172,7 +172,7 @@ __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 	b->rec.user_cnt = 0;
 	b->rec.kernel_cnt = 0;
 	__builtin_memcpy(b->raw.regs, u->regs, sizeof(b->raw.regs));
-	b->raw.ra = !u->exact;
+	b->raw.ra = u->ra;
 	if (with_kernel) {
 		long n = bpf_get_stack(ctx, b->data, BPFPROF_MAX_KFRAMES * 8, 0);
 
@@ -181,7 +181,7 @@ __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 			b->rec.kernel_cnt = at / 8;
 		}
 	}
-	b->raw.stack_addr = u->regs[UNW_REG_SP];
+	b->raw.stack_addr = u->regs[UNW_REG_SP] - BPFPROF_RED_ZONE;
 	b->raw.stack_sz = copy_stack(b, at, b->raw.stack_addr);
 	sz = RAW_HEAD + at + b->raw.stack_sz;
 	if (sz > RAW_MAX)

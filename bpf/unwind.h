@@ -59,7 +59,7 @@ struct unw {
 	__u8 have_regs; /* the current frame was interrupted: all its registers are known */
 	__u8 trusted;	/* pc comes from the processor or a table, not from a guess by frame pointer
 			 */
-	__u8 pad[1];
+	__u8 ra; /* the sampled pc was a return address: as unw_start was told */
 	__u32 nr;  /* frames found */
 	__u32 max; /* frames wanted at most */
 	__u32 slot; /* the includer's own */
@@ -505,6 +505,7 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->sp = u->regs[UNW_REG_SP];
 	u->fp = u->regs[UNW_REG_FP];
 	u->exact = !ra;
+	u->ra = ra != 0;
 	u->have_regs = 1;
 	u->regs_at = 0;
 	u->bx_at = 0;
