@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The list of CPUs, and the table of what the kernel can do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "kernel/cpus.h"
+#include "kernel/features.h"
+
+#define CNT 12
+
+/* want: a '1' for each CPU that is online. */
+static void expect(const char *list, const char *want)
+{
+	bool online[CNT + 1];
+	char got[CNT + 1] = "";
+
+	memset(online, 1, sizeof(online));
+	if (cpus_parse(list, online, CNT))
+		fail_msg("'%s' is refused", list);
+	for (int i = 0; i < CNT; i++)
+		got[i] = online[i] ? '1' : '.';
+	if (strcmp(got, want))
+		fail_msg("'%s' gives %s, not %s", list, got, want);
+	/* and nothing behind the array */
+	assert_true(online[CNT]);
+}
+
+static void test_lists(void **state)
+{
+	(void)state;
+	expect("0\n", "1...........");
+	expect("0-3,8\n", "1111....1...");
+	expect("0-3,8", "1111....1...");
+	expect("1,3,5,7,9,11\n", ".1.1.1.1.1.1");
+	expect("5-5", ".....1......");
+	expect("\n", "............");
+	expect("", "............");
+	expect("0-11\n", "111111111111");
+	expect("10-4095\n", "..........11");
+	expect("12\n", "............");
+	expect("4,99999999999999999999\n", "....1.......");
+	expect("0-99999999999999999999\n", "111111111111");
+}
+
+static void test_garbage(void **state)
+{
+	static const char *const rows[] = { "x",   "1x",    "1-",  "1-x",  "-1",  "1--2",
+					    "3-1", ",",	    "0,x", "0,,1", " ",	  "+1",
+					    "0 1", "0-1-2", "0;1", "\t1",  "1- 2" };
+	bool online[CNT];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (cpus_parse(rows[i], online, CNT) != -EINVAL)
+			fail_msg("'%s' is taken for a list", rows[i]);
+}
+
+static void test_this_machine(void **state)
+{
+	bool online[8192];
+	int possible = cpus_possible(), cnt = 0;
+
+	(void)state;
+	assert_true(possible > 0 && possible <= 8192);
+	assert_int_equal(cpus_online(online, possible), 0);
+	for (int i = 0; i < possible; i++)
+		cnt += online[i];
+	assert_int_equal(cnt, sysconf(_SC_NPROCESSORS_ONLN));
+	assert_true(possible >= sysconf(_SC_NPROCESSORS_CONF));
+}
+
+static void test_features(void **state)
+{
+	(void)state;
+	for (int i = 0; i < NR_FEATURES; i++) {
+		struct feature_result r = features_probe(i), again = features_probe(i);
+
+		assert_non_null(r.name);
+		assert_true(r.name[0] != '\0');
+		assert_non_null(r.text);
+		assert_true(r.text[0] != '\0');
+		/* asking leaves nothing behind that would change the answer */
+		assert_int_equal(r.ok, again.ok);
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(r.name, features_probe(j).name);
+	}
+	assert_int_equal(features_probe(FEATURE_BTF).ok, !access("/sys/kernel/btf/vmlinux", R_OK));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_features),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dwarf_resolve against addr2line on programs of several compilers and DWARF versions, and on
+ * damaged DWARF. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/strtab.h"
+#include "base/util.h"
+#include "target/dwarf.h"
+#include "target/elf_file.h"
+#include "toolrun.h"
+
+#define MAX_ADDRS 1500
+
+static const char program[] =
+	"#include <algorithm>\n#include <map>\n#include <string>\n#include "
+	"<vector>\n"
+	"namespace app { namespace { int hidden(int x) { return x * 3 + 1; } }\n"
+	"template <class T> struct Box { T v; T twice() const { return v + v; }\n"
+	"  __attribute__((noinline)) T slow(T o) { T r = v; for (int i = 0; i < 10; i++) r += o; "
+	"return r; } };\n"
+	"struct Node { Node *l = nullptr, *r = nullptr; std::string s; Node(int n) : "
+	"s(std::to_string(n)) {}\n"
+	"  ~Node() { delete l; delete r; } int depth() const; };\n"
+	"int Node::depth() const { return 1 + std::max(l ? l->depth() : 0, r ? r->depth() : 0); } "
+	"}\n"
+	"int main(int argc, char **argv) {\n"
+	"  std::map<std::string, std::vector<int>> m;\n"
+	"  for (int i = 0; i < argc * 10; i++)\n    "
+	"m[std::to_string(i)].push_back(app::hidden(i));\n"
+	"  app::Box<std::string> bx{argv[0]}; app::Box<double> bd{1.5};\n"
+	"  app::Node *n = new app::Node(3); n->l = new app::Node(4);\n"
+	"  std::vector<int> v{3, 2, 1}; std::sort(v.begin(), v.end());\n"
+	"  int r = n->depth() + v[0] + bd.slow(2) + bx.slow(\"x\").size();\n"
+	"  delete n; return r; }\n";
+
+struct target {
+	int fd;
+	struct elf_file *elf;
+	struct elf_section text;
+	uint64_t addrs[MAX_ADDRS];
+	size_t cnt;
+	struct strtab *strings;
+};
+
+static int compare_addrs(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void target__open(struct target *t, const char *name)
+{
+	size_t i;
+
+	t->fd = open(toolrun_path(name), O_RDONLY | O_CLOEXEC);
+	assert_true(t->fd >= 0);
+	t->elf = elf_file__open(t->fd);
+	assert_non_null(t->elf);
+	assert_true(elf_file__section(t->elf, ".text", &t->text));
+	srand(3);
+	for (i = 0; i < MAX_ADDRS; i++)
+		t->addrs[i] = t->text.addr + (uint64_t)rand() % t->text.size;
+	qsort(t->addrs, MAX_ADDRS, sizeof(t->addrs[0]), compare_addrs);
+	for (i = t->cnt = 0; i < MAX_ADDRS; i++) {
+		if (!t->cnt || t->addrs[t->cnt - 1] != t->addrs[i])
+			t->addrs[t->cnt++] = t->addrs[i];
+	}
+	t->strings = strtab__new();
+	assert_non_null(t->strings);
+}
+
+static void target__close(struct target *t)
+{
+	strtab__free(t->strings);
+	elf_file__free(t->elf);
+	close(t->fd);
+}
+
+static const char *base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* One frame of addr2line. */
+struct frame {
+	char name[8192], file[8192];
+	unsigned int line;
+};
+
+/* Reads the frames of the next address. *address is the line of the one after it. */
+static size_t read_frames(FILE *f, struct frame *frames, size_t max, char *address, size_t sz)
+{
+	char where[8192], *colon;
+	size_t cnt = 0;
+
+	while (fgets(address, sz, f) && strncmp(address, "0x", 2)) {
+		assert_true(cnt < max);
+		address[strcspn(address, "\n")] = '\0';
+		snprintf(frames[cnt].name, sizeof(frames[cnt].name), "%s", address);
+		assert_non_null(fgets(where, sizeof(where), f));
+		colon = strrchr(where, ':');
+		assert_non_null(colon);
+		*colon = '\0';
+		frames[cnt].line = strtoul(colon + 1, NULL, 10);
+		snprintf(frames[cnt].file, sizeof(frames[cnt].file), "%s", where);
+		cnt++;
+	}
+	return cnt;
+}
+
+/*
+ * binutils 2.40 gives lines of headers to the unit's own file where that is number 1 of a DWARF 5
+ * table as well as number 0: line 229 of a file of 18 lines. So what it says of this file counts in
+ * older versions only.
+ */
+static bool is_wrong_file(const char *build, const char *file)
+{
+	return !strcmp(base(file), "program.cc") && !strstr(build, "-3") && !strstr(build, "-4");
+}
+
+/*
+ * Compares answers with addr2line's. Where DWARF has no linkage name (lambdas, some inlined
+ * instances), addr2line puts that of the symbol around the address, of whatever frame: names are
+ * not compared there.
+ */
+static void compare_with_addr2line(struct target *t, const struct dwarf_answers *r,
+				   const char *name)
+{
+	static struct frame frames[DWARF_MAX_INLINE];
+	size_t i, k, cnt, answered = 0, inlined = 0, names = 0;
+	char address[8192];
+	FILE *in, *f;
+
+	in = fopen(toolrun_path("addrs"), "w");
+	assert_non_null(in);
+	for (i = 0; i < t->cnt; i++)
+		fprintf(in, "%" PRIx64 "\n", t->addrs[i]);
+	fclose(in);
+	f = toolrun_open("addr2line -a -i -f -e %s < addrs", name);
+	assert_non_null(fgets(address, sizeof(address), f));
+	for (i = 0; i < t->cnt; i++) {
+		const struct dwarf_answer *a = &r->answers[i];
+
+		assert_int_equal(strtoull(address, NULL, 16), t->addrs[i]);
+		cnt = read_frames(f, frames, ARRAY_SIZE(frames), address, sizeof(address));
+		if (!a->cnt)
+			continue;
+		answered++;
+		inlined += a->cnt > 1;
+		assert_int_equal(a->cnt, cnt);
+		for (k = 0; k < cnt; k++) {
+			const struct dwarf_frame *have = &r->frames[a->first + k];
+
+			assert_int_equal(have->line, frames[k].line);
+			if (have->line && !is_wrong_file(name, frames[k].file))
+				assert_string_equal(base(strtab__get(t->strings, have->file)),
+						    base(frames[k].file));
+			if (have->linkage_name) {
+				assert_string_equal(strtab__get(t->strings, have->linkage_name),
+						    frames[k].name);
+				names++;
+			}
+		}
+	}
+	pclose(f);
+	/* next to everything but the start files and the padding between functions */
+	assert_true(answered > t->cnt * 9 / 10);
+	assert_true(inlined > 10 || strstr(name, "O0"));
+	assert_true(names > answered / 2);
+}
+
+static void check_build(const char *name, const char *compiler)
+{
+	struct dwarf_answers r;
+	struct target t;
+	char tool[64];
+
+	toolrun_write("program.cc", program, sizeof(program) - 1);
+	snprintf(tool, sizeof(tool), "%.*s", (int)strcspn(compiler, " "), compiler);
+	if (!toolrun_have(tool))
+		skip();
+	assert_true(toolrun("%s -o %s program.cc", compiler, name));
+	target__open(&t, name);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &r), 0);
+	compare_with_addr2line(&t, &r, name);
+	dwarf_answers__done(&r);
+	target__close(&t);
+}
+
+static void test_dwarf5(void **state)
+{
+	(void)state;
+	check_build("O2-5", "g++ -O2 -gdwarf-5");
+}
+
+static void test_dwarf4(void **state)
+{
+	(void)state;
+	check_build("O2-4", "g++ -O2 -gdwarf-4 -no-pie");
+}
+
+static void test_dwarf3(void **state)
+{
+	(void)state;
+	check_build("O2-3", "g++ -O2 -gdwarf-3 -gstrict-dwarf");
+}
+
+/* Both runs have the same answers. */
+static void check_equal(const struct target *t, const struct dwarf_answers *a,
+			const struct target *u, const struct dwarf_answers *b)
+{
+	size_t i, k;
+
+	for (i = 0; i < t->cnt; i++) {
+		assert_int_equal(a->answers[i].cnt, b->answers[i].cnt);
+		for (k = 0; k < a->answers[i].cnt; k++) {
+			const struct dwarf_frame *x = &a->frames[a->answers[i].first + k];
+			const struct dwarf_frame *y = &b->frames[b->answers[i].first + k];
+
+			assert_string_equal(strtab__get(t->strings, x->linkage_name),
+					    strtab__get(u->strings, y->linkage_name));
+			assert_string_equal(strtab__get(t->strings, x->name),
+					    strtab__get(u->strings, y->name));
+			assert_string_equal(strtab__get(t->strings, x->file),
+					    strtab__get(u->strings, y->file));
+			assert_int_equal(x->line, y->line);
+			assert_int_equal(x->start_line, y->start_line);
+		}
+	}
+}
+
+/* Offsets of 8 bytes, which the addr2line of binutils 2.40 cannot read: the same program with those
+ * of 4 is the truth. */
+static void test_dwarf64(void **state)
+{
+	struct dwarf_answers a, b;
+	struct target t, u;
+
+	(void)state;
+	toolrun_write("program.cc", program, sizeof(program) - 1);
+	if (!toolrun("g++ -O2 -gdwarf-5 -o d32 program.cc && g++ -O2 -gdwarf-5 -gdwarf64 -o d64 "
+		     "program.cc"))
+		skip();
+	target__open(&t, "d32");
+	target__open(&u, "d64");
+	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &a), 0);
+	assert_int_equal(dwarf_resolve(u.elf, NULL, t.addrs, t.cnt, u.strings, &b), 0);
+	check_equal(&t, &a, &u, &b);
+	dwarf_answers__done(&a);
+	dwarf_answers__done(&b);
+	target__close(&t);
+	target__close(&u);
+}
+
+static void test_compressed(void **state)
+{
+	(void)state;
+	check_build("O2-z", "g++ -O2 -g -gz=zlib");
+}
+
+static void test_discarded(void **state)
+{
+	(void)state;
+	check_build("O0-gc", "g++ -O0 -g -ffunction-sections -Wl,--gc-sections");
+}
+
+static void test_clang(void **state)
+{
+	(void)state;
+	check_build("clang-4", "clang++ -O2 -gdwarf-4");
+}
+
+static const char c_program[] =
+	"static inline __attribute__((always_inline)) int inner(int x)\n" /* 1 */
+	"{\n"
+	"	volatile int v = x;\n"
+	"\n"
+	"	return v * 7;\n" /* 5 */
+	"}\n"
+	"\n"
+	"int outer(int x)\n"
+	"{\n"
+	"	return inner(x) + 1;\n" /* 10 */
+	"}\n"
+	"\n"
+	"int main(int c, char **v)\n"
+	"{\n"
+	"	return outer(c);\n" /* 15 */
+	"}\n";
+
+static uint64_t symbol_address(const char *file, const char *symbol)
+{
+	char line[512], name[256];
+	uint64_t addr, ret = 0;
+	FILE *f = toolrun_open("nm %s", file);
+
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %*c %255s", &addr, name) == 2 &&
+		    !strcmp(name, symbol))
+			ret = addr;
+	}
+	pclose(f);
+	assert_true(ret);
+	return ret;
+}
+
+/* What we know ourselves, without addr2line: names, lines and files of a function with an inlined
+ * one. */
+static void check_c(const char *compiler, bool absolute)
+{
+	uint64_t addrs[64], start;
+	struct dwarf_answers r;
+	bool saw_inner = false;
+	struct target t;
+	size_t i;
+
+	assert_true(toolrun("mkdir -p sub"));
+	toolrun_write("sub/c.c", c_program, sizeof(c_program) - 1);
+	assert_true(toolrun("%s -o c sub/c.c", compiler));
+	target__open(&t, "c");
+	start = symbol_address("c", "outer");
+	for (i = 0; i < 12; i++)
+		addrs[i] = start + i;
+	assert_int_equal(dwarf_resolve(t.elf, NULL, addrs, 12, t.strings, &r), 0);
+	for (i = 0; i < 12; i++) {
+		const struct dwarf_frame *frames = &r.frames[r.answers[i].first];
+		uint32_t cnt = r.answers[i].cnt;
+		const char *file;
+
+		assert_in_range(cnt, 1, 2);
+		assert_string_equal(strtab__get(t.strings, frames[cnt - 1].name), "outer");
+		assert_int_equal(frames[cnt - 1].linkage_name, 0);
+		assert_int_equal(frames[cnt - 1].start_line, 8);
+		file = strtab__get(t.strings, frames[cnt - 1].file);
+		assert_string_equal(base(file), "c.c");
+		if (absolute)
+			assert_string_equal(file, toolrun_path("sub/c.c"));
+		if (cnt == 2) {
+			assert_string_equal(strtab__get(t.strings, frames[0].name), "inner");
+			assert_in_range(frames[0].line, 1, 6);
+			assert_int_equal(frames[0].start_line, 1);
+			assert_int_equal(frames[1].line, 10);
+			saw_inner = true;
+		}
+	}
+	assert_true(saw_inner);
+	dwarf_answers__done(&r);
+	target__close(&t);
+}
+
+static void test_c(void **state)
+{
+	(void)state;
+	check_c("gcc -O1 -fno-inline-functions-called-once -gdwarf-5", true);
+	check_c("gcc -O1 -gdwarf-4", true);
+	check_c("gcc -O1 -gdwarf-2", true);
+	check_c("gcc -O1 -g -ffile-prefix-map=$PWD=/nowhere", false);
+}
+
+/* Split DWARF: the names are in a file that we do not open, the lines are in this one. */
+static void test_split(void **state)
+{
+	struct dwarf_answers r;
+	struct target t;
+	uint64_t addr;
+
+	(void)state;
+	toolrun_write("s.c", c_program, sizeof(c_program) - 1);
+	assert_true(toolrun("gcc -O1 -g -gsplit-dwarf -o s s.c"));
+	target__open(&t, "s");
+	addr = symbol_address("s", "outer");
+	assert_int_equal(dwarf_resolve(t.elf, NULL, &addr, 1, t.strings, &r), 0);
+	assert_int_equal(r.answers[0].cnt, 1);
+	assert_int_equal(r.frames[0].name, 0);
+	assert_in_range(r.frames[0].line, 1, 11);
+	assert_string_equal(base(strtab__get(t.strings, r.frames[0].file)), "s.c");
+	dwarf_answers__done(&r);
+	target__close(&t);
+}
+
+/* Units that dwz has shortened, their common parts in a supplementary file. */
+static void test_dwz(void **state)
+{
+	struct dwarf_answers whole, cut;
+	struct elf_file *alt;
+	struct target t, z;
+	int alt_fd;
+
+	(void)state;
+	toolrun_write("program.cc", program, sizeof(program) - 1);
+	if (!toolrun_have("dwz") ||
+	    !toolrun("g++ -O2 -gdwarf-4 -o whole program.cc && cp whole z1 && "
+		     "g++ -O1 -gdwarf-4 -o z2 program.cc && dwz -m common z1 z2 2>/dev/null"))
+		skip();
+	target__open(&t, "whole");
+	target__open(&z, "z1");
+	alt_fd = open(toolrun_path("common"), O_RDONLY | O_CLOEXEC);
+	assert_true(alt_fd >= 0);
+	assert_null(elf_file__open(alt_fd));
+	alt = elf_file__open_debug(alt_fd);
+	assert_non_null(alt);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &whole), 0);
+	assert_int_equal(dwarf_resolve(z.elf, alt, t.addrs, t.cnt, z.strings, &cut), 0);
+	check_equal(&t, &whole, &z, &cut);
+	dwarf_answers__done(&whole);
+	dwarf_answers__done(&cut);
+	elf_file__free(alt);
+	close(alt_fd);
+	target__close(&t);
+	target__close(&z);
+}
+
+static void test_none(void **state)
+{
+	struct dwarf_answers r;
+	struct target t;
+
+	(void)state;
+	toolrun_write("s.c", c_program, sizeof(c_program) - 1);
+	assert_true(toolrun("gcc -O1 -s -o stripped s.c"));
+	target__open(&t, "stripped");
+	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &r), -ENOENT);
+	target__close(&t);
+}
+
+/* Nonsense in every debug section: answers may be wrong, but they come, and soon, and nothing is
+ * read that is not there. */
+static void test_damaged(void **state)
+{
+	static const char *const sections[] = { ".debug_info",	   ".debug_abbrev",
+						".debug_line",	   ".debug_str",
+						".debug_line_str", ".debug_rnglists",
+						".debug_ranges" };
+	struct dwarf_answers r;
+	struct elf_section sec;
+	uint8_t *good, *bad;
+	struct elf_file *e;
+	struct target t;
+	size_t sz, i, k, times;
+	uint64_t ns, worst = 0;
+	int err;
+
+	(void)state;
+	toolrun_write("program.cc", program, sizeof(program) - 1);
+	assert_true(toolrun("g++ -O2 -g -o program program.cc"));
+	target__open(&t, "program");
+	good = toolrun_read(toolrun_path("program"), &sz);
+	bad = malloc(sz);
+	srand(4);
+	for (i = 0; i < 60; i++) {
+		memcpy(bad, good, sz);
+		times = 1 + (size_t)rand() % 200;
+		for (k = 0; k < times; k++) {
+			if (elf_file__section(t.elf, sections[rand() % ARRAY_SIZE(sections)],
+					      &sec) &&
+			    sec.size)
+				bad[sec.offset + (size_t)rand() % sec.size] =
+					rand() & 1 ? 0xff : rand();
+		}
+		/* the first bytes are headers, and decide most */
+		if (elf_file__section(t.elf, sections[rand() % 3], &sec))
+			bad[sec.offset + (size_t)rand() % 64] = rand();
+		e = elf_file__open_memory(bad, sz);
+		assert_non_null(e);
+		ns = util_monotonic_ns();
+		err = dwarf_resolve(e, NULL, t.addrs, t.cnt, t.strings, &r);
+		ns = util_monotonic_ns() - ns;
+		worst = MAX(worst, ns);
+		if (!err)
+			dwarf_answers__done(&r);
+		elf_file__free(e);
+	}
+	assert_true(worst < 5 * NSEC_PER_SEC);
+	free(bad);
+	free(good);
+	target__close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_dwarf5),	   cmocka_unit_test(test_dwarf4),
+		cmocka_unit_test(test_dwarf3),	   cmocka_unit_test(test_dwarf64),
+		cmocka_unit_test(test_compressed), cmocka_unit_test(test_discarded),
+		cmocka_unit_test(test_clang),	   cmocka_unit_test(test_c),
+		cmocka_unit_test(test_split),	   cmocka_unit_test(test_dwz),
+		cmocka_unit_test(test_none),	   cmocka_unit_test(test_damaged),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}

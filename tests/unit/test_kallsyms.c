@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* kallsyms on made-up texts and on this kernel's own. */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "target/kallsyms.h"
+#include "toolrun.h"
+
+static struct kallsyms *parse(const char *text)
+{
+	return kallsyms__parse(strdup(text), strlen(text));
+}
+
+static void check(const struct kallsyms *k, uint64_t addr, const char *name, const char *module,
+		  uint64_t end)
+{
+	struct kallsyms_symbol s;
+
+	assert_int_equal(kallsyms__find(k, addr, &s), 0);
+	assert_string_equal(s.name, name);
+	assert_string_equal(s.module ? s.module : "", module);
+	assert_true(s.start <= addr && addr < s.end);
+	assert_int_equal(s.end, end);
+}
+
+static void test_find(void **state)
+{
+	struct kallsyms *k =
+		parse("0000000000000000 A fixed_percpu_data\n"
+		      "ffffffff81000000 T _stext\n"
+		      "ffffffff81000000 T _text\n"
+		      "ffffffff81000100 T vfs_read\n"
+		      "ffffffff81000180 D not_code\n"
+		      "ffffffff81000200 t __local\n"
+		      "ffffffff81000200 W weak_one\n"
+		      "ffffffff81000300 T _etext\n"
+		      "ffffffffc0003000 t second\t[mod_b]\n"
+		      "ffffffffc0003800 T third\t[mod_b]\n"
+		      "ffffffffc0001000 t first\t[mod_a]\n"
+		      "ffffffffc0009010 t bpf_prog_6deef7357e7b4530_x\t[bpf]\n"
+		      "ffffffffc0001080 t last_without_newline\t[mod_a]");
+	struct kallsyms_symbol s;
+	uint64_t start, end;
+
+	(void)state;
+	assert_non_null(k);
+	check(k, 0xffffffff81000000, "_text", "", 0xffffffff81000100);
+	check(k, 0xffffffff810001ff, "vfs_read", "", 0xffffffff81000200);
+	check(k, 0xffffffff81000200, "weak_one", "", 0xffffffff81000300);
+	check(k, 0xffffffffc0001000, "first", "mod_a", 0xffffffffc0001080);
+	/* the last one of a module ends with its page, wherever the next module is */
+	check(k, 0xffffffffc0001fff, "last_without_newline", "mod_a", 0xffffffffc0002000);
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0002000, &s), -ENOENT);
+	check(k, 0xffffffffc0003000, "second", "mod_b", 0xffffffffc0003800);
+	check(k, 0xffffffffc0009fff, "bpf_prog_6deef7357e7b4530_x", "bpf", 0xffffffffc000a000);
+	assert_int_equal(kallsyms__find(k, 0xffffffffc000a000, &s), -ENOENT);
+	assert_int_equal(kallsyms__find(k, UINT64_MAX, &s), -ENOENT);
+	assert_int_equal(kallsyms__find(k, 0xffffffff80ffffff, &s), -ENOENT);
+	assert_int_equal(kallsyms__find(k, 0, &s), -ENOENT);
+	assert_true(kallsyms__text_range(k, &start, &end));
+	assert_int_equal(start, 0xffffffff81000000);
+	assert_int_equal(end, 0xffffffff81000300);
+	kallsyms__free(k);
+}
+
+static void test_hidden(void **state)
+{
+	(void)state;
+	assert_null(parse("0000000000000000 T _stext\n0000000000000000 T vfs_read\n"));
+	assert_int_equal(errno, EPERM);
+	assert_null(parse(""));
+	assert_int_equal(errno, EPERM);
+}
+
+static void test_strange(void **state)
+{
+	struct kallsyms *k =
+		parse("\n\n \nxyz\nffffffff81000000\nffffffff81000000 \nffffffff81000000 "
+		      "T\nffffffff81000000 T \n"
+		      "ffffffff81000010 T a\t\nffffffff81000020 T b\t[\nffffffff81000030 T c\t[]\n"
+		      "fffffffffffffffffffff81000040 T too_many_digits\n");
+	struct kallsyms_symbol s;
+	uint64_t start, end;
+
+	(void)state;
+	assert_non_null(k);
+	assert_int_equal(kallsyms__find(k, 0xffffffff81000010, &s), 0);
+	assert_string_equal(s.name, "a");
+	assert_false(kallsyms__text_range(k, &start, &end));
+	kallsyms__free(k);
+}
+
+/* Every text symbol of this kernel is found at its address, under a name that /proc/kallsyms gives
+ * this address. */
+static void test_own_kernel(void **state)
+{
+	char line[1024], name[512], type;
+	struct kallsyms_symbol s;
+	struct kallsyms *k;
+	size_t cnt = 0, same = 0;
+	uint64_t addr, ns;
+	char *text;
+	size_t sz;
+	FILE *f;
+
+	(void)state;
+	if (util_read_file("/proc/kallsyms", 256U << 20, &text, &sz))
+		skip();
+	ns = util_monotonic_ns();
+	k = kallsyms__parse(text, sz);
+	ns = util_monotonic_ns() - ns;
+	if (!k)
+		skip();
+	print_message("parsing %zu bytes took %.1f ms\n", sz, (double)ns / 1e6);
+	f = fopen("/proc/kallsyms", "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %c %511s", &addr, &type, name) != 3 ||
+		    !strchr("tTwW", type))
+			continue;
+		assert_int_equal(kallsyms__find(k, addr, &s), 0);
+		assert_int_equal(s.start, addr);
+		assert_true(s.end > addr);
+		same += !strcmp(s.name, name);
+		cnt++;
+	}
+	fclose(f);
+	assert_true(cnt > 1000);
+	/* the others are aliases */
+	assert_true(same > cnt * 8 / 10);
+	kallsyms__free(k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_strange),
+		cmocka_unit_test(test_own_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* objects: what is the same object, and names from DWARF, symbols, separate debug files and the
+ * vDSO. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "target/debugfile.h"
+#include "target/objects.h"
+#include "toolrun.h"
+
+static const char cxx[] =
+	"namespace app { struct Node { int v; int depth() const; };\n"
+	"inline __attribute__((always_inline)) int twice(int x) { volatile int y = x; return y * "
+	"2; }\n"
+	"__attribute__((noinline)) int Node::depth() const {\n"
+	"  return twice(v) + 1; }\n"
+	"}\n"
+	"int main(int c, char **) { app::Node n{c}; return n.depth(); }\n";
+
+static uint32_t add(struct objects *o, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return objects__add(o, fd, path);
+}
+
+static void build(const char *name, const char *flags)
+{
+	toolrun_write("node.cc", cxx, sizeof(cxx) - 1);
+	assert_true(toolrun("g++ -O2 -g %s -o %s node.cc", flags, name));
+}
+
+static uint64_t symbol_address(const char *file, const char *symbol)
+{
+	char line[512], name[256];
+	uint64_t addr, ret = 0;
+	FILE *f = toolrun_open("nm %s", file);
+
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %*c %255s", &addr, name) == 2 &&
+		    !strcmp(name, symbol))
+			ret = addr;
+	}
+	pclose(f);
+	assert_true(ret);
+	return ret;
+}
+
+static void test_identity(void **state)
+{
+	struct objects *o = objects__new();
+	struct timespec times[2] = { { 0, UTIME_OMIT }, { 12345, 0 } };
+	uint32_t a, no_id;
+	size_t sz;
+	char *buf;
+
+	(void)state;
+	build("a", "");
+	build("other", "-DOTHER");
+	build("no-id", "-Wl,--build-id=none");
+	assert_true(toolrun(
+		"cp a copy && strip -o stripped a && ln -f no-id link && cp no-id no-id-copy"));
+	a = add(o, toolrun_path("a"));
+	assert_int_not_equal(a, OBJECTS_NONE);
+	assert_true(objects__info(o, a)->readable);
+	assert_string_equal(objects__info(o, a)->path, toolrun_path("a"));
+	assert_int_equal(strlen(objects__info(o, a)->build_id), 40);
+	assert_int_equal(add(o, toolrun_path("a")), a);
+	assert_int_equal(add(o, toolrun_path("copy")), a);
+	assert_int_equal(add(o, toolrun_path("copy")), a);
+	assert_int_equal(add(o, toolrun_path("stripped")), a);
+	assert_int_equal(objects__cnt(o), 1);
+	/* the id of another object, claimed by one whose segments lie elsewhere */
+	buf = toolrun_read(toolrun_path("a"), &sz);
+	for (size_t i = 0; i < ((Elf64_Ehdr *)buf)->e_phnum; i++) {
+		Elf64_Phdr *ph = (Elf64_Phdr *)(buf + ((Elf64_Ehdr *)buf)->e_phoff) + i;
+
+		if (ph->p_type == PT_LOAD && ph->p_flags & PF_X)
+			ph->p_vaddr += 0x10000;
+	}
+	toolrun_write("forged", buf, sz);
+	free(buf);
+	assert_int_not_equal(add(o, toolrun_path("forged")), a);
+	/* without a build id it is the file that counts, not its name */
+	no_id = add(o, toolrun_path("no-id"));
+	assert_int_not_equal(no_id, a);
+	assert_string_equal(objects__info(o, no_id)->build_id, "");
+	assert_int_equal(add(o, toolrun_path("link")), no_id);
+	assert_int_not_equal(add(o, toolrun_path("no-id-copy")), no_id);
+	assert_int_equal(utimensat(AT_FDCWD, toolrun_path("no-id"), times, 0), 0);
+	assert_int_not_equal(add(o, toolrun_path("no-id")), no_id);
+	objects__free(o);
+}
+
+static void test_unreadable(void **state)
+{
+	struct objects *o = objects__new();
+	uint64_t vaddr = 0;
+	struct symbols s;
+	uint32_t id;
+	char byte;
+
+	(void)state;
+	toolrun_write("text", "no elf", 6);
+	id = add(o, toolrun_path("text"));
+	assert_int_not_equal(id, OBJECTS_NONE);
+	assert_false(objects__info(o, id)->readable);
+	assert_int_equal(add(o, toolrun_path("text")), id);
+	assert_false(objects__vaddr(o, id, 0, &vaddr));
+	assert_int_equal(objects__read(o, id, 0, &byte, 1), -ENOEXEC);
+	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, &s), -ENOEXEC);
+	assert_int_equal(objects__add(o, open("/", O_RDONLY | O_CLOEXEC), "/"), OBJECTS_NONE);
+	assert_int_equal(objects__add(o, open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"),
+			 OBJECTS_NONE);
+	objects__free(o);
+}
+
+static const struct symbol_frame *only(const struct symbols *s, size_t i)
+{
+	assert_int_equal(s->first[i + 1], s->first[i] + 1);
+	return &s->frames[s->first[i]];
+}
+
+/* depth() with its inlined function, main, and an address of nobody. */
+static void check_names(const char *name, bool dwarf)
+{
+	struct objects *o = objects__new();
+	uint32_t id = add(o, toolrun_path(name)), i, inlined = 0;
+	uint64_t addrs[13], depth = symbol_address("a", "_ZNK3app4Node5depthEv");
+	const struct symbol_frame *outer;
+	struct symbols s;
+
+	addrs[0] = 1;
+	for (i = 1; i < 13; i++)
+		addrs[i] = depth + i - 1;
+	assert_int_equal(objects__symbolize(o, id, addrs, 13, &s), 0);
+	assert_int_equal(s.cnt, 13);
+	assert_int_equal(s.first[0], 0);
+	assert_int_equal(s.first[1], 0);
+	assert_int_equal(s.strings[0], '\0');
+	for (i = 1; i < 13; i++) {
+		assert_true(s.first[i + 1] > s.first[i]);
+		outer = &s.frames[s.first[i + 1] - 1];
+		assert_string_equal(s.strings + outer->name, "app::Node::depth() const");
+		assert_string_equal(s.strings + outer->system_name, "_ZNK3app4Node5depthEv");
+		assert_string_equal(s.strings + outer->file, dwarf ? toolrun_path("node.cc") : "");
+		assert_int_equal(outer->start_line, dwarf ? 3 : 0);
+		assert_in_range(outer->line, dwarf ? 3 : 0, dwarf ? 4 : 0);
+		if (s.first[i + 1] - s.first[i] == 2) {
+			assert_string_equal(s.strings + s.frames[s.first[i]].name,
+					    "app::twice(int)");
+			assert_int_equal(s.frames[s.first[i]].line, 2);
+			assert_int_equal(outer->line, 4);
+			inlined++;
+		}
+	}
+	assert_int_equal(inlined > 0, dwarf);
+	symbols__done(&s);
+	objects__free(o);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	build("a", "");
+	assert_true(toolrun("objcopy -g a symbols"));
+	check_names("a", true);
+	check_names("symbols", false);
+}
+
+static void test_no_addresses(void **state)
+{
+	struct objects *o = objects__new();
+	struct symbols s;
+
+	(void)state;
+	build("a", "");
+	assert_int_equal(objects__symbolize(o, add(o, toolrun_path("a")), NULL, 0, &s), 0);
+	assert_int_equal(s.frame_cnt, 0);
+	symbols__done(&s);
+	objects__free(o);
+}
+
+/* File offset, address and contents belong together. */
+static void test_read(void **state)
+{
+	struct objects *o = objects__new();
+	uint8_t a[16], b[16];
+	uint64_t vaddr, main_addr;
+	uint32_t id;
+	long off;
+	FILE *f;
+
+	(void)state;
+	build("a", "-Wl,-z,separate-code");
+	id = add(o, toolrun_path("a"));
+	main_addr = symbol_address("a", "main");
+	f = fopen(toolrun_path("a"), "r");
+	assert_non_null(f);
+	for (off = 0; off < 1 << 16; off++) {
+		if (objects__vaddr(o, id, off, &vaddr) && vaddr == main_addr)
+			break;
+	}
+	assert_int_equal(fseek(f, off, SEEK_SET), 0);
+	assert_int_equal(fread(a, 1, sizeof(a), f), sizeof(a));
+	fclose(f);
+	assert_int_equal(objects__read(o, id, main_addr, b, sizeof(b)), 0);
+	assert_memory_equal(a, b, sizeof(a));
+	assert_true(objects__read(o, id, UINT64_MAX - 7, b, sizeof(b)) < 0);
+	objects__free(o);
+}
+
+static void test_vdso(void **state)
+{
+	const Elf64_Ehdr *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct objects *o = objects__new();
+	uint32_t id = objects__add_vdso(o);
+	char line[512], name[256];
+	struct symbols s;
+	size_t cnt = 0;
+	FILE *f;
+
+	(void)state;
+	if (!image)
+		skip();
+	assert_int_not_equal(id, OBJECTS_NONE);
+	assert_int_equal(objects__add_vdso(o), id);
+	assert_true(objects__info(o, id)->readable);
+	toolrun_write("vdso", image, image->e_shoff + image->e_shnum * image->e_shentsize);
+	f = toolrun_open("readelf -sW vdso");
+	while (fgets(line, sizeof(line), f)) {
+		uint64_t value, size;
+
+		if (sscanf(line, " %*d: %" SCNx64 " %" SCNu64 " FUNC GLOBAL %*s %*s %255[^@ \n]",
+			   &value, &size, name) != 3)
+			continue;
+		value += size - 1;
+		assert_int_equal(objects__symbolize(o, id, &value, 1, &s), 0);
+		assert_string_equal(s.strings + only(&s, 0)->name, name);
+		symbols__done(&s);
+		cnt++;
+	}
+	pclose(f);
+	assert_true(cnt >= 3);
+	objects__free(o);
+}
+
+static bool finds(const char *name, const char *path)
+{
+	struct debugfile d;
+	struct elf_file *e;
+	int fd, err;
+
+	fd = open(toolrun_path(name), O_RDONLY | O_CLOEXEC);
+	e = elf_file__open(fd);
+	assert_non_null(e);
+	err = debugfile__open(&d, e, path, toolrun_path("root"));
+	assert_true(err == 0 || err == -ENOENT);
+	assert_int_equal(d.elf != NULL, !err);
+	debugfile__close(&d);
+	elf_file__free(e);
+	close(fd);
+	return !err;
+}
+
+static void test_debugfile(void **state)
+{
+	struct objects *o = objects__new();
+	const char *id;
+
+	(void)state;
+	build("a", "");
+	build("b", "-DB -O1");
+	build("n", "-Wl,--build-id=none");
+	id = objects__info(o, add(o, toolrun_path("a")))->build_id;
+	assert_true(toolrun("rm -rf root && mkdir -p root/.build-id/%.2s root/opt/x", id));
+	assert_true(toolrun("objcopy --only-keep-debug a a.debug && strip -o a.stripped a"));
+	assert_false(finds("a.stripped", "/opt/x/a"));
+	/* by build id, if it is the right one */
+	assert_true(
+		toolrun("objcopy --only-keep-debug b root/.build-id/%.2s/%s.debug", id, id + 2));
+	assert_false(finds("a.stripped", "/opt/x/a"));
+	assert_true(toolrun("cp a.debug root/.build-id/%.2s/%s.debug", id, id + 2));
+	assert_true(finds("a.stripped", "/opt/x/a"));
+	/* by link, if the CRC is right, below the mirror of the object's folder only */
+	assert_true(toolrun(
+		"objcopy --only-keep-debug n n.debug && strip -o n.stripped n && "
+		"objcopy --add-gnu-debuglink=n.debug n.stripped && cp n.debug root/opt/x/"));
+	assert_true(finds("n.stripped", "/opt/x/n"));
+	assert_false(finds("n.stripped", "/opt/y/n"));
+	assert_false(finds("n.stripped", "/opt/y/../x/n"));
+	assert_false(finds("n.stripped", "opt/x/n"));
+	assert_false(finds("n.stripped", "[heap]"));
+	assert_true(toolrun("printf x >> root/opt/x/n.debug"));
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("rm root/opt/x/n.debug && mkfifo root/opt/x/n.debug"));
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	objects__free(o);
+}
+
+/* The C library's debug package, where it is installed: its build id leads to inlined frames of
+ * functions that we know. */
+static void test_libc_debug(void **state)
+{
+	struct objects *o = objects__new();
+	uint32_t id;
+	struct symbols s;
+	uint64_t addr;
+	char debug[256];
+
+	(void)state;
+	assert_true(toolrun("cp -L $(gcc -print-file-name=libc.so.6) libc.so"));
+	id = add(o, toolrun_path("libc.so"));
+	snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug", DEBUGFILE_ROOT,
+		 objects__info(o, id)->build_id, objects__info(o, id)->build_id + 2);
+	if (access(debug, R_OK)) {
+		objects__free(o);
+		skip();
+	}
+	addr = symbol_address("$(readlink -f libc.so) -D --without-symbol-versions", "qsort") + 1;
+	assert_int_equal(objects__symbolize(o, id, &addr, 1, &s), 0);
+	assert_true(s.frame_cnt >= 1);
+	assert_non_null(strstr(s.strings + s.frames[s.frame_cnt - 1].name, "qsort"));
+	assert_non_null(strstr(s.strings + s.frames[s.frame_cnt - 1].file, "msort.c"));
+	assert_true(s.frames[0].line > 0);
+	symbols__done(&s);
+	objects__free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_identity),  cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_names),	  cmocka_unit_test(test_no_addresses),
+		cmocka_unit_test(test_read),	  cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_debugfile), cmocka_unit_test(test_libc_debug),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}

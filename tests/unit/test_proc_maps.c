@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Lines of /proc/PID/maps and /proc/PID/stat: made ones, with all that names may hold, and our own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "target/proc_maps.h"
+#include "toolrun.h"
+
+static bool parse(const char *text, struct proc_maps_line *ret)
+{
+	static char line[PROCS_MAX_LINE + 1];
+
+	snprintf(line, sizeof(line), "%s", text);
+	return proc_maps_parse(line, ret);
+}
+
+static void test_line(void **state)
+{
+	struct proc_maps_line l;
+
+	(void)state;
+	assert_true(
+		parse("7f0012345000-7f0012346000 r-xp 0001a000 fe:01 12345                      "
+		      "/usr/lib/libx.so",
+		      &l));
+	assert_int_equal(l.start, 0x7f0012345000);
+	assert_int_equal(l.end, 0x7f0012346000);
+	assert_int_equal(l.offset, 0x1a000);
+	assert_true(l.exec);
+	assert_int_equal(l.file.kind, PROC_FILE_REGULAR);
+	assert_int_equal(l.file.maj, 0xfe);
+	assert_int_equal(l.file.min, 1);
+	assert_int_equal(l.file.ino, 12345);
+	assert_int_equal(l.file.build_id_sz, 0);
+	assert_string_equal(l.file.path, "/usr/lib/libx.so");
+
+	assert_true(parse("1000-2000 rw-p 00000000 00:00 0 ", &l));
+	assert_false(l.exec);
+	assert_int_equal(l.file.kind, PROC_FILE_ANON);
+	assert_string_equal(l.file.path, "");
+	/* without the blank that the kernel puts behind the inode */
+	assert_true(parse("1000-2000 rwxp 00000000 00:00 0", &l));
+	assert_true(l.exec);
+	assert_int_equal(l.file.kind, PROC_FILE_ANON);
+	/* the widest figures that there can be */
+	assert_true(
+		parse("7fffffffe000-7ffffffff000 --xs ffffffffffff000 fff:fffff "
+		      "18446744073709551615 /x",
+		      &l));
+	assert_int_equal(l.file.ino, UINT64_MAX);
+	assert_int_equal(l.file.maj, 0xfff);
+	assert_int_equal(l.file.min, 0xfffff);
+	assert_int_equal(l.offset, 0xffffffffffff000);
+}
+
+static void test_names(void **state)
+{
+	struct proc_maps_line l;
+
+	(void)state;
+	assert_true(parse("1000-2000 r-xp 00000000 00:00 0                          [vdso]", &l));
+	assert_int_equal(l.file.kind, PROC_FILE_VDSO);
+	assert_true(
+		parse("1000-2000 r-xp 00000000 fe:01 7                          /dir/[vdso]", &l));
+	assert_int_equal(l.file.kind, PROC_FILE_REGULAR);
+	assert_string_equal(l.file.path, "/dir/[vdso]");
+	/* a relative name can come from a file whose mount is gone: still no vDSO */
+	assert_true(parse("1000-2000 r-xp 00000000 fe:01 7                          [vdso]", &l));
+	assert_int_equal(l.file.kind, PROC_FILE_REGULAR);
+	assert_true(parse("1000-2000 r-xp 00000000 00:00 0                          [vdso] ", &l));
+	assert_int_equal(l.file.kind, PROC_FILE_ANON);
+	assert_true(parse(
+		"1000-2000 r-xp 00000000 00:00 0                          [anon:JIT [vdso]]", &l));
+	assert_int_equal(l.file.kind, PROC_FILE_ANON);
+	assert_true(parse(
+		"1000-2000 r-xp 00000000 00:01 2053                       /memfd:x (deleted)", &l));
+	assert_int_equal(l.file.kind, PROC_FILE_REGULAR);
+	assert_string_equal(l.file.path, "/memfd:x (deleted)");
+	/* names are raw: blanks, the kernel's \012 for a newline, a colour, what looks like a line
+	 */
+	assert_true(parse("1000-2000 r-xp 00000000 fe:01 7 /a b\\012c\033[31m 3000-4000 r-xp", &l));
+	assert_string_equal(l.file.path, "/a b\\012c\033[31m 3000-4000 r-xp");
+	assert_true(parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]",
+			  &l) == false);
+}
+
+static void test_no_lines(void **state)
+{
+	static const char *const rows[] = {
+		"",
+		"\n",
+		"x",
+		"1000",
+		"1000-",
+		"1000-2000",
+		"1000-2000 ",
+		"1000-2000 r-x",
+		"1000-2000 r-xp",
+		"1000-2000 r-xp ",
+		"1000-2000 r-xpp 0 0:0 0",
+		"1000-2000 r-xp 0",
+		"1000-2000 r-xp 0 ",
+		"1000-2000 r-xp 0 0",
+		"1000-2000 r-xp 0 0:0",
+		"1000 2000 r-xp 0 0:0 0",
+		"2000-1000 r-xp 0 0:0 0",
+		"1000-1000 r-xp 0 0:0 0",
+		"1000-11111111111111111111 r-xp 0 0:0 0",
+		"zzz-2000 r-xp 0 0:0 0",
+		"Size:                  4 kB",
+	};
+	struct proc_maps_line l;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (parse(rows[i], &l))
+			fail_msg("'%s' is taken for a line of maps", rows[i]);
+}
+
+/* ---- files ---- */
+
+static void make_proc(uint32_t pid)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%u", toolrun_folder(), pid);
+	if (mkdir(path, 0700) && errno != EEXIST)
+		abort();
+}
+
+static void write_proc(uint32_t pid, const char *file, const char *text)
+{
+	char name[64];
+
+	make_proc(pid);
+	snprintf(name, sizeof(name), "%u/%s", pid, file);
+	toolrun_write(name, text, strlen(text));
+}
+
+static void test_long_lines(void **state)
+{
+	static const size_t lengths[] = { 8900, PROCS_MAX_LINE - 100, 3 * PROCS_MAX_LINE };
+	static char text[6 * PROCS_MAX_LINE];
+	struct proc_maps_reader r;
+	struct proc_maps_line l;
+	char *at = text;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		at += sprintf(at, "%zx000-%zx000 r-xp 00000000 fe:01 7 /", i + 1, i + 2);
+		memset(at, 'a', lengths[i]);
+		at += lengths[i];
+		at += sprintf(at, "\n");
+	}
+	at += sprintf(at, "this is no line\n");
+	sprintf(at, "9000-a000 r-xp 00000000 fe:01 8 /last"); /* no newline */
+	write_proc(7, "maps", text);
+
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 7, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		assert_int_equal(proc_maps_next(&r, &l), 1);
+		assert_int_equal(l.start, (i + 1) << 12);
+		if (lengths[i] < PROCS_MAX_LINE)
+			assert_int_equal(strlen(l.file.path), lengths[i] + 1);
+		else
+			assert_true(strlen(l.file.path) < PROCS_MAX_LINE);
+	}
+	/* the rest of the line that was cut is not taken for one of its own */
+	assert_int_equal(proc_maps_next(&r, &l), 1);
+	assert_int_equal(l.start, 0x9000);
+	assert_string_equal(l.file.path, "/last");
+	assert_int_equal(proc_maps_next(&r, &l), 0);
+	proc_maps_close(&r);
+	/* once more does no harm */
+	proc_maps_close(&r);
+}
+
+static void test_cut_at_every_length(void **state)
+{
+	static char text[PROCS_MAX_LINE + 64];
+	struct proc_maps_reader r;
+	struct proc_maps_line l;
+
+	(void)state;
+	/* around the size of the buffer, where a newline may fall on either side */
+	for (size_t len = PROCS_MAX_LINE - 2; len <= PROCS_MAX_LINE + 2; len++) {
+		int head = sprintf(text, "1000-2000 r-xp 00000000 fe:01 7 /");
+
+		memset(text + head, 'b', len - head);
+		strcpy(text + len, "\n2000-3000 r-xp 0 0:0 0\n");
+		write_proc(8, "maps", text);
+		assert_int_equal(proc_maps_open(&r, toolrun_folder(), 8, 0), 0);
+		assert_int_equal(proc_maps_next(&r, &l), 1);
+		assert_int_equal(l.start, 0x1000);
+		assert_int_equal(strlen(l.file.path), MIN(len, PROCS_MAX_LINE) - head + 1);
+		assert_int_equal(proc_maps_next(&r, &l), 1);
+		assert_int_equal(l.start, 0x2000);
+		assert_int_equal(proc_maps_next(&r, &l), 0);
+		proc_maps_close(&r);
+	}
+}
+
+static void test_of_a_thread(void **state)
+{
+	struct proc_maps_reader r;
+	struct proc_maps_line l;
+
+	(void)state;
+	write_proc(9, "maps", "");
+	assert_true(toolrun("mkdir -p 9/task/10"));
+	toolrun_write("9/task/10/maps", "5000-6000 r-xp 0 0:0 0\n", 23);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 0), 0);
+	assert_int_equal(proc_maps_next(&r, &l), 0);
+	proc_maps_close(&r);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 10), 0);
+	assert_int_equal(proc_maps_next(&r, &l), 1);
+	assert_int_equal(l.start, 0x5000);
+	proc_maps_close(&r);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 11), -ESRCH);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 12345, 0), -ESRCH);
+}
+
+/* Our own maps hold this function and strlen's, where dladdr(3) says. */
+static void test_our_own(void **state)
+{
+	const void *const here[] = { (const void *)test_our_own, (const void *)getpid,
+				     (const void *)cmocka_set_message_output };
+	struct proc_maps_reader r;
+	struct proc_maps_line l;
+	size_t found = 0;
+	bool vdso = false;
+	int ret;
+
+	(void)state;
+	assert_int_equal(proc_maps_open(&r, "/proc", getpid(), 0), 0);
+	while ((ret = proc_maps_next(&r, &l)) > 0) {
+		vdso |= l.file.kind == PROC_FILE_VDSO;
+		for (size_t i = 0; i < ARRAY_SIZE(here); i++) {
+			uint64_t addr = (uintptr_t)here[i];
+			struct stat st;
+			Dl_info info;
+
+			if (addr < l.start || addr >= l.end)
+				continue;
+			assert_true(l.exec);
+			assert_int_equal(l.file.kind, PROC_FILE_REGULAR);
+			assert_int_not_equal(dladdr(here[i], &info), 0);
+			if (info.dli_fname[0] == '/') {
+				assert_int_equal(stat(info.dli_fname, &st), 0);
+				assert_int_equal(l.file.ino, st.st_ino);
+			}
+			found++;
+		}
+	}
+	assert_int_equal(ret, 0);
+	proc_maps_close(&r);
+	assert_int_equal(found, ARRAY_SIZE(here));
+	assert_true(vdso);
+}
+
+/* ---- stat ---- */
+
+static void expect_start(const char *stat_text, int want, uint64_t want_ticks)
+{
+	uint64_t ns = 77;
+
+	write_proc(20, "stat", stat_text);
+	if (proc_stat_start(toolrun_folder(), 20, &ns) != want)
+		fail_msg("'%s' should give %d", stat_text, want);
+	if (!want)
+		assert_int_equal(ns, want_ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK)));
+}
+
+#define FIELDS_4_TO_21 "1 20 20 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 1 0 "
+
+static void test_stat(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	expect_start("20 (cat) S " FIELDS_4_TO_21 "12345 999 0 0\n", 0, 12345);
+	expect_start("20 (a) S 1 2) R " FIELDS_4_TO_21 "777 999\n", 0, 777);
+	expect_start("20 (x\ny) Z\n) R " FIELDS_4_TO_21 "42 0\n", 0, 42);
+	expect_start("20 (() R " FIELDS_4_TO_21 "43 0\n", 0, 43);
+	expect_start("20 () R " FIELDS_4_TO_21 "44 0\n", 0, 44);
+	expect_start("", -EBADMSG, 0);
+	expect_start("20 (cat", -EBADMSG, 0);
+	expect_start("20 (cat)", -EBADMSG, 0);
+	expect_start("20 (cat) S 1 20 20", -EBADMSG, 0);
+	expect_start("20 (cat) S " FIELDS_4_TO_21 "x", -EBADMSG, 0);
+	assert_int_equal(proc_stat_start(toolrun_folder(), 21, &ns), -ESRCH);
+}
+
+static void test_stat_of_a_child(void **state)
+{
+	struct timespec before, after;
+	uint64_t ns, tick = NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	pid_t pid;
+
+	(void)state;
+	clock_gettime(CLOCK_BOOTTIME, &before);
+	pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	clock_gettime(CLOCK_BOOTTIME, &after);
+	assert_int_equal(proc_stat_start("/proc", pid, &ns), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* rounded down to a tick */
+	assert_true(ns + tick > before.tv_sec * NSEC_PER_SEC + before.tv_nsec);
+	assert_true(ns <= after.tv_sec * NSEC_PER_SEC + after.tv_nsec);
+	assert_int_equal(proc_stat_start("/proc", pid, &ns), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_lines),
+		cmocka_unit_test(test_long_lines),
+		cmocka_unit_test(test_cut_at_every_length),
+		cmocka_unit_test(test_of_a_thread),
+		cmocka_unit_test(test_our_own),
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_stat_of_a_child),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}

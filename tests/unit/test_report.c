@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The account of a run: JSON that others can read whatever names stand in it, figures that add up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/types.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "kinds.h"
+#include "options.h"
+#include "profile/profile.h"
+#include "report.h"
+#include "toolrun.h"
+
+static struct options opts;
+static struct report report;
+
+static int setup(void **state)
+{
+	struct collect_account *a = &report.accounts[BPFPROF_CPU];
+
+	(void)state;
+	memset(&opts, 0, sizeof(opts));
+	memset(&report, 0, sizeof(report));
+	opts.kinds[BPFPROF_CPU] = true;
+	report.opts = &opts;
+	report.target = "pid:1234";
+	report.frequency = 99;
+	report.cpus = 2;
+	report.duration_ns = 10000000123;
+	report.startup_ns = 98765432;
+	report.samples[BPFPROF_CPU] = 321;
+	report.bpf_ns = 5555;
+	report.bpf_runs = 1100;
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		a->lost[i] = i + 1;
+	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
+		a->stacks[i] = i == BPFPROF_STACK_complete ? 955 : i;
+	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
+		a->recorded += a->stacks[i];
+	a->seen = a->recorded;
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		a->seen += a->lost[i];
+	a->unwinds = 900;
+	a->frames = 18446744073709551615ULL;
+	a->raw = 17;
+	a->events_lost = 3;
+	report.symbols[BPFPROF_CPU] = (struct symbolize_stats){ 100, 90, 80, 7000 };
+	report.code = (struct code_stats){ .objects = 4, .rows = 5, .bytes = 6, .build_ns = 7 };
+	return 0;
+}
+
+static void write_stats(void)
+{
+	FILE *f = fopen(toolrun_path("stats.json"), "w");
+
+	assert_non_null(f);
+	report_stats(&report, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Python's reader is the judge; the script sees the object as `s`. */
+static bool judge(const char *script)
+{
+	FILE *f = fopen(toolrun_path("judge.py"), "w");
+
+	assert_non_null(f);
+	fprintf(f,
+		"import json\n"
+		"text = open('stats.json', 'rb').read()\n"
+		"s = json.loads(text.decode('utf-8', 'strict'))\n"
+		"%s\n",
+		script);
+	assert_int_equal(fclose(f), 0);
+	return toolrun("python3 judge.py");
+}
+
+static bool have_python(void)
+{
+	if (toolrun_have("python3"))
+		return true;
+	print_message("python3 is not installed: nobody to read the JSON\n");
+	return false;
+}
+
+static void test_stats(void **state)
+{
+	(void)state;
+	if (!have_python())
+		skip();
+	write_stats();
+	assert_true(judge(
+		"assert text.endswith(b'\\n') and text.count(b'\\n') == 1\n"
+		"assert s['schema'] == 1 and s['target'] == 'pid:1234'\n"
+		"assert s['version'] and s['kernel'] == __import__('os').uname().release\n"
+		"assert s['duration_ns'] == 10000000123 and s['startup_ns'] == 98765432\n"
+		"assert list(s['kinds']) == ['cpu']\n"
+		"k = s['kinds']['cpu']\n"
+		"assert k['samples'] == 321 and k['period_ns'] in (10101010, 10101011)\n"
+		"assert k['unwind'] == {'frames': 2**64 - 1, 'bpf_ns': 5555, 'runs': 900}\n"
+		"assert s['tables']['objects'] == 4 and s['tables']['rows'] == 5\n"
+		"assert s['tables']['bytes'] == 6 and s['tables']['build_ns'] == 7\n"
+		"assert s['symbols'] == dict(locations=100, named=90, with_line=80, ns=7000)\n"
+		"assert s['self']['bpf_ns'] == 5555\n"
+		"assert s['self']['cpu_ns'] > 0 and s['self']['peak_rss'] > 1000000\n"));
+}
+
+static void test_identity(void **state)
+{
+	(void)state;
+	if (!have_python())
+		skip();
+	write_stats();
+	assert_true(
+		judge("k = s['kinds']['cpu']\n"
+		      "assert k['lost'] == dict(ring_full=1, nested=2, orphan=3, no_memory=4)\n"
+		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
+		      "t = k['stacks']['truncated']\n"
+		      "assert k['recorded'] == k['stacks']['complete'] + sum(t.values())\n"
+		      "assert k['stacks']['complete'] == 955 and 'complete' not in t\n"
+		      "assert {'no_table', 'read_fault', 'too_deep'} <= set(t)\n"));
+}
+
+static void test_no_kind(void **state)
+{
+	(void)state;
+	if (!have_python())
+		skip();
+	opts.kinds[BPFPROF_CPU] = false;
+	write_stats();
+	assert_true(judge("assert s['kinds'] == {} and s['symbols']['locations'] == 0"));
+}
+
+/* Names come from file names of other people. */
+static void test_hostile_names(void **state)
+{
+	static const struct {
+		const char *target, *want; /* a Python expression, or NULL: only to be readable */
+	} rows[] = {
+		{ "command:a\"b", "'command:a\"b'" },
+		{ "command:a\\", "'command:a\\\\'" },
+		{ "command:\"}{\"x\":1", "'command:\"}{\"x\":1'" },
+		{ "command:\xc3\xbc\xe2\x82\xac", "'command:\\u00fc\\u20ac'" },
+		{ "command:\xf0\x9f\x90\x9d", "'command:\\U0001f41d'" },
+		{ "command:\n\r\t\b\x01\x1b[31m", NULL },
+		{ "command:\xff\xfe\x80", NULL },
+		{ "command:\xc3", NULL },
+		{ "command:\xed\xa0\x80", NULL }, /* a surrogate */
+		{ "command:\x7f", NULL },
+		{ "command:\xc2\x85\xe2\x80\xa8", NULL }, /* line ends of Unicode */
+		{ "", "''" },
+	};
+	char script[256], *longest;
+
+	(void)state;
+	if (!have_python())
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		report.target = rows[i].target;
+		write_stats();
+		snprintf(script, sizeof(script),
+			 "assert len(text.splitlines()) == 1\n"
+			 "assert all(ord(c) >= 32 for c in s['target'])\n"
+			 "assert %s",
+			 rows[i].want ? "s['target'] == " : "True");
+		if (rows[i].want)
+			strncat(script, rows[i].want, sizeof(script) - strlen(script) - 1);
+		if (!judge(script))
+			fail_msg("row %zu is not read back", i);
+	}
+	/* longer than any buffer, of what has to be escaped, ending anywhere within a character */
+	for (size_t pad = 0; pad < 4; pad++) {
+		longest = calloc(1, 9000);
+		memset(longest, 'x', pad);
+		for (size_t n = pad; n < 8000; n += 3)
+			memcpy(longest + n, pad % 2 ? "\"\\\"" : "\xe2\x82\xac", 3);
+		report.target = longest;
+		write_stats();
+		assert_true(judge("assert len(s['target']) > 300"));
+		free(longest);
+	}
+}
+
+static struct profile *new_profile(void)
+{
+	const struct kind *k = &kinds[BPFPROF_CPU];
+
+	return profile__new(k->value_types, k->value_cnt, k->period_type, 10101010);
+}
+
+static bool has_comment(const struct profile *p, const char *part)
+{
+	for (size_t i = 0; i < p->comment_cnt; i++)
+		if (strstr(strtab__get(p->strings, p->comments[i]), part))
+			return true;
+	return false;
+}
+
+static void test_comments(void **state)
+{
+	struct collect_account *a = &report.accounts[BPFPROF_CPU];
+	struct profile *p = new_profile();
+	char part[128];
+
+	(void)state;
+	assert_non_null(p);
+	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
+	assert_true(has_comment(p, "cpu of pid:1234 at 99 Hz on 2 CPUs"));
+	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 10 lost",
+		 (unsigned long long)a->seen, (unsigned long long)a->recorded);
+	assert_true(has_comment(p, part));
+	assert_true(has_comment(p, "lost 1: the ring to user space was full"));
+	assert_true(has_comment(p, "955 whole (95.50 %), 45 cut short"));
+	assert_true(has_comment(p, "cut short 2: no unwind table and no frame pointer"));
+	profile__free(p);
+
+	/* what did not happen is not spoken of */
+	p = new_profile();
+	memset(a, 0, sizeof(*a));
+	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
+	assert_true(has_comment(p, "0 seen, 0 recorded, 0 lost"));
+	assert_true(has_comment(p, "0 whole (100.00 %), 0 cut short"));
+	assert_false(has_comment(p, "the ring"));
+	assert_int_equal(p->comment_cnt, 3);
+	profile__free(p);
+}
+
+/* Standard error of report_summary(), for the caller to free. */
+static char *summary(struct profile *p, const char *path)
+{
+	int saved = dup(STDERR_FILENO);
+	FILE *f = fopen(toolrun_path("stderr"), "w");
+	char *text;
+	size_t sz;
+
+	fflush(stderr);
+	dup2(fileno(f), STDERR_FILENO);
+	report_summary(&report, BPFPROF_CPU, p, path);
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	fclose(f);
+	text = toolrun_read(toolrun_path("stderr"), &sz);
+	text[sz] = '\0';
+	return text;
+}
+
+static void test_summary(void **state)
+{
+	struct profile *p = new_profile();
+	char *text;
+
+	(void)state;
+	text = summary(p, "evil\033[31m\n.pb.gz");
+	assert_null(strchr(text, '\033'));
+	assert_non_null(
+		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 10 lost"));
+	assert_non_null(strstr(text, "go tool pprof"));
+	free(text);
+	/* a pipe cannot be opened again */
+	text = summary(p, "-");
+	assert_non_null(strstr(text, "standard output: 1000 samples"));
+	assert_null(strstr(text, "go tool pprof"));
+	free(text);
+	report.accounts[BPFPROF_CPU] = (struct collect_account){ .seen = 0 };
+	text = summary(p, "empty.pb.gz");
+	assert_non_null(strstr(text, "nothing ran"));
+	free(text);
+	log_set_level(LOG_ERROR);
+	text = summary(p, "quiet.pb.gz");
+	assert_string_equal(text, "");
+	free(text);
+	log_set_level(LOG_INFO);
+	profile__free(p);
+}
+
+static void test_kinds(void **state)
+{
+	char *text = NULL;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	(void)state;
+	assert_int_equal(kinds_find("cpu", 3), BPFPROF_CPU);
+	assert_int_equal(kinds_find("cpux", 3), BPFPROF_CPU);
+	assert_int_equal(kinds_find("cpu", 2), -1);
+	assert_int_equal(kinds_find("cpux", 4), -1);
+	assert_int_equal(kinds_find("", 0), -1);
+	kinds_print(f);
+	fclose(f);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		const struct kind *k = &kinds[i];
+
+		assert_non_null(strstr(text, k->name));
+		assert_non_null(strstr(text, k->cost));
+		assert_true(k->value_cnt >= 1 && k->value_cnt <= PROFILE_MAX_VALUES);
+		assert_int_equal(strspn(k->name, "abcdefghijklmnopqrstuvwxyz"), strlen(k->name));
+	}
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_stats, setup),
+		cmocka_unit_test_setup(test_identity, setup),
+		cmocka_unit_test_setup(test_no_kind, setup),
+		cmocka_unit_test_setup(test_hostile_names, setup),
+		cmocka_unit_test_setup(test_comments, setup),
+		cmocka_unit_test_setup(test_summary, setup),
+		cmocka_unit_test_setup(test_kinds, setup),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}

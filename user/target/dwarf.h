@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Functions, inlined functions and source lines of addresses, from DWARF 2 to 5.
+ *
+ * The addresses asked for are known beforehand, so nothing is built that grows with the program:
+ * only the units that hold one of them are walked, once, and what none of them needs is forgotten
+ * at once. Files that the DWARF names (split DWARF, imported units of other files) are never
+ * opened; a supplementary file is what the caller found.
+ */
+#ifndef TARGET_DWARF_H
+#define TARGET_DWARF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file;
+struct strtab;
+
+#define DWARF_MAX_INLINE 128 /* frames of one address; further ones are left out */
+
+/* Ids of strings; 0: unknown. */
+struct dwarf_frame {
+	uint32_t name;	       /* DW_AT_name; unqualified in C++ and Rust */
+	uint32_t linkage_name; /* as the linker has it, where that differs */
+	uint32_t file;
+	uint32_t line, start_line;
+	bool unqualified; /* C++ without a linkage name: some local classes and what is made of them
+			   */
+};
+
+struct dwarf_answer {
+	uint32_t first,
+		cnt; /* of frames, innermost first; the last one may have no name but a line */
+};
+
+struct dwarf_answers {
+	struct dwarf_answer *answers; /* one for each address */
+	struct dwarf_frame *frames;
+	size_t frame_cnt, frame_cap;
+};
+
+/*
+ * Answers for cnt ascending virtual addresses. alt: the supplementary file of elf (dwz), or NULL.
+ * Names are added to strings. 0; -ENOENT without .debug_info, -EBADMSG or -E2BIG if it cannot be
+ * read, -ENOMEM. *ret is the caller's after 0 only.
+ */
+int dwarf_resolve(const struct elf_file *elf, const struct elf_file *alt, const uint64_t *vaddrs,
+		  size_t cnt, struct strtab *strings, struct dwarf_answers *ret);
+void dwarf_answers__done(struct dwarf_answers *a);
+
+#endif

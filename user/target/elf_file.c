@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the frame of an ELF64 file (headers, segments, sections, notes) without trusting any of it.
+ */
+#include "target/elf_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "base/util.h"
+
+#define PAGE 4096ULL /* of x86-64 */
+#define MAX_SECTIONS (1U << 16)
+#define MAX_SECTION_NAMES (16U << 20) /* bytes of .shstrtab */
+#define MAX_NOTES (64U << 10)	      /* bytes of one note segment that are searched */
+/* zlib's deflate cannot do better than 1032 : 1 (zlib.net/zlib_tech.html): what promises more lies
+ */
+#define MAX_DEFLATE_RATIO 1040
+
+struct elf_file {
+	int fd; /* -1: mem */
+	const uint8_t *mem;
+	uint64_t size;
+	Elf64_Ehdr eh;
+	Elf64_Phdr *ph;
+	size_t ph_cnt;
+	Elf64_Shdr *sh;
+	size_t sh_cnt;
+	char *names; /* .shstrtab with a NUL behind */
+	size_t names_sz;
+	struct elf_segment *segments;
+	size_t segment_cnt;
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
+	size_t build_id_sz;
+};
+
+static bool in_file(const struct elf_file *e, uint64_t off, uint64_t sz)
+{
+	return off <= e->size && sz <= e->size - off;
+}
+
+int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz)
+{
+	if (!in_file(e, off, sz))
+		return -ENODATA;
+	if (e->fd >= 0)
+		return util_pread_full(e->fd, buf, sz, off);
+	memcpy(buf, e->mem + off, sz);
+	return 0;
+}
+
+/* A buffer with a NUL behind its sz bytes, or NULL with errno. */
+static void *read_alloc(const struct elf_file *e, uint64_t off, size_t sz)
+{
+	char *buf;
+	int err;
+
+	if (!in_file(e, off, sz)) {
+		errno = ENODATA;
+		return NULL;
+	}
+	buf = malloc(sz + 1);
+	if (!buf)
+		return NULL;
+	err = elf_file__read(e, off, buf, sz);
+	if (err) {
+		free(buf);
+		errno = -err;
+		return NULL;
+	}
+	buf[sz] = '\0';
+	return buf;
+}
+
+static int read_header(struct elf_file *e, bool debug)
+{
+	int err = elf_file__read(e, 0, &e->eh, sizeof(e->eh));
+
+	if (err)
+		return err == -ENODATA ? -ENOEXEC : err;
+	if (memcmp(e->eh.e_ident, ELFMAG, SELFMAG) || e->eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    e->eh.e_ident[EI_DATA] != ELFDATA2LSB || e->eh.e_machine != EM_X86_64 ||
+	    (e->eh.e_type != ET_EXEC && e->eh.e_type != ET_DYN &&
+	     (e->eh.e_type != ET_REL || !debug)))
+		return -ENOEXEC;
+	return 0;
+}
+
+static int read_program_headers(struct elf_file *e)
+{
+	size_t cnt = MIN(e->eh.e_phnum, ELF_FILE_MAX_SEGMENTS), i;
+
+	if (!cnt)
+		return 0;
+	if (e->eh.e_phentsize != sizeof(Elf64_Phdr))
+		return -ENOEXEC;
+	e->ph = read_alloc(e, e->eh.e_phoff, cnt * sizeof(Elf64_Phdr));
+	if (!e->ph)
+		return errno == ENODATA ? -ENOEXEC : -errno;
+	e->ph_cnt = cnt;
+	e->segments = calloc(cnt, sizeof(*e->segments));
+	if (!e->segments)
+		return -ENOMEM;
+	for (i = 0; i < cnt; i++) {
+		const Elf64_Phdr *ph = &e->ph[i];
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		e->segments[e->segment_cnt++] = (struct elf_segment){
+			.vaddr = ph->p_vaddr,
+			.offset = ph->p_offset,
+			.filesz = ph->p_filesz,
+			.memsz = ph->p_memsz,
+			.exec = ph->p_flags & PF_X,
+		};
+	}
+	return 0;
+}
+
+/* Section headers are a help, no more: without them, or with damaged ones, the file has no
+ * sections. */
+static int read_section_headers(struct elf_file *e)
+{
+	uint64_t cnt = e->eh.e_shnum, names = e->eh.e_shstrndx;
+	Elf64_Shdr first;
+
+	if (!e->eh.e_shoff || e->eh.e_shentsize != sizeof(Elf64_Shdr))
+		return 0;
+	if (elf_file__read(e, e->eh.e_shoff, &first, sizeof(first)))
+		return 0;
+	/* gABI, ELF header: numbers that do not fit are in section 0 */
+	if (!cnt)
+		cnt = first.sh_size;
+	if (names == SHN_XINDEX)
+		names = first.sh_link;
+	if (!cnt || cnt > MAX_SECTIONS || names >= cnt)
+		return 0;
+	e->sh = read_alloc(e, e->eh.e_shoff, cnt * sizeof(Elf64_Shdr));
+	if (!e->sh)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	if (e->sh[names].sh_type == SHT_STRTAB && e->sh[names].sh_size <= MAX_SECTION_NAMES) {
+		e->names = read_alloc(e, e->sh[names].sh_offset, e->sh[names].sh_size);
+		if (!e->names && errno == ENOMEM)
+			return -ENOMEM;
+		e->names_sz = e->names ? e->sh[names].sh_size : 0;
+	}
+	e->sh_cnt = cnt;
+	return 0;
+}
+
+/* Searches the notes in buf for the build id (gABI, note section; GNU property notes are aligned to
+ * 8). */
+static bool find_build_id(struct elf_file *e, const uint8_t *buf, size_t sz, size_t align)
+{
+	size_t pos = 0;
+	Elf64_Nhdr nh;
+
+	while (sz - pos >= sizeof(nh)) {
+		uint64_t desc, end;
+
+		memcpy(&nh, buf + pos, sizeof(nh));
+		desc = pos + sizeof(nh) + (uint64_t)nh.n_namesz;
+		desc = (desc + align - 1) & ~(uint64_t)(align - 1);
+		end = desc + nh.n_descsz;
+		if (end > sz)
+			return false;
+		if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
+		    !memcmp(buf + pos + sizeof(nh), "GNU", 4) && nh.n_descsz &&
+		    nh.n_descsz <= ELF_FILE_MAX_BUILD_ID) {
+			memcpy(e->build_id, buf + desc, nh.n_descsz);
+			e->build_id_sz = nh.n_descsz;
+			return true;
+		}
+		end = (end + align - 1) & ~(uint64_t)(align - 1);
+		pos = MIN(end, sz);
+	}
+	return false;
+}
+
+static int read_build_id(struct elf_file *e)
+{
+	struct elf_section s;
+	bool found = false;
+	void *buf;
+	size_t i;
+
+	for (i = 0; i < e->ph_cnt && !found; i++) {
+		const Elf64_Phdr *ph = &e->ph[i];
+		size_t sz = MIN(ph->p_filesz, MAX_NOTES);
+
+		if (ph->p_type != PT_NOTE)
+			continue;
+		buf = read_alloc(e, ph->p_offset, sz);
+		if (!buf && errno == ENOMEM)
+			return -ENOMEM;
+		if (buf)
+			found = find_build_id(e, buf, sz, ph->p_align == 8 ? 8 : 4);
+		free(buf);
+	}
+	/* files of debug information may have program headers that lead nowhere */
+	if (!found && elf_file__section(e, ".note.gnu.build-id", &s)) {
+		buf = read_alloc(e, s.offset, MIN(s.size, MAX_NOTES));
+		if (!buf && errno == ENOMEM)
+			return -ENOMEM;
+		if (buf)
+			find_build_id(e, buf, MIN(s.size, MAX_NOTES), 4);
+		free(buf);
+	}
+	return 0;
+}
+
+static struct elf_file *open_common(int fd, const void *mem, uint64_t sz, bool debug)
+{
+	struct elf_file *e = calloc(1, sizeof(*e));
+	int err;
+
+	if (!e)
+		return NULL;
+	e->fd = fd;
+	e->mem = mem;
+	e->size = sz;
+	err = read_header(e, debug);
+	if (!err)
+		err = read_program_headers(e);
+	if (!err)
+		err = read_section_headers(e);
+	if (!err)
+		err = read_build_id(e);
+	if (err) {
+		elf_file__free(e);
+		errno = -err;
+		return NULL;
+	}
+	return e;
+}
+
+static struct elf_file *open_file(int fd, bool debug)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return NULL;
+	if (!S_ISREG(st.st_mode) || st.st_size < 0) {
+		errno = ENOEXEC;
+		return NULL;
+	}
+	return open_common(fd, NULL, (uint64_t)st.st_size, debug);
+}
+
+struct elf_file *elf_file__open(int fd)
+{
+	return open_file(fd, false);
+}
+
+struct elf_file *elf_file__open_debug(int fd)
+{
+	return open_file(fd, true);
+}
+
+struct elf_file *elf_file__open_memory(const void *data, size_t sz)
+{
+	return open_common(-1, data, sz, false);
+}
+
+void elf_file__free(struct elf_file *e)
+{
+	if (!e)
+		return;
+	free(e->ph);
+	free(e->sh);
+	free(e->names);
+	free(e->segments);
+	free(e);
+}
+
+int elf_file__fd(const struct elf_file *e)
+{
+	return e->fd;
+}
+
+bool elf_file__is_position_independent(const struct elf_file *e)
+{
+	return e->eh.e_type == ET_DYN;
+}
+
+const struct elf_segment *elf_file__segments(const struct elf_file *e, size_t *ret_cnt)
+{
+	*ret_cnt = e->segment_cnt;
+	return e->segments;
+}
+
+bool elf_file__program_header(const struct elf_file *e, uint32_t type, struct elf_segment *ret)
+{
+	size_t i;
+
+	for (i = 0; i < e->ph_cnt; i++) {
+		const Elf64_Phdr *ph = &e->ph[i];
+
+		if (ph->p_type != type)
+			continue;
+		*ret = (struct elf_segment){
+			.vaddr = ph->p_vaddr,
+			.offset = ph->p_offset,
+			.filesz = ph->p_filesz,
+			.memsz = ph->p_memsz,
+			.exec = ph->p_flags & PF_X,
+		};
+		return true;
+	}
+	return false;
+}
+
+bool elf_file__section_by_index(const struct elf_file *e, size_t idx, struct elf_section *ret)
+{
+	const Elf64_Shdr *sh;
+
+	if (idx >= e->sh_cnt)
+		return false;
+	sh = &e->sh[idx];
+	if (sh->sh_type == SHT_NULL ||
+	    (sh->sh_type != SHT_NOBITS && !in_file(e, sh->sh_offset, sh->sh_size)))
+		return false;
+	*ret = (struct elf_section){
+		.type = sh->sh_type,
+		.flags = sh->sh_flags,
+		.addr = sh->sh_addr,
+		.offset = sh->sh_offset,
+		.size = sh->sh_size,
+		.link = sh->sh_link,
+		.info = sh->sh_info,
+		.entsize = sh->sh_entsize,
+	};
+	return true;
+}
+
+bool elf_file__section(const struct elf_file *e, const char *name, struct elf_section *ret)
+{
+	size_t i;
+
+	for (i = 1; i < e->sh_cnt; i++) {
+		const Elf64_Shdr *sh = &e->sh[i];
+
+		if (sh->sh_name < e->names_sz && !strcmp(e->names + sh->sh_name, name))
+			return sh->sh_type != SHT_NOBITS && elf_file__section_by_index(e, i, ret);
+	}
+	return false;
+}
+
+/* Inflates in_sz bytes to exactly out_sz. */
+static int inflate_all(uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
+{
+	z_stream z = {};
+	int err;
+
+	if (inflateInit(&z) != Z_OK)
+		return -ENOMEM;
+	/* both sizes are at most ELF_FILE_MAX_SECTION, which fits zlib's unsigned int */
+	z.next_in = in;
+	z.avail_in = in_sz;
+	z.next_out = out;
+	z.avail_out = out_sz;
+	err = inflate(&z, Z_FINISH);
+	if (err == Z_STREAM_END && z.avail_out)
+		err = Z_DATA_ERROR;
+	inflateEnd(&z);
+	return err == Z_STREAM_END ? 0 : err == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+static int decompress(uint8_t *raw, size_t raw_sz, void **ret_buf, size_t *ret_sz)
+{
+	Elf64_Chdr ch;
+	uint8_t *out;
+	int err;
+
+	if (raw_sz < sizeof(ch))
+		return -EBADMSG;
+	memcpy(&ch, raw, sizeof(ch));
+	raw += sizeof(ch);
+	raw_sz -= sizeof(ch);
+	if (ch.ch_type != ELFCOMPRESS_ZLIB)
+		return -EOPNOTSUPP;
+	if (ch.ch_size > ELF_FILE_MAX_SECTION)
+		return -E2BIG;
+	if (ch.ch_size / MAX_DEFLATE_RATIO > raw_sz)
+		return -EBADMSG;
+	out = malloc(ch.ch_size + 1);
+	if (!out)
+		return -ENOMEM;
+	err = inflate_all(raw, raw_sz, out, ch.ch_size);
+	if (err) {
+		free(out);
+		return err;
+	}
+	out[ch.ch_size] = '\0';
+	*ret_buf = out;
+	*ret_sz = ch.ch_size;
+	return 0;
+}
+
+int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, void **ret_buf,
+			   size_t *ret_sz)
+{
+	void *raw;
+	int err;
+
+	if (s->type == SHT_NOBITS)
+		return -ENODATA;
+	if (s->size > ELF_FILE_MAX_SECTION)
+		return -E2BIG;
+	raw = read_alloc(e, s->offset, s->size);
+	if (!raw)
+		return errno == ENODATA ? -EBADMSG : -errno;
+	if (!(s->flags & SHF_COMPRESSED)) {
+		*ret_buf = raw;
+		*ret_sz = s->size;
+		return 0;
+	}
+	err = decompress(raw, s->size, ret_buf, ret_sz);
+	free(raw);
+	return err;
+}
+
+int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz)
+{
+	size_t i;
+
+	for (i = 0; i < e->segment_cnt; i++) {
+		const struct elf_segment *s = &e->segments[i];
+		uint64_t rel = vaddr - s->vaddr;
+
+		if (vaddr < s->vaddr || rel > s->filesz || sz > s->filesz - rel)
+			continue;
+		if (s->offset > UINT64_MAX - rel)
+			return -ENODATA;
+		return elf_file__read(e, s->offset + rel, buf, sz);
+	}
+	return -ENODATA;
+}
+
+/* Does a segment's mapping, which begins and ends on page boundaries, hold the offset? */
+static bool maps_offset(const struct elf_segment *s, uint64_t offset)
+{
+	uint64_t start = s->offset & ~(PAGE - 1), end;
+
+	if (__builtin_add_overflow(s->offset, s->filesz, &end) || end > UINT64_MAX - PAGE)
+		return false;
+	end = (end + PAGE - 1) & ~(PAGE - 1);
+	return offset >= start && offset < end;
+}
+
+bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr)
+{
+	const struct elf_segment *found = NULL;
+	size_t i;
+
+	/* a page may belong to two segments: the one whose own bytes are meant comes first */
+	for (i = 0; i < e->segment_cnt; i++) {
+		const struct elf_segment *s = &e->segments[i];
+
+		if (!s->exec)
+			continue;
+		if (offset >= s->offset && offset - s->offset < s->filesz) {
+			found = s;
+			break;
+		}
+		if (!found && maps_offset(s, offset))
+			found = s;
+	}
+	if (!found)
+		return false;
+	*ret_vaddr = found->vaddr + (offset - found->offset);
+	return true;
+}
+
+const uint8_t *elf_file__build_id(const struct elf_file *e, size_t *ret_sz)
+{
+	*ret_sz = e->build_id_sz;
+	return e->build_id;
+}
+
+bool elf_file__debuglink(const struct elf_file *e, char name[static 256], uint32_t *ret_crc)
+{
+	char buf[256 + 8];
+	struct elf_section s;
+	size_t len, crc;
+
+	if (!elf_file__section(e, ".gnu_debuglink", &s) || s.flags & SHF_COMPRESSED ||
+	    s.size > sizeof(buf))
+		return false;
+	if (elf_file__read(e, s.offset, buf, s.size))
+		return false;
+	len = strnlen(buf, s.size);
+	crc = (len + 1 + 3) & ~3ULL;
+	if (!len || len > 255 || crc + 4 > s.size)
+		return false;
+	if (memchr(buf, '/', len) || !strcmp(buf, ".") || !strcmp(buf, ".."))
+		return false;
+	memcpy(name, buf, len + 1);
+	memcpy(ret_crc, buf + crc, 4);
+	return true;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads /proc/kallsyms, keeps its text symbols sorted and finds the one around an address. */
+#include "target/kallsyms.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "target/symtab.h"
+
+#define MAX_TEXT (256U << 20)
+#define PAGE 4096ULL
+
+struct symbol {
+	uint64_t addr;
+	const char *name;
+	const char *module; /* points into the text; equal modules at different places of it */
+	char type;
+};
+
+struct kallsyms {
+	char *text;
+	struct symbol *symbols; /* ascending, one for each address */
+	size_t cnt, cap;
+	uint64_t text_start, text_end; /* 0, 0: unknown */
+};
+
+/* One digit, or -1. */
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+/* "address type name[\tmodule]" between p and its newline, which became a NUL. False if it is no
+ * symbol of code. */
+static bool parse_line(char *p, struct symbol *ret)
+{
+	char *tab;
+	int digit;
+
+	ret->addr = 0;
+	while ((digit = hex_digit(*p)) >= 0) {
+		ret->addr = ret->addr << 4 | (uint64_t)digit;
+		p++;
+	}
+	if (p[0] != ' ' || !p[1] || p[2] != ' ' || !p[3])
+		return false;
+	ret->type = p[1];
+	if (ret->type != 't' && ret->type != 'T' && ret->type != 'w' && ret->type != 'W')
+		return false;
+	ret->name = p + 3;
+	ret->module = NULL;
+	tab = strchr(p + 3, '\t');
+	if (tab) {
+		size_t len = strlen(tab);
+
+		*tab = '\0';
+		if (len >= 4 && tab[1] == '[' && tab[len - 1] == ']') {
+			tab[len - 1] = '\0';
+			ret->module = tab + 2;
+		}
+	}
+	return true;
+}
+
+static int rank(const struct symbol *s)
+{
+	return s->type == 'T' ? 2 : s->type == 'W' || s->type == 'w' ? 1 : 0;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct symbol *a = pa, *b = pb;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return symtab_prefer(a->name, rank(a), b->name, rank(b));
+}
+
+static bool is_sorted(const struct kallsyms *k)
+{
+	size_t i;
+
+	for (i = 1; i < k->cnt; i++) {
+		if (k->symbols[i - 1].addr > k->symbols[i].addr)
+			return false;
+	}
+	return true;
+}
+
+/* Leaves one symbol for each address: the one to show. */
+static void drop_aliases(struct kallsyms *k)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < k->cnt; i++) {
+		if (n && k->symbols[n - 1].addr == k->symbols[i].addr) {
+			if (compare(&k->symbols[i], &k->symbols[n - 1]) < 0)
+				k->symbols[n - 1] = k->symbols[i];
+		} else {
+			k->symbols[n++] = k->symbols[i];
+		}
+	}
+	k->cnt = n;
+}
+
+static void note_text_range(struct kallsyms *k, const struct symbol *s, uint64_t *text)
+{
+	if (s->module || (s->name[0] != '_'))
+		return;
+	if (!strcmp(s->name, "_stext"))
+		k->text_start = s->addr;
+	else if (!strcmp(s->name, "_text"))
+		*text = s->addr;
+	else if (!strcmp(s->name, "_etext"))
+		k->text_end = s->addr;
+}
+
+static int parse(struct kallsyms *k, size_t sz)
+{
+	char *p = k->text, *end = p + sz, *nl;
+	uint64_t text = 0, any = 0;
+	struct symbol s;
+
+	for (; p < end; p = nl + 1) {
+		nl = memchr(p, '\n', end - p);
+		if (!nl)
+			nl = end;
+		*nl = '\0';
+		if (!parse_line(p, &s))
+			continue;
+		any |= s.addr;
+		/* of per-CPU data, on old kernels, and what is hidden */
+		if (!s.addr)
+			continue;
+		note_text_range(k, &s, &text);
+		if (util_reserve(&k->symbols, &k->cap, k->cnt + 1, sizeof(s)))
+			return -ENOMEM;
+		k->symbols[k->cnt++] = s;
+	}
+	if (!any)
+		return -EPERM;
+	if (!k->text_start)
+		k->text_start = text;
+	/* the kernel's own come sorted, those of modules and JIT code behind them do not */
+	if (!is_sorted(k))
+		qsort(k->symbols, k->cnt, sizeof(*k->symbols), compare);
+	drop_aliases(k);
+	return 0;
+}
+
+struct kallsyms *kallsyms__parse(char *text, size_t sz)
+{
+	struct kallsyms *k = calloc(1, sizeof(*k));
+	int err;
+
+	if (!k) {
+		free(text);
+		return NULL;
+	}
+	k->text = text;
+	err = parse(k, sz);
+	if (err) {
+		kallsyms__free(k);
+		errno = -err;
+		return NULL;
+	}
+	return k;
+}
+
+struct kallsyms *kallsyms__load(void)
+{
+	size_t sz;
+	char *text;
+	int err = util_read_file("/proc/kallsyms", MAX_TEXT, &text, &sz);
+
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	return kallsyms__parse(text, sz);
+}
+
+void kallsyms__free(struct kallsyms *k)
+{
+	if (!k)
+		return;
+	free(k->text);
+	free(k->symbols);
+	free(k);
+}
+
+static bool same_module(const struct symbol *a, const struct symbol *b)
+{
+	if (!a->module || !b->module)
+		return a->module == b->module;
+	return !strcmp(a->module, b->module);
+}
+
+/* Where symbol i ends: at the next one; the last one of a module has no known end and gets the rest
+ * of its page. */
+static uint64_t symbol_end(const struct kallsyms *k, size_t i)
+{
+	const struct symbol *s = &k->symbols[i];
+	uint64_t end =
+		(s->addr | (PAGE - 1)) == UINT64_MAX ? UINT64_MAX : (s->addr | (PAGE - 1)) + 1;
+
+	if (i + 1 == k->cnt)
+		return end;
+	return same_module(s, s + 1) ? s[1].addr : MIN(end, s[1].addr);
+}
+
+int kallsyms__find(const struct kallsyms *k, uint64_t addr, struct kallsyms_symbol *ret)
+{
+	size_t lo = 0, hi = k->cnt;
+	const struct symbol *s;
+	uint64_t end;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (k->symbols[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return -ENOENT;
+	s = &k->symbols[lo - 1];
+	end = symbol_end(k, lo - 1);
+	if (addr >= end)
+		return -ENOENT;
+	*ret = (struct kallsyms_symbol){
+		.name = s->name, .module = s->module, .start = s->addr, .end = end
+	};
+	return 0;
+}
+
+bool kallsyms__text_range(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_end)
+{
+	if (!k->text_start || k->text_end <= k->text_start)
+		return false;
+	*ret_start = k->text_start;
+	*ret_end = k->text_end;
+	return true;
+}
