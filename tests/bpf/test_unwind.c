@@ -1,0 +1,1023 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests of bpf/unwind.h on tables and stacks made by hand: searches against linear ones, each rule
+ * against its definition, reads at the ends of memory, and random bytes where tables should be.
+ * Chunks are allocated singly, so that AddressSanitizer sees a read that leaves one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <cmocka.h>
+#include <linux/types.h>
+
+#include "bpf/bpfprof.h"
+
+/* An odd stack pointer makes unaligned loads, which x86-64 and the verifier allow. */
+#define NO_ALIGN_CHECK __attribute__((no_sanitize("alignment")))
+#undef __always_inline
+#undef __noinline
+#define __always_inline inline __attribute__((always_inline)) NO_ALIGN_CHECK
+#define __noinline __attribute__((noinline, unused)) NO_ALIGN_CHECK
+#include "bpf/unwind.h"
+
+#define PAGE 4096ULL
+#define MAX_SEGS 4
+
+/* ---- the target: some pages of memory, and table memory ---- */
+
+static struct seg {
+	uint64_t addr;
+	size_t sz;
+	uint8_t *data;
+} segs[MAX_SEGS];
+static size_t seg_cnt;
+static int reads, fail_read = -1; /* the number of the read that fails */
+static uint8_t *chunks[3];
+static uint32_t used_pos;
+
+static uint64_t rnd_state = 88172645463325252ULL;
+
+static uint64_t rnd(void)
+{
+	rnd_state ^= rnd_state << 13;
+	rnd_state ^= rnd_state >> 7;
+	rnd_state ^= rnd_state << 17;
+	return rnd_state;
+}
+
+static uint64_t rnd_below(uint64_t n)
+{
+	return rnd() % n;
+}
+
+/* Segments do not touch each other: a read is good if it lies in one. */
+static struct seg *find_seg(uint64_t addr, size_t sz)
+{
+	for (size_t i = 0; i < seg_cnt; i++)
+		if (addr >= segs[i].addr && addr - segs[i].addr <= segs[i].sz &&
+		    sz <= segs[i].sz - (addr - segs[i].addr))
+			return &segs[i];
+	return NULL;
+}
+
+static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
+{
+	struct seg *s = find_seg(addr, sz);
+
+	assert_true(sz <= sizeof(u->win));
+	if (reads++ == fail_read || !s)
+		return -14;
+	memcpy(dst, s->data + (addr - s->addr), sz);
+	return 0;
+}
+
+static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx)
+{
+	(void)u;
+	return idx < 3 ? chunks[idx] : NULL;
+}
+
+static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
+{
+	(void)chunk;
+	used_pos = pos;
+}
+
+static uint8_t *add_seg(uint64_t addr, size_t sz)
+{
+	struct seg *s = &segs[seg_cnt++];
+
+	assert_true(seg_cnt <= MAX_SEGS);
+	s->addr = addr;
+	s->sz = sz;
+	s->data = calloc(1, sz);
+	assert_non_null(s->data);
+	return s->data;
+}
+
+static void poke(uint64_t addr, uint64_t v)
+{
+	struct seg *s = find_seg(addr, 8);
+
+	assert_non_null(s);
+	memcpy(s->data + (addr - s->addr), &v, 8);
+}
+
+static void poke_bytes(uint64_t addr, const void *bytes, size_t n)
+{
+	struct seg *s = find_seg(addr, n);
+
+	assert_non_null(s);
+	memcpy(s->data + (addr - s->addr), bytes, n);
+}
+
+/* ---- tables ---- */
+
+#define RULE_NONE 0 /* index of the rule without information in every table made here */
+#define MAX_ROWS 8192
+
+struct row {
+	uint32_t addr; /* from the part's start, strictly ascending */
+	uint16_t rule;
+};
+
+static uint32_t align16(uint32_t v)
+{
+	return (v + 15) & ~15U;
+}
+
+/* Lays a part out at pos of a chunk; returns the first position behind it. */
+static uint32_t put_part(uint8_t *chunk, uint32_t pos, uint32_t text_sz, const struct row *rows,
+			 uint32_t row_cnt, const struct bpfprof_rule *rules, uint32_t rule_cnt)
+{
+	uint32_t blk_cnt = (text_sz + 255) / 256;
+	uint32_t blk_pos = pos + sizeof(struct bpfprof_part);
+	struct bpfprof_part part = { .blk_cnt = blk_cnt, .row_cnt = row_cnt };
+	uint32_t r = 0;
+
+	part.off_pos = blk_pos + (blk_cnt + 1) * 2;
+	part.rule_pos = (part.off_pos + row_cnt + 1) & ~1U;
+	part.rules_pos = align16(part.rule_pos + row_cnt * 2);
+	assert_true(part.rules_pos + rule_cnt * 16 <= BPFPROF_CHUNK_SZ);
+	memcpy(chunk + pos, &part, sizeof(part));
+	for (uint32_t b = 0; b <= blk_cnt; b++) {
+		uint16_t first;
+
+		while (r < row_cnt && rows[r].addr < b * 256)
+			r++;
+		first = b == blk_cnt ? row_cnt : r;
+		memcpy(chunk + blk_pos + b * 2, &first, 2);
+	}
+	for (r = 0; r < row_cnt; r++) {
+		chunk[part.off_pos + r] = rows[r].addr & 255;
+		memcpy(chunk + part.rule_pos + r * 2, &rows[r].rule, 2);
+	}
+	memcpy(chunk + part.rules_pos, rules, rule_cnt * sizeof(*rules));
+	return part.rules_pos + rule_cnt * 16;
+}
+
+static const __u64 owner[2] = { 0x100001234, 987654321 };
+
+/* A list of mappings at pos: whose it is, the first addresses, what they lead to. */
+static void put_maps(uint8_t *chunk, uint32_t pos, const uint64_t *starts,
+		     const struct bpfprof_map *maps, uint32_t n)
+{
+	memcpy(chunk + pos, owner, sizeof(owner));
+	pos += sizeof(owner);
+	memcpy(chunk + pos, starts, n * 8);
+	memcpy(chunk + align16(pos + n * 8), maps, n * sizeof(*maps));
+}
+
+static void init(struct unw *u, uint32_t chunk, uint32_t pos, uint32_t map_cnt)
+{
+	memset(u, 0, sizeof(*u));
+	u->proc = (struct bpfprof_proc){ .chunk = chunk, .pos = pos, .map_cnt = map_cnt };
+	memcpy(u->owner, owner, sizeof(owner));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	seg_cnt = 0;
+	reads = 0;
+	fail_read = -1;
+	for (int i = 0; i < 3; i++) {
+		chunks[i] = calloc(1, BPFPROF_CHUNK_SZ);
+		assert_non_null(chunks[i]);
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < seg_cnt; i++)
+		free(segs[i].data);
+	for (int i = 0; i < 3; i++)
+		free(chunks[i]);
+	return 0;
+}
+
+/* ---- searches ---- */
+
+/* The row for an address as the format's description has it, without the index. */
+static int linear_row(const struct row *rows, uint32_t row_cnt, uint32_t addr)
+{
+	int found = -1;
+
+	for (uint32_t i = 0; i < row_cnt && rows[i].addr <= addr; i++)
+		found = i;
+	return found;
+}
+
+static void check_part(const struct row *rows, uint32_t row_cnt, uint32_t text_sz, uint32_t skew)
+{
+	struct bpfprof_rule rules[512];
+	uint64_t start = 0x7f0000001000ULL + skew;
+	struct bpfprof_map map = {
+		.size = text_sz + 1024 - skew, .skew = skew, .chunk = 1, .pos = 48
+	};
+	struct unw u;
+
+	init(&u, 0, 0, 1);
+	for (int i = 0; i < 512; i++)
+		rules[i] = (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP,
+						  .fp = 1,
+						  .ra = 3,
+						  .reg = i & 15,
+						  .cfa_off = -i,
+						  .fp_off = i * 3,
+						  .aux = ~i,
+						  .bx_off = i - 256 };
+	put_part(chunks[1], 48, text_sz, rows, row_cnt, rules, 512);
+	put_maps(chunks[0], 0, &start, &map, 1);
+	assert_int_equal(unw_find_map(&u, start), 0);
+	assert_int_equal(used_pos, 48);
+	for (uint32_t a = skew; a < text_sz + 1024; a++) {
+		int row = linear_row(rows, row_cnt, a);
+		struct bpfprof_rule got, none = { 0 };
+
+		unw_find_rule(&u, start - skew + a, &got);
+		/* behind the last block nothing holds; a part ends its own text with a row */
+		if (row < 0 || a >= (text_sz + 255) / 256 * 256)
+			assert_memory_equal(&got, &none, sizeof(got));
+		else
+			assert_memory_equal(&got, &rules[rows[row].rule], sizeof(got));
+	}
+}
+
+static void test_find_rule(void **state)
+{
+	static const int per_block[] = { 0, 1, 2, 7, 8, 15, 16, 17, 31, 128, 255, 256 };
+	static struct row rows[MAX_ROWS];
+
+	(void)state;
+	check_part(rows, 0, 0, 0);
+	check_part(rows, 0, 1000, 0);
+	for (int round = 0; round < 60; round++) {
+		uint32_t n = 0, blocks = 1 + rnd_below(12);
+
+		for (uint32_t b = 0; b < blocks; b++) {
+			int want = per_block[round < 12 ? round : (int)rnd_below(12)], have = 0;
+
+			/* choose `want` of the 256 offsets, evenly likely */
+			for (int off = 0; off < 256; off++)
+				if ((int)rnd_below(256 - off) < want - have) {
+					have++;
+					rows[n++] = (struct row){ b * 256 + off, rnd_below(512) };
+				}
+			assert_int_equal(have, want);
+		}
+		check_part(rows, n, blocks * 256 - rnd_below(200), round & 1 ? rnd_below(200) : 0);
+	}
+}
+
+static void check_maps(uint32_t n)
+{
+	static uint64_t starts[BPFPROF_MAX_MAPS];
+	static struct bpfprof_map maps[BPFPROF_MAX_MAPS];
+	uint64_t at = 0x400000;
+	struct unw u;
+
+	init(&u, 2, 64, n);
+	for (uint32_t i = 0; i < n; i++) {
+		at += rnd_below(3) * 4096;
+		starts[i] = at;
+		maps[i] = (struct bpfprof_map){ .size = 4096 * (1 + rnd_below(4)),
+						.skew = rnd(),
+						.chunk = BPFPROF_CHUNK_NO_TABLE,
+						.pos = rnd() };
+		at += maps[i].size;
+	}
+	put_maps(chunks[2], 64, starts, maps, n);
+	assert_int_equal(unw_find_map(&u, 0x3fffff), 1);
+	assert_int_equal(unw_find_map(&u, at), 1);
+	assert_int_equal(unw_find_map(&u, 0), 1);
+	assert_int_equal(unw_find_map(&u, UINT64_MAX), 1);
+	for (uint32_t k = 0; k < 4 * n; k++) {
+		uint32_t i = k < n ? k : rnd_below(n);
+		uint64_t last = starts[i] + maps[i].size - 1;
+		int gap = i + 1 == n || starts[i + 1] != last + 1;
+
+		assert_int_equal(unw_find_map(&u, k & 1 ? last : starts[i]), 0);
+		assert_int_equal(u.map_start, starts[i]);
+		assert_memory_equal(&u.map, &maps[i], sizeof(u.map));
+		assert_int_equal(unw_find_map(&u, last + 1), gap);
+		/* a miss leaves the current mapping as it was */
+		assert_true(u.map_start == starts[i + !gap]);
+	}
+}
+
+static void test_find_map(void **state)
+{
+	static const uint32_t counts[] = { 1,  2,  3,	31,   32,   33,	  62,  63,
+					   64, 65, 127, 1000, 2048, 4094, 4095 };
+	struct unw u;
+
+	(void)state;
+	init(&u, 0, 0, 0);
+	assert_int_equal(unw_find_map(&u, 0x1000), 1);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		check_maps(counts[i]);
+	init(&u, 2, 64, BPFPROF_MAX_MAPS);
+	assert_int_equal(unw_find_map(&u, 0x400000), 1);
+	init(&u, 77, 0, 1);
+	assert_int_equal(unw_find_map(&u, 0x400000), 1);
+}
+
+/* A list whose memory was given to another process meanwhile is nobody's. */
+static void test_find_map_of_another(void **state)
+{
+	struct bpfprof_map map = { .size = 4096, .chunk = BPFPROF_CHUNK_NO_TABLE };
+	uint64_t start = 0x400000;
+	struct unw u;
+
+	(void)state;
+	put_maps(chunks[0], 0, &start, &map, 1);
+	for (int i = 0; i < 2; i++) {
+		init(&u, 0, 0, 1);
+		assert_int_equal(unw_find_map(&u, start), 0);
+		init(&u, 0, 0, 1);
+		u.owner[i]++;
+		assert_int_equal(unw_find_map(&u, start), 1);
+	}
+}
+
+/* ---- reading the stack ---- */
+
+static void test_read8(void **state)
+{
+	const uint64_t stack = 0x7ffd00000000ULL, sz = 5 * PAGE;
+	struct unw u = { 0 };
+	uint8_t *data = add_seg(stack, sz);
+
+	(void)state;
+	for (size_t i = 0; i < sz; i++)
+		data[i] = rnd();
+	add_seg(stack + sz + PAGE, PAGE);
+	for (int i = 0; i < 200000; i++) {
+		/* near the edges of pages and of the stack, now and then far away */
+		uint64_t addr = stack + rnd_below(8) * (PAGE / 2) + rnd_below(64) - 32;
+		__u64 got = 0, want = 0;
+		struct seg *s;
+
+		if (!rnd_below(16))
+			addr = rnd();
+		if (!rnd_below(64))
+			addr = -rnd_below(16);
+		if (rnd_below(2))
+			addr = u.win_addr + rnd_below(4096) - 1024;
+		s = find_seg(addr, 8);
+		if (s)
+			memcpy(&want, s->data + (addr - s->addr), 8);
+		assert_int_equal(unw_read8(&u, addr, &got), !s);
+		assert_int_equal(got, want);
+	}
+}
+
+static void test_windows_are_used(void **state)
+{
+	const uint64_t stack = 0x7ffd00000000ULL;
+	struct unw u = { 0 };
+	__u64 v;
+
+	(void)state;
+	add_seg(stack, 4 * PAGE);
+	for (uint64_t a = stack; a < stack + 4 * PAGE; a += 8)
+		assert_int_equal(unw_read8(&u, a, &v), 0);
+	assert_int_equal(reads, 4 * PAGE / UNW_WINDOW);
+}
+
+/* ---- steps ---- */
+
+#define CODE 0x401000ULL
+#define CODE_SZ 0x1000U
+#define STACK 0x7ffd00000000ULL
+#define STACK_SZ (4 * PAGE)
+
+/*
+ * A program of one mapping of code with one rule from offset 0x10 on, stack and code memory. pc,
+ * sp, fp stand at CODE + 0x100, STACK + 0x100, STACK + 0x200.
+ */
+static void program(struct unw *u, struct bpfprof_rule rule)
+{
+	struct bpfprof_rule rules[] = { { .cfa = BPFPROF_CFA_NONE }, rule };
+	struct row rows[] = { { 0x10, 1 }, { CODE_SZ - 0x10, RULE_NONE } };
+	struct bpfprof_map map = { .size = CODE_SZ, .chunk = 1, .pos = 16 };
+	uint64_t start = CODE;
+
+	if (!seg_cnt) {
+		add_seg(STACK, STACK_SZ);
+		add_seg(CODE, CODE_SZ);
+	}
+	for (uint64_t a = 0; a < STACK_SZ; a += 8)
+		poke(STACK + a, 0x1111000000000000ULL + a);
+	put_part(chunks[1], 16, CODE_SZ, rows, 2, rules, 2);
+	put_maps(chunks[0], 0, &start, &map, 1);
+	init(u, 0, 0, 1);
+	u->max = BPFPROF_MAX_UFRAMES;
+	for (int i = 0; i < BPFPROF_NR_REGS; i++)
+		u->regs[i] = STACK + 0x800 + i * 0x40;
+	u->regs[UNW_REG_PC] = CODE + 0x100;
+	u->regs[UNW_REG_SP] = STACK + 0x100;
+	u->regs[UNW_REG_FP] = STACK + 0x200;
+	unw_start(u, 0, 0);
+	reads = 0;
+}
+
+static uint64_t stack_word(uint64_t addr)
+{
+	return 0x1111000000000000ULL + (addr - STACK);
+}
+
+static void check_caller(struct unw *u, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	assert_int_equal(unw_step(u), UNW_CONTINUE);
+	assert_int_equal(u->pc, pc);
+	assert_int_equal(u->sp, sp);
+	assert_int_equal(u->fp, fp);
+	assert_int_equal(u->nr, 1);
+	assert_int_equal(u->frames[0], CODE + 0x100);
+	assert_int_equal(u->exact, 0);
+	assert_int_equal(u->have_regs, 0);
+	assert_int_equal(u->trusted, 1);
+}
+
+static void test_cfa_kinds(void **state)
+{
+	const uint64_t sp = STACK + 0x100, fp = STACK + 0x200;
+	struct unw u;
+
+	(void)state;
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP, .cfa_off = 0x48 });
+	check_caller(&u, stack_word(sp + 0x40), sp + 0x48, fp);
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_FP, .cfa_off = 16 });
+	check_caller(&u, stack_word(fp + 8), fp + 16, fp);
+	/* a frame pointer below the stack pointer, as coroutines have: the rule decides */
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_FP, .cfa_off = -0x180 });
+	check_caller(&u, stack_word(fp - 0x188), fp - 0x180, fp);
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_REG, .reg = 10, .cfa_off = 8 });
+	check_caller(&u, stack_word(STACK + 0x800 + 10 * 0x40), STACK + 0x808 + 10 * 0x40, fp);
+
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP_DEREF, .cfa_off = 24, .aux = 8 });
+	poke(sp + 24, STACK + 0x3f0);
+	check_caller(&u, stack_word(STACK + 0x3f0), STACK + 0x3f8, fp);
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_FP_DEREF, .cfa_off = -8, .aux = 0 });
+	poke(fp - 8, STACK + 0x500);
+	check_caller(&u, stack_word(STACK + 0x4f8), STACK + 0x500, fp);
+
+	/* the last instruction of a PLT entry comes after its push: at offset 11 without, at 10
+	 * with ENDBR */
+	for (unsigned int at = 0; at < 16; at++) {
+		program(&u,
+			(struct bpfprof_rule){ .cfa = BPFPROF_CFA_PLT, .cfa_off = 8, .aux = 11 });
+		u.pc = u.regs[UNW_REG_PC] = CODE + 0x200 + at;
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.sp, at >= 11 ? sp + 16 : sp + 8);
+		assert_int_equal(u.pc, stack_word(u.sp - 8));
+	}
+}
+
+static void test_fp_and_ra_kinds(void **state)
+{
+	const uint64_t sp = STACK + 0x100, fp = STACK + 0x200;
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 64 };
+	struct unw u;
+
+	(void)state;
+	rule.fp = BPFPROF_FP_CFA;
+	rule.fp_off = -16;
+	program(&u, rule);
+	check_caller(&u, stack_word(sp + 56), sp + 64, stack_word(sp + 48));
+	rule.fp = BPFPROF_FP_FP;
+	program(&u, rule);
+	check_caller(&u, stack_word(sp + 56), sp + 64, stack_word(fp - 16));
+	rule.fp = BPFPROF_FP_SP;
+	rule.fp_off = 8;
+	program(&u, rule);
+	check_caller(&u, stack_word(sp + 56), sp + 64, stack_word(sp + 8));
+	rule.fp = BPFPROF_FP_UNDEF;
+	program(&u, rule);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	/* neither the mark of the outermost frame nor a frame */
+	assert_true(u.fp && (u.fp & 7));
+
+	rule.fp = BPFPROF_FP_SAME;
+	rule.ra = BPFPROF_RA_OFF;
+	rule.aux = -40;
+	program(&u, rule);
+	check_caller(&u, stack_word(sp + 24), sp + 64, fp);
+	rule.ra = BPFPROF_RA_REG;
+	rule.aux = 5;
+	program(&u, rule);
+	u.regs[5] = CODE + 0x777;
+	check_caller(&u, CODE + 0x777, sp + 64, fp);
+	rule.ra = BPFPROF_RA_END;
+	program(&u, rule);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	assert_int_equal(u.nr, 1);
+}
+
+/* Registers other than rsp, rbp, rip are known in an interrupted frame only. */
+static void test_registers_of_callers(void **state)
+{
+	struct bpfprof_rule by_reg = { .cfa = BPFPROF_CFA_REG, .reg = 10, .cfa_off = 8 };
+	struct bpfprof_rule by_ra = {
+		.cfa = BPFPROF_CFA_SP, .cfa_off = 8, .ra = BPFPROF_RA_REG, .aux = 5
+	};
+	struct unw u;
+
+	(void)state;
+	program(&u, by_reg);
+	u.have_regs = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
+	assert_int_equal(u.nr, 1);
+	program(&u, by_ra);
+	u.have_regs = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_UNSUPPORTED });
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
+	assert_int_equal(u.nr, 1);
+}
+
+/* Of a caller's registers rbx is followed, as far as the rules say where it is. */
+static void test_rbx(void **state)
+{
+	static const struct {
+		int16_t bx_off;
+		uint64_t value; /* of rbx in the caller; 0: not known */
+	} cases[] = { { 0, STACK + 0x700 }, { -24, STACK + 0x900 }, { BPFPROF_BX_UNKNOWN, 0 } };
+	struct bpfprof_rule rules[] = {
+		{ .cfa = BPFPROF_CFA_SP, .cfa_off = 64 },
+		{ .cfa = BPFPROF_CFA_REG, .reg = UNW_REG_BX, .cfa_off = 16 }
+	};
+	struct row rows[] = { { 0, 0 }, { 0x200, 1 } };
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		rules[0].bx_off = cases[i].bx_off;
+		program(&u, rules[0]);
+		put_part(chunks[1], 16, CODE_SZ, rows, 2, rules, 2);
+		u.regs[UNW_REG_BX] = STACK + 0x700;
+		poke(STACK + 0x100 + 64 - 24, STACK + 0x900);
+		poke(STACK + 0x100 + 64 - 8, CODE + 0x280);
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.pc, CODE + 0x280);
+		if (!cases[i].value) {
+			assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
+			continue;
+		}
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.sp, cases[i].value + 16);
+		assert_int_equal(u.pc, stack_word(cases[i].value + 8));
+	}
+}
+
+static void test_ends(void **state)
+{
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 8 };
+	struct unw u;
+
+	(void)state;
+	program(&u, rule);
+	poke(u.sp, 0);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	assert_int_equal(u.nr, 1);
+
+	/* a frame that is its own caller */
+	rule.cfa_off = 0;
+	program(&u, rule);
+	poke(u.sp - 8, u.pc);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
+
+	/* two that call each other: stopped by the number of frames */
+	rule = (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP_DEREF };
+	program(&u, rule);
+	u.max = 100;
+	poke(STACK + 0x100, STACK + 0x300);
+	poke(STACK + 0x2f8, CODE + 0x200);
+	poke(STACK + 0x300, STACK + 0x100);
+	poke(STACK + 0xf8, CODE + 0x100);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_too_deep);
+	assert_int_equal(u.nr, 100);
+}
+
+/* The frames of a stack of n calls, one 16-byte frame each; the hash depends on all of them. */
+static void test_depth(void **state)
+{
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 16 };
+	uint64_t first_hash = 0;
+
+	(void)state;
+	for (int change = 0; change < 2; change++) {
+		struct unw u;
+		int n = 0, result;
+
+		program(&u, rule);
+		for (int i = 0; i < 300; i++)
+			poke(u.sp + 8 + 16 * i, CODE + 0x20 + i + (change && i == 250));
+		poke(u.sp + 8 + 16 * 300, 0);
+		while ((result = unw_step(&u)) == UNW_CONTINUE)
+			n++;
+		assert_int_equal(result, BPFPROF_STACK_complete);
+		assert_int_equal(n, 300);
+		assert_int_equal(u.nr, 301);
+		for (int i = 0; i < 300; i++)
+			assert_int_equal(u.frames[i + 1], CODE + 0x1f + i + (change && i == 250));
+		if (!change)
+			first_hash = u.hash;
+		else
+			assert_true(u.hash != first_hash);
+	}
+}
+
+/* A return address may be the first byte of the next function; the pc of an interrupted frame is
+ * where it is. */
+static void test_pc_before_the_return_address(void **state)
+{
+	struct bpfprof_rule rules[] = { { .cfa = BPFPROF_CFA_SP, .cfa_off = 32 },
+					{ .cfa = BPFPROF_CFA_SP, .cfa_off = 4096 } };
+	struct row rows[] = { { 0, 0 }, { 0x100, 1 } };
+	struct unw u;
+
+	(void)state;
+	program(&u, rules[0]);
+	put_part(chunks[1], 16, CODE_SZ, rows, 2, rules, 2);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.sp, STACK + 0x100 + 4096);
+	program(&u, rules[0]);
+	put_part(chunks[1], 16, CODE_SZ, rows, 2, rules, 2);
+	unw_start(&u, 0, 1);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.sp, STACK + 0x100 + 32);
+	assert_int_equal(u.frames[0], CODE + 0xff);
+}
+
+static void test_read_faults(void **state)
+{
+	static const struct bpfprof_rule rules[] = {
+		{ .cfa = BPFPROF_CFA_SP, .cfa_off = 64 },
+		{ .cfa = BPFPROF_CFA_FP_DEREF, .cfa_off = -8 },
+		{ .cfa = BPFPROF_CFA_SP_DEREF, .cfa_off = 8 },
+		{ .cfa = BPFPROF_CFA_SP, .cfa_off = 5000, .fp = BPFPROF_FP_CFA, .fp_off = -4900 },
+		{ .cfa = BPFPROF_CFA_SP, .cfa_off = 8, .fp = BPFPROF_FP_FP },
+		{ .cfa = BPFPROF_CFA_SP, .cfa_off = 8, .ra = BPFPROF_RA_OFF, .aux = -100 },
+		{ .cfa = BPFPROF_CFA_SIGNAL },
+	};
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		int total;
+
+		program(&u, rules[i]);
+		poke(u.fp - 8, STACK + 0x1100);
+		poke(u.sp + 8, STACK + 0x1100);
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		total = reads;
+		assert_true(total > 0);
+		for (int k = 0; k < total; k++) {
+			/* all in the first half of a page: no second try */
+			program(&u, rules[i]);
+			poke(u.fp - 8, STACK + 0x1100);
+			poke(u.sp + 8, STACK + 0x1100);
+			fail_read = k;
+			assert_int_equal(unw_step(&u), BPFPROF_STACK_read_fault);
+			assert_int_equal(u.nr, 1);
+			fail_read = -1;
+		}
+	}
+	/* all of the stack is somewhere else */
+	program(&u, rules[0]);
+	u.sp = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_read_fault);
+	program(&u, rules[0]);
+	u.sp = -(uint64_t)8;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_read_fault);
+	/* the last word of the stack is readable, the one behind it is not */
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP, .cfa_off = 8 });
+	u.sp = STACK + STACK_SZ - 8;
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.pc, stack_word(STACK + STACK_SZ - 8));
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP, .cfa_off = 16 });
+	u.sp = STACK + STACK_SZ - 8;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_read_fault);
+}
+
+static void test_misses(void **state)
+{
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 8 };
+	struct bpfprof_map not_loaded = { .size = CODE_SZ, .chunk = BPFPROF_CHUNK_NOT_LOADED };
+	uint64_t start = CODE;
+	struct unw u;
+
+	(void)state;
+	/* unknown code that the processor was in, or that a table led to: sent raw, nothing
+	 * recorded */
+	program(&u, rule);
+	u.pc = CODE - 1;
+	assert_int_equal(unw_step(&u), UNW_MISS);
+	assert_int_equal(u.nr, 0);
+	program(&u, rule);
+	u.pc = CODE + CODE_SZ + 1;
+	u.exact = 0;
+	assert_int_equal(unw_step(&u), UNW_MISS);
+	/* a return address one past the end of the mapping is in it */
+	program(&u, rule);
+	u.pc = CODE + CODE_SZ;
+	u.exact = 0;
+	assert_int_not_equal(unw_step(&u), UNW_MISS);
+
+	/* sending it raw would lead nowhere: the pc is a fact, a return address is not */
+	program(&u, rule);
+	u.pc = CODE - 1;
+	u.proc.flags = BPFPROF_PROC_NO_RAW;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
+	assert_int_equal(u.nr, 1);
+	assert_int_equal(u.frames[0], CODE - 1);
+	program(&u, rule);
+	u.pc = CODE;
+	u.exact = 0;
+	u.proc.flags = BPFPROF_PROC_NO_RAW;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
+	assert_int_equal(u.nr, 0);
+
+	/* the kernel's half of the addresses */
+	program(&u, rule);
+	u.pc = 0xffffffff81000000ULL;
+	u.exact = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
+	assert_int_equal(u.nr, 0);
+
+	program(&u, rule);
+	put_maps(chunks[0], 0, &start, &not_loaded, 1);
+	assert_int_equal(unw_step(&u), UNW_MISS);
+	/* what a guess by frame pointer led to is not worth a raw record */
+	program(&u, rule);
+	put_maps(chunks[0], 0, &start, &not_loaded, 1);
+	u.trusted = 0;
+	u.pc = CODE + 0x300;
+	poke(u.fp, u.fp + 0x40);
+	poke(u.fp + 8, CODE + 0x200);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.pc, CODE + 0x200);
+	program(&u, rule);
+	u.trusted = 0;
+	u.exact = 0;
+	u.pc = 0x1234;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
+	assert_int_equal(u.nr, 0);
+}
+
+/* ---- code without tables ---- */
+
+static void no_table(struct unw *u)
+{
+	program(u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP, .cfa_off = 8 });
+	/* before the first row */
+	u->pc = u->regs[UNW_REG_PC] = CODE + 8;
+}
+
+static void test_frame_pointers(void **state)
+{
+	static const int64_t bad[] = { -8, -4096, UNW_FP_REACH, UNW_FP_REACH + 8, 4, 1 << 30 };
+	struct unw u;
+
+	(void)state;
+	no_table(&u);
+	poke(u.fp, STACK + 0x400);
+	poke(u.fp + 8, CODE + 0x300);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.pc, CODE + 0x300);
+	assert_int_equal(u.sp, STACK + 0x210);
+	assert_int_equal(u.fp, STACK + 0x400);
+	assert_int_equal(u.trusted, 0);
+	assert_int_equal(u.frames[0], CODE + 8);
+	/* and from there by the table again */
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.frames[1], CODE + 0x2ff);
+	assert_int_equal(u.trusted, 1);
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		no_table(&u);
+		u.fp = u.sp + bad[i];
+		u.have_regs = 0;
+		assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+		assert_int_equal(u.nr, 1);
+	}
+	/* it does not lead to code */
+	no_table(&u);
+	u.have_regs = 0;
+	poke(u.fp + 8, CODE + CODE_SZ + 1);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+	/* the outermost frame has a frame pointer of 0, or a return address of 0 */
+	no_table(&u);
+	u.have_regs = 0;
+	u.fp = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	no_table(&u);
+	poke(u.fp + 8, 0);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+}
+
+static void test_leaf_without_table(void **state)
+{
+	static const struct {
+		uint8_t bytes[8]; /* before the return address */
+		int is_call;
+	} cases[] = {
+		{ { 0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4 }, 1 },		   /* call rel32 */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0 }, 1 }, /* call *%rax */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd3 }, 1 }, /* call *%r11 */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x50, 0x18 }, 1 }, /* call *24(%rax) */
+		{ { 0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x08 }, 1 }, /* call *8(%rsp) */
+		{ { 0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4 }, 1 },		   /* call *disp(%rip) */
+		{ { 0x90, 0xff, 0x94, 0x24, 1, 2, 3, 4 }, 1 },		   /* call *disp32(%rsp) */
+		{ { 0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4 }, 0 },		   /* jmp */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0 }, 0 }, /* jmp *%rax */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 }, 0 },
+	};
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		no_table(&u);
+		u.fp = 0x123;
+		poke(u.sp, CODE + 0x400);
+		poke_bytes(CODE + 0x400 - 8, cases[i].bytes, 8);
+		if (cases[i].is_call) {
+			assert_int_equal(unw_step(&u), UNW_CONTINUE);
+			assert_int_equal(u.pc, CODE + 0x400);
+			assert_int_equal(u.sp, STACK + 0x108);
+			assert_int_equal(u.fp, 0x123);
+		} else {
+			assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+		}
+		/* not in a caller: it has pushed the return address of its callee */
+		no_table(&u);
+		u.fp = 0x123;
+		u.have_regs = 0;
+		poke(u.sp, CODE + 0x400);
+		assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+	}
+}
+
+/* ---- signal frames ---- */
+
+static const int greg_of_dwarf[BPFPROF_NR_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
+						    REG_RDI, REG_RBP, REG_RSP, REG_R8,	REG_R9,
+						    REG_R10, REG_R11, REG_R12, REG_R13, REG_R14,
+						    REG_R15, REG_RIP };
+
+static void put_ucontext(uint64_t addr)
+{
+	ucontext_t uc;
+
+	memset(&uc, 0x5a, sizeof(uc));
+	for (int i = 0; i < BPFPROF_NR_REGS; i++)
+		uc.uc_mcontext.gregs[greg_of_dwarf[i]] = 0xabc000 + i;
+	poke_bytes(addr, &uc, sizeof(uc));
+}
+
+static void check_interrupted(struct unw *u)
+{
+	assert_int_equal(unw_step(u), UNW_CONTINUE);
+	for (int i = 0; i < BPFPROF_NR_REGS; i++) {
+		__u64 v = 0;
+
+		assert_int_equal(unw_reg(u, i, &v), 0);
+		assert_int_equal(v, 0xabc000 + i);
+	}
+	assert_int_equal(u->pc, 0xabc000 + UNW_REG_PC);
+	assert_int_equal(u->sp, 0xabc000 + UNW_REG_SP);
+	assert_int_equal(u->fp, 0xabc000 + UNW_REG_FP);
+	assert_true(u->exact && u->have_regs && u->trusted);
+}
+
+static void test_signal_frame(void **state)
+{
+	static const uint8_t trampoline[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	struct unw u;
+
+	(void)state;
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SIGNAL });
+	u.exact = 0;
+	u.have_regs = 0;
+	put_ucontext(u.sp);
+	check_interrupted(&u);
+	/* a libc that has no unwind information for its trampoline */
+	no_table(&u);
+	u.exact = 0;
+	u.have_regs = 0;
+	poke_bytes(u.pc, trampoline, sizeof(trampoline));
+	put_ucontext(u.sp);
+	check_interrupted(&u);
+}
+
+/* ---- nonsense ---- */
+
+static void fill_random(uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		uint64_t v = rnd();
+
+		memcpy(p + i, &v, 8);
+	}
+}
+
+static void random_case(struct unw *u, int round)
+{
+	struct bpfprof_rule rule = { .cfa = rnd_below(BPFPROF_NR_CFA + 1),
+				     .fp = rnd_below(6),
+				     .ra = rnd_below(5),
+				     .reg = rnd(),
+				     .cfa_off = (int32_t)rnd(),
+				     .fp_off = (int32_t)rnd(),
+				     .aux = (int16_t)rnd(),
+				     .bx_off = rnd_below(2) ? 0 : (int16_t)rnd() };
+	int steps = 0;
+
+	program(u, rule);
+	u->max = 1 + rnd_below(BPFPROF_MAX_UFRAMES);
+	if (rnd_below(2))
+		fill_random(segs[0].data, STACK_SZ);
+	switch (round % 5) {
+	case 0: /* the head of the part */
+		fill_random(chunks[1] + 16, sizeof(struct bpfprof_part));
+		break;
+	case 1: /* its index and rows */
+		fill_random(chunks[1] + 16 + sizeof(struct bpfprof_part), 4096);
+		break;
+	case 2: /* the list of mappings: somewhere in random memory */
+		u->proc.chunk = 2;
+		u->proc.pos = rnd();
+		u->proc.map_cnt = rnd();
+		memcpy(u->owner, chunks[2] + (u->proc.pos & (BPFPROF_CHUNK_SZ - 8)), 8);
+		memcpy(&u->owner[1], chunks[2] + ((u->proc.pos + 8) & (BPFPROF_CHUNK_SZ - 8)), 8);
+		break;
+	case 3: { /* a mapping that leads anywhere */
+		struct bpfprof_map map = {
+			.size = rnd(), .skew = rnd(), .chunk = rnd_below(4), .pos = rnd()
+		};
+		uint64_t start = CODE - rnd_below(0x100);
+
+		put_maps(chunks[0], 0, &start, &map, 1);
+		break;
+	}
+	default: /* registers */
+		for (int i = 0; i < BPFPROF_NR_REGS; i++)
+			u->regs[i] = rnd_below(3) ? STACK + rnd_below(STACK_SZ) : rnd();
+		u->regs[UNW_REG_PC] = CODE + rnd_below(CODE_SZ);
+		unw_start(u, 0, rnd_below(2));
+	}
+	if (rnd_below(4) == 0)
+		fail_read = rnd_below(20);
+	while (unw_step(u) == UNW_CONTINUE)
+		assert_true(++steps <= (int)u->max);
+	assert_true(u->nr <= u->max);
+	fail_read = -1;
+}
+
+static void test_random(void **state)
+{
+	static struct unw u;
+
+	(void)state;
+	fill_random(chunks[2], BPFPROF_CHUNK_SZ);
+	for (int i = 0; i < 100000; i++)
+		random_case(&u, i);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_find_rule, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_find_map, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_find_map_of_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read8, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_windows_are_used, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cfa_kinds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fp_and_ra_kinds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registers_of_callers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rbx, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pc_before_the_return_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read_faults, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_misses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frame_pointers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

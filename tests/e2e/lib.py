@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the end-to-end tests share: running bpfprof and targets, reading folded profiles, reporting.
+
+A test is a function marked @test("name"). It fails by AssertionError (see `need`) and says by raising Skip that it cannot run.
+Each prints one line: `ok - name`, `not ok - name: why`, `skip - name: reason`.
+"""
+
+import atexit
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BPFPROF = os.path.abspath(os.environ.get("BPFPROF", os.path.join(ROOT, "bpfprof")))
+PROGS = os.path.abspath(os.environ.get("PROGS", os.path.join(ROOT, "build/tests/progs")))
+TMP = tempfile.mkdtemp(prefix="bpfprof-e2e-")
+
+_tests = []
+_running = []
+
+
+class Skip(Exception):
+    pass
+
+
+def test(name):
+    def mark(function):
+        _tests.append((name, function))
+        return function
+
+    return mark
+
+
+def need(condition, why):
+    if not condition:
+        raise AssertionError(why)
+
+
+def report(kind, name, why=""):
+    why = " ".join(str(why).split())[:600]
+    print(f"{kind} - {name}" + (f": {why}" if why else ""), flush=True)
+
+
+def run_one(name, function):
+    """Returns whether it did not fail."""
+    try:
+        function()
+    except Skip as e:
+        report("skip", name, e)
+    except AssertionError as e:
+        report("not ok", name, e or traceback.format_exc())
+        return False
+    except Exception as e:  # a broken test is a failed one, the others go on
+        report("not ok", name, f"{type(e).__name__}: {e} at {traceback.extract_tb(e.__traceback__)[-1]}")
+        return False
+    else:
+        report("ok", name)
+    return True
+
+
+def main():
+    """Runs the tests whose names contain the arguments, or all."""
+    if os.geteuid():
+        report("skip", os.path.basename(sys.argv[0]), "needs root")
+        sys.exit(0)
+    if not os.access(BPFPROF, os.X_OK):
+        report("not ok", os.path.basename(sys.argv[0]), f"{BPFPROF} is not built")
+        sys.exit(1)
+    wanted = sys.argv[1:]
+    results = [run_one(n, f) for n, f in _tests if not wanted or any(w in n for w in wanted)]
+    sys.exit(0 if all(results) else 1)
+
+
+# ---- processes ----
+
+
+def start(argv, **kw):
+    """A process in a group of its own, which is killed when the test ends, whatever happens."""
+    kw.setdefault("stdout", subprocess.DEVNULL)
+    kw.setdefault("stderr", subprocess.DEVNULL)
+    kw.setdefault("stdin", subprocess.DEVNULL)
+    p = subprocess.Popen(argv, start_new_session=True, **kw)
+    _running.append(p)
+    return p
+
+
+def stop(p):
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    p.wait()
+    if p.stdout:
+        p.stdout.close()
+    if p in _running:
+        _running.remove(p)
+
+
+@atexit.register
+def _clean_up():
+    for p in list(_running):
+        stop(p)
+    shutil.rmtree(TMP, ignore_errors=True)
+
+
+for _sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(_sig, lambda *_: sys.exit(1))
+
+
+def prog_path(name):
+    path = os.path.join(PROGS, name)
+    if not os.path.exists(path):
+        raise Skip(f"{name} was not built (its compiler is missing)")
+    return path
+
+
+def start_prog(name, *args, env=None):
+    """A program of tests/progs, once it has said that it is ready."""
+    return start_ready([prog_path(name), *map(str, args)], env=env)
+
+
+def start_ready(argv, env=None):
+    p = start(argv, stdout=subprocess.PIPE, env=env)
+    line = p.stdout.readline()
+    need(line == b"ready\n", f"{argv} did not get ready: {line!r}")
+    return p
+
+
+def tool(name):
+    path = shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin:" + os.environ.get("PATH", ""))
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        need(time.monotonic() < end, f"{what}: not within {seconds} s")
+        time.sleep(0.05)
+
+
+def temp(suffix=""):
+    fd, path = tempfile.mkstemp(suffix=suffix, dir=TMP)
+    os.close(fd)
+    os.unlink(path)
+    return path
+
+
+# ---- bpfprof ----
+
+
+def bpfprof(*args, timeout=60, **kw):
+    """Runs bpfprof to its end in TMP; stdout and stderr are text."""
+    kw.setdefault("cwd", TMP)
+    kw.setdefault("stdin", subprocess.DEVNULL)
+    kw.setdefault("stdout", subprocess.PIPE)
+    kw.setdefault("stderr", subprocess.PIPE)
+    try:
+        return subprocess.run([BPFPROF, *map(str, args)], timeout=timeout, text=True, errors="replace", **kw)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s") from None
+
+
+Run = collections.namedtuple("Run", "stacks stats err status")
+Stack = collections.namedtuple("Stack", "name frames count")
+
+
+def profile(*args, status=0, timeout=60, **kw):
+    """A folded profile and the account of the run. stacks: Stack(process name, [frames from the root], count)."""
+    folded, stats = temp(".folded"), temp(".json")
+    before = [a for a in args if a != "--"] if "--" not in args else list(args[: args.index("--")])
+    behind = list(args[args.index("--") :]) if "--" in args else []
+    r = bpfprof("-P", "cpu", "-f", "folded", "-o", folded, "--stats", stats, *before, *behind, timeout=timeout, **kw)
+    need(r.returncode == status, f"bpfprof {' '.join(map(str, args))}: exit status {r.returncode}, not {status}: {r.stderr}")
+    return Run(read_folded(folded), json.load(open(stats)), r.stderr, r.returncode)
+
+
+def read_folded(path):
+    stacks = []
+    with open(path, encoding="utf-8") as f:
+        for line in f.read().split("\n"):
+            if not line:
+                continue
+            stack, _, count = line.rpartition(" ")
+            name, *frames = stack.split(";")
+            stacks.append(Stack(name, frames, int(count)))
+    return stacks
+
+
+def total(stacks):
+    return sum(s.count for s in stacks)
+
+
+def is_cut(stack):
+    return any(f.startswith("[unwind: ") for f in stack.frames)
+
+
+def whole_share(stacks):
+    return 1 - total(s for s in stacks if is_cut(s)) / max(1, total(stacks))
+
+
+def listing(stacks, n=6):
+    """The heaviest of them, for a message."""
+    top = sorted(stacks, key=lambda s: -s.count)[:n]
+    return " | ".join(f"{s.count}x {s.name};{';'.join(s.frames)}" for s in top)
+
+
+def reasons():
+    """enum bpfprof_stack_result, by name: the sentence in the marker frame."""
+    text = open(os.path.join(ROOT, "bpf/bpfprof.h")).read()
+    text = text[text.index("#define BPFPROF_STACK_RESULTS") :]
+    text = text[: text.index("\n\n")]
+    return dict(re.findall(r'X\((\w+),\s*"([^"]*)"\)', text))
+
+
+def lost_reasons():
+    text = open(os.path.join(ROOT, "bpf/bpfprof.h")).read()
+    text = text[text.index("#define BPFPROF_LOST_REASONS") :]
+    text = text[: text.index("\n\n")]
+    return re.findall(r"X\((\w+),", text)
+
+
+def left_behind():
+    """BPF programs of ours that no process holds."""
+    names = set()
+    for path in os.listdir(os.path.join(ROOT, "bpf")):
+        if path.endswith(".bpf.c"):
+            text = open(os.path.join(ROOT, "bpf", path)).read()
+            names |= {n[:15] for n in re.findall(r'SEC\("[^"]*"\)\s*(?:int\s+|.*?BPF_\w+\()(\w+)', text)}
+    shown = subprocess.run([tool("bpftool"), "-j", "prog", "show"], capture_output=True, check=True)
+    return [p for p in json.loads(shown.stdout) if p.get("name") in names and not p.get("pids")]

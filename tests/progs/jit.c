@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Code without unwind tables in an anonymous page, as a JIT compiler writes it.
+ *   fp       two functions that keep frame pointers: main call_code (anon) (anon)
+ *   leaf     one function that has pushed nothing, rbp holds no address: main call_code (anon)
+ *   lost     the same after a push: nothing says where the return address is, the stack must end in
+ * a marker cyclic   two functions, the saved rbp points to itself; the stack must end in a marker,
+ * not go round
+ */
+#include <sys/mman.h>
+
+#include "prog.h"
+
+/* push %rbp; mov %rsp,%rbp; call 1f; pop %rbp; ret; 1: push %rbp; mov %rsp,%rbp; 2: pause; jmp 2b
+ */
+static const unsigned char fp_code[] = { 0x55, 0x48, 0x89, 0xe5, 0xe8, 2,    0,	   0,	 0,   0x5d,
+					 0xc3, 0x55, 0x48, 0x89, 0xe5, 0xf3, 0x90, 0xeb, 0xfc };
+/* mov $0x123,%ebp; 1: pause; jmp 1b */
+static const unsigned char leaf_code[] = { 0xbd, 0x23, 1, 0, 0, 0xf3, 0x90, 0xeb, 0xfc };
+/* mov $0x123,%ebp; push %rbp; 1: pause; jmp 1b */
+static const unsigned char lost_code[] = { 0xbd, 0x23, 1, 0, 0, 0x55, 0xf3, 0x90, 0xeb, 0xfc };
+/* call 1f; 1: push %rbp; mov %rsp,%rbp; mov %rbp,(%rbp); 2: pause; jmp 2b */
+static const unsigned char cyclic_code[] = { 0xe8, 0,	 0,    0,    0,	   0x55, 0x48, 0x89, 0xe5,
+					     0x48, 0x89, 0x6d, 0x00, 0xf3, 0x90, 0xeb, 0xfc };
+
+static NOIPA void call_code(void (*code)(void))
+{
+	code();
+	__asm__ volatile("" : : : "memory", "rbx", "r12");
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = prog_start(argc, argv);
+	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return 1;
+	/* not at the first byte, for a page begins with nothing before it */
+	page += 64;
+	if (!strcmp(mode, "leaf"))
+		memcpy(page, leaf_code, sizeof(leaf_code));
+	else if (!strcmp(mode, "lost"))
+		memcpy(page, lost_code, sizeof(lost_code));
+	else if (!strcmp(mode, "cyclic"))
+		memcpy(page, cyclic_code, sizeof(cyclic_code));
+	else
+		memcpy(page, fp_code, sizeof(fp_code));
+	if (mprotect(page - 64, 4096, PROT_READ | PROT_EXEC))
+		return 1;
+	prog_ready();
+	call_code((void (*)(void))page);
+	return 0;
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The test programs with known stacks (stacks.txt), in $(OUT)/tests/progs. Their flags are part of what they test: CFLAGS stays out.
+
+PROGS_DIR := $(OUT)/tests/progs
+PROGS_SRC := tests/progs
+PROGS_FLAGS := -std=gnu11 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -fno-stack-protector
+PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.cc,$^) $(3)
+
+PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
+	short idle late
+PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
+	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so libalpha.so libbeta.so notable inlined busy
+
+# what needs more than gcc is left out where it is missing; the tests say so
+PROGS += $(if $(shell command -v g++),names)
+PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static)
+PROGS += $(if $(shell rustc --version 2>/dev/null),rusty)
+PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
+
+progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
+
+$(addprefix $(PROGS_DIR)/,$(PROGS_SIMPLE)): $(PROGS_DIR)/%: $(PROGS_SRC)/%.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,,-pthread)
+
+$(PROGS_DIR)/chain-%: $(PROGS_SRC)/chain.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,$(if $(findstring musl,$*),musl-gcc,gcc),$(CHAIN_$(subst -,_,$*)))
+	$(if $(CHAIN_$(subst -,_,$*)_THEN),$(Q)$(CHAIN_$(subst -,_,$*)_THEN) $@)
+
+CHAIN_fp := -fno-omit-frame-pointer -DKEEP_FRAME_POINTER
+CHAIN_static := -static
+CHAIN_static_pie := -static-pie -fPIE
+CHAIN_nopie := -no-pie -fno-pie
+CHAIN_stripped_THEN := strip
+# the header's e_shoff, e_shnum and e_shstrndx are cleared: only program headers are left
+CHAIN_nosections_THEN := sh -c 'for at in 40:8 60:4; do head -c $${at\#*:} /dev/zero | dd of=$$0 bs=1 seek=$${at%:*} conv=notrunc status=none; done'
+CHAIN_debugframe := -fno-asynchronous-unwind-tables -g
+CHAIN_nowtables := -fno-asynchronous-unwind-tables -fno-omit-frame-pointer -DKEEP_FRAME_POINTER
+CHAIN_musl_static := -static
+
+$(PROGS_DIR)/libtiny.so: $(PROGS_SRC)/tiny.c
+	$(call PROGS_CC,gcc,-shared -fPIC)
+
+$(PROGS_DIR)/plt-%: $(PROGS_SRC)/plt.c $(PROGS_SRC)/prog.h $(PROGS_DIR)/libtiny.so
+	$(call PROGS_CC,gcc,-fplt $(PLT_$*),-L$(PROGS_DIR) -ltiny -Wl$(comma)-rpath$(comma)'$$ORIGIN')
+
+comma := ,
+PLT_lazy := -Wl,-z,lazy
+PLT_now := -Wl,-z,now
+PLT_ibt := -fcf-protection -Wl,-z,lazy -Wl,-z,ibtplt
+
+$(PROGS_DIR)/libalpha.so: $(PROGS_SRC)/late_lib.c
+	$(call PROGS_CC,gcc,-shared -fPIC -DLIB=alpha -DFRAME=600)
+
+$(PROGS_DIR)/libbeta.so: $(PROGS_SRC)/late_lib.c
+	$(call PROGS_CC,gcc,-shared -fPIC -DLIB=beta -DFRAME=3000)
+
+$(PROGS_DIR)/notable.o: $(PROGS_SRC)/notable.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,-c -fno-omit-frame-pointer -DKEEP_FRAME_POINTER -fno-asynchronous-unwind-tables)
+
+$(PROGS_DIR)/notable: $(PROGS_SRC)/notable_main.c $(PROGS_DIR)/notable.o
+	$(call PROGS_CC,gcc,,$(PROGS_DIR)/notable.o)
+
+$(PROGS_DIR)/inlined: $(PROGS_SRC)/inlined.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,-g)
+
+$(PROGS_DIR)/busy: $(PROGS_SRC)/busy.c
+	$(call PROGS_CC,gcc,-g,-pthread -lm)
+
+$(PROGS_DIR)/bits32: $(PROGS_SRC)/bits32.c
+	$(call PROGS_CC,gcc,-m32 -nostdlib -static -fno-pie -no-pie)
+
+$(PROGS_DIR)/names: $(PROGS_SRC)/names.cc $(PROGS_SRC)/prog.h
+	$(Q)mkdir -p $(@D) && g++ -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -o $@ $<
+
+$(PROGS_DIR)/rusty: $(PROGS_SRC)/rusty.rs
+	$(Q)mkdir -p $(@D) && MAKEFLAGS= rustc -O -o $@ $<

@@ -1,0 +1,821 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Processes as events and /proc tell of them: life spans, inheritance, ranges of code against a
+ * model that keeps every page by itself, and opening what was mapped without being led astray.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "target/procs.h"
+#include "toolrun.h"
+
+#define TICK (NSEC_PER_SEC / 100)
+
+static const struct proc_file lib_a = { .kind = PROC_FILE_REGULAR,
+					.path = (char *)"/lib/a",
+					.ino = 1 };
+static const struct proc_file lib_b = { .kind = PROC_FILE_REGULAR,
+					.path = (char *)"/lib/b",
+					.ino = 2 };
+
+static struct procs *ps;
+
+static int setup(void **state)
+{
+	(void)state;
+	if (!toolrun("rm -rf proc && mkdir proc"))
+		return 1;
+	ps = procs__new(toolrun_path("proc"));
+	return !ps;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	procs__free(ps);
+	return 0;
+}
+
+/* ---- /proc of our own making ---- */
+
+/* A process that started `ticks` after the machine did. state: as in stat(5). */
+static void make_proc(uint32_t pid, uint64_t ticks, char state, int threads, const char *maps)
+{
+	char name[64], text[256];
+	int n;
+
+	assert_true(toolrun("mkdir -p proc/%u", pid));
+	n = snprintf(text, sizeof(text),
+		     "%u (x) y) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 %" PRIu64 " 0 0\n", pid,
+		     state, threads, ticks);
+	snprintf(name, sizeof(name), "proc/%u/stat", pid);
+	toolrun_write(name, text, n);
+	snprintf(name, sizeof(name), "proc/%u/maps", pid);
+	toolrun_write(name, maps, strlen(maps));
+}
+
+static void remove_proc(uint32_t pid)
+{
+	assert_true(toolrun("rm -r proc/%u", pid));
+}
+
+static void mmap_event(uint32_t tgid, uint64_t time, uint64_t start, uint64_t end, uint64_t offset,
+		       const struct proc_file *f)
+{
+	assert_int_equal(procs__on_mmap(ps, tgid, time, start, end - start, offset, f), 0);
+}
+
+/* The path that is mapped at addr, "" if there is none. */
+static const char *path_at(uint32_t idx, uint64_t addr)
+{
+	const struct proc_map *m = procs__map_at(ps, idx, addr);
+
+	return m ? procs__file(ps, m->file)->path : "";
+}
+
+/* ---- entries ---- */
+
+static void test_add_and_find(void **state)
+{
+	uint32_t a, b;
+
+	(void)state;
+	assert_int_equal(procs__find_live(ps, 10), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 10, 0, 5, 100), PROCS_NONE);
+	a = procs__add(ps, 10, 3, 5 * TICK, "ten", false);
+	b = procs__add(ps, 11, 0, 6 * TICK, "a name longer than sixteen", true);
+	assert_int_not_equal(a, b);
+	assert_int_equal(procs__find_live(ps, 10), a);
+	assert_string_equal(procs__get(ps, a)->comm, "ten");
+	assert_string_equal(procs__get(ps, b)->comm, "a name longer t");
+	assert_true(procs__get(ps, b)->kthread);
+	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, 1), a);
+	/* the key decides where it is known, not the time */
+	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, UINT64_MAX - 1), a);
+	assert_int_equal(procs__find(ps, 10, 2, 5 * TICK, 1), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 10, 3, 6 * TICK, 1), PROCS_NONE);
+	/* seen again: the same */
+	assert_int_equal(procs__add(ps, 10, 3, 5 * TICK, "new", false), a);
+	assert_string_equal(procs__get(ps, a)->comm, "new");
+	assert_int_equal(procs__cnt(ps), 2);
+}
+
+static void test_contradiction(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "old", false), b, c;
+
+	(void)state;
+	/* an exec that no event told of */
+	b = procs__add(ps, 10, 4, 5 * TICK, "new", false);
+	assert_int_not_equal(a, b);
+	assert_true(procs__get(ps, a)->to_ns < UINT64_MAX);
+	assert_int_equal(procs__find_live(ps, 10), b);
+	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, 1), a);
+	assert_int_equal(procs__find(ps, 10, 4, 5 * TICK, 1), b);
+	/* another process by the same number */
+	c = procs__add(ps, 10, 4, 9 * TICK, "other", false);
+	assert_int_not_equal(b, c);
+	assert_int_equal(procs__find(ps, 10, 4, 5 * TICK, 1), b);
+	assert_int_equal(procs__find(ps, 10, 4, 9 * TICK, 1), c);
+	assert_int_equal(procs__find_live(ps, 10), c);
+}
+
+static void test_fork(void **state)
+{
+	uint32_t parent = procs__add(ps, 10, 3, 5 * TICK, "parent", false), child, orphan;
+
+	(void)state;
+	mmap_event(10, 50, 0x1000, 0x3000, 0, &lib_a);
+	/* a new thread is no new process */
+	assert_int_equal(procs__on_fork(ps, 10, 10, 90), 0);
+	assert_int_equal(procs__cnt(ps), 1);
+	assert_int_equal(procs__on_fork(ps, 20, 10, 100), 0);
+	child = procs__find_live(ps, 20);
+	assert_int_not_equal(child, PROCS_NONE);
+	assert_string_equal(procs__get(ps, child)->comm, "parent");
+	assert_string_equal(path_at(child, 0x2fff), "/lib/a");
+	/* from here on each has its own */
+	mmap_event(20, 110, 0x1000, 0x2000, 0, &lib_b);
+	mmap_event(10, 120, 0x8000, 0x9000, 0, &lib_b);
+	assert_string_equal(path_at(parent, 0x1000), "/lib/a");
+	assert_string_equal(path_at(child, 0x1000), "/lib/b");
+	assert_string_equal(path_at(child, 0x8000), "");
+	/* a sample from it tells its start */
+	assert_int_equal(procs__find(ps, 20, 3, 7 * TICK, 99), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 20, 4, 7 * TICK, 100), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 20, 3, 7 * TICK, 100), child);
+	assert_int_equal(procs__get(ps, child)->start_ns, 7 * TICK);
+	assert_int_equal(procs__find(ps, 20, 3, 8 * TICK, 100), PROCS_NONE);
+	/* of a parent that is not known */
+	assert_int_equal(procs__on_fork(ps, 30, 29, 200), 0);
+	orphan = procs__find_live(ps, 30);
+	assert_int_equal(procs__get(ps, orphan)->map_cnt, 0);
+	assert_false(procs__get(ps, orphan)->maps_known);
+	assert_int_equal(procs__find(ps, 30, 17, 9 * TICK, 201), orphan);
+	assert_int_equal(procs__get(ps, orphan)->exec_id, 17);
+}
+
+static void test_exec(void **state)
+{
+	uint32_t before = procs__add(ps, 10, 3, 5 * TICK, "shell", false), after, unknown;
+
+	(void)state;
+	mmap_event(10, 50, 0x1000, 0x3000, 0, &lib_a);
+	assert_int_equal(procs__on_exec(ps, 10, 100, "prog"), 0);
+	after = procs__find_live(ps, 10);
+	assert_int_not_equal(before, after);
+	assert_string_equal(procs__get(ps, after)->comm, "prog");
+	assert_int_equal(procs__get(ps, after)->start_ns, 5 * TICK);
+	assert_true(procs__get(ps, after)->maps_known);
+	mmap_event(10, 110, 0x1000, 0x3000, 0, &lib_b);
+	/* addresses of the former program still mean what they meant */
+	assert_string_equal(path_at(before, 0x1000), "/lib/a");
+	assert_string_equal(path_at(after, 0x1000), "/lib/b");
+	assert_string_equal(path_at(after, 0x3000), "");
+	/* each sample goes to its own, however late it is read */
+	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, 99), before);
+	assert_int_equal(procs__find(ps, 10, 4, 5 * TICK, 99), after);
+	assert_int_equal(procs__find(ps, 10, 5, 5 * TICK, 120), PROCS_NONE);
+	/* a process nothing else is known of: by time, until its key is learnt */
+	assert_int_equal(procs__on_exec(ps, 40, 1000, "late"), 0);
+	unknown = procs__find_live(ps, 40);
+	assert_int_equal(procs__find(ps, 40, 8, 6 * TICK, 999), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 40, 8, 6 * TICK, 1000), unknown);
+	assert_int_equal(procs__find(ps, 40, 9, 6 * TICK, 1001), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 40, 8, 7 * TICK, 1001), PROCS_NONE);
+}
+
+/* fork, exec, exec, all between two readings, told apart by time alone. */
+static void test_short_lives(void **state)
+{
+	uint32_t e[3];
+
+	(void)state;
+	assert_int_equal(procs__on_fork(ps, 50, 49, 100), 0);
+	e[0] = procs__find_live(ps, 50);
+	assert_int_equal(procs__on_exec(ps, 50, 200, "first"), 0);
+	e[1] = procs__find_live(ps, 50);
+	assert_int_equal(procs__on_exec(ps, 50, 300, "second"), 0);
+	e[2] = procs__find_live(ps, 50);
+	assert_int_equal(procs__find(ps, 50, 5, TICK, 150), e[0]);
+	assert_int_equal(procs__find(ps, 50, 6, TICK, 250), e[1]);
+	assert_int_equal(procs__find(ps, 50, 7, TICK, 350), e[2]);
+	assert_int_equal(procs__find(ps, 50, 6, TICK, 350), e[1]);
+}
+
+static void test_pid_reuse(void **state)
+{
+	uint32_t old = procs__add(ps, 10, 3, 5 * TICK, "old", false), new;
+
+	(void)state;
+	mmap_event(10, 50, 0x1000, 0x3000, 0, &lib_a);
+	/* its exit was lost; a fork of the same number says that it is over */
+	assert_int_equal(procs__on_fork(ps, 10, 7, 500), 0);
+	new = procs__find_live(ps, 10);
+	assert_int_not_equal(old, new);
+	assert_int_equal(procs__get(ps, old)->to_ns, 500);
+	assert_string_equal(path_at(new, 0x1000), "");
+	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, 499), old);
+	assert_int_equal(procs__find(ps, 10, 3, 50 * TICK, 501), new);
+}
+
+static void test_comm(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "old", false);
+
+	(void)state;
+	procs__on_comm(ps, 10, 11, "thread");
+	assert_string_equal(procs__get(ps, a)->comm, "old");
+	procs__on_comm(ps, 10, 10, "new");
+	assert_string_equal(procs__get(ps, a)->comm, "new");
+	procs__on_comm(ps, 12, 12, "nobody");
+	assert_int_equal(procs__find_live(ps, 12), PROCS_NONE);
+}
+
+static void test_exit(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false);
+
+	(void)state;
+	make_proc(10, 5, 'R', 3, "");
+	procs__on_exit(ps, 10, 11, 100);
+	assert_int_equal(procs__get(ps, a)->to_ns, UINT64_MAX);
+	/* the main thread ends first: a zombie with threads, which may still be sampled */
+	make_proc(10, 5, 'Z', 2, "");
+	procs__on_exit(ps, 10, 10, 200);
+	assert_true(procs__get(ps, a)->leader_exited);
+	assert_false(procs__is_gone(ps, a));
+	assert_int_equal(procs__get(ps, a)->to_ns, UINT64_MAX);
+	assert_int_equal(procs__find_live(ps, 10), a);
+	remove_proc(10);
+	procs__on_exit(ps, 10, 12, 300);
+	assert_int_equal(procs__get(ps, a)->to_ns, 300);
+	assert_int_equal(procs__find_live(ps, 10), PROCS_NONE);
+	/* dead, and yet its samples are its own */
+	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, 250), a);
+	procs__on_exit(ps, 99, 99, 400);
+	assert_int_equal(procs__cnt(ps), 1);
+}
+
+/* A process that nobody waits for has ended all the same: nothing runs in it any more. */
+static void test_zombie(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false);
+	uint32_t b = procs__add(ps, 11, 3, 5 * TICK, "b", false);
+
+	(void)state;
+	make_proc(10, 5, 'Z', 1, "");
+	make_proc(11, 5, 'X', 0, "");
+	assert_true(procs__is_gone(ps, a));
+	assert_true(procs__is_gone(ps, b));
+	procs__on_exit(ps, 10, 10, 100);
+	assert_int_equal(procs__get(ps, a)->to_ns, 100);
+}
+
+static void test_is_gone(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK + 123, "a", false);
+
+	(void)state;
+	assert_true(procs__is_gone(ps, a));
+	make_proc(10, 5, 'S', 1, "");
+	assert_false(procs__is_gone(ps, a));
+	/* the number is another's */
+	make_proc(10, 6, 'S', 1, "");
+	assert_true(procs__is_gone(ps, a));
+}
+
+static void test_remove(void **state)
+{
+	uint32_t idx[64], again;
+
+	(void)state;
+	/* numbers that share a bucket too */
+	for (uint32_t i = 0; i < 64; i++) {
+		idx[i] = procs__add(ps, 1 + i * 4096, 1, (i + 1) * TICK, "p", false);
+		mmap_event(1 + i * 4096, 10, 0x1000, 0x2000, 0, &lib_a);
+	}
+	for (uint32_t i = 0; i < 64; i += 2)
+		procs__remove(ps, idx[i]);
+	for (uint32_t i = 0; i < 64; i++) {
+		uint32_t want = i % 2 ? idx[i] : PROCS_NONE;
+
+		assert_int_equal(procs__find_live(ps, 1 + i * 4096), want);
+		assert_int_equal(procs__find(ps, 1 + i * 4096, 1, (i + 1) * TICK, 5), want);
+		assert_int_equal(procs__get(ps, idx[i])->tgid, i % 2 ? 1 + i * 4096 : 0);
+	}
+	/* twice is once */
+	procs__remove(ps, idx[0]);
+	/* numbers are used again, and nothing of the former owner is left */
+	for (uint32_t i = 0; i < 32; i++) {
+		again = procs__add(ps, 777 + i, 1, TICK, "new", false);
+		assert_true(again < 64);
+		assert_int_equal(procs__get(ps, again)->map_cnt, 0);
+		assert_int_equal(procs__get(ps, again)->to_ns, UINT64_MAX);
+	}
+	assert_int_equal(procs__cnt(ps), 64);
+	again = procs__add(ps, 5000, 1, TICK, "new", false);
+	assert_int_equal(again, 64);
+}
+
+/* ---- ranges ---- */
+
+#define PAGES 48
+#define BASE 0x400000ULL
+#define PG 4096ULL
+
+/* What a page means: file number + 1, 0 for none, and the offset in the file. */
+struct meaning {
+	uint32_t file;
+	uint64_t offset;
+};
+
+static void check_model(uint32_t idx, const struct meaning *model)
+{
+	const struct proc *p = procs__get(ps, idx);
+
+	for (size_t i = 0; i < p->map_cnt; i++) {
+		assert_true(p->maps[i].start < p->maps[i].end);
+		assert_true(!i || p->maps[i - 1].end <= p->maps[i].start);
+	}
+	for (uint64_t page = 0; page < PAGES; page++) {
+		uint64_t addr = BASE + page * PG;
+		const struct proc_map *m = procs__map_at(ps, idx, addr);
+
+		assert_ptr_equal(m, procs__map_at(ps, idx, addr + PG - 1));
+		if (!model[page].file) {
+			assert_null(m);
+			continue;
+		}
+		assert_non_null(m);
+		assert_string_equal(procs__file(ps, m->file)->path,
+				    model[page].file == 1 ? "/lib/a" : "/lib/b");
+		assert_int_equal(m->offset + (addr - m->start), model[page].offset);
+	}
+	assert_null(procs__map_at(ps, idx, BASE - 1));
+	assert_null(procs__map_at(ps, idx, BASE + PAGES * PG));
+	assert_null(procs__map_at(ps, idx, 0));
+	assert_null(procs__map_at(ps, idx, UINT64_MAX));
+}
+
+static void test_ranges_against_model(void **state)
+{
+	struct meaning model[PAGES];
+	size_t changes = 0, kept = 0;
+
+	(void)state;
+	srand(7);
+	for (uint32_t round = 0; round < 400; round++) {
+		uint32_t idx = procs__add(ps, 100 + round, 1, TICK, "m", false);
+
+		memset(model, 0, sizeof(model));
+		for (int step = 0; step < 30; step++) {
+			uint64_t first = (uint64_t)rand() % PAGES;
+			uint64_t cnt = 1 + (uint64_t)rand() % (PAGES - first);
+			uint32_t file = 1 + (uint32_t)rand() % 2, gen = procs__get(ps, idx)->gen;
+			bool changed = false;
+			/* often the offset that the neighbours have too, so that ranges mean the
+			 * same */
+			uint64_t offset = (rand() % 3 ? first + PAGES : (uint64_t)rand() % 4) * PG;
+
+			if (rand() % 2)
+				cnt = MIN(cnt, 4);
+			mmap_event(100 + round, step, BASE + first * PG, BASE + (first + cnt) * PG,
+				   offset, file == 1 ? &lib_a : &lib_b);
+			for (uint64_t i = 0; i < cnt; i++) {
+				struct meaning now = { file, offset + i * PG };
+				struct meaning *m = &model[first + i];
+
+				changed |=
+					m->file && (m->file != now.file || m->offset != now.offset);
+				*m = now;
+			}
+			if ((procs__get(ps, idx)->gen != gen) != changed)
+				fail_msg("round %u step %d: an address %s, generation %u -> %u",
+					 round, step,
+					 changed ? "changed its meaning" : "means the same", gen,
+					 procs__get(ps, idx)->gen);
+			changes += changed;
+			kept += !changed;
+			check_model(idx, model);
+		}
+		procs__remove(ps, idx);
+	}
+	assert_true(changes > 1000 && kept > 1000);
+}
+
+static void test_odd_ranges(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false);
+
+	(void)state;
+	mmap_event(10, 1, 0x1000, 0x1000, 0, &lib_a);
+	assert_int_equal(procs__on_mmap(ps, 10, 2, UINT64_MAX - 10, 100, 0, &lib_a), 0);
+	assert_int_equal(procs__on_mmap(ps, 10, 2, 0x1000, UINT64_MAX, 0, &lib_a), 0);
+	assert_int_equal(procs__get(ps, idx)->map_cnt, 0);
+	mmap_event(10, 3, 0, 0x1000, 0, &lib_a);
+	assert_string_equal(path_at(idx, 0), "/lib/a");
+	mmap_event(10, 3, UINT64_MAX - 0xfff, UINT64_MAX, 0, &lib_b);
+	assert_string_equal(path_at(idx, UINT64_MAX - 1), "/lib/b");
+	assert_string_equal(path_at(idx, UINT64_MAX), "");
+}
+
+/* However many a program makes, they are bounded, and no address keeps a meaning that it lost. */
+static void test_too_many_ranges(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false);
+	const struct proc *p;
+
+	(void)state;
+	for (uint64_t i = 0; i < PROCS_MAX_MAPS + 10; i++)
+		mmap_event(10, i, (16 + i * 4) * PG, (16 + i * 4 + 3) * PG, i * PG, &lib_a);
+	p = procs__get(ps, idx);
+	assert_int_equal(p->map_cnt, PROCS_MAX_MAPS);
+	/* in the middle of one, over the whole of one, at the edge of one */
+	mmap_event(10, 1, 17 * PG, 18 * PG, 77 * PG, &lib_b);
+	mmap_event(10, 1, 20 * PG, 23 * PG, 77 * PG, &lib_b);
+	mmap_event(10, 1, 23 * PG, 25 * PG, 77 * PG, &lib_b);
+	assert_true(p->map_cnt <= PROCS_MAX_MAPS);
+	assert_string_not_equal(path_at(idx, 17 * PG), "/lib/a");
+	assert_string_not_equal(path_at(idx, 20 * PG), "/lib/a");
+	assert_string_not_equal(path_at(idx, 24 * PG), "/lib/a");
+	assert_string_equal(path_at(idx, 16 * PG), "/lib/a");
+	assert_string_equal(path_at(idx, 26 * PG), "/lib/a");
+}
+
+static void test_files(void **state)
+{
+	struct proc_file with_id = lib_a, other_id,
+			 vdso = { .kind = PROC_FILE_VDSO, .path = (char *)"[vdso]" };
+	char path[] = "/lib/c";
+	struct proc_file borrowed = { .kind = PROC_FILE_REGULAR, .path = path };
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false);
+
+	(void)state;
+	with_id.build_id_sz = 20;
+	memset(with_id.build_id, 7, 20);
+	other_id = with_id;
+	other_id.build_id[19] = 8;
+	for (int i = 0; i < 3; i++) {
+		mmap_event(10, i, 0x1000, 0x2000, 0, &lib_a);
+		mmap_event(10, i, 0x2000, 0x3000, 0, &with_id);
+		mmap_event(10, i, 0x3000, 0x4000, 0, &other_id);
+		mmap_event(10, i, 0x4000, 0x5000, 0, &vdso);
+		mmap_event(10, i, 0x5000, 0x6000, 0, &borrowed);
+		strcpy(path, "/lib/c");
+	}
+	assert_int_equal(procs__file_cnt(ps), 5);
+	/* the path is ours */
+	strcpy(path, "XXXX");
+	assert_string_equal(path_at(idx, 0x5000), "/lib/c");
+	assert_int_equal(procs__get(ps, idx)->gen, 1);
+}
+
+/* ---- reading maps ---- */
+
+static void test_read_maps(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false), gen;
+
+	(void)state;
+	make_proc(10, 5, 'S', 1,
+		  "1000-3000 r-xp 00000000 fe:01 7 /bin/p\n"
+		  "3000-4000 r--p 00002000 fe:01 7 /bin/p\n"
+		  "4000-5000 rwxp 00000000 00:00 0 \n"
+		  "7000-8000 r-xp 00000000 00:00 0 [vdso]\n"
+		  "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n");
+	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
+	assert_true(procs__get(ps, idx)->maps_known);
+	assert_int_equal(procs__get(ps, idx)->map_cnt, 3);
+	assert_string_equal(path_at(idx, 0x2fff), "/bin/p");
+	assert_null(procs__map_at(ps, idx, 0x3000));
+	assert_int_equal(procs__file(ps, procs__map_at(ps, idx, 0x4000)->file)->kind,
+			 PROC_FILE_ANON);
+	assert_int_equal(procs__file(ps, procs__map_at(ps, idx, 0x7000)->file)->kind,
+			 PROC_FILE_VDSO);
+	gen = procs__get(ps, idx)->gen;
+	/* nothing new */
+	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
+	assert_int_equal(procs__get(ps, idx)->gen, gen);
+	assert_int_equal(procs__get(ps, idx)->map_cnt, 3);
+	/* something else at a known address */
+	make_proc(10, 5, 'S', 1, "2000-3000 r-xp 00000000 fe:01 8 /bin/q\n");
+	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
+	assert_string_equal(path_at(idx, 0x2000), "/bin/q");
+	assert_int_not_equal(procs__get(ps, idx)->gen, gen);
+}
+
+static void test_read_maps_of_another(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+
+	(void)state;
+	assert_int_equal(procs__read_maps(ps, idx, 0), -ESRCH);
+	/* the number is another's by now: not a byte of its maps is taken */
+	make_proc(10, 6, 'S', 1, "1000-3000 r-xp 00000000 fe:01 7 /bin/other\n");
+	assert_int_equal(procs__read_maps(ps, idx, 0), -ESRCH);
+	assert_int_equal(procs__get(ps, idx)->map_cnt, 0);
+	assert_false(procs__get(ps, idx)->maps_known);
+}
+
+static void test_read_maps_of_a_thread(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+
+	(void)state;
+	make_proc(10, 5, 'Z', 2, "");
+	assert_true(toolrun("mkdir -p proc/10/task/12"));
+	toolrun_write("proc/10/task/12/maps", "1000-2000 r-xp 0 fe:01 7 /bin/p\n", 32);
+	assert_int_equal(procs__read_maps(ps, idx, 12), 0);
+	assert_string_equal(path_at(idx, 0x1000), "/bin/p");
+}
+
+/* ---- opening ---- */
+
+/* Opens what pid's maps say of addr, in a /proc where the files of the test lie. */
+static int open_at(uint32_t idx, uint64_t addr)
+{
+	const struct proc_map *m = procs__map_at(ps, idx, addr);
+
+	assert_non_null(m);
+	return procs__open(ps, idx, m);
+}
+
+static struct stat stat_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return st;
+}
+
+static void map_file(uint32_t pid, uint64_t addr, const char *path, const struct stat *st)
+{
+	struct proc_file f = { .kind = PROC_FILE_REGULAR,
+			       .path = (char *)path,
+			       .maj = major(st->st_dev),
+			       .min = minor(st->st_dev),
+			       .ino = st->st_ino };
+
+	mmap_event(pid, 1, addr, addr + 0x1000, 0, &f);
+}
+
+static void expect_text(int fd, const char *want)
+{
+	char buf[64] = "";
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, buf, sizeof(buf) - 1) >= 0);
+	assert_string_equal(buf, want);
+	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	close(fd);
+}
+
+static void test_open_by_path(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	const char *path = toolrun_path("file");
+	struct stat st;
+
+	(void)state;
+	toolrun_write("file", "old", 3);
+	st = stat_of(path);
+	map_file(10, 0x1000, path, &st);
+	expect_text(open_at(idx, 0x1000), "old");
+	/* its own root comes first: a container's file of the same path */
+	assert_true(
+		toolrun("mkdir -p proc/10/root$(dirname %s) && ln %s proc/10/root%s && "
+			"rm file && echo -n new >file",
+			path, path, path));
+	expect_text(open_at(idx, 0x1000), "old");
+	/* replaced, as an upgrade does: not the file that was mapped */
+	assert_true(toolrun("rm -r proc/10/root"));
+	assert_int_equal(open_at(idx, 0x1000), -ESTALE);
+	assert_true(toolrun("rm file"));
+	assert_int_equal(open_at(idx, 0x1000), -ENOENT);
+	/* the right inode of another device */
+	toolrun_write("file", "new", 3);
+	st = stat_of(path);
+	st.st_dev = makedev(major(st.st_dev), minor(st.st_dev) + 1);
+	map_file(10, 0x2000, path, &st);
+	assert_int_equal(open_at(idx, 0x2000), -ESTALE);
+}
+
+static void test_open_by_build_id(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .build_id_sz = 20 };
+
+	(void)state;
+	/* events that carry a build id carry no inode: the caller compares */
+	f.path = (char *)toolrun_path("file");
+	toolrun_write("file", "any", 3);
+	mmap_event(10, 1, 0x1000, 0x2000, 0, &f);
+	expect_text(open_at(idx, 0x1000), "any");
+}
+
+static void test_open_by_map_files(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	struct stat st;
+
+	(void)state;
+	assert_true(toolrun(
+		"mkdir -p proc/10/map_files && echo -n mapped >proc/10/map_files/1000-2000"));
+	st = stat_of(toolrun_path("proc/10/map_files/1000-2000"));
+	map_file(10, 0x1000, "/no/such/file (deleted)", &st);
+	expect_text(open_at(idx, 0x1000), "mapped");
+	/* another process by the same number has something else there */
+	st.st_ino++;
+	map_file(10, 0x1000, "/no/such/file (deleted)", &st);
+	assert_int_equal(open_at(idx, 0x1000), -ENOENT);
+}
+
+static void test_open_refuses(void **state)
+{
+	static const char *const names[] = { "fifo",	  "folder",  "socket-like",
+					     "to-device", "to-fifo", "loop" };
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	struct proc_file anon = { .kind = PROC_FILE_ANON, .path = (char *)"//anon" };
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .build_id_sz = 20 };
+	uint64_t addr = 0x100000;
+
+	(void)state;
+	assert_true(
+		toolrun("rm -f fifo socket-like to-* loop; rm -rf folder; mkfifo fifo && "
+			"mkdir folder && ln -s /dev/zero to-device && ln -s fifo to-fifo && "
+			"ln -s loop loop && ln -s /dev/full socket-like"));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++, addr += 0x10000) {
+		int fd;
+
+		f.path = (char *)toolrun_path(names[i]);
+		mmap_event(10, 1, addr, addr + 0x1000, 0, &f);
+		/* and not only not opened: not waited for either, which a FIFO would make us */
+		fd = open_at(idx, addr);
+		if (fd >= 0)
+			fail_msg("'%s' was opened", names[i]);
+	}
+	f.path = (char *)"/dev/zero";
+	mmap_event(10, 1, addr, addr + 0x1000, 0, &f);
+	assert_int_equal(open_at(idx, addr), -ENOTSUP);
+	mmap_event(10, 1, 0x5000, 0x6000, 0, &anon);
+	assert_int_equal(open_at(idx, 0x5000), -ENOTSUP);
+	/* names that are no absolute paths must not be looked for in our own folder */
+	f.path = (char *)"Makefile";
+	mmap_event(10, 1, 0x7000, 0x8000, 0, &f);
+	assert_true(open_at(idx, 0x7000) < 0);
+	f.path = (char *)"";
+	mmap_event(10, 1, 0x9000, 0xa000, 0, &f);
+	assert_true(open_at(idx, 0x9000) < 0);
+	/* and planted where the kernel would have a link to what is mapped */
+	assert_true(
+		toolrun("mkdir -p proc/10/map_files && mkfifo proc/10/map_files/b000-c000 && "
+			"ln -s /dev/zero proc/10/map_files/c000-d000"));
+	f.path = (char *)"/no/such";
+	mmap_event(10, 1, 0xb000, 0xc000, 0, &f);
+	mmap_event(10, 1, 0xc000, 0xd000, 0x1000, &f);
+	assert_int_equal(open_at(idx, 0xb000), -ENOENT);
+	assert_int_equal(open_at(idx, 0xc000), -ENOENT);
+}
+
+static void test_open_long_path(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	char *path = malloc(PROCS_MAX_LINE);
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path, .build_id_sz = 20 };
+
+	(void)state;
+	memset(path, 'p', PROCS_MAX_LINE - 1);
+	path[0] = '/';
+	path[PROCS_MAX_LINE - 1] = '\0';
+	mmap_event(10, 1, 0x1000, 0x2000, 0, &f);
+	assert_true(open_at(idx, 0x1000) < 0);
+	free(path);
+}
+
+/* The real /proc: a file that we have mapped and deleted is still there for us. */
+static void test_open_deleted(void **state)
+{
+	struct procs *real = procs__new("/proc");
+	const struct proc_map *m;
+	uint32_t idx;
+	void *mem;
+	int fd;
+
+	(void)state;
+	toolrun_write("doomed", "still here", 10);
+	fd = open(toolrun_path("doomed"), O_RDONLY);
+	mem = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (mem == MAP_FAILED) {
+		print_message("the folder for temporary files is mounted noexec\n");
+		procs__free(real);
+		skip();
+	}
+	assert_int_equal(unlink(toolrun_path("doomed")), 0);
+	idx = procs__add(real, getpid(), 0, 0, "self", false);
+	assert_int_equal(procs__read_maps(real, idx, 0), 0);
+	m = procs__map_at(real, idx, (uintptr_t)mem);
+	assert_non_null(m);
+	assert_non_null(strstr(procs__file(real, m->file)->path, "doomed (deleted)"));
+	fd = procs__open(real, idx, m);
+	if (fd == -EPERM || fd == -EACCES || (fd < 0 && geteuid())) {
+		print_message("map_files cannot be followed without CAP_CHECKPOINT_RESTORE\n");
+		munmap(mem, 4096);
+		procs__free(real);
+		skip();
+	}
+	expect_text(fd, "still here");
+	/* our own program by its path */
+	m = procs__map_at(real, idx, (uintptr_t)test_open_deleted);
+	assert_non_null(m);
+	fd = procs__open(real, idx, m);
+	assert_true(fd >= 0);
+	close(fd);
+	munmap(mem, 4096);
+	procs__free(real);
+}
+
+/* A real process, from its start to its end and beyond. */
+static void test_real_child(void **state)
+{
+	struct procs *real = procs__new("/proc");
+	pid_t pid = fork();
+	uint32_t idx;
+
+	(void)state;
+	if (!pid)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	idx = procs__add(real, pid, 0, 0, "child", false);
+	assert_int_equal(procs__read_maps(real, idx, 0), 0);
+	assert_non_null(procs__map_at(real, idx, (uintptr_t)test_real_child));
+	assert_false(procs__is_gone(real, idx));
+	kill(pid, SIGKILL);
+	/* ended, not yet waited for */
+	assert_int_equal(waitid(P_PID, pid, NULL, WEXITED | WNOWAIT), 0);
+	assert_true(procs__is_gone(real, idx));
+	procs__on_exit(real, pid, pid, 1000);
+	assert_int_equal(procs__get(real, idx)->to_ns, 1000);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(procs__is_gone(real, idx));
+	assert_int_equal(procs__read_maps(real, idx, 0), -ESRCH);
+	/* what was known stays */
+	assert_non_null(procs__map_at(real, idx, (uintptr_t)test_real_child));
+	procs__free(real);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_add_and_find),
+		TEST(test_contradiction),
+		TEST(test_fork),
+		TEST(test_exec),
+		TEST(test_short_lives),
+		TEST(test_pid_reuse),
+		TEST(test_comm),
+		TEST(test_exit),
+		TEST(test_zombie),
+		TEST(test_is_gone),
+		TEST(test_remove),
+		TEST(test_ranges_against_model),
+		TEST(test_odd_ranges),
+		TEST(test_too_many_ranges),
+		TEST(test_files),
+		TEST(test_read_maps),
+		TEST(test_read_maps_of_another),
+		TEST(test_read_maps_of_a_thread),
+		TEST(test_open_by_path),
+		TEST(test_open_by_build_id),
+		TEST(test_open_by_map_files),
+		TEST(test_open_refuses),
+		TEST(test_open_long_path),
+		TEST(test_open_deleted),
+		TEST(test_real_child),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}
