@@ -21,7 +21,8 @@ BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH)
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
-BPF_SRC := $(wildcard bpf/*.bpf.c)
+# the definitions first: bpftool's linker (7.1) misplaces what it meets as extern before
+BPF_SRC := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(wildcard bpf/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:%.c=$(OUT)/%.o)
 SKEL := $(OUT)/gen/bpfprof.skel.h
 PROTO_H := $(OUT)/gen/profile.pb-c.h

@@ -259,6 +259,14 @@ struct bpfprof_count {
 	__u64 count;
 };
 
+/* ---- Kernel symbols, named in batches ---- */
+#define BPFPROF_KSYM_BATCH 256
+struct bpfprof_ksym {
+	__u64 addr; /* 0: the end of the batch */
+	char text[248]; /* "symbol+0xoffset/0xsize [module]", or "0xaddress" */
+};
+_Static_assert(sizeof(struct bpfprof_ksym) == 256, "bpfprof_ksym");
+
 /* ---- Record of the task scan (bpf_seq_write of an iterator) ---- */
 struct bpfprof_task {
 	struct bpfprof_proc_key key;

@@ -55,6 +55,7 @@ extern struct bp_raw_map bp_raw SEC(".maps");
 extern struct bp_filter_map bp_tgids SEC(".maps");
 extern struct bp_filter_map bp_tids SEC(".maps");
 extern struct bp_cgroup_map bp_cgroup SEC(".maps");
+extern struct bp_ksyms_map bp_ksyms SEC(".maps");
 
 struct bp_chunk_inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -151,6 +152,14 @@ static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
 	*(__u32 *)(chunk + (at & (BPFPROF_CHUNK_SZ - 4))) = 1;
 }
 
+struct bp_ksyms_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, BPFPROF_KSYM_BATCH);
+	__type(key, __u32);
+	__type(value, struct bpfprof_ksym);
+};
+
 static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
 {
 	return bpf_map_lookup_elem(&bp_stats, &kind);
@@ -185,6 +194,26 @@ static __always_inline void task_facts(struct task_facts *ret)
 	}
 }
 
+/*
+ * A child of vfork or posix_spawn runs in its parent's memory until it execs, often too shortly to be known: it is taken
+ * for its parent, whose code it runs. Makes *key the parent's and returns true if that is so.
+ */
+static __always_inline bool task_borrowed_memory(struct bpfprof_proc_key *key)
+{
+	struct task_struct *task, *parent;
+
+	if (!compat_have_task_btf())
+		return false;
+	task = bpf_get_current_task_btf();
+	parent = task->real_parent;
+	if (parent->mm != task->mm || parent->tgid == task->tgid)
+		return false;
+	key->tgid = parent->tgid;
+	key->exec_id = (__u32)parent->self_exec_id;
+	key->start_ns = parent->group_leader->start_boottime;
+	return true;
+}
+
 /* ---- functions that cross files ---- */
 
 /* record.bpf.c: does the current task pass the filters? */
@@ -197,10 +226,11 @@ __hidden bool record_wanted(const struct task_facts *task);
 __hidden int record_sample(void *ctx, __u32 kind, const struct task_facts *task, bool user_mode);
 
 /*
- * stack.bpf.c: walks the current task's user stack into s->u.frames. Returns enum
+ * stack.bpf.c: walks the current task's user stack into s->u.frames, by the mappings of the process
+ * s->u.rec.proc, which may become that of a process whose memory it borrows. Returns enum
  * bpfprof_stack_result, or UNW_MISS if user space has to do it.
  */
-__hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 hash);
+__hidden int stack_user(struct scratch *s, __u64 hash);
 /* stack.bpf.c: sends registers and stack instead of frames. Returns 0, or 1 if the ring is full. */
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel);
 

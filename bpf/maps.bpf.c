@@ -18,3 +18,4 @@ struct bp_raw_map bp_raw SEC(".maps");
 struct bp_filter_map bp_tgids SEC(".maps");
 struct bp_filter_map bp_tids SEC(".maps");
 struct bp_cgroup_map bp_cgroup SEC(".maps");
+struct bp_ksyms_map bp_ksyms SEC(".maps");

@@ -118,7 +118,7 @@ static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind
 	u->hash = hash;
 
 	if (with_user) {
-		result = stack_user(s, task, hash);
+		result = stack_user(s, hash);
 		if (result == UNW_MISS) {
 			if (stack_send_raw(ctx, s, with_kernel))
 				stats->lost[BPFPROF_LOST_ring_full]++;

@@ -109,7 +109,7 @@ static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_comp
 	return 0;
 }
 
-__hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 hash)
+__hidden int stack_user(struct scratch *s, __u64 hash)
 {
 	struct unw *u = &s->u;
 	bool ra = false, compat32 = false;
@@ -121,12 +121,14 @@ __hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 
 	unw_start(u, hash, ra);
 	if (compat32)
 		return BPFPROF_STACK_compat32;
-	proc = bpf_map_lookup_elem(&bp_procs, &task->key);
+	proc = bpf_map_lookup_elem(&bp_procs, &u->rec.proc);
+	if (!proc && task_borrowed_memory(&u->rec.proc))
+		proc = bpf_map_lookup_elem(&bp_procs, &u->rec.proc);
 	if (!proc)
 		return UNW_MISS;
 	u->proc = *proc;
-	u->owner[0] = task->key.tgid | (__u64)task->key.exec_id << 32;
-	u->owner[1] = task->key.start_ns;
+	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
+	u->owner[1] = u->rec.proc.start_ns;
 	u->rec.gen = proc->gen;
 	u->hash = unw_mix(u->hash, proc->gen);
 	return walk(s);
@@ -138,7 +140,7 @@ __hidden int stack_user(struct scratch *s, const struct task_facts *task, __u64 
  */
 static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 {
-	__u64 failed, good = 0, holes = 0;
+	__u64 failed, before = 0, good = 0, holes = 0;
 	__u32 sz = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
 
 	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
@@ -152,6 +154,10 @@ static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 		sz += want;
 		good = (good & failed) | (sz & ~failed);
 		holes |= (failed & 1) << i;
+		/* a failing read costs a fault; two in a row are the end of the stack */
+		if (failed & before)
+			break;
+		before = failed;
 		want = UNW_PAGE;
 	}
 	b->raw.holes = holes;

@@ -31,6 +31,11 @@
 #define UNW_WINDOW 2048 /* bytes; 4 KiB gains nothing more on stacks of 40 frames */
 #define UNW_PAGE 4096
 #define UNW_BX_UNKNOWN 1 /* of bx_at */
+/* A word at any address: stacks need not be aligned. */
+#ifndef UNW_WORD
+#define UNW_WORD(p) (*(const __u64 *)(p))
+#endif
+
 #ifndef UNW_CALL
 #define UNW_CALL(f, u, ...) f(u, ##__VA_ARGS__)
 #endif
@@ -200,7 +205,7 @@ static __always_inline int unw_find_map(struct unw *u, __u64 addr)
 	return addr - u->map_start < u->map.size ? 0 : UNW_CALL(unw_search_map, u, addr);
 }
 
-/* The rule for addr, which lies in the current mapping; cfa == BPFPROF_CFA_NONE if there is none.
+/* The rule for addr, which is u->pc or the byte before it and lies in the current mapping; cfa == BPFPROF_CFA_NONE if there is none.
  */
 static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfprof_rule *ret)
 {
@@ -210,7 +215,6 @@ static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfp
 	const __u8 *chunk;
 	__u32 lo, n, row, rule;
 	__u64 a = 0, b = 0;
-
 	if (blk < u->blk_cnt && (chunk = unw_chunk(u, u->map.chunk))) {
 		lo = unw_load16(chunk, blk_pos);
 		n = unw_load16(chunk, blk_pos + 2) - lo;
@@ -268,7 +272,7 @@ static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
 			return 1;
 		off = 0;
 	}
-	*ret = *(const __u64 *)(u->win + (off & (UNW_WINDOW - 1)));
+	*ret = UNW_WORD(u->win + (off & (UNW_WINDOW - 1)));
 	return 0;
 }
 
@@ -281,14 +285,16 @@ static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 
 	u->have_regs = 0;
 }
 
-/* Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of
- * operand. */
-static __always_inline int unw_after_call(struct unw *u, __u64 addr)
+/*
+ * Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of operand. `unknown` is the
+ * answer where they cannot be read.
+ */
+static __always_inline int unw_after_call(struct unw *u, __u64 addr, int unknown)
 {
 	__u8 b[8];
 
 	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b)))
-		return 0;
+		return unknown;
 	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
 	       (b[5] == 0xff && (b[6] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0x38) == 0x10) ||
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
@@ -322,6 +328,11 @@ static __always_inline int unw_step_signal(struct unw *u)
  * files.
  *   - A libc without unwind information for its signal trampoline: known by its instructions,
  *     mov $__NR_rt_sigreturn, %rax; syscall.
+ *   - C start-up code, which calls exit(main(…)), or a thread's start, which does the like with its
+ *     function: the outermost frame, known by the instructions behind its call,
+ *     mov %eax, %edi (or %rax, %rdi); call.
+ *   - A return address in an object with a table, between its functions and behind no call: put on the
+ *     stack by hand, to end it, as makecontext does (glibc's __start_context). So libgcc sees it too.
  *   - A frame pointer of 0 marks the outermost frame (psABI, 3.4.1: rbp at process entry).
  *   - Otherwise the frame pointer, if it lies above the stack pointer and what it leads to is code.
  *   - Otherwise, in the interrupted frame only: leaf code that has pushed nothing has its return
@@ -336,7 +347,10 @@ static __always_inline int unw_step_no_table(struct unw *u)
 		    code == 0x050f0000000fc0c7ULL)
 			return unw_step_signal(u);
 	}
-	if (!u->fp && !u->have_regs)
+	if (!u->have_regs &&
+	    (!u->fp || (code & 0xffffff) == 0xe8c789 || (code & 0xffffffff) == 0xe8c78948))
+		return BPFPROF_STACK_complete;
+	if (!u->have_regs && u->blk_cnt && !unw_after_call(u, u->pc, 1))
 		return BPFPROF_STACK_complete;
 	u->trusted = 0;
 	u->bx_at = UNW_BX_UNKNOWN;
@@ -350,7 +364,7 @@ static __always_inline int unw_step_no_table(struct unw *u)
 		}
 	}
 	if (u->have_regs && !unw_read8(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
-	    unw_after_call(u, ra)) {
+	    unw_after_call(u, ra, 0)) {
 		unw_caller(u, ra, u->sp + 8, u->fp);
 		return UNW_CONTINUE;
 	}

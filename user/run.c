@@ -25,6 +25,7 @@
 #include "collect.h"
 #include "kernel/cpus.h"
 #include "kernel/events.h"
+#include "kernel/ksyms.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
@@ -61,6 +62,7 @@ struct run {
 	struct tables *tables;
 	struct code *code;
 	struct samples *samples;
+	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
 	struct profile *profiles[BPFPROF_NR_KINDS];
 	int *pidfds; /* of the processes named, -1: ended */
@@ -234,6 +236,7 @@ static int open_parts(struct run *r)
 	r->events = events__new(EVENT_RING_PAGES);
 	if (!r->procs || !r->objects || !r->tables || !r->samples || !r->events)
 		return -errno;
+	r->ksyms = ksyms__new(r->session);
 	/* before the scan, so that nothing falls between the two */
 	err = events__sync_cpus(r->events);
 	if (err)
@@ -584,8 +587,8 @@ static int finish_kind(struct run *r, struct report *report, int kind)
 	if (!err)
 		err = report_comment(report, kind, p);
 	if (!err)
-		err = symbolize(p, r->objects, collect__sources(r->collect, kind), p->mapping_cnt,
-				&report->symbols[kind]);
+		err = symbolize(p, r->objects, r->ksyms, collect__sources(r->collect, kind),
+				p->mapping_cnt, &report->symbols[kind]);
 	if (!err)
 		err = profile__finish(p);
 	report->samples[kind] = p->sample_cnt;
@@ -638,6 +641,7 @@ static void tear_down(struct run *r)
 {
 	collect__free(r->collect);
 	code__free(r->code);
+	ksyms__free(r->ksyms);
 	samples__free(r->samples);
 	tables__free(r->tables);
 	objects__free(r->objects);

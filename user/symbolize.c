@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asks each object once for the names of all of its addresses, and the kernel's symbols for the
  * kernel's. */
+#include <linux/types.h>
+
 #include "symbolize.h"
 
 #include <errno.h>
@@ -11,6 +13,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "bpfprof.h"
+#include "kernel/ksyms.h"
 #include "profile/profile.h"
 #include "target/kallsyms.h"
 #include "target/objects.h"
@@ -27,6 +31,9 @@ struct job {
 	struct objects *o;
 	struct kallsyms *kallsyms;
 	bool kallsyms_asked;
+	struct ksyms *ksyms; /* or NULL */
+	uint32_t *kernel; /* locations in the kernel */
+	size_t kernel_cnt, kernel_cap;
 	struct place *places;
 	size_t place_cnt, place_cap;
 	struct profile_line *lines; /* scratch */
@@ -67,10 +74,25 @@ static int name_by_offset(struct job *j, uint32_t location, const char *object, 
 
 /* ---- kernel ---- */
 
-static int name_kernel(struct job *j, uint32_t location)
+/* name: NULL if no symbol holds the address */
+static int set_kernel_name(struct job *j, uint32_t location, const char *name)
+{
+	struct profile_function f = {};
+
+	if (!name)
+		return name_by_offset(j, location, "[kernel.kallsyms]",
+				      j->p->locations[location].address);
+	f.name = f.system_name = profile__string(j->p, name);
+	if (f.name == PROFILE_NONE)
+		return -ENOMEM;
+	j->stats.named++;
+	return set_line(j, location, &f, 0);
+}
+
+/* By the symbols of all of the kernel, where it cannot be asked for single ones. */
+static int name_by_kallsyms(struct job *j, uint32_t location)
 {
 	uint64_t addr = j->p->locations[location].address;
-	struct profile_function f = {};
 	struct kallsyms_symbol sym;
 
 	if (!j->kallsyms_asked) {
@@ -80,12 +102,43 @@ static int name_kernel(struct job *j, uint32_t location)
 			return -ENOMEM;
 	}
 	if (!j->kallsyms || kallsyms__find(j->kallsyms, addr, &sym))
-		return name_by_offset(j, location, "[kernel.kallsyms]", addr);
-	f.name = f.system_name = profile__string(j->p, sym.name);
-	if (f.name == PROFILE_NONE)
+		return set_kernel_name(j, location, NULL);
+	return set_kernel_name(j, location, sym.name);
+}
+
+/* Names a batch of kernel locations. */
+static int name_batch(struct job *j, const uint32_t *locations, size_t cnt)
+{
+	const char *names[BPFPROF_KSYM_BATCH];
+	uint64_t addrs[BPFPROF_KSYM_BATCH];
+	bool asked = j->ksyms != NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		addrs[i] = j->p->locations[locations[i]].address;
+	if (asked && ksyms__name(j->ksyms, addrs, cnt, names))
+		asked = false;
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = asked ? set_kernel_name(j, locations[i], names[i]) :
+			      name_by_kallsyms(j, locations[i]);
+	return err;
+}
+
+static int name_kernel(struct job *j)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < j->kernel_cnt && !err; i += BPFPROF_KSYM_BATCH)
+		err = name_batch(j, j->kernel + i, MIN(j->kernel_cnt - i, BPFPROF_KSYM_BATCH));
+	return err;
+}
+
+static int add_kernel(struct job *j, uint32_t location)
+{
+	if (util_reserve(&j->kernel, &j->kernel_cap, j->kernel_cnt + 1, sizeof(*j->kernel)))
 		return -ENOMEM;
-	j->stats.named++;
-	return set_line(j, location, &f, 0);
+	j->kernel[j->kernel_cnt++] = location;
+	return 0;
 }
 
 /* ---- objects ---- */
@@ -208,18 +261,19 @@ static int name_location(struct job *j, uint32_t location, const struct symboliz
 		return name_by_offset(j, location, NULL, loc->address);
 	m = &j->p->mappings[loc->mapping];
 	if (loc->mapping < source_cnt && sources[loc->mapping].what == SYMBOLIZE_KERNEL)
-		return name_kernel(j, location);
+		return add_kernel(j, location);
 	if (loc->mapping < source_cnt && sources[loc->mapping].what == SYMBOLIZE_OBJECT)
 		return add_place(j, location, sources[loc->mapping].object);
 	return name_by_offset(j, location, strtab__get(j->p->strings, m->filename),
 			      loc->address - m->start + m->offset);
 }
 
-int symbolize(struct profile *p, struct objects *o, const struct symbolize_source *sources,
-	      size_t source_cnt, struct symbolize_stats *ret_stats)
+int symbolize(struct profile *p, struct objects *o, struct ksyms *ksyms,
+	      const struct symbolize_source *sources, size_t source_cnt,
+	       struct symbolize_stats *ret_stats)
 {
 	uint64_t start = util_monotonic_ns();
-	struct job j = { .p = p, .o = o };
+	struct job j = { .p = p, .o = o, .ksyms = ksyms };
 	uint32_t i;
 	int err = 0;
 
@@ -232,7 +286,10 @@ int symbolize(struct profile *p, struct objects *o, const struct symbolize_sourc
 	}
 	if (!err)
 		err = name_objects(&j);
+	if (!err)
+		err = name_kernel(&j);
 	kallsyms__free(j.kallsyms);
+	free(j.kernel);
 	free(j.places);
 	free(j.lines);
 	j.stats.ns = util_monotonic_ns() - start;

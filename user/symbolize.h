@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct profile;
+struct ksyms;
 struct objects;
 
 /* What a mapping of the profile maps, by index of profile.mappings. */
@@ -27,7 +28,8 @@ struct symbolize_stats {
  * `object+0xoffset` lines do not count as names: profile__finish must leave has_functions unset for them. They are therefore marked by
  * functions whose system_name is "".
  */
-int symbolize(struct profile *p, struct objects *o, const struct symbolize_source *sources, size_t source_cnt,
+int symbolize(struct profile *p, struct objects *o, struct ksyms *ksyms,
+	      const struct symbolize_source *sources, size_t source_cnt,
 	      struct symbolize_stats *ret_stats);
 
 #endif

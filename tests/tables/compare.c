@@ -356,7 +356,7 @@ static void compare_gap(const struct unwind_table *t, const struct entry *fde,
 	uint64_t last = next ? next->start - 1 : fde->end;
 	struct bpfprof_rule at_end, at_last;
 
-	if (next && next->start < fde->end + EHFRAME_MAX_GAP + 1)
+	if (next && next->start <= fde->end)
 		return;
 	gaps++;
 	unwind_table__lookup(t, fde->end, &at_end);

@@ -14,21 +14,27 @@ int cpus_possible(void)
 	return libbpf_num_possible_cpus();
 }
 
+/* Digits only: strtoul alone would take blanks and signs too, and make of -1 the highest number. */
+static bool number(const char *s, char **ret_end, unsigned long *ret)
+{
+	if (*s < '0' || *s > '9')
+		return false;
+	*ret = strtoul(s, ret_end, 10);
+	return true;
+}
+
 int cpus_parse(const char *list, bool *online, size_t cnt)
 {
 	memset(online, 0, cnt * sizeof(*online));
 	while (*list && *list != '\n') {
+		unsigned long first, last;
 		char *end;
-		unsigned long first = strtoul(list, &end, 10), last = first;
 
-		if (end == list)
+		if (!number(list, &end, &first))
 			return -EINVAL;
-		if (*end == '-') {
-			list = end + 1;
-			last = strtoul(list, &end, 10);
-			if (end == list || last < first)
-				return -EINVAL;
-		}
+		last = first;
+		if (*end == '-' && (!number(end + 1, &end, &last) || last < first))
+			return -EINVAL;
 		for (unsigned long i = first; i <= last && i < cnt; i++)
 			online[i] = true;
 		if (*end == ',')

@@ -539,7 +539,8 @@ static void run_fde(const struct builder *b, size_t i, struct unwind_packer *out
 		end = MIN(end, next);
 	}
 	cfi__run_fde(cie, in, fde->start, end, out);
-	if (last || next - end > EHFRAME_MAX_GAP)
+	/* no rule for what lies between functions, padding too: a return address there is forged */
+	if (last || next > end)
 		unwind_packer__row(out, end, none);
 }
 

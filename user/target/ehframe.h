@@ -12,7 +12,6 @@
 struct elf_file;
 
 #define EHFRAME_MAX_ROWS (16U << 20) /* of one object */
-#define EHFRAME_MAX_GAP 15 /* bytes: a longer gap between two functions has no rule; padding inherits the rule before it */
 
 struct unwind_part {
 	uint64_t vaddr; /* first address covered, a multiple of 256 */

@@ -10,6 +10,15 @@
 #endif
 #define __noinline __attribute__((noinline))
 
+static inline __u64 word(const __u8 *p)
+{
+	__u64 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+#define UNW_WORD(p) word(p)
+
 #include "unwind.h"
 
 _Static_assert(RAW_UNWIND_MISS == UNW_MISS, "the one is the other's public name");
