@@ -64,6 +64,8 @@ struct code {
 	struct tables_map *maps; /* scratch */
 	size_t map_cap;
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted, given up */
+	bool evicting;
+	size_t hand; /* of the clock by which tables are evicted */
 	struct code_stats stats;
 };
 
@@ -200,30 +202,37 @@ static void republish_all(struct code *c)
  */
 static bool evict(struct code *c)
 {
-	size_t evicted = 0, cnt = objects__cnt(c->objects);
+	size_t evicted = 0, cnt = MIN(objects__cnt(c->objects), c->state_cap);
+	uint64_t freed = 0, enough = tables__bytes(c->tables) / 4;
 
-	for (int round = 0; round < 2 && !evicted; round++) {
-		for (size_t i = 0; i < cnt && i < c->state_cap; i++) {
-			struct object_state *s = &c->states[i];
-			bool used = false;
+	/*
+	 * The hand goes on from where it stopped: once round to see which are used, and once more to
+	 * find those that no longer are.
+	 */
+	for (size_t step = 0; step < 2 * cnt && freed < enough; step++) {
+		struct object_state *s = &c->states[c->hand++ % cnt];
+		bool used = false;
 
-			if (s->table != LOADED)
-				continue;
-			for (size_t j = 0; j < s->part_cnt; j++)
-				used |= tables__test_and_clear_used(c->tables, &s->parts[j].extent);
-			if (used)
-				continue;
-			s->table = NOT_LOADED;
-			c->stats.rows -= s->rows;
-			c->loads++;
-			evicted++;
-		}
+		if (s->table != LOADED)
+			continue;
+		for (size_t j = 0; j < s->part_cnt; j++)
+			used |= tables__test_and_clear_used(c->tables, &s->parts[j].extent);
+		if (used)
+			continue;
+		for (size_t j = 0; j < s->part_cnt; j++)
+			freed += s->parts[j].extent.sz;
+		s->table = NOT_LOADED;
+		c->stats.rows -= s->rows;
+		c->loads++;
+		evicted++;
 	}
 	if (!evicted)
 		return false;
 	c->stats.evicted += evicted;
+	c->evicting = true;
 	republish_all(c);
-	for (size_t i = 0; i < cnt && i < c->state_cap; i++)
+	c->evicting = false;
+	for (size_t i = 0; i < cnt; i++)
 		if (c->states[i].table != LOADED)
 			release_parts(c, &c->states[i]);
 	tables__settle(c->tables);
@@ -380,6 +389,19 @@ static struct proc_state *proc_state(struct code *c, uint32_t proc)
 	return &c->procs_state[proc];
 }
 
+/* Makes the list of a process anew and puts it into table memory. */
+static int set_list(struct code *c, uint32_t proc, const struct bpfprof_proc_key *key,
+		    size_t *ret_cnt)
+{
+	const struct proc *p = procs__get(c->procs, proc);
+
+	*ret_cnt = 0;
+	for (size_t i = 0; i < p->map_cnt; i++)
+		add_range(c, &p->maps[i], ret_cnt);
+	return tables__set_proc(c->tables, key, c->maps, *ret_cnt, p->gen,
+				&c->procs_state[proc].list);
+}
+
 int code__publish(struct code *c, uint32_t proc)
 {
 	const struct proc *p = procs__get(c->procs, proc);
@@ -388,7 +410,7 @@ int code__publish(struct code *c, uint32_t proc)
 					.exec_id = p->exec_id,
 					.start_ns = p->start_ns };
 	uint64_t version = version_of(c, p);
-	size_t cnt = 0;
+	size_t cnt;
 	int err;
 
 	if (!s)
@@ -397,15 +419,18 @@ int code__publish(struct code *c, uint32_t proc)
 		return 0;
 	if (s->list.sz && memcmp(&s->key, &key, sizeof(key)))
 		tables__del_proc(c->tables, &s->key, &s->list);
-	for (size_t i = 0; i < p->map_cnt; i++)
-		add_range(c, &p->maps[i], &cnt);
-	err = tables__set_proc(c->tables, &key, c->maps, cnt, p->gen, &s->list);
+	err = set_list(c, proc, &key, &cnt);
 	if (err == -ENOSPC) {
 		tables__settle(c->tables);
-		err = tables__set_proc(c->tables, &key, c->maps, cnt, p->gen, &s->list);
+		err = set_list(c, proc, &key, &cnt);
 	}
+	while (err == -ENOSPC && !c->evicting && evict(c))
+		err = set_list(c, proc, &key, &cnt);
 	if (err)
 		return err;
+	/* what was evicted changed the list, and the array of states may have moved */
+	version = version_of(c, p);
+	s = &c->procs_state[proc];
 	s->key = key;
 	s->version = version;
 	s->value = (struct bpfprof_proc){

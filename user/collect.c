@@ -24,6 +24,8 @@
 #define RAW_ROUNDS 512 /* tables loaded for one raw stack at most */
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
+#define RESCAN_NS NSEC_PER_SEC /* between two scans of all processes */
+#define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
 #define MAX_LOCS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
 /* The kernel's addresses, as a mapping of the profile: all of the upper half, modules included. */
@@ -79,6 +81,8 @@ struct collect {
 	uint8_t *pending; /* records read from the ring, waiting for the events that explain them */
 	size_t pending_sz, pending_cap;
 	uint64_t events_lost;
+	uint64_t next_rescan_ns; /* not before */
+	bool rescan_wanted;
 };
 
 struct collect *collect__new(const struct collect_opts *opts, struct session *session,
@@ -179,8 +183,7 @@ static uint32_t user_mapping(struct collect *c, struct kind_state *k, uint32_t p
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
 	struct profile_mapping m = { .start = map->start,
-				     .limit = map->end,
-				     .offset = map->offset };
+				     .limit = map->end };
 	struct symbolize_source source = { .what = SYMBOLIZE_NOTHING };
 	uint32_t owner = f->kind == PROC_FILE_ANON ? proc + 1 : 0;
 	struct known_mapping *slot;
@@ -193,6 +196,8 @@ static uint32_t user_mapping(struct collect *c, struct kind_state *k, uint32_t p
 	if (slot->mapping)
 		return slot->mapping - 1;
 	m.owner = owner;
+	if (!owner)
+		m.offset = map->offset;
 	source.object = code__object(c->code, proc, map);
 	if (source.object != OBJECTS_NONE) {
 		source.what = SYMBOLIZE_OBJECT;
@@ -293,7 +298,9 @@ static uint32_t add_sample(struct collect *c, uint32_t proc, const struct bpfpro
 		locs[n++] = profile__add_location(p, kernel_mapping(k), kernel[i] - (i > 0));
 	for (size_t i = 0; i < user_cnt; i++) {
 		if (!map || user[i] < map->start || user[i] >= map->end) {
-			map = proc == PROCS_NONE ? NULL : procs__map_at(c->procs, proc, user[i]);
+			map = proc == PROCS_NONE ? NULL :
+						   procs__map_at_time(c->procs, proc, user[i],
+								      rec->time_ns);
 			mapping = map ? user_mapping(c, k, proc, map) : PROFILE_NONE;
 		}
 		locs[n++] = profile__add_location(p, mapping, user[i]);
@@ -393,7 +400,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 				 .chunk = raw_chunk,
 				 .read_code = raw_code };
 	bool reread = procs__get(c->procs, proc)->maps_known;
-	uint64_t miss;
+	uint64_t miss, last_miss = 0;
 	int result = RAW_UNWIND_MISS;
 
 	if (!reread)
@@ -410,10 +417,11 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 		if (result != RAW_UNWIND_MISS)
 			break;
 		map = procs__map_at(c->procs, proc, miss);
-		if (map) {
+		if (map && miss != last_miss) {
+			last_miss = miss;
 			if (code__load(c->code, proc, map))
 				return BPFPROF_STACK_gone;
-		} else if (!reread) {
+		} else if (!map && !reread) {
 			/* mapped in a way that no event told of, or no code at all */
 			reread = true;
 			(void)procs__read_maps(c->procs, proc,
@@ -430,11 +438,27 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 
 /* ---- records ---- */
 
+static int rescan(struct collect *c)
+{
+	uint64_t now = util_monotonic_ns();
+
+	if (now < c->next_rescan_ns)
+		return -EAGAIN;
+	c->next_rescan_ns = now + RESCAN_NS;
+	c->rescan_wanted = false;
+	return collect__scan(c, NULL, 0);
+}
+
 static uint32_t find_proc(struct collect *c, const struct bpfprof_rec *rec)
 {
 	const struct bpfprof_proc_key *key = &rec->proc;
+	uint32_t proc =
+		procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
 
-	return procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
+	/* events were lost, or fell into the gap before the first scan: ask the kernel anew */
+	if (proc == PROCS_NONE && rescan(c) == 0)
+		proc = procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
+	return proc;
 }
 
 static void take_record(struct collect *c, const struct bpfprof_rec *rec)
@@ -540,18 +564,19 @@ static int apply(struct collect *c, const struct event *ev)
 	return 0;
 }
 
-static int read_events(struct collect *c)
+static int read_events(struct collect *c, uint64_t until_ns)
 {
 	const struct event *events;
-	uint64_t lost = c->events_lost;
 	size_t cnt;
-	int err = events__read(c->events, &events, &cnt);
+	int err = events__read(c->events, until_ns, &events, &cnt);
 
-	for (size_t i = 0; !err && i < cnt; i++)
+	for (size_t i = 0; !err && i < cnt; i++) {
+		c->rescan_wanted |= events[i].type == EVENT_LOST;
 		err = apply(c, &events[i]);
-	if (!err && c->events_lost != lost)
-		err = collect__scan(c, NULL, 0);
-	return err;
+	}
+	if (!err && c->rescan_wanted)
+		err = rescan(c);
+	return err == -EAGAIN ? 0 : err;
 }
 
 /*
@@ -560,6 +585,8 @@ static int read_events(struct collect *c)
  */
 static void tend_procs(struct collect *c)
 {
+	uint64_t now = util_monotonic_ns();
+
 	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
 		const struct proc *p = procs__get(c->procs, i);
 		struct proc_note *note;
@@ -570,6 +597,8 @@ static void tend_procs(struct collect *c)
 		if (note->dirty && code__published(c->code, i, &value))
 			(void)code__publish(c->code, i);
 		note->dirty = false;
+		if (p->retired_cnt)
+			procs__drop_retired(c->procs, i, now - RETIRED_NS);
 		if (p->to_ns == UINT64_MAX || ++note->dead_polls < 3)
 			continue;
 		if (c->opts.follow && procs__find_live(c->procs, p->tgid) == PROCS_NONE)
@@ -601,7 +630,7 @@ static bool in_tree(const struct bpfprof_task *tasks, size_t cnt, const struct b
 	return false;
 }
 
-static int scan_task(struct collect *c, const struct bpfprof_task *t)
+static int scan_task(struct collect *c, const struct bpfprof_task *t, uint64_t time_ns)
 {
 	char comm[BPFPROF_COMM_SZ];
 	uint32_t proc;
@@ -609,7 +638,8 @@ static int scan_task(struct collect *c, const struct bpfprof_task *t)
 
 	memcpy(comm, t->comm, sizeof(comm));
 	comm[sizeof(comm) - 1] = '\0';
-	proc = procs__add(c->procs, t->key.tgid, t->key.exec_id, t->key.start_ns, comm, t->kthread);
+	proc = procs__add(c->procs, t->key.tgid, t->key.exec_id, t->key.start_ns, comm, t->kthread,
+			  time_ns);
 	if (proc == PROCS_NONE)
 		return -ENOMEM;
 	if (c->opts.only_added) {
@@ -623,17 +653,50 @@ static int scan_task(struct collect *c, const struct bpfprof_task *t)
 	return 0;
 }
 
+/* Is the task a process that we know to live, with the same start? */
+static bool known(const struct collect *c, const struct bpfprof_task *t)
+{
+	uint32_t proc = procs__find_live(c->procs, t->key.tgid);
+	const struct proc *p = proc == PROCS_NONE ? NULL : procs__get(c->procs, proc);
+
+	return p && (!p->start_ns || p->start_ns == t->key.start_ns);
+}
+
+/* Ends the entries of processes that a scan which began at time_ns did not meet. */
+static void end_unseen(struct collect *c, uint64_t time_ns)
+{
+	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
+		const struct proc *p = procs__get(c->procs, i);
+
+		if (p->tgid && p->to_ns == UINT64_MAX && p->from_ns < time_ns &&
+		    p->scanned_ns < time_ns)
+			procs__end(c->procs, i);
+	}
+}
+
 int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt)
 {
+	uint64_t time_ns = util_monotonic_ns();
 	struct bpfprof_task *tasks = NULL;
-	size_t cnt = 0;
+	uint32_t *roots = NULL;
+	size_t cnt = 0, root_cnt = 0, root_cap = 0;
 	int err = session__scan(c->session, &tasks, &cnt);
 
+	/* later scans start from what is known */
+	for (size_t i = 0; !err && c->opts.only_added && i < cnt + tgid_cnt; i++) {
+		if (i < cnt && !known(c, &tasks[i]))
+			continue;
+		err = util_reserve(&roots, &root_cap, root_cnt + 1, sizeof(*roots));
+		if (!err)
+			roots[root_cnt++] = i < cnt ? tasks[i].key.tgid : tgids[i - cnt];
+	}
 	for (size_t i = 0; !err && i < cnt; i++)
 		if (!c->opts.only_added ||
-		    procs__find_live(c->procs, tasks[i].key.tgid) != PROCS_NONE ||
-		    in_tree(tasks, cnt, &tasks[i], tgids, tgid_cnt, c->opts.follow))
-			err = scan_task(c, &tasks[i]);
+		    in_tree(tasks, cnt, &tasks[i], roots, root_cnt, c->opts.follow))
+			err = scan_task(c, &tasks[i], time_ns);
+	if (!err)
+		end_unseen(c, time_ns);
+	free(roots);
 	free(tasks);
 	return err;
 }
@@ -655,27 +718,49 @@ int collect__prepare(struct collect *c)
 	return err;
 }
 
-/* The ring is read before the events, and what it held is looked at after them: by then they
- * explain it. */
-int collect__poll(struct collect *c)
+/*
+ * Handles what was pending up to until_ns and moves the rest to the front. A record's own time decides, not the order
+ * of arrival, since events before it may come from another CPU.
+ */
+static void take_pending(struct collect *c, uint64_t until_ns)
 {
-	int err;
+	size_t kept = 0;
 
-	c->pending_sz = 0;
-	err = samples__read(c->samples, keep_record, c);
-	if (err >= 0)
-		err = read_events(c);
-	if (err)
-		return err;
 	for (size_t at = 0; at < c->pending_sz;) {
+		const struct bpfprof_rec *rec = (const void *)(c->pending + at + 8);
 		uint64_t sz;
+		size_t step;
 
 		memcpy(&sz, c->pending + at, sizeof(sz));
-		take_record(c, (const struct bpfprof_rec *)(c->pending + at + 8));
-		at += 8 + ((sz + 7) & ~(size_t)7);
+		step = 8 + ((sz + 7) & ~(size_t)7);
+		if (rec->time_ns <= until_ns) {
+			take_record(c, rec);
+		} else {
+			memmove(c->pending + kept, c->pending + at, step);
+			kept += step;
+		}
+		at += step;
 	}
+	c->pending_sz = kept;
+}
+
+/* The ring is read before the events, and what it held is looked at after them: by then they explain it. */
+static int poll_until(struct collect *c, uint64_t until_ns)
+{
+	int err = samples__read(c->samples, keep_record, c);
+
+	if (err >= 0)
+		err = read_events(c, until_ns);
+	if (err)
+		return err;
+	take_pending(c, until_ns);
 	tend_procs(c);
 	return 0;
+}
+
+int collect__poll(struct collect *c)
+{
+	return poll_until(c, util_monotonic_ns());
 }
 
 bool collect__wants_drain(const struct collect *c)
@@ -689,11 +774,14 @@ int collect__drain(struct collect *c)
 	size_t cnt;
 	int err = samples__drain_counts(c->samples, &counts, &cnt);
 
-	/* the stacks that were counted arrived before their counts */
-	if (!err)
-		err = collect__poll(c);
 	if (err)
 		return err;
+	/* the stacks that were counted arrived before their counts */
+	err = poll_until(c, UINT64_MAX);
+	if (err) {
+		free(counts);
+		return err;
+	}
 	c->since_drain = 0;
 	for (size_t i = 0; i < cnt; i++) {
 		struct known_stack *s = c->known_cap ? stack_slot(c, &counts[i].key) : NULL;

@@ -83,9 +83,20 @@ int launch_go(struct launch *l)
 
 bool launch_ended(struct launch *l)
 {
-	if (l->pid && !l->reaped && waitpid(l->pid, &l->status, WNOHANG) == l->pid)
+	pid_t pid = l->pid && !l->reaped ? waitpid(l->pid, &l->status, WNOHANG) : 0;
+
+	/* ECHILD: whoever started us lets the kernel reap, and the status is gone */
+	if (pid == l->pid || (pid < 0 && errno == ECHILD))
 		l->reaped = true;
 	return l->reaped;
+}
+
+/* Waits for its end, ms milliseconds at most. */
+static bool ends_within(struct launch *l, int ms)
+{
+	for (; ms > 0 && !launch_ended(l); ms -= 10)
+		usleep(10000);
+	return launch_ended(l);
 }
 
 void launch_done(struct launch *l)
@@ -95,16 +106,28 @@ void launch_done(struct launch *l)
 	if (l->error_fd >= 0)
 		close(l->error_fd);
 	l->go_fd = l->error_fd = -1;
-	if (l->pid && !l->reaped) {
-		kill(l->pid, SIGTERM);
-		while (waitpid(l->pid, &l->status, 0) < 0 && errno == EINTR)
-			;
-		l->reaped = true;
-	}
+	if (!l->pid || launch_ended(l))
+		return;
+	l->ended_by_us = true;
+	kill(l->pid, SIGTERM);
+	kill(l->pid, SIGCONT);
+	if (ends_within(l, LAUNCH_PATIENCE_MS))
+		return;
+	kill(l->pid, SIGKILL);
+	while (!launch_ended(l))
+		usleep(1000);
+}
+
+void launch_wait(struct launch *l)
+{
+	if (l->pid)
+		(void)ends_within(l, LAUNCH_PATIENCE_MS);
 }
 
 int launch_exit_status(const struct launch *l)
 {
+	if (l->ended_by_us)
+		return 0;
 	if (WIFSIGNALED(l->status))
 		return 128 + WTERMSIG(l->status);
 	return WEXITSTATUS(l->status);

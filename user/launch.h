@@ -6,11 +6,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define LAUNCH_PATIENCE_MS 2000 /* between asking a command to end and killing it */
+
 struct launch {
 	pid_t pid;
 	int go_fd;    /* closing it without a byte ends the child */
 	int error_fd; /* errno of a failed exec */
 	bool reaped;
+	bool ended_by_us; /* by launch_done, while it was running */
 	int status; /* as wait(2) gives it */
 };
 
@@ -23,9 +26,11 @@ int launch_prepare(char *const argv[], struct launch *ret);
 int launch_go(struct launch *l);
 /* Has it ended? Never blocks. */
 bool launch_ended(struct launch *l);
-/* Ends it if it still waits or runs, and reaps it. */
+/* Gives a command that was asked to end by somebody else, such as the terminal, the time to do so. */
+void launch_wait(struct launch *l);
+/* Ends it if it still waits or runs: asks first, then kills. Reaps it. */
 void launch_done(struct launch *l);
-/* What a shell would make of its end: its exit status, or 128 + signal. */
+/* What a shell would make of its end: its exit status, or 128 + signal; 0 if it was we who ended it. */
 int launch_exit_status(const struct launch *l);
 
 #endif

@@ -30,6 +30,8 @@ int main(int argc, char **argv)
 
 	/* a reader that goes away is an error of write, with a message */
 	signal(SIGPIPE, SIG_IGN);
+	/* ignored by some who start us, which would hide the end of a command */
+	signal(SIGCHLD, SIG_DFL);
 	if (options_parse(argc, argv, &opts, err, sizeof(err))) {
 		log_error("%s", err);
 		return EXIT_USAGE;

@@ -25,6 +25,7 @@
 #include "collect.h"
 #include "kernel/cpus.h"
 #include "kernel/events.h"
+#include "kernel/features.h"
 #include "kernel/ksyms.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
@@ -392,6 +393,7 @@ static uint64_t since_exec_ns(void)
 
 static int set_up(struct run *r)
 {
+	struct feature_result ns;
 	char text[512];
 	int err;
 
@@ -399,6 +401,11 @@ static int set_up(struct run *r)
 	if (err) {
 		log_error("cannot set up signals and timers: %s", strerror(-err));
 		return err;
+	}
+	ns = features_probe(FEATURE_PID_NAMESPACE);
+	if (!ns.ok) {
+		log_error("%s", ns.text);
+		return -ENOTSUP;
 	}
 	err = open_session(r);
 	if (err)
@@ -697,7 +704,9 @@ int run_record(const struct options *opts)
 		err = record(&r);
 	}
 	status = err ? 1 : 0;
-	/* the command lives on after a time limit or Ctrl-C: wait for it, as a shell would */
+	/* Ctrl-C reached the command too; at a time limit it is for us to end it */
+	if (r.stops)
+		launch_wait(&r.launch);
 	launch_done(&r.launch);
 	if (!err && opts->argv)
 		status = launch_exit_status(&r.launch);

@@ -782,8 +782,50 @@ static void test_misses(void **state)
 static void no_table(struct unw *u)
 {
 	program(u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP, .cfa_off = 8 });
-	/* before the first row */
+	/* before the first row, and behind a call where it is taken for a return address */
 	u->pc = u->regs[UNW_REG_PC] = CODE + 8;
+	poke_bytes(CODE, (const uint8_t[]){ 0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4 }, 8);
+	poke_bytes(CODE + 8, (const uint8_t[]){ 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 }, 8);
+}
+
+/* Outermost frames that are known by their code. */
+static void test_outermost_code(void **state)
+{
+	static const uint8_t main_returned[] = { 0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0 };
+	static const uint8_t thread_returned[] = { 0x48, 0x89, 0xc7, 0xe8, 1, 2, 3, 4 };
+	static const uint8_t nop[] = { 0x90, 0x0f, 0x1f, 0x80, 0, 0, 0, 0 };
+	struct unw u;
+
+	(void)state;
+	no_table(&u);
+	u.fp = 0x123;
+	u.have_regs = 0;
+	poke_bytes(u.pc, main_returned, 8);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	no_table(&u);
+	u.fp = 0x123;
+	u.have_regs = 0;
+	poke_bytes(u.pc, thread_returned, 8);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	/* the same code where a program was interrupted says nothing */
+	no_table(&u);
+	u.fp = 0x123;
+	poke_bytes(u.pc, main_returned, 8);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+	/* a return address that no call precedes */
+	no_table(&u);
+	u.fp = 0x123;
+	u.have_regs = 0;
+	poke_bytes(CODE, nop, 8);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	/* unless it lies in an object without any table, where nothing tells functions from padding */
+	no_table(&u);
+	u.fp = 0x123;
+	u.have_regs = 0;
+	poke_bytes(CODE, nop, 8);
+	assert_int_equal(unw_find_map(&u, u.pc), 0);
+	u.blk_cnt = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
 }
 
 static void test_frame_pointers(void **state)
@@ -1014,6 +1056,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_read_faults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_misses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frame_pointers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outermost_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),

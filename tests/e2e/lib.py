@@ -7,6 +7,8 @@ Each prints one line: `ok - name`, `not ok - name: why`, `skip - name: reason`.
 
 import atexit
 import collections
+import glob
+import contextlib
 import json
 import os
 import re
@@ -237,4 +239,15 @@ def left_behind():
             text = open(os.path.join(ROOT, "bpf", path)).read()
             names |= {n[:15] for n in re.findall(r'SEC\("[^"]*"\)\s*(?:int\s+|.*?BPF_\w+\()(\w+)', text)}
     shown = subprocess.run([tool("bpftool"), "-j", "prog", "show"], capture_output=True, check=True)
-    return [p for p in json.loads(shown.stdout) if p.get("name") in names and not p.get("pids")]
+    left = [p for p in json.loads(shown.stdout) if p.get("name") in names]
+    held = held_programs() if left else set()
+    return [p for p in left if p["id"] not in held]
+
+
+def held_programs():
+    """Ids of the BPF programs that a living process holds: another bpfprof may be at work on this machine."""
+    held = set()
+    for path in glob.glob("/proc/[0-9]*/fdinfo/*"):
+        with contextlib.suppress(OSError):
+            held |= {int(n) for n in re.findall(r"prog_id:\s*(\d+)", open(path).read())}
+    return held

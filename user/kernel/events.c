@@ -41,6 +41,7 @@ struct events {
 	size_t buf_sz, buf_cap;
 	struct raw_event *raws;
 	size_t raw_cnt, raw_cap;
+	size_t taken; /* of raws, by the last call; the others are kept for the next one */
 	struct event *events;
 	size_t event_cnt, event_cap;
 };
@@ -170,10 +171,9 @@ static int drain_ring(struct events *e, struct cpu_ring *r)
 	size_t sz = head - tail, at = tail & (e->ring_sz - 1), first;
 	int err;
 
-	if (!sz)
+	/* what does not fit now is taken the next time, if the kernel has not counted it as lost by then */
+	if (!sz || sz > e->ring_sz || e->buf_sz + sz > MAX_PENDING)
 		return 0;
-	if (sz > e->ring_sz || e->buf_sz + sz > MAX_PENDING)
-		return -E2BIG;
 	err = util_reserve(&e->buf, &e->buf_cap, e->buf_sz + sz, 1);
 	if (err)
 		return err;
@@ -211,6 +211,11 @@ static int index_records(struct events *e, size_t from)
 		from += h->size;
 	}
 	return 0;
+}
+
+static size_t record_sz(const struct events *e, const struct raw_event *raw)
+{
+	return ((const struct perf_event_header *)(e->buf + raw->pos))->size;
 }
 
 static int by_time(const void *a, const void *b)
@@ -314,11 +319,37 @@ static bool decode(uint8_t *rec, struct event *ev)
 	}
 }
 
-int events__read(struct events *e, const struct event **ret, size_t *ret_cnt)
+/* Moves the records that the last call left to the front of the buffer. */
+static int carry_over(struct events *e)
 {
-	int err = 0;
+	size_t sz = 0, at = 0;
+	uint8_t *kept;
 
-	e->buf_sz = e->raw_cnt = e->event_cnt = 0;
+	for (size_t i = e->taken; i < e->raw_cnt; i++)
+		sz += record_sz(e, &e->raws[i]);
+	if (!sz) {
+		e->buf_sz = e->raw_cnt = e->taken = 0;
+		return 0;
+	}
+	kept = malloc(sz);
+	if (!kept)
+		return -ENOMEM;
+	for (size_t i = e->taken; i < e->raw_cnt; i++) {
+		memcpy(kept + at, e->buf + e->raws[i].pos, record_sz(e, &e->raws[i]));
+		at += record_sz(e, &e->raws[i]);
+	}
+	memcpy(e->buf, kept, sz);
+	free(kept);
+	e->buf_sz = sz;
+	e->raw_cnt = e->taken = 0;
+	return index_records(e, 0);
+}
+
+int events__read(struct events *e, uint64_t until_ns, const struct event **ret, size_t *ret_cnt)
+{
+	int err = carry_over(e);
+
+	e->event_cnt = 0;
 	for (int i = 0; !err && i < e->cpu_cnt; i++) {
 		size_t from = e->buf_sz;
 
@@ -330,16 +361,17 @@ int events__read(struct events *e, const struct event **ret, size_t *ret_cnt)
 	}
 	if (err)
 		return err;
-	qsort(e->raws, e->raw_cnt, sizeof(*e->raws), by_time);
+	if (e->raw_cnt)
+		qsort(e->raws, e->raw_cnt, sizeof(*e->raws), by_time);
 	err = util_reserve(&e->events, &e->event_cap, e->raw_cnt, sizeof(*e->events));
 	if (err)
 		return err;
-	for (size_t i = 0; i < e->raw_cnt; i++) {
+	for (; e->taken < e->raw_cnt && e->raws[e->taken].time_ns <= until_ns; e->taken++) {
 		struct event *ev = &e->events[e->event_cnt];
 
 		memset(ev, 0, sizeof(*ev));
-		ev->time_ns = e->raws[i].time_ns;
-		if (decode(e->buf + e->raws[i].pos, ev))
+		ev->time_ns = e->raws[e->taken].time_ns;
+		if (decode(e->buf + e->raws[e->taken].pos, ev))
 			e->event_cnt++;
 	}
 	*ret = e->events;

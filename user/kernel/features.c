@@ -9,6 +9,7 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,14 @@ static bool open_perf(struct perf_event_attr *attr)
 		return false;
 	close(fd);
 	return true;
+}
+
+static bool probe_pid_namespace(void)
+{
+	struct stat st;
+
+	/* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == 0xEFFFFFFCU;
 }
 
 static bool probe_btf(void)
@@ -149,6 +158,11 @@ static const struct {
 	bool needed;
 	bool (*probe)(void);
 } table[NR_FEATURES] = {
+	[FEATURE_PID_NAMESPACE] = { "host's pid namespace", "process ids as the kernel counts them",
+				    "runs in a pid namespace of its own, where process ids are not "
+				    "those that the kernel samples: use the host's (docker run "
+				    "--pid=host)",
+				    true, probe_pid_namespace },
 	[FEATURE_BTF] = { "BTF", "kernel type information",
 			  "the kernel needs CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)", true,
 			  probe_btf },

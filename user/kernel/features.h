@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 enum feature {
+	FEATURE_PID_NAMESPACE,
 	FEATURE_BTF,
 	FEATURE_BPF,
 	FEATURE_RINGBUF,

@@ -104,7 +104,8 @@ int proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret)
 int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 {
 	unsigned long long ticks;
-	char path[4096], *buf, *s;
+	char path[4096], *buf, *s, state;
+	long threads;
 	size_t sz;
 	int err;
 
@@ -112,14 +113,16 @@ int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 	err = util_read_file(path, 65536, &buf, &sz);
 	if (err)
 		return err == -ENOENT ? -ESRCH : err;
-	/* the name stands in parentheses and may hold anything: go by the last one; starttime is
-	 * field 22 */
+	/* the name stands in parentheses and may hold anything: go by the last one; then the state,
+	 * field 3, the number of threads, 20, and the start, 22 */
 	s = strrchr(buf, ')');
 	if (!s || sscanf(s,
-			 ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			 "%*s %*s %llu",
-			 &ticks) != 1)
+			 ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			 "%ld %*s %llu",
+			 &state, &threads, &ticks) != 3)
 		err = -EBADMSG;
+	else if ((state == 'Z' || state == 'X') && threads <= 1)
+		err = -ESRCH;
 	else
 		*ret_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 	free(buf);

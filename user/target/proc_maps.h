@@ -29,7 +29,10 @@ void proc_maps_close(struct proc_maps_reader *r);
 /* Takes one line apart; changes it. False if it is none. */
 bool proc_maps_parse(char *line, struct proc_maps_line *ret);
 
-/* Start of a process in ns of CLOCK_BOOTTIME, by clock ticks. 0; -ESRCH; -EBADMSG. */
+/*
+ * Start of a process in ns of CLOCK_BOOTTIME, by clock ticks. 0; -ESRCH, also where all of its
+ * threads have ended and only the parent has not waited for it yet; -EBADMSG.
+ */
 int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns);
 
 #endif

@@ -60,8 +60,10 @@ void procs__free(struct procs *ps)
 {
 	if (!ps)
 		return;
-	for (size_t i = 0; i < ps->entry_cnt; i++)
+	for (size_t i = 0; i < ps->entry_cnt; i++) {
 		free(ps->entries[i].p.maps);
+		free(ps->entries[i].p.retired);
+	}
 	for (size_t i = 0; i < ps->file_cnt; i++)
 		free(ps->files[i].f.path);
 	free(ps->entries);
@@ -143,12 +145,13 @@ void procs__remove(struct procs *ps, uint32_t idx)
 	if (*at == idx)
 		*at = ps->entries[idx].next;
 	free(p->maps);
+	free(p->retired);
 	memset(p, 0, sizeof(*p));
 	ps->unused[ps->unused_cnt++] = idx;
 }
 
 uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
-		    const char *comm, bool kthread)
+		    const char *comm, bool kthread, uint64_t time_ns)
 {
 	uint32_t idx = procs__find_live(ps, tgid);
 	struct proc *p;
@@ -170,8 +173,14 @@ uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t 
 	p->exec_known = true;
 	p->start_ns = start_ns;
 	p->kthread = kthread;
+	p->scanned_ns = time_ns;
 	snprintf(p->comm, sizeof(p->comm), "%s", comm);
 	return idx;
+}
+
+void procs__end(struct procs *ps, uint32_t idx)
+{
+	ps->entries[idx].p.to_ns = util_monotonic_ns();
 }
 
 uint32_t procs__find_live(const struct procs *ps, uint32_t tgid)
@@ -274,6 +283,33 @@ const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint6
 	return i < p->map_cnt && p->maps[i].start <= addr ? &p->maps[i] : NULL;
 }
 
+const struct proc_map *procs__map_at_time(const struct procs *ps, uint32_t idx, uint64_t addr,
+					  uint64_t time_ns)
+{
+	const struct proc *p = &ps->entries[idx].p;
+	const struct proc_retired *best = NULL;
+
+	for (size_t i = 0; i < p->retired_cnt; i++) {
+		const struct proc_retired *r = &p->retired[i];
+
+		if (time_ns < r->to_ns && addr >= r->map.start && addr < r->map.end &&
+		    (!best || r->to_ns < best->to_ns))
+			best = r;
+	}
+	return best ? &best->map : procs__map_at(ps, idx, addr);
+}
+
+void procs__drop_retired(struct procs *ps, uint32_t idx, uint64_t before_ns)
+{
+	struct proc *p = &ps->entries[idx].p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->retired_cnt; i++)
+		if (p->retired[i].to_ns >= before_ns)
+			p->retired[n++] = p->retired[i];
+	p->retired_cnt = n;
+}
+
 static bool same_meaning(const struct proc_map *a, const struct proc_map *b)
 {
 	return a->file == b->file && a->start - a->offset == b->start - b->offset;
@@ -292,6 +328,9 @@ static int cut_range(struct proc *p, uint64_t start, uint64_t end)
 		tail = p->maps[i];
 		p->maps[i].end = start;
 		i++;
+		/* at the limit the rest is forgotten: no name is better than a wrong one */
+		if (tail.end > end && p->map_cnt >= PROCS_MAX_MAPS)
+			return 0;
 		if (tail.end > end) {
 			tail.offset += end - tail.start;
 			tail.start = end;
@@ -312,24 +351,38 @@ static int cut_range(struct proc *p, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static int add_range(struct proc *p, const struct proc_map *m)
+static int retire(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 {
+	int err = util_reserve(&p->retired, &p->retired_cap, p->retired_cnt + 1,
+			       sizeof(*p->retired));
+
+	if (!err)
+		p->retired[p->retired_cnt++] =
+			(struct proc_retired){ .map = *m, .to_ns = time_ns };
+	return err;
+}
+
+/* time_ns: when the range came to be, 0 if that does not matter because nothing was known before. */
+static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
+{
+	bool changed = false;
 	size_t i;
-	int err;
+	int err = 0;
 
 	for (i = map_index(p, m->start); i < p->map_cnt && p->maps[i].start < m->end; i++) {
 		if (same_meaning(&p->maps[i], m) && p->maps[i].start <= m->start &&
 		    p->maps[i].end >= m->end)
 			return 0;
-		if (!same_meaning(&p->maps[i], m)) {
-			p->gen++;
-			break;
-		}
+		if (same_meaning(&p->maps[i], m) || !time_ns)
+			continue;
+		changed = true;
+		err = retire(p, &p->maps[i], time_ns);
+		if (err)
+			return err;
 	}
-	if (p->map_cnt >= PROCS_MAX_MAPS)
-		return 0;
+	p->gen += changed;
 	err = cut_range(p, m->start, m->end);
-	if (err)
+	if (err || p->map_cnt >= PROCS_MAX_MAPS)
 		return err;
 	i = map_index(p, m->start);
 	memmove(&p->maps[i + 1], &p->maps[i], (p->map_cnt - i) * sizeof(*p->maps));
@@ -338,15 +391,28 @@ static int add_range(struct proc *p, const struct proc_map *m)
 	return 0;
 }
 
+/* Memory without a file: /proc and the events describe it differently, and it means the same wherever it lies. */
+static void make_anon(struct proc_map *m, struct proc_file *f)
+{
+	m->offset = m->start;
+	*f = (struct proc_file){ .kind = PROC_FILE_ANON, .path = (char *)"" };
+}
+
 int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 {
 	struct proc_maps_reader r;
 	struct proc fresh = ps->entries[idx].p;
 	struct proc_maps_line line;
+	uint64_t now;
 	int err;
 
+	/* an entry that has ended by an exec: what /proc shows now is its successor's */
+	if (fresh.to_ns != UINT64_MAX)
+		return -ESRCH;
 	fresh.maps = NULL;
 	fresh.map_cnt = fresh.map_cap = 0;
+	fresh.retired = NULL;
+	fresh.retired_cnt = fresh.retired_cap = 0;
 	err = proc_maps_open(&r, ps->proc_dir, fresh.tgid, tid);
 	if (err)
 		return err;
@@ -355,12 +421,15 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 
 		if (!line.exec)
 			continue;
+		if (line.file.kind == PROC_FILE_ANON)
+			make_anon(&m, &line.file);
 		m.file = intern_file(ps, &line.file);
-		err = m.file == PROCS_NONE ? -ENOMEM : add_range(&fresh, &m);
+		err = m.file == PROCS_NONE ? -ENOMEM : add_range(&fresh, &m, 0);
 		if (err)
 			break;
 	}
 	proc_maps_close(&r);
+	now = util_monotonic_ns();
 	/* asked afterwards: what was read belongs to the process if it is the same now */
 	if (!err && procs__is_gone(ps, idx))
 		err = -ESRCH;
@@ -371,8 +440,9 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 	/* ranges that vanished since are kept: samples from them may still arrive, and their
 	 * addresses mean nothing else */
 	for (size_t i = 0; i < fresh.map_cnt && !err; i++)
-		err = add_range(&ps->entries[idx].p, &fresh.maps[i]);
+		err = add_range(&ps->entries[idx].p, &fresh.maps[i], now);
 	ps->entries[idx].p.maps_known = true;
+	ps->entries[idx].p.read_ns = now;
 	free(fresh.maps);
 	return err;
 }
@@ -456,13 +526,16 @@ int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t s
 {
 	struct proc *p = live(ps, tgid, time_ns);
 	struct proc_map m = { .start = start, .end = start + len, .offset = offset };
+	struct proc_file f = *file;
 
 	if (!p)
 		return -ENOMEM;
 	if (m.end <= m.start)
 		return 0;
-	m.file = intern_file(ps, file);
-	return m.file == PROCS_NONE ? -ENOMEM : add_range(p, &m);
+	if (file->kind == PROC_FILE_ANON)
+		make_anon(&m, &f);
+	m.file = intern_file(ps, &f);
+	return m.file == PROCS_NONE ? -ENOMEM : add_range(p, &m, time_ns);
 }
 
 int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t time_ns)
@@ -474,6 +547,8 @@ int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t ti
 		return 0;
 	/* whoever had the number before is gone */
 	child_idx = procs__find_live(ps, tgid);
+	if (child_idx != PROCS_NONE && time_ns < ps->entries[child_idx].p.scanned_ns)
+		return 0;
 	if (child_idx != PROCS_NONE)
 		ps->entries[child_idx].p.to_ns = time_ns;
 	parent_idx = procs__find_live(ps, parent);
@@ -501,8 +576,17 @@ int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char
 	uint32_t old = procs__find_live(ps, tgid), idx;
 	struct proc *p;
 
-	if (old != PROCS_NONE)
-		ps->entries[old].p.to_ns = time_ns;
+	if (old != PROCS_NONE && time_ns < ps->entries[old].p.scanned_ns)
+		return 0;
+	if (old != PROCS_NONE) {
+		p = &ps->entries[old].p;
+		p->to_ns = time_ns;
+		/* read when the exec had happened already: they are the new program's */
+		if (time_ns < p->read_ns) {
+			p->map_cnt = 0;
+			p->maps_known = false;
+		}
+	}
 	idx = make_entry(ps, tgid, time_ns);
 	if (idx == PROCS_NONE)
 		return -ENOMEM;

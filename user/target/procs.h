@@ -40,6 +40,11 @@ struct proc_map {
 	uint32_t file;	     /* see procs__file */
 };
 
+struct proc_retired {
+	struct proc_map map;
+	uint64_t to_ns; /* from here on its addresses mean something else */
+};
+
 struct proc {
 	uint32_t tgid;		 /* 0: the entry is free */
 	uint32_t exec_id;	 /* task_struct.self_exec_id */
@@ -53,6 +58,10 @@ struct proc {
 	uint32_t gen;	       /* counts changes after which an address means something else */
 	struct proc_map *maps; /* ascending, without overlap */
 	size_t map_cnt, map_cap;
+	struct proc_retired *retired; /* what stood where something else does now */
+	size_t retired_cnt, retired_cap;
+	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in it; 0 */
+	uint64_t read_ns;    /* when the maps were last read from /proc; 0: never */
 };
 
 struct procs;
@@ -67,10 +76,15 @@ const struct proc *procs__get(const struct procs *ps,
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
 size_t procs__file_cnt(const struct procs *ps);
 
-/* A process that a scan met. An entry that contradicts it ends now. Returns its number, or
- * PROCS_NONE with errno. */
+/*
+ * A process that a scan met which began at time_ns. An entry that contradicts it ends now. Returns
+ * its number, or PROCS_NONE with errno.
+ */
 uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
-		    const char *comm, bool kthread);
+		    const char *comm, bool kthread, uint64_t time_ns);
+
+/* A scan did not meet the process of this entry, which began before it: it ended without an event. */
+void procs__end(struct procs *ps, uint32_t idx);
 
 /*
  * The entry that a sample belongs to: of this process, alive at time_ns. Learns start_ns and
@@ -81,6 +95,12 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 		     uint64_t time_ns);
 /* The entry of tgid that is alive now, or PROCS_NONE. */
 uint32_t procs__find_live(const struct procs *ps, uint32_t tgid);
+
+/* The range that held addr at time_ns, as far as it is still known: see procs__drop_retired. */
+const struct proc_map *procs__map_at_time(const struct procs *ps, uint32_t idx, uint64_t addr,
+					  uint64_t time_ns);
+/* Forgets what was replaced before before_ns: no sample from then is to come. */
+void procs__drop_retired(struct procs *ps, uint32_t idx, uint64_t before_ns);
 
 /* The range that holds addr, or NULL. */
 const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint64_t addr);
