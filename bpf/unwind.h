@@ -492,7 +492,7 @@ static __always_inline int unw_step(struct unw *u)
 		if (!wild && u->trusted && !(u->proc.flags & BPFPROF_PROC_NO_RAW))
 			return UNW_MISS;
 		/* where a wild pc leads is nobody's frame; but the interrupted pc is a fact */
-		if (miss && !u->exact)
+		if (miss && !u->have_regs)
 			return BPFPROF_STACK_no_mapping;
 	}
 	if (u->nr >= u->max)

@@ -599,6 +599,9 @@ static void tend_procs(struct collect *c)
 		note->dirty = false;
 		if (p->retired_cnt)
 			procs__drop_retired(c->procs, i, now - RETIRED_NS);
+		/* its exit was told before it had left /proc */
+		if (p->to_ns == UINT64_MAX && p->leader_exited)
+			procs__on_exit(c->procs, p->tgid, p->tgid, now);
 		if (p->to_ns == UINT64_MAX || ++note->dead_polls < 3)
 			continue;
 		if (c->opts.follow && procs__find_live(c->procs, p->tgid) == PROCS_NONE)

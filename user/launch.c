@@ -86,7 +86,7 @@ bool launch_ended(struct launch *l)
 	pid_t pid = l->pid && !l->reaped ? waitpid(l->pid, &l->status, WNOHANG) : 0;
 
 	/* ECHILD: whoever started us lets the kernel reap, and the status is gone */
-	if (pid == l->pid || (pid < 0 && errno == ECHILD))
+	if (pid > 0 || (pid < 0 && errno == ECHILD))
 		l->reaped = true;
 	return l->reaped;
 }

@@ -300,6 +300,10 @@ static void test_stat(void **state)
 	expect_start("20 (x\ny) Z\n) R " FIELDS_4_TO_21 "42 0\n", 0, 42);
 	expect_start("20 (() R " FIELDS_4_TO_21 "43 0\n", 0, 43);
 	expect_start("20 () R " FIELDS_4_TO_21 "44 0\n", 0, 44);
+	/* over, though its parent does not know; but not while other threads run */
+	expect_start("20 (cat) Z " FIELDS_4_TO_21 "45 0\n", -ESRCH, 0);
+	expect_start("20 (cat) X " FIELDS_4_TO_21 "45 0\n", -ESRCH, 0);
+	expect_start("20 (cat) Z 1 20 20 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 3 0 46 0\n", 0, 46);
 	expect_start("", -EBADMSG, 0);
 	expect_start("20 (cat", -EBADMSG, 0);
 	expect_start("20 (cat)", -EBADMSG, 0);

@@ -99,8 +99,8 @@ static void test_add_and_find(void **state)
 	(void)state;
 	assert_int_equal(procs__find_live(ps, 10), PROCS_NONE);
 	assert_int_equal(procs__find(ps, 10, 0, 5, 100), PROCS_NONE);
-	a = procs__add(ps, 10, 3, 5 * TICK, "ten", false);
-	b = procs__add(ps, 11, 0, 6 * TICK, "a name longer than sixteen", true);
+	a = procs__add(ps, 10, 3, 5 * TICK, "ten", false, 0);
+	b = procs__add(ps, 11, 0, 6 * TICK, "a name longer than sixteen", true, 0);
 	assert_int_not_equal(a, b);
 	assert_int_equal(procs__find_live(ps, 10), a);
 	assert_string_equal(procs__get(ps, a)->comm, "ten");
@@ -112,25 +112,25 @@ static void test_add_and_find(void **state)
 	assert_int_equal(procs__find(ps, 10, 2, 5 * TICK, 1), PROCS_NONE);
 	assert_int_equal(procs__find(ps, 10, 3, 6 * TICK, 1), PROCS_NONE);
 	/* seen again: the same */
-	assert_int_equal(procs__add(ps, 10, 3, 5 * TICK, "new", false), a);
+	assert_int_equal(procs__add(ps, 10, 3, 5 * TICK, "new", false, 0), a);
 	assert_string_equal(procs__get(ps, a)->comm, "new");
 	assert_int_equal(procs__cnt(ps), 2);
 }
 
 static void test_contradiction(void **state)
 {
-	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "old", false), b, c;
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "old", false, 0), b, c;
 
 	(void)state;
 	/* an exec that no event told of */
-	b = procs__add(ps, 10, 4, 5 * TICK, "new", false);
+	b = procs__add(ps, 10, 4, 5 * TICK, "new", false, 0);
 	assert_int_not_equal(a, b);
 	assert_true(procs__get(ps, a)->to_ns < UINT64_MAX);
 	assert_int_equal(procs__find_live(ps, 10), b);
 	assert_int_equal(procs__find(ps, 10, 3, 5 * TICK, 1), a);
 	assert_int_equal(procs__find(ps, 10, 4, 5 * TICK, 1), b);
 	/* another process by the same number */
-	c = procs__add(ps, 10, 4, 9 * TICK, "other", false);
+	c = procs__add(ps, 10, 4, 9 * TICK, "other", false, 0);
 	assert_int_not_equal(b, c);
 	assert_int_equal(procs__find(ps, 10, 4, 5 * TICK, 1), b);
 	assert_int_equal(procs__find(ps, 10, 4, 9 * TICK, 1), c);
@@ -139,7 +139,7 @@ static void test_contradiction(void **state)
 
 static void test_fork(void **state)
 {
-	uint32_t parent = procs__add(ps, 10, 3, 5 * TICK, "parent", false), child, orphan;
+	uint32_t parent = procs__add(ps, 10, 3, 5 * TICK, "parent", false, 0), child, orphan;
 
 	(void)state;
 	mmap_event(10, 50, 0x1000, 0x3000, 0, &lib_a);
@@ -174,7 +174,7 @@ static void test_fork(void **state)
 
 static void test_exec(void **state)
 {
-	uint32_t before = procs__add(ps, 10, 3, 5 * TICK, "shell", false), after, unknown;
+	uint32_t before = procs__add(ps, 10, 3, 5 * TICK, "shell", false, 0), after, unknown;
 
 	(void)state;
 	mmap_event(10, 50, 0x1000, 0x3000, 0, &lib_a);
@@ -222,7 +222,7 @@ static void test_short_lives(void **state)
 
 static void test_pid_reuse(void **state)
 {
-	uint32_t old = procs__add(ps, 10, 3, 5 * TICK, "old", false), new;
+	uint32_t old = procs__add(ps, 10, 3, 5 * TICK, "old", false, 0), new;
 
 	(void)state;
 	mmap_event(10, 50, 0x1000, 0x3000, 0, &lib_a);
@@ -238,7 +238,7 @@ static void test_pid_reuse(void **state)
 
 static void test_comm(void **state)
 {
-	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "old", false);
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "old", false, 0);
 
 	(void)state;
 	procs__on_comm(ps, 10, 11, "thread");
@@ -251,7 +251,7 @@ static void test_comm(void **state)
 
 static void test_exit(void **state)
 {
-	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false);
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false, 0);
 
 	(void)state;
 	make_proc(10, 5, 'R', 3, "");
@@ -277,8 +277,8 @@ static void test_exit(void **state)
 /* A process that nobody waits for has ended all the same: nothing runs in it any more. */
 static void test_zombie(void **state)
 {
-	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false);
-	uint32_t b = procs__add(ps, 11, 3, 5 * TICK, "b", false);
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false, 0);
+	uint32_t b = procs__add(ps, 11, 3, 5 * TICK, "b", false, 0);
 
 	(void)state;
 	make_proc(10, 5, 'Z', 1, "");
@@ -291,7 +291,7 @@ static void test_zombie(void **state)
 
 static void test_is_gone(void **state)
 {
-	uint32_t a = procs__add(ps, 10, 3, 5 * TICK + 123, "a", false);
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK + 123, "a", false, 0);
 
 	(void)state;
 	assert_true(procs__is_gone(ps, a));
@@ -302,6 +302,46 @@ static void test_is_gone(void **state)
 	assert_true(procs__is_gone(ps, a));
 }
 
+/* Events that had happened before the scan looked are read after it: they are in what it found. */
+static void test_events_before_scan(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false, 1000), b;
+
+	(void)state;
+	mmap_event(10, 1, 0x1000, 0x2000, 0, &lib_a);
+	assert_int_equal(procs__on_fork(ps, 10, 7, 900), 0);
+	assert_int_equal(procs__on_exec(ps, 10, 950, "a"), 0);
+	assert_int_equal(procs__find_live(ps, 10), a);
+	assert_int_equal(procs__get(ps, a)->exec_id, 3);
+	assert_int_equal(procs__get(ps, a)->to_ns, UINT64_MAX);
+	assert_int_equal(procs__on_exec(ps, 10, 1100, "b"), 0);
+	b = procs__find_live(ps, 10);
+	assert_int_not_equal(a, b);
+	assert_string_equal(path_at(a, 0x1000), "/lib/a");
+	/* a later scan that did not meet it */
+	procs__end(ps, b);
+	assert_int_equal(procs__find_live(ps, 10), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 10, 4, 5 * TICK, 1200), b);
+}
+
+/* Its maps were read when it had run another program for a while, of which the event comes later.
+ */
+static void test_maps_read_after_exec(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false, 0);
+
+	(void)state;
+	make_proc(10, 5, 'S', 1, "1000-3000 r-xp 00000000 fe:01 7 /bin/new\n");
+	assert_int_equal(procs__read_maps(ps, a, 0), 0);
+	assert_int_equal(procs__on_exec(ps, 10, util_monotonic_ns() - NSEC_PER_SEC, "new"), 0);
+	/* not a name of the new program for the old one's addresses */
+	assert_string_equal(path_at(a, 0x1000), "");
+	/* and no more reading for what has ended */
+	assert_int_equal(procs__read_maps(ps, a, 0), -ESRCH);
+	assert_int_equal(procs__read_maps(ps, procs__find_live(ps, 10), 0), 0);
+	assert_string_equal(path_at(procs__find_live(ps, 10), 0x1000), "/bin/new");
+}
+
 static void test_remove(void **state)
 {
 	uint32_t idx[64], again;
@@ -309,7 +349,7 @@ static void test_remove(void **state)
 	(void)state;
 	/* numbers that share a bucket too */
 	for (uint32_t i = 0; i < 64; i++) {
-		idx[i] = procs__add(ps, 1 + i * 4096, 1, (i + 1) * TICK, "p", false);
+		idx[i] = procs__add(ps, 1 + i * 4096, 1, (i + 1) * TICK, "p", false, 0);
 		mmap_event(1 + i * 4096, 10, 0x1000, 0x2000, 0, &lib_a);
 	}
 	for (uint32_t i = 0; i < 64; i += 2)
@@ -325,13 +365,13 @@ static void test_remove(void **state)
 	procs__remove(ps, idx[0]);
 	/* numbers are used again, and nothing of the former owner is left */
 	for (uint32_t i = 0; i < 32; i++) {
-		again = procs__add(ps, 777 + i, 1, TICK, "new", false);
+		again = procs__add(ps, 777 + i, 1, TICK, "new", false, 0);
 		assert_true(again < 64);
 		assert_int_equal(procs__get(ps, again)->map_cnt, 0);
 		assert_int_equal(procs__get(ps, again)->to_ns, UINT64_MAX);
 	}
 	assert_int_equal(procs__cnt(ps), 64);
-	again = procs__add(ps, 5000, 1, TICK, "new", false);
+	again = procs__add(ps, 5000, 1, TICK, "new", false, 0);
 	assert_int_equal(again, 64);
 }
 
@@ -383,7 +423,7 @@ static void test_ranges_against_model(void **state)
 	(void)state;
 	srand(7);
 	for (uint32_t round = 0; round < 400; round++) {
-		uint32_t idx = procs__add(ps, 100 + round, 1, TICK, "m", false);
+		uint32_t idx = procs__add(ps, 100 + round, 1, TICK, "m", false, 0);
 
 		memset(model, 0, sizeof(model));
 		for (int step = 0; step < 30; step++) {
@@ -397,8 +437,8 @@ static void test_ranges_against_model(void **state)
 
 			if (rand() % 2)
 				cnt = MIN(cnt, 4);
-			mmap_event(100 + round, step, BASE + first * PG, BASE + (first + cnt) * PG,
-				   offset, file == 1 ? &lib_a : &lib_b);
+			mmap_event(100 + round, 1 + step, BASE + first * PG,
+				   BASE + (first + cnt) * PG, offset, file == 1 ? &lib_a : &lib_b);
 			for (uint64_t i = 0; i < cnt; i++) {
 				struct meaning now = { file, offset + i * PG };
 				struct meaning *m = &model[first + i];
@@ -421,9 +461,64 @@ static void test_ranges_against_model(void **state)
 	assert_true(changes > 1000 && kept > 1000);
 }
 
+/* A sample is read after what happened since: its addresses mean what they meant at its time. */
+static void test_past_against_model(void **state)
+{
+	enum {
+		STEPS = 24
+	};
+	static struct meaning model[STEPS + 1][PAGES]; /* after the events up to that time */
+
+	(void)state;
+	srand(8);
+	for (uint32_t round = 0; round < 200; round++) {
+		uint32_t idx = procs__add(ps, 100 + round, 1, TICK, "m", false, 0);
+		uint64_t oldest = 0;
+
+		memset(model, 0, sizeof(model));
+		for (uint64_t now = 1; now <= STEPS; now++) {
+			uint64_t first = (uint64_t)rand() % PAGES;
+			uint64_t len = 1 + (uint64_t)rand() % MIN(PAGES - first, 12);
+			uint32_t file = 1 + (uint32_t)rand() % 2;
+			uint64_t offset = (rand() % 2 ? first + PAGES : (uint64_t)rand() % 4) * PG;
+
+			memcpy(model[now], model[now - 1], sizeof(model[0]));
+			mmap_event(100 + round, now, BASE + first * PG, BASE + (first + len) * PG,
+				   offset, file == 1 ? &lib_a : &lib_b);
+			for (uint64_t i = 0; i < len; i++)
+				model[now][first + i] = (struct meaning){ file, offset + i * PG };
+			if (rand() % 8 == 0) {
+				uint64_t until = now - (uint64_t)rand() % MIN(now, 5);
+
+				oldest = MAX(oldest, until);
+				procs__drop_retired(ps, idx, oldest);
+			}
+		}
+		for (uint64_t time = oldest; time <= STEPS + 1; time++) {
+			for (uint64_t page = 0; page < PAGES; page++) {
+				const struct meaning *want = &model[MIN(time, STEPS)][page];
+				uint64_t addr = BASE + page * PG;
+				const struct proc_map *m = procs__map_at_time(ps, idx, addr, time);
+
+				/* where there was nothing yet, nothing can have been sampled */
+				if (!want->file)
+					continue;
+				assert_non_null(m);
+				assert_true(addr >= m->start && addr < m->end);
+				assert_string_equal(procs__file(ps, m->file)->path,
+						    want->file == 1 ? "/lib/a" : "/lib/b");
+				assert_int_equal(m->offset + (addr - m->start), want->offset);
+			}
+		}
+		procs__drop_retired(ps, idx, UINT64_MAX);
+		assert_int_equal(procs__get(ps, idx)->retired_cnt, 0);
+		procs__remove(ps, idx);
+	}
+}
+
 static void test_odd_ranges(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0);
 
 	(void)state;
 	mmap_event(10, 1, 0x1000, 0x1000, 0, &lib_a);
@@ -440,12 +535,12 @@ static void test_odd_ranges(void **state)
 /* However many a program makes, they are bounded, and no address keeps a meaning that it lost. */
 static void test_too_many_ranges(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0);
 	const struct proc *p;
 
 	(void)state;
 	for (uint64_t i = 0; i < PROCS_MAX_MAPS + 10; i++)
-		mmap_event(10, i, (16 + i * 4) * PG, (16 + i * 4 + 3) * PG, i * PG, &lib_a);
+		mmap_event(10, 1 + i, (16 + i * 4) * PG, (16 + i * 4 + 3) * PG, i * PG, &lib_a);
 	p = procs__get(ps, idx);
 	assert_int_equal(p->map_cnt, PROCS_MAX_MAPS);
 	/* in the middle of one, over the whole of one, at the edge of one */
@@ -466,14 +561,14 @@ static void test_files(void **state)
 			 vdso = { .kind = PROC_FILE_VDSO, .path = (char *)"[vdso]" };
 	char path[] = "/lib/c";
 	struct proc_file borrowed = { .kind = PROC_FILE_REGULAR, .path = path };
-	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0);
 
 	(void)state;
 	with_id.build_id_sz = 20;
 	memset(with_id.build_id, 7, 20);
 	other_id = with_id;
 	other_id.build_id[19] = 8;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 1; i < 4; i++) {
 		mmap_event(10, i, 0x1000, 0x2000, 0, &lib_a);
 		mmap_event(10, i, 0x2000, 0x3000, 0, &with_id);
 		mmap_event(10, i, 0x3000, 0x4000, 0, &other_id);
@@ -492,7 +587,7 @@ static void test_files(void **state)
 
 static void test_read_maps(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false), gen;
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0), gen;
 
 	(void)state;
 	make_proc(10, 5, 'S', 1,
@@ -524,7 +619,7 @@ static void test_read_maps(void **state)
 
 static void test_read_maps_of_another(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 
 	(void)state;
 	assert_int_equal(procs__read_maps(ps, idx, 0), -ESRCH);
@@ -537,7 +632,7 @@ static void test_read_maps_of_another(void **state)
 
 static void test_read_maps_of_a_thread(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 
 	(void)state;
 	make_proc(10, 5, 'Z', 2, "");
@@ -590,7 +685,7 @@ static void expect_text(int fd, const char *want)
 
 static void test_open_by_path(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 	const char *path = toolrun_path("file");
 	struct stat st;
 
@@ -620,7 +715,7 @@ static void test_open_by_path(void **state)
 
 static void test_open_by_build_id(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 	struct proc_file f = { .kind = PROC_FILE_REGULAR, .build_id_sz = 20 };
 
 	(void)state;
@@ -633,7 +728,7 @@ static void test_open_by_build_id(void **state)
 
 static void test_open_by_map_files(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 	struct stat st;
 
 	(void)state;
@@ -652,7 +747,7 @@ static void test_open_refuses(void **state)
 {
 	static const char *const names[] = { "fifo",	  "folder",  "socket-like",
 					     "to-device", "to-fifo", "loop" };
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 	struct proc_file anon = { .kind = PROC_FILE_ANON, .path = (char *)"//anon" };
 	struct proc_file f = { .kind = PROC_FILE_REGULAR, .build_id_sz = 20 };
 	uint64_t addr = 0x100000;
@@ -697,7 +792,7 @@ static void test_open_refuses(void **state)
 
 static void test_open_long_path(void **state)
 {
-	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false);
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
 	char *path = malloc(PROCS_MAX_LINE);
 	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path, .build_id_sz = 20 };
 
@@ -730,7 +825,7 @@ static void test_open_deleted(void **state)
 		skip();
 	}
 	assert_int_equal(unlink(toolrun_path("doomed")), 0);
-	idx = procs__add(real, getpid(), 0, 0, "self", false);
+	idx = procs__add(real, getpid(), 0, 0, "self", false, 0);
 	assert_int_equal(procs__read_maps(real, idx, 0), 0);
 	m = procs__map_at(real, idx, (uintptr_t)mem);
 	assert_non_null(m);
@@ -765,7 +860,7 @@ static void test_real_child(void **state)
 		for (;;)
 			pause();
 	assert_true(pid > 0);
-	idx = procs__add(real, pid, 0, 0, "child", false);
+	idx = procs__add(real, pid, 0, 0, "child", false, 0);
 	assert_int_equal(procs__read_maps(real, idx, 0), 0);
 	assert_non_null(procs__map_at(real, idx, (uintptr_t)test_real_child));
 	assert_false(procs__is_gone(real, idx));
@@ -798,8 +893,11 @@ int main(void)
 		TEST(test_exit),
 		TEST(test_zombie),
 		TEST(test_is_gone),
+		TEST(test_events_before_scan),
+		TEST(test_maps_read_after_exec),
 		TEST(test_remove),
 		TEST(test_ranges_against_model),
+		TEST(test_past_against_model),
 		TEST(test_odd_ranges),
 		TEST(test_too_many_ranges),
 		TEST(test_files),

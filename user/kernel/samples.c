@@ -31,13 +31,14 @@ static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
 	const struct bpfprof_raw *raw = (const void *)(rec + 1);
 	size_t want = sizeof(*rec) + (size_t)rec->kernel_cnt * 8;
 
-	if (rec->kind >= BPFPROF_NR_KINDS || rec->result >= BPFPROF_NR_RESULTS)
+	if (rec->kind >= BPFPROF_NR_KINDS || rec->result >= BPFPROF_NR_RESULTS ||
+	    rec->kernel_cnt > BPFPROF_MAX_KFRAMES || rec->user_cnt > BPFPROF_MAX_UFRAMES)
 		return false;
 	if (rec->type == BPFPROF_REC_SAMPLE)
 		return sz >= want + (size_t)rec->user_cnt * 8;
 	if (rec->type != BPFPROF_REC_RAW || sz < want + sizeof(*raw))
 		return false;
-	return sz >= want + sizeof(*raw) + raw->stack_sz;
+	return raw->stack_sz <= BPFPROF_RAW_STACK_SZ && sz >= want + sizeof(*raw) + raw->stack_sz;
 }
 
 /* libbpf's callback; a negative value would end the reading */

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The code of processes in table memory, and the way of a sample from the kernel into the profile,
+ * on programs of the test's own whose stacks are known.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/types.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "bpf_session.h"
+#include "code.h"
+#include "collect.h"
+#include "kernel/events.h"
+#include "kernel/samples.h"
+#include "kernel/session.h"
+#include "kernel/tables.h"
+#include "kinds.h"
+#include "profile/profile.h"
+#include "symbolize.h"
+#include "target/ehframe.h"
+#include "target/elf_file.h"
+#include "target/objects.h"
+#include "target/procs.h"
+
+#define NOIPA __attribute__((noipa))
+
+/* ---- unwind.h over the memory of struct tables ---- */
+
+static struct tables *tables;
+
+#undef __always_inline
+#undef __noinline
+#define __always_inline inline __attribute__((always_inline))
+#define __noinline __attribute__((noinline, unused))
+#include "unwind.h"
+
+static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
+{
+	(void)u, (void)dst, (void)sz, (void)addr;
+	return 1;
+}
+
+static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx)
+{
+	(void)u;
+	return tables__chunk(tables, idx);
+}
+
+static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
+{
+	(void)chunk, (void)pos;
+}
+
+/* ---- everything that stands behind a recording ---- */
+
+#define HZ 997
+
+static struct session *session;
+static struct events *events;
+static struct samples *samples;
+static struct procs *procs;
+static struct objects *objects;
+static struct code *code;
+static struct collect *collect;
+static struct profile *profile;
+
+/* False, with the reason printed, where the test has to be skipped. */
+static bool start(const struct session_opts *s, const struct collect_opts *c, uint32_t chunks)
+{
+	const struct kind *k = &kinds[BPFPROF_CPU];
+	struct profile *profiles[BPFPROF_NR_KINDS];
+
+	session = bpf_session_open(s);
+	if (!session)
+		return false;
+	tables = tables__new(session, chunks);
+	samples = samples__new(session);
+	events = events__new(64);
+	procs = procs__new("/proc");
+	objects = objects__new();
+	profile = profile__new(k->value_types, k->value_cnt, k->period_type, NSEC_PER_SEC / HZ);
+	assert_true(tables && samples && events && procs && objects && profile);
+	assert_int_equal(events__sync_cpus(events), 0);
+	code = code__new(procs, objects, tables);
+	assert_non_null(code);
+	profiles[BPFPROF_CPU] = profile;
+	collect = collect__new(c, session, samples, events, procs, code, profiles);
+	assert_non_null(collect);
+	return true;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	collect__free(collect);
+	code__free(code);
+	tables__free(tables);
+	samples__free(samples);
+	events__free(events);
+	session__free(session);
+	procs__free(procs);
+	objects__free(objects);
+	profile__free(profile);
+	collect = NULL, code = NULL, tables = NULL, samples = NULL, events = NULL;
+	session = NULL, procs = NULL, objects = NULL, profile = NULL;
+	return 0;
+}
+
+static void arm(void)
+{
+	char err[256];
+
+	if (session__arm(session, err, sizeof(err)))
+		fail_msg("%s", err);
+}
+
+/* Ends the recording; its account has to add up, and to be what stands in the profile. */
+static struct collect_account finish(void)
+{
+	struct collect_account a;
+	uint64_t lost = 0, stacks = 0, values = 0;
+
+	session__disarm(session);
+	assert_int_equal(collect__drain(collect), 0);
+	assert_int_equal(collect__drain(collect), 0);
+	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		lost += a.lost[i];
+	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
+		stacks += a.stacks[i];
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		const int64_t *v = profile->samples[i].value;
+
+		assert_true(v[0] > 0);
+		assert_int_equal(v[1], v[0] * profile->period);
+		values += v[0];
+	}
+	assert_int_equal(a.seen, a.recorded + lost);
+	assert_int_equal(a.recorded, stacks);
+	assert_int_equal(a.recorded, values);
+	assert_int_equal(lost, 0);
+	return a;
+}
+
+/* ---- known programs ---- */
+
+static uint64_t thread_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* In a section of its own, whose ends the linker knows. */
+extern const char __start_leaf_text[], __stop_leaf_text[];
+
+static NOIPA __attribute__((section("leaf_text"))) uint64_t leaf(uint64_t rounds)
+{
+	uint64_t x = rounds;
+
+	for (uint64_t i = 0; i < rounds; i++)
+		x = x * 6364136223846793005ULL + i;
+	return x;
+}
+
+static NOIPA uint64_t chain(int depth, unsigned int ms)
+{
+	uint64_t end = thread_ns() + ms * 1000000ULL, x = 0;
+
+	if (depth) {
+		x = chain(depth - 1, ms);
+		/* no tail call */
+		__asm__ volatile("" : "+r"(x));
+		return x;
+	}
+	while (thread_ns() < end)
+		x += leaf(100000);
+	return x;
+}
+
+static bool in_leaf(uint64_t addr)
+{
+	return addr >= (uintptr_t)__start_leaf_text && addr < (uintptr_t)__stop_leaf_text;
+}
+
+/* The path that a location's mapping names. */
+static const char *mapped(const struct profile_location *l)
+{
+	return l->mapping == PROFILE_NONE ?
+		       "" :
+		       strtab__get(profile->strings, profile->mappings[l->mapping].filename);
+}
+
+static const char *label(const struct profile_sample *s, const char *name, int64_t *ret_num)
+{
+	for (uint32_t i = 0; i < s->label_cnt; i++) {
+		const struct profile_label *l = &profile->labels[s->label + i];
+
+		if (strcmp(strtab__get(profile->strings, l->key), name))
+			continue;
+		*ret_num = l->num;
+		return strtab__get(profile->strings, l->str);
+	}
+	return NULL;
+}
+
+static const struct session_opts of_named = {
+	.kinds = { true }, .frequency = HZ, .filter_tgid = true, .thread_names = true
+};
+
+static void test_ourselves(void **state)
+{
+	const struct collect_opts opts = { .label_thread = true, .only_added = true };
+	uint32_t self = getpid();
+	char exe[512] = "";
+	struct collect_account a;
+	int64_t in = 0, total = 0, num;
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	prctl(PR_SET_NAME, "collected");
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	arm();
+	for (int i = 0; i < 6; i++) {
+		chain(20, 50);
+		assert_int_equal(collect__poll(collect), 0);
+		if (i % 2)
+			assert_int_equal(collect__drain(collect), 0);
+	}
+	a = finish();
+	assert_true(a.recorded > 300 * HZ / 1000 / 2);
+	/* unwound here once or a few times, in the kernel from then on */
+	assert_true(a.raw > 0);
+	assert_true(a.unwinds > a.recorded / 2);
+	assert_true(a.frames > a.unwinds * 20);
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		const struct profile_sample *s = &profile->samples[i];
+		const uint32_t *ids = &profile->loc_ids[s->loc];
+		size_t at = 0;
+
+		total += s->value[0];
+		assert_string_equal(label(s, "thread", &num), "collected");
+		/* of one process: not said with every sample */
+		assert_null(label(s, "pid", &num));
+		while (at < s->loc_cnt && !in_leaf(profile->locations[ids[at]].address))
+			at++;
+		if (at == s->loc_cnt)
+			continue;
+		in += s->value[0];
+		assert_string_equal(mapped(&profile->locations[ids[at]]), exe);
+		/* below leaf stand 21 frames of chain, and what called it, to the end */
+		assert_true(s->loc_cnt - at > 22);
+	}
+	if (in * 10 < total * 9)
+		fail_msg("only %lld of %lld samples are where all the work is", (long long)in,
+			 (long long)total);
+	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 99);
+}
+
+/* With all tables loaded beforehand nothing has to be copied at first sight. */
+static void test_prepared(void **state)
+{
+	const struct collect_opts opts = { .only_added = true };
+	uint32_t self = getpid();
+	struct collect_account a;
+	struct code_stats stats;
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	assert_int_equal(collect__prepare(collect), 0);
+	code__stats(code, &stats);
+	assert_true(stats.objects >= 3);
+	assert_true(stats.rows > 1000 && stats.bytes > stats.rows && stats.cfi_bytes > 1000);
+	assert_int_equal(stats.evicted, 0);
+	arm();
+	chain(3, 200);
+	a = finish();
+	assert_int_equal(a.raw, 0);
+	assert_true(a.recorded > 200 * HZ / 1000 / 2);
+	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 99);
+}
+
+/* Children that run another program: their samples are theirs, with their names. */
+static void test_children(void **state)
+{
+	const struct collect_opts opts = {
+		.label_process = true, .label_thread = true, .follow = true, .only_added = true
+	};
+	struct session_opts s_opts = of_named;
+	uint32_t self = getpid();
+	int64_t of_shell = 0, in_shell = 0;
+	struct collect_account a;
+	struct stat sh, other;
+	pid_t pid;
+
+	(void)state;
+	s_opts.follow = true;
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	arm();
+	pid = fork();
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done",
+		      (char *)NULL);
+		_exit(127);
+	}
+	while (!waitpid(pid, NULL, WNOHANG)) {
+		assert_int_equal(collect__poll(collect), 0);
+		usleep(20000);
+	}
+	a = finish();
+	assert_int_equal(stat("/bin/sh", &sh), 0);
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		const struct profile_sample *s = &profile->samples[i];
+		const char *comm;
+		int64_t num;
+
+		assert_non_null(label(s, "pid", &num));
+		assert_true(num == pid || num == self);
+		comm = label(s, "comm", &num);
+		if (!comm || strcmp(comm, "sh"))
+			continue;
+		of_shell += s->value[0];
+		for (uint32_t j = 0; j < s->loc_cnt; j++) {
+			const char *path =
+				mapped(&profile->locations[profile->loc_ids[s->loc + j]]);
+
+			if (!stat(path, &other) && other.st_ino == sh.st_ino) {
+				in_shell += s->value[0];
+				break;
+			}
+		}
+	}
+	assert_true(of_shell > 20);
+	assert_true(in_shell * 10 > of_shell * 9);
+	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 95);
+}
+
+/* Processes that came and went between two polls are named all the same, and not kept for ever. */
+static void test_short_lived(void **state)
+{
+	const struct collect_opts opts = { .label_process = true,
+					   .follow = true,
+					   .only_added = true };
+	struct session_opts s_opts = of_named;
+	uint32_t self = getpid();
+	int64_t named = 0, total = 0;
+	char exe[512] = "";
+	size_t live = 0;
+
+	(void)state;
+	s_opts.follow = true;
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	arm();
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			chain(2, 10);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		if (i % 5 == 0)
+			assert_int_equal(collect__poll(collect), 0);
+	}
+	(void)finish();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(collect__poll(collect), 0);
+	for (size_t i = 0; i < procs__cnt(procs); i++)
+		live += procs__get(procs, i)->tgid != 0;
+	assert_int_equal(live, 1);
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		const struct profile_sample *s = &profile->samples[i];
+		int64_t num;
+
+		(void)label(s, "pid", &num);
+		if (num == self)
+			continue;
+		/* at its very end a process has given its memory back, and with it its stack */
+		if (s->loc_cnt &&
+		    !strcmp(mapped(&profile->locations[profile->loc_ids[s->loc + s->loc_cnt - 1]]),
+			    "[kernel.kallsyms]"))
+			continue;
+		total += s->value[0];
+		for (uint32_t j = 0; j < s->loc_cnt; j++)
+			if (!strcmp(mapped(&profile->locations[profile->loc_ids[s->loc + j]]),
+				    exe)) {
+				named += s->value[0];
+				break;
+			}
+	}
+	assert_true(total > 20 * 10 * HZ / 1000 / 2);
+	assert_true(named * 100 >= total * 95);
+}
+
+/* A child that ended and that nobody has waited for yet is let go of as well. */
+static void test_zombie(void **state)
+{
+	const struct collect_opts opts = { .follow = true, .only_added = true };
+	struct session_opts s_opts = of_named;
+	uint32_t self = getpid();
+	pid_t pid;
+
+	(void)state;
+	s_opts.follow = true;
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	assert_int_equal(collect__poll(collect), 0);
+	assert_int_not_equal(procs__find_live(procs, pid), PROCS_NONE);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, pid, NULL, WEXITED | WNOWAIT), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(collect__poll(collect), 0);
+	assert_int_equal(procs__find_live(procs, pid), PROCS_NONE);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* ---- table memory that is too small for all that is mapped ---- */
+
+#define FAKE_TGID 4000001 /* above pid_max: no such process, so that files are opened by path */
+#define FAKE_BASE 0x100000000ULL
+#define MAX_FILES 400
+#define CHUNKS 2
+
+static struct {
+	char path[256];
+	uint64_t start, vaddr, size;
+	struct unwind_table truth;
+} files[MAX_FILES];
+static size_t file_cnt;
+static uint64_t blob_sz;
+
+/* Maps the code of an ELF file into the process that is not, if it has tables worth it. */
+static void map_file(const char *path)
+{
+	const struct elf_segment *seg;
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = (char *)path };
+	uint64_t start = FAKE_BASE + file_cnt * 0x40000000ULL;
+	struct elf_file *elf;
+	struct stat st;
+	size_t cnt;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	elf = fd < 0 ? NULL : elf_file__open(fd);
+	if (elf && !fstat(fd, &st) && !ehframe_build(elf, &files[file_cnt].truth)) {
+		seg = elf_file__segments(elf, &cnt);
+		while (cnt && !seg->exec)
+			seg++, cnt--;
+		if (cnt && files[file_cnt].truth.part_cnt) {
+			snprintf(files[file_cnt].path, sizeof(files[0].path), "%s", path);
+			files[file_cnt].start = start;
+			files[file_cnt].vaddr = seg->vaddr & ~4095ULL;
+			files[file_cnt].size = ((seg->vaddr & 4095) + seg->memsz + 4095) & ~4095ULL;
+			f.maj = major(st.st_dev);
+			f.min = minor(st.st_dev);
+			f.ino = st.st_ino;
+			assert_int_equal(procs__on_mmap(procs, FAKE_TGID, 1, start,
+							files[file_cnt].size,
+							seg->offset & ~4095ULL, &f),
+					 0);
+			blob_sz += files[file_cnt++].truth.blob_sz;
+		} else {
+			unwind_table__done(&files[file_cnt].truth);
+		}
+	}
+	elf_file__free(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Files of the pattern, until their tables would fill so many bytes. */
+static void map_files(const char *pattern, uint64_t enough)
+{
+	glob_t g = { 0 };
+	struct stat st;
+
+	if (!glob(pattern, 0, NULL, &g))
+		for (size_t i = 0; i < g.gl_pathc && file_cnt < MAX_FILES && blob_sz < enough; i++)
+			if (!lstat(g.gl_pathv[i], &st) && S_ISREG(st.st_mode) &&
+			    st.st_size < (8 << 20))
+				map_file(g.gl_pathv[i]);
+	globfree(&g);
+}
+
+/* Every rule that the kernel side would find by the published list is the file's own. */
+static size_t check_published(uint32_t proc)
+{
+	const struct proc *p = procs__get(procs, proc);
+	static struct unw u;
+	size_t with_table = 0;
+
+	memset(&u, 0, sizeof(u));
+	assert_true(code__published(code, proc, &u.proc));
+	u.owner[0] = p->tgid | (uint64_t)p->exec_id << 32;
+	u.owner[1] = p->start_ns;
+	for (size_t i = 0; i < file_cnt; i++) {
+		bool has = false;
+
+		for (int k = 0; k < 40; k++) {
+			uint64_t rel = (uint64_t)rand() % files[i].size;
+			struct bpfprof_rule want, got;
+
+			u.exact = 1;
+			u.pc = files[i].start + rel;
+			assert_int_equal(unw_find_map(&u, files[i].start + rel), 0);
+			if (u.map.chunk == BPFPROF_CHUNK_NOT_LOADED)
+				break;
+			unwind_table__lookup(&files[i].truth, files[i].vaddr + rel, &want);
+			got.cfa = BPFPROF_CFA_NONE;
+			if (u.map.chunk < BPFPROF_MAX_CHUNKS) {
+				unw_find_rule(&u, files[i].start + rel, &got);
+				has = true;
+			}
+			if (want.cfa != got.cfa ||
+			    (want.cfa != BPFPROF_CFA_NONE && memcmp(&want, &got, sizeof(want))))
+				fail_msg("%s+%#llx has another file's rule", files[i].path,
+					 (unsigned long long)(files[i].vaddr + rel));
+		}
+		with_table += has;
+	}
+	return with_table;
+}
+
+static void test_eviction(void **state)
+{
+	const struct collect_opts opts = { .label_process = false };
+	struct code_stats stats;
+	struct bpfprof_proc p;
+	uint32_t proc;
+
+	(void)state;
+	if (!start(&of_named, &opts, CHUNKS))
+		skip();
+	srand(3);
+	proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
+	map_files("/usr/lib/*-linux-gnu*/*.so*", 2 * CHUNKS * BPFPROF_CHUNK_SZ);
+	map_files("/usr/bin/*", 3 * CHUNKS * BPFPROF_CHUNK_SZ);
+	if (blob_sz < 2 * CHUNKS * BPFPROF_CHUNK_SZ) {
+		print_message("too few programs are installed to fill the table memory\n");
+		skip();
+	}
+	/* as stacks ask for them: in no order, some again and again */
+	for (int round = 0; round < 200; round++) {
+		size_t i = (size_t)rand() % (round % 2 ? file_cnt : MIN(file_cnt, 4));
+		const struct proc_map *m = procs__map_at(procs, proc, files[i].start);
+
+		assert_int_equal(code__load(code, proc, m), 0);
+		assert_int_equal(code__publish(code, proc), 0);
+		code__stats(code, &stats);
+		assert_true(stats.bytes <= CHUNKS * BPFPROF_CHUNK_SZ);
+		if (round % 10 == 0)
+			assert_true(check_published(proc) >= 1);
+	}
+	assert_true(stats.evicted > 0);
+	assert_true(check_published(proc) > 1);
+	code__forget(code, proc);
+	assert_false(code__published(code, proc, &p));
+	for (size_t i = 0; i < file_cnt; i++)
+		unwind_table__done(&files[i].truth);
+	file_cnt = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_ourselves, teardown),
+		cmocka_unit_test_teardown(test_prepared, teardown),
+		cmocka_unit_test_teardown(test_children, teardown),
+		cmocka_unit_test_teardown(test_short_lived, teardown),
+		cmocka_unit_test_teardown(test_zombie, teardown),
+		cmocka_unit_test_teardown(test_eviction, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

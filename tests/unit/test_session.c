@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Our half in the kernel, seen from outside: the scan, the filters, and that every sample is either
+ * recorded or lost for a reason.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/types.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "bpf_session.h"
+#include "kernel/samples.h"
+#include "kernel/session.h"
+#include "kernel/tables.h"
+#include "target/proc_maps.h"
+
+#define HZ 997
+#define SPIN_MS 200
+
+static const struct session_opts plain = {
+	.kinds = { true }, .frequency = HZ, .filter_tgid = true, .thread_names = true
+};
+
+/* ---- work to be sampled ---- */
+
+static __attribute__((noipa)) uint64_t work(uint64_t rounds)
+{
+	uint64_t x = rounds;
+
+	for (uint64_t i = 0; i < rounds; i++)
+		x = x * 6364136223846793005ULL + i;
+	return x;
+}
+
+static uint64_t thread_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* Of CPU time, however busy the machine is. */
+static void spin(unsigned int ms)
+{
+	uint64_t end = thread_ns() + ms * 1000000ULL;
+
+	while (thread_ns() < end)
+		work(20000);
+}
+
+/* ---- what was recorded ---- */
+
+struct seen {
+	uint64_t records, raw, with_kernel, with_user;
+	uint32_t tids[64];
+	size_t tid_cnt;
+	struct bpfprof_rec last;
+	uint64_t last_user, last_sp;
+	struct bpfprof_count_key keys[4096];
+	size_t key_cnt;
+	uint32_t strangers; /* records of other processes than `pid` */
+	uint32_t pid;
+};
+
+static struct seen seen;
+
+static bool saw_tid(uint32_t tid)
+{
+	for (size_t i = 0; i < seen.tid_cnt; i++)
+		if (seen.tids[i] == tid)
+			return true;
+	return false;
+}
+
+static void take(void *ctx, const struct bpfprof_rec *rec, size_t sz)
+{
+	const uint64_t *user = (const uint64_t *)(rec + 1);
+	const struct bpfprof_raw *raw = (const void *)(rec + 1);
+
+	assert_ptr_equal(ctx, &seen);
+	seen.records++;
+	seen.raw += rec->type == BPFPROF_REC_RAW;
+	seen.with_kernel += rec->kernel_cnt > 0;
+	seen.with_user += rec->type == BPFPROF_REC_RAW || rec->user_cnt > 0;
+	seen.strangers += rec->proc.tgid != seen.pid;
+	seen.last = *rec;
+	assert_int_equal(rec->kind, BPFPROF_CPU);
+	assert_true(rec->time_ns <= util_monotonic_ns());
+	if (!saw_tid(rec->tid) && seen.tid_cnt < ARRAY_SIZE(seen.tids))
+		seen.tids[seen.tid_cnt++] = rec->tid;
+	if (rec->type == BPFPROF_REC_RAW) {
+		assert_true(sz >= sizeof(*rec) + sizeof(*raw) + raw->stack_sz);
+		seen.last_user = raw->regs[16];
+		seen.last_sp = raw->regs[7];
+		return;
+	}
+	seen.last_user = rec->user_cnt ? user[0] : 0;
+	if (seen.key_cnt < ARRAY_SIZE(seen.keys))
+		seen.keys[seen.key_cnt++] =
+			(struct bpfprof_count_key){ rec->hash, rec->proc.tgid, rec->kernel_cnt,
+						    rec->user_cnt };
+}
+
+static uint64_t counted;
+
+/* Takes everything in, as collect does: counts first, then the records that explain them. */
+static void drain(struct samples *s)
+{
+	struct samples_count *counts;
+	size_t cnt;
+
+	assert_int_equal(samples__drain_counts(s, &counts, &cnt), 0);
+	assert_true(samples__read(s, take, &seen) >= 0);
+	for (size_t i = 0; i < cnt; i++) {
+		size_t j = 0;
+
+		counted += counts[i].count.count;
+		while (j < seen.key_cnt &&
+		       memcmp(&seen.keys[j], &counts[i].key, sizeof(seen.keys[j])))
+			j++;
+		/* no count without its stack */
+		if (seen.key_cnt < ARRAY_SIZE(seen.keys))
+			assert_true(j < seen.key_cnt);
+	}
+	free(counts);
+}
+
+static struct session *open_armed(const struct session_opts *opts, struct samples **ret)
+{
+	struct session *s = bpf_session_open(opts);
+	char err[256];
+
+	memset(&seen, 0, sizeof(seen));
+	seen.pid = getpid();
+	counted = 0;
+	if (!s)
+		return NULL;
+	*ret = samples__new(s);
+	assert_non_null(*ret);
+	assert_int_equal(session__arm(s, err, sizeof(err)), 0);
+	return s;
+}
+
+/* Ends it and checks the account: seen = recorded + lost, recorded = records + counts. */
+static uint64_t finish(struct session *s, struct samples *samples)
+{
+	struct bpfprof_stats st;
+	uint64_t lost = 0;
+
+	session__disarm(s);
+	drain(samples);
+	drain(samples);
+	assert_int_equal(session__stats(s, BPFPROF_CPU, &st), 0);
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		lost += st.lost[i];
+	assert_int_equal(st.seen, st.recorded + lost);
+	assert_int_equal(st.recorded, seen.records + counted);
+	/* and it is quiet from now on */
+	spin(20);
+	assert_int_equal(session__stats(s, BPFPROF_CPU, &st), 0);
+	assert_int_equal(st.recorded + lost, st.seen);
+	assert_int_equal(st.recorded, seen.records + counted);
+	samples__free(samples);
+	session__free(s);
+	return st.seen;
+}
+
+static struct bpfprof_task task_of(struct session *s, uint32_t pid)
+{
+	struct bpfprof_task *tasks, found = { 0 };
+	size_t cnt, hits = 0;
+
+	assert_int_equal(session__scan(s, &tasks, &cnt), 0);
+	for (size_t i = 0; i < cnt; i++) {
+		if (tasks[i].key.tgid != pid)
+			continue;
+		found = tasks[i];
+		hits++;
+	}
+	assert_int_equal(hits, 1);
+	free(tasks);
+	return found;
+}
+
+static void add_self(struct session *s)
+{
+	struct bpfprof_task self = task_of(s, getpid());
+
+	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
+}
+
+/* Is there about a sample for each period of so much CPU time? Other loads may delay some. */
+static void about(uint64_t samples, unsigned int ms)
+{
+	uint64_t want = ms * HZ / 1000;
+
+	if (samples < want / 2 || samples > want * 2)
+		fail_msg("%llu samples in %u ms of CPU time", (unsigned long long)samples, ms);
+}
+
+/* ---- the scan ---- */
+
+static void test_scan_self(void **state)
+{
+	struct session *s = bpf_session_open(&plain);
+	struct bpfprof_task self;
+	char name[32] = "";
+	uint64_t ns;
+
+	(void)state;
+	if (!s)
+		skip();
+	prctl(PR_SET_NAME, "scan)me\n");
+	self = task_of(s, getpid());
+	prctl(PR_GET_NAME, name);
+	assert_string_equal(self.comm, name);
+	assert_int_equal(self.ppid, getppid());
+	assert_false(self.kthread);
+	assert_int_equal(proc_stat_start("/proc", getpid(), &ns), 0);
+	assert_int_equal(self.key.start_ns / 10000000, ns / 10000000);
+	session__free(s);
+}
+
+static void test_scan_all(void **state)
+{
+	struct session *s = bpf_session_open(&plain);
+	struct bpfprof_task *tasks;
+	size_t cnt, kthreads = 0, missed = 0;
+	struct dirent *e;
+	DIR *d;
+
+	(void)state;
+	if (!s)
+		skip();
+	assert_int_equal(session__scan(s, &tasks, &cnt), 0);
+	for (size_t i = 0; i < cnt; i++) {
+		assert_true(tasks[i].key.tgid > 0);
+		assert_true(!i || tasks[i - 1].key.tgid < tasks[i].key.tgid);
+		assert_true(memchr(tasks[i].comm, 0, sizeof(tasks[i].comm)) != NULL);
+		kthreads += tasks[i].kthread != 0;
+	}
+	/* what is in /proc, and started before, is in the scan */
+	d = opendir("/proc");
+	while ((e = readdir(d))) {
+		uint32_t pid = atoi(e->d_name);
+		bool found = !pid;
+
+		for (size_t i = 0; i < cnt && !found; i++)
+			found = tasks[i].key.tgid == pid;
+		missed += !found;
+	}
+	closedir(d);
+	/* some may have started since */
+	assert_true(missed < 10);
+	assert_true(kthreads > 0 && kthreads < cnt);
+	free(tasks);
+	session__free(s);
+}
+
+static void test_scan_exec_id(void **state)
+{
+	struct session *s = bpf_session_open(&plain);
+	struct bpfprof_task self, child;
+	pid_t pid;
+
+	(void)state;
+	if (!s)
+		skip();
+	self = task_of(s, getpid());
+	pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	child = task_of(s, pid);
+	assert_int_equal(child.key.exec_id, self.key.exec_id);
+	assert_true(child.key.start_ns > self.key.start_ns);
+	assert_int_equal(child.ppid, getpid());
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	pid = fork();
+	if (!pid) {
+		execlp("sleep", "sleep", "1000", (char *)NULL);
+		_exit(1);
+	}
+	for (int i = 0; i < 200 && strcmp(task_of(s, pid).comm, "sleep"); i++)
+		usleep(5000);
+	child = task_of(s, pid);
+	assert_string_equal(child.comm, "sleep");
+	assert_int_equal(child.key.exec_id, self.key.exec_id + 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	session__free(s);
+}
+
+/* ---- sampling ---- */
+
+static void test_self(void **state)
+{
+	struct samples *samples;
+	struct session *s = open_armed(&plain, &samples);
+	struct bpfprof_task self;
+	char here;
+
+	(void)state;
+	if (!s)
+		skip();
+	self = task_of(s, getpid());
+	spin(20);
+	drain(samples);
+	/* nobody was asked for yet */
+	assert_int_equal(seen.records + counted, 0);
+	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
+	spin(SPIN_MS);
+	session__disarm(s);
+	drain(samples);
+	assert_int_equal(seen.strangers, 0);
+	assert_int_equal(seen.last.tid, getpid());
+	assert_memory_equal(&seen.last.proc, &self.key, sizeof(self.key));
+	/* no table is known: registers and stack arrive instead, and they are ours */
+	assert_true(seen.raw > 0);
+	assert_true(seen.last_sp - (uintptr_t)&here + 65536 < 131072);
+	about(finish(s, samples), SPIN_MS);
+}
+
+/* Once the process is known, equal stacks are sent once and counted then. */
+static void test_counts(void **state)
+{
+	struct tables_extent list = { 0 };
+	struct samples *samples;
+	struct session *s = open_armed(&plain, &samples);
+	struct bpfprof_proc value;
+	struct bpfprof_task self;
+	struct tables *t;
+
+	(void)state;
+	if (!s)
+		skip();
+	self = task_of(s, getpid());
+	t = tables__new(s, 1);
+	assert_non_null(t);
+	assert_int_equal(tables__set_proc(t, &self.key, NULL, 0, 1, &list), 0);
+	value = (struct bpfprof_proc){
+		.chunk = list.chunk, .pos = list.pos, .gen = 1, .flags = BPFPROF_PROC_NO_RAW
+	};
+	tables__update_proc(t, &self.key, &value);
+	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
+	for (int i = 0; i < 4; i++) {
+		spin(SPIN_MS / 4);
+		drain(samples);
+	}
+	session__disarm(s);
+	drain(samples);
+	assert_int_equal(seen.raw, 0);
+	/* nothing is mapped there: the pc alone, or not even that within a system call */
+	assert_int_equal(seen.last.result, BPFPROF_STACK_no_mapping);
+	assert_int_equal(seen.last.gen, 1);
+	assert_true(seen.last.user_cnt <= 1);
+	assert_true(counted > 0);
+	about(finish(s, samples), SPIN_MS);
+	tables__free(t);
+}
+
+static void test_user_only(void **state)
+{
+	struct session_opts opts = plain;
+	struct samples *samples;
+	struct session *s;
+	uint64_t ns, runs;
+
+	(void)state;
+	opts.user_only = true;
+	opts.run_time_stats = true;
+	s = open_armed(&opts, &samples);
+	if (!s)
+		skip();
+	add_self(s);
+	/* much of it in the kernel */
+	for (uint64_t end = thread_ns() + SPIN_MS * 1000000ULL; thread_ns() < end;)
+		for (int i = 0; i < 100; i++)
+			(void)!access("/no/such/file", F_OK);
+	session__disarm(s);
+	drain(samples);
+	assert_int_equal(seen.with_kernel, 0);
+	assert_int_equal(seen.with_user, seen.records);
+	session__run_time(s, &ns, &runs);
+	assert_true(runs > seen.records / 2);
+	assert_true(ns > runs * 50);
+	about(finish(s, samples), SPIN_MS);
+}
+
+static void test_kernel_only(void **state)
+{
+	struct session_opts opts = plain;
+	struct samples *samples;
+	struct session *s;
+	uint64_t total;
+
+	(void)state;
+	opts.kernel_only = true;
+	s = open_armed(&opts, &samples);
+	if (!s)
+		skip();
+	add_self(s);
+	spin(SPIN_MS);
+	for (uint64_t end = thread_ns() + SPIN_MS * 1000000ULL; thread_ns() < end;)
+		for (int i = 0; i < 100; i++)
+			(void)!access("/no/such/file/anywhere", F_OK);
+	session__disarm(s);
+	drain(samples);
+	assert_int_equal(seen.raw, 0);
+	assert_int_equal(seen.with_user, 0);
+	assert_int_equal(seen.with_kernel, seen.records);
+	total = finish(s, samples);
+	/* not what ran in user mode */
+	assert_true(total > SPIN_MS / 20 && total < SPIN_MS * 2 * 3 / 4);
+}
+
+/* A thread of this name that spins; tells its number. */
+static void *named_thread(void *arg)
+{
+	prctl(PR_SET_NAME, arg);
+	spin(SPIN_MS);
+	return (void *)(uintptr_t)gettid();
+}
+
+static void test_thread_name(void **state)
+{
+	struct session_opts opts = plain;
+	struct samples *samples;
+	struct session *s;
+	pthread_t yes, no;
+	void *yes_tid, *no_tid;
+
+	(void)state;
+	opts.comm = "wor?er-*";
+	s = open_armed(&opts, &samples);
+	if (!s)
+		skip();
+	add_self(s);
+	pthread_create(&yes, NULL, named_thread, (void *)"worker-1");
+	pthread_create(&no, NULL, named_thread, (void *)"worker");
+	pthread_join(yes, &yes_tid);
+	pthread_join(no, &no_tid);
+	session__disarm(s);
+	drain(samples);
+	assert_true(saw_tid((uintptr_t)yes_tid));
+	assert_false(saw_tid((uintptr_t)no_tid));
+	assert_string_equal(seen.last.comm, "worker-1");
+	about(finish(s, samples), SPIN_MS);
+}
+
+static void test_thread_filter(void **state)
+{
+	struct session_opts opts = plain;
+	struct samples *samples;
+	struct bpfprof_task self;
+	struct session *s;
+	pthread_t other;
+	void *other_tid;
+
+	(void)state;
+	opts.filter_tid = true;
+	opts.thread_names = false;
+	s = open_armed(&opts, &samples);
+	if (!s)
+		skip();
+	add_self(s);
+	self = task_of(s, getpid());
+	assert_int_equal(session__add_tid(s, gettid(), self.key.start_ns), 0);
+	pthread_create(&other, NULL, named_thread, (void *)"other");
+	spin(SPIN_MS);
+	pthread_join(other, &other_tid);
+	session__disarm(s);
+	drain(samples);
+	assert_true(saw_tid(gettid()));
+	assert_false(saw_tid((uintptr_t)other_tid));
+	/* names were not asked for */
+	assert_string_equal(seen.last.comm, "");
+	about(finish(s, samples), SPIN_MS);
+}
+
+static void spin_in_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		spin(SPIN_MS);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	seen.pid = pid;
+}
+
+static void test_children(void **state)
+{
+	struct session_opts opts = plain;
+
+	(void)state;
+	for (int follow = 0; follow < 2; follow++) {
+		struct samples *samples;
+		struct session *s;
+		uint64_t total;
+
+		opts.follow = follow;
+		s = open_armed(&opts, &samples);
+		if (!s)
+			skip();
+		add_self(s);
+		spin_in_child();
+		session__disarm(s);
+		drain(samples);
+		assert_int_equal(saw_tid(seen.pid), follow);
+		total = finish(s, samples);
+		if (follow)
+			about(total, SPIN_MS);
+		else
+			assert_true(total < SPIN_MS / 4);
+	}
+}
+
+/* The number alone is not enough: a later process by it is not meant; and who is taken out is out.
+ */
+static void test_other_start(void **state)
+{
+	struct samples *samples;
+	struct session *s = open_armed(&plain, &samples);
+	struct bpfprof_task self;
+
+	(void)state;
+	if (!s)
+		skip();
+	self = task_of(s, getpid());
+	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns - 1), 0);
+	spin(50);
+	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
+	session__remove_tgid(s, self.key.tgid);
+	spin(50);
+	assert_true(finish(s, samples) <= 1);
+}
+
+/* ---- what cannot be had ---- */
+
+static void refused(const struct session_opts *opts, const char *word)
+{
+	char err[256] = "";
+
+	assert_null(session__open(opts, err, sizeof(err)));
+	assert_int_not_equal(errno, 0);
+	if (!strstr(err, word))
+		fail_msg("'%s' does not say '%s'", err, word);
+}
+
+static void test_refused(void **state)
+{
+	struct session *s = bpf_session_open(&plain);
+	struct session_opts opts = plain;
+	char pattern[100];
+
+	(void)state;
+	if (!s)
+		skip();
+	session__free(s);
+	session__free(NULL);
+	opts.cgroup = "/no/such/cgroup";
+	refused(&opts, "/no/such/cgroup");
+	opts.cgroup = "/tmp";
+	refused(&opts, "cgroup");
+	opts = plain;
+	memset(pattern, 'x', sizeof(pattern));
+	pattern[sizeof(pattern) - 1] = '\0';
+	opts.comm = pattern;
+	refused(&opts, "too long");
+}
+
+/* Without rights: one sentence with the remedy, and nothing left open. */
+static void test_no_rights(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("needs root: gives its rights up in a child\n");
+		skip();
+	}
+	pid = fork();
+	if (!pid) {
+		char err[256] = "";
+
+		if (setgid(65534) || setuid(65534) || session__open(&plain, err, sizeof(err)))
+			_exit(1);
+		_exit(strstr(err, "root") ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scan_self),     cmocka_unit_test(test_scan_all),
+		cmocka_unit_test(test_scan_exec_id),  cmocka_unit_test(test_self),
+		cmocka_unit_test(test_counts),	      cmocka_unit_test(test_user_only),
+		cmocka_unit_test(test_kernel_only),   cmocka_unit_test(test_thread_name),
+		cmocka_unit_test(test_thread_filter), cmocka_unit_test(test_children),
+		cmocka_unit_test(test_other_start),   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_rights),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
