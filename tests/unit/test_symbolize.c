@@ -113,7 +113,7 @@ static void test_self(void **state)
 	twin = add_location(p, other, addr + (1ULL << 32));
 	nobody = add_location(p, map, end - 1);
 	marker = profile__add_marker(p, "[unwind: no table]");
-	assert_int_equal(symbolize(p, o, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, sources, 2, &stats), 0);
 
 	assert_string_equal(name(p, known), "known_function");
 	assert_string_equal(system_name(p, known), "known_function");
@@ -155,7 +155,7 @@ static void test_nobody(void **state)
 	text = add_location(p, add_mapping(p, "/opt/unknown", 0x50000, 0x60000, 0), 0x50001);
 	none = add_location(p, PROFILE_NONE, 0xabc);
 	/* of the third mapping nothing is known: there are two sources */
-	assert_int_equal(symbolize(p, o, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, sources, 2, &stats), 0);
 	assert_string_equal(name(p, anon), "anon+0x123");
 	assert_string_equal(name(p, data), "data+0x1010");
 	assert_string_equal(name(p, text), "unknown+0x1");
@@ -189,7 +189,7 @@ static void test_kernel(void **state)
 	in = add_location(p, map, start + (end - start) / 2);
 	out = add_location(p, map, 0x1000);
 	assert_int_equal(kallsyms__find(k, start + (end - start) / 2, &want), 0);
-	assert_int_equal(symbolize(p, o, &source, 1, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, &source, 1, &stats), 0);
 	assert_string_equal(name(p, in), want.name);
 	assert_string_equal(system_name(p, in), want.name);
 	assert_int_equal(function(p, in, 0)->filename, 0);

@@ -2,10 +2,9 @@
 /*
  * Functions, inlined functions and source lines of addresses, from DWARF 2 to 5.
  *
- * The addresses asked for are known beforehand, so nothing is built that grows with the program:
- * only the units that hold one of them are walked, once, and what none of them needs is forgotten
- * at once. Files that the DWARF names (split DWARF, imported units of other files) are never
- * opened; a supplementary file is what the caller found.
+ * The addresses asked for are known beforehand: only the units that hold one of them are walked,
+ * once. Files that the DWARF names (split DWARF, a supplementary file) are never opened: of split
+ * units there are lines and no functions, and the supplementary file is what the caller found.
  */
 #ifndef TARGET_DWARF_H
 #define TARGET_DWARF_H
@@ -42,8 +41,9 @@ struct dwarf_answers {
 
 /*
  * Answers for cnt ascending virtual addresses. alt: the supplementary file of elf (dwz), or NULL.
- * Names are added to strings. 0; -ENOENT without .debug_info, -EBADMSG or -E2BIG if it cannot be
- * read, -ENOMEM. *ret is the caller's after 0 only.
+ * Names are added to strings. 0; -ENOENT without .debug_info, or without alt where elf refers to
+ * one; -EBADMSG or -E2BIG if it cannot be read, -ENOMEM. *ret is the caller's after 0 only. What
+ * takes unduly long (20 s) or is damaged on the way is answered as far as it got.
  */
 int dwarf_resolve(const struct elf_file *elf, const struct elf_file *alt, const uint64_t *vaddrs,
 		  size_t cnt, struct strtab *strings, struct dwarf_answers *ret);
