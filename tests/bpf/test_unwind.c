@@ -746,6 +746,7 @@ static void test_misses(void **state)
 	program(&u, rule);
 	u.pc = CODE;
 	u.exact = 0;
+	u.have_regs = 0;
 	u.proc.flags = BPFPROF_PROC_NO_RAW;
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
 	assert_int_equal(u.nr, 0);
@@ -754,6 +755,7 @@ static void test_misses(void **state)
 	program(&u, rule);
 	u.pc = 0xffffffff81000000ULL;
 	u.exact = 0;
+	u.have_regs = 0;
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
 	assert_int_equal(u.nr, 0);
 

@@ -785,8 +785,8 @@ static void test_order(void **state)
 	put_cie(&s, 1, "zR", DW_EH_PE_absptr, STANDARD);
 	put_fde(&s, F + 0x1000, 0x40, CODE(DW_CFA_def_cfa_offset, 40));
 	put_fde(&s, F, 0x40, CODE(DW_CFA_def_cfa_offset, 16));
-	put_fde(&s, F + 0x4f, 0x40, CODE(DW_CFA_def_cfa_offset, 24));	/* behind a gap of 15 */
-	put_fde(&s, F + 0x9f, 0x40, CODE(DW_CFA_def_cfa_offset, 32));	/* behind one of 16 */
+	put_fde(&s, F + 0x4f, 0x40, CODE(DW_CFA_def_cfa_offset, 24));	/* behind padding */
+	put_fde(&s, F + 0x9f, 0x40, CODE(DW_CFA_def_cfa_offset, 32));	/* and once more */
 	put_fde(&s, F, 0x80, CODE(DW_CFA_def_cfa_offset, 48));		/* the first one counts */
 	put_fde(&s, F + 0x1010, 0x10, CODE(DW_CFA_def_cfa_offset, 56)); /* inside of another */
 	put_fde(&s, F + 0x2000, 0, CODE(DW_CFA_def_cfa_offset, 64));
@@ -795,7 +795,9 @@ static void test_order(void **state)
 	put_fde(&s, TEXT + TEXT_SZ - 8, 0x40, CODE(DW_CFA_def_cfa_offset, 64));
 	put_fde(&s, F + 0x3000, UINT64_MAX - 0x1000, CODE(DW_CFA_def_cfa_offset, 64));
 	build(&s, &t);
-	rule_is(&t, F + 0x4e, SP(16));
+	rule_is(&t, F + 0x3f, SP(16));
+	rule_is(&t, F + 0x40, NONE);
+	rule_is(&t, F + 0x4e, NONE);
 	rule_is(&t, F + 0x4f, SP(24));
 	rule_is(&t, F + 0x8e, SP(24));
 	rule_is(&t, F + 0x8f, NONE);
@@ -806,7 +808,7 @@ static void test_order(void **state)
 	rule_is(&t, F + 0x1020, NONE);
 	rule_is(&t, F + 0x2000, NONE);
 	rule_is(&t, TEXT, NONE);
-	assert_int_equal(t.row_cnt, 8);
+	assert_int_equal(t.row_cnt, 9);
 	check_unwind_h(&t, TEXT, F + 0x1200);
 	release(&t);
 }

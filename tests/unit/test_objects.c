@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/util.h"
 #include "target/debugfile.h"
@@ -103,17 +105,28 @@ static void test_identity(void **state)
 	objects__free(o);
 }
 
+/* The lowest descriptor that is free. */
+static int lowest_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
+
 static void test_unreadable(void **state)
 {
 	struct objects *o = objects__new();
 	uint64_t vaddr = 0;
 	struct symbols s;
+	int fd = lowest_fd();
 	uint32_t id;
 	char byte;
 
 	(void)state;
 	toolrun_write("text", "no elf", 6);
 	id = add(o, toolrun_path("text"));
+	assert_int_equal(lowest_fd(), fd); /* it is of no use */
 	assert_int_not_equal(id, OBJECTS_NONE);
 	assert_false(objects__info(o, id)->readable);
 	assert_int_equal(add(o, toolrun_path("text")), id);
@@ -124,6 +137,54 @@ static void test_unreadable(void **state)
 	assert_int_equal(objects__add(o, open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"),
 			 OBJECTS_NONE);
 	objects__free(o);
+}
+
+/* In a process of its own, whose hard limit is lowered for good. Returns what was wrong, 0 if
+ * nothing. */
+static int many_files(void)
+{
+	struct rlimit lim = { .rlim_cur = 80, .rlim_max = 200 };
+	int before = lowest_fd(), i, added = 0, fd;
+	struct objects *o = objects__new();
+
+	if (setrlimit(RLIMIT_NOFILE, &lim))
+		return 1;
+	for (i = 0; i < 300; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "many%d", i);
+		fd = open(toolrun_path(name), O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return 2;
+		if (objects__add(o, fd, name) != OBJECTS_NONE)
+			added++;
+		else if (errno != EMFILE)
+			return 3;
+	}
+	/* more than the soft limit allowed, and some left for others */
+	if (added < 100 || added > 150 || added != (int)objects__cnt(o))
+		return 4;
+	/* what is known needs no descriptor */
+	if (add(o, toolrun_path("many3")) != 3)
+		return 5;
+	objects__free(o);
+	return lowest_fd() == before ? 0 : 6;
+}
+
+static void test_descriptors(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	build("a", "-Wl,--build-id=none");
+	assert_true(toolrun("sh -c 'for i in $(seq 0 299); do cp a many$i; done'"));
+	pid = fork();
+	if (!pid)
+		_exit(many_files());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(toolrun("rm many*"));
 }
 
 static const struct symbol_frame *only(const struct symbols *s, size_t i)
@@ -341,10 +402,11 @@ static void test_libc_debug(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identity),  cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_names),	  cmocka_unit_test(test_no_addresses),
-		cmocka_unit_test(test_read),	  cmocka_unit_test(test_vdso),
-		cmocka_unit_test(test_debugfile), cmocka_unit_test(test_libc_debug),
+		cmocka_unit_test(test_identity),     cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_addresses), cmocka_unit_test(test_read),
+		cmocka_unit_test(test_vdso),	     cmocka_unit_test(test_debugfile),
+		cmocka_unit_test(test_libc_debug),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,9 +23,10 @@
 #include "target/symtab.h"
 
 #define MAX_VDSO (64U << 10)
+#define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
 
 struct object {
-	int fd;		      /* -1: an image in memory */
+	int fd;		      /* -1: an image in memory, or not readable */
 	struct elf_file *elf; /* NULL: not readable */
 	struct object_info info;
 	char *path;
@@ -178,11 +180,37 @@ static void format_build_id(const struct elf_file *elf, char *out)
 		sprintf(out + 2 * i, "%02x", id[i]);
 }
 
+/*
+ * May an object keep this descriptor? They are numbered from below, so that it says how many there
+ * are. The limit is raised when it is met and not before: a command that we started has got the one
+ * that the user gave it.
+ */
+static bool may_keep(int fd)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) ||
+	    (rlim_t)fd < lim.rlim_cur - MIN(lim.rlim_cur / 4, SPARE_FDS))
+		return true;
+	lim.rlim_cur = lim.rlim_max;
+	return !setrlimit(RLIMIT_NOFILE, &lim) &&
+	       (rlim_t)fd < lim.rlim_cur - MIN(lim.rlim_cur / 4, SPARE_FDS);
+}
+
 /* Takes fd and elf. OBJECTS_NONE with errno, then they are closed, too. */
 static uint32_t append(struct objects *o, int fd, struct elf_file *elf, const char *path)
 {
-	struct object obj = { .fd = fd, .elf = elf, .path = strdup(path) };
+	struct object obj = { .fd = fd, .elf = elf };
 
+	if (fd >= 0 && !elf) {
+		close(fd);
+		obj.fd = -1;
+	} else if (fd >= 0 && !may_keep(fd)) {
+		object__done(&obj);
+		errno = EMFILE;
+		return OBJECTS_NONE;
+	}
+	obj.path = strdup(path);
 	if (!obj.path || o->cnt >= OBJECTS_NONE ||
 	    util_reserve(&o->objects, &o->cap, o->cnt + 1, sizeof(obj))) {
 		object__done(&obj);
@@ -324,7 +352,8 @@ struct naming {
 	const struct object *obj;
 	struct debugfile debug, alt;
 	struct dwarf_answers dwarf; /* answers is NULL without DWARF */
-	struct symtab *symtab;	    /* NULL: not needed yet */
+	struct symtab_answers symtab;
+	uint32_t *symbol; /* by address: 1 + the index in symtab, 0: not asked for */
 	struct strtab *strings;
 	uint32_t *demangled; /* by id: the id of the name for people, 0: not asked for yet */
 	size_t demangled_cnt, demangled_cap;
@@ -352,14 +381,49 @@ static int read_dwarf(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 	return err == -ENOMEM ? err : 0;
 }
 
-static int find_symbol(struct naming *n, uint64_t vaddr, struct symtab_symbol *ret)
+/* Does DWARF leave the physical function at address i without the name that the linker has? */
+static bool needs_symbol(const struct naming *n, size_t i)
 {
-	if (!n->symtab) {
-		n->symtab = symtab__load(n->obj->elf, n->debug.elf);
-		if (!n->symtab)
-			return -errno;
+	const struct dwarf_answer *a = n->dwarf.answers ? &n->dwarf.answers[i] : NULL;
+	const struct dwarf_frame *d = a && a->cnt ? &n->dwarf.frames[a->first + a->cnt - 1] : NULL;
+
+	return !d || d->unqualified || (!d->name && !d->linkage_name);
+}
+
+/* Asks the symbol tables, all at once, for the addresses that need them. */
+static int read_symbols(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+{
+	uint64_t *asked = calloc(cnt + 1, sizeof(*asked));
+	size_t asked_cnt = 0, i;
+	int err = 0;
+
+	n->symbol = calloc(cnt + 1, sizeof(*n->symbol));
+	if (!asked || !n->symbol) {
+		free(asked);
+		return -ENOMEM;
 	}
-	return symtab__find(n->symtab, vaddr, ret);
+	for (i = 0; i < cnt; i++) {
+		if (needs_symbol(n, i)) {
+			asked[asked_cnt++] = vaddrs[i];
+			n->symbol[i] = asked_cnt;
+		}
+	}
+	if (asked_cnt)
+		err = symtab_resolve(n->obj->elf, n->debug.elf, asked, asked_cnt, &n->symtab);
+	free(asked);
+	/* whatever is wrong with its symbols, the object may have DWARF */
+	return err == -ENOMEM ? err : 0;
+}
+
+/* NULL: no symbol, or it was not asked for. */
+static const char *symbol_name(const struct naming *n, size_t i)
+{
+	const struct symtab_symbol *sym;
+
+	if (!n->symbol[i] || !n->symtab.symbols)
+		return NULL;
+	sym = &n->symtab.symbols[n->symbol[i] - 1];
+	return sym->name ? n->symtab.names + sym->name : NULL;
 }
 
 /* The id of a name for people. */
@@ -414,40 +478,38 @@ static int add_frame(struct naming *n, const struct symbol_frame *frame)
 }
 
 /* The physical function, to which code belongs, from DWARF or from the symbol table. */
-static int add_outermost(struct naming *n, uint64_t vaddr, const struct dwarf_frame *d)
+static int add_outermost(struct naming *n, size_t i, const struct dwarf_frame *d)
 {
 	struct symbol_frame frame = { .file = d->file,
 				      .line = d->line,
 				      .start_line = d->start_line };
-	bool nameless = !d->name && !d->linkage_name;
+	const char *symbol = symbol_name(n, i);
 	struct dwarf_frame named = *d;
-	struct symtab_symbol sym;
-	int err = -ENOENT;
+	int err;
 
-	if (nameless || d->unqualified) {
-		err = find_symbol(n, vaddr, &sym);
-		if (err && (err != -ENOENT || nameless))
-			return err == -ENOENT ? 0 : err;
+	if (!d->name && !d->linkage_name) {
+		if (!symbol)
+			return 0;
+		named.linkage_name = strtab__add(n->strings, symbol);
+	} else if (symbol && !strncmp(symbol, "_Z", 2)) {
+		/* without what GCC says of clones and of parts split off */
+		named.linkage_name = strtab__add_n(n->strings, symbol, strcspn(symbol, "."));
 	}
-	if (!err && nameless)
-		named.linkage_name = strtab__add(n->strings, sym.name);
-	else if (!err && !strncmp(sym.name, "_Z",
-				  2)) /* without what GCC says of clones and of parts split off */
-		named.linkage_name = strtab__add_n(n->strings, sym.name, strcspn(sym.name, "."));
 	if (named.linkage_name == UINT32_MAX)
 		return -ENOMEM;
 	err = name_frame(n, &named, &frame);
 	return err ? err : add_frame(n, &frame);
 }
 
-static int name_address(struct naming *n, uint64_t vaddr, const struct dwarf_answer *a)
+static int name_address(struct naming *n, size_t index)
 {
+	const struct dwarf_answer *a = n->dwarf.answers ? &n->dwarf.answers[index] : NULL;
 	struct dwarf_frame none = {};
 	uint32_t i;
 	int err = 0;
 
 	if (!a || !a->cnt)
-		return add_outermost(n, vaddr, &none);
+		return add_outermost(n, index, &none);
 	for (i = 0; i + 1 < a->cnt && !err; i++) {
 		const struct dwarf_frame *d = &n->dwarf.frames[a->first + i];
 		struct symbol_frame frame = { .file = d->file,
@@ -458,7 +520,7 @@ static int name_address(struct naming *n, uint64_t vaddr, const struct dwarf_ans
 		if (!err)
 			err = add_frame(n, &frame);
 	}
-	return err ? err : add_outermost(n, vaddr, &n->dwarf.frames[a->first + a->cnt - 1]);
+	return err ? err : add_outermost(n, index, &n->dwarf.frames[a->first + a->cnt - 1]);
 }
 
 /* Replaces ids by offsets into one block of strings, which has those that are used. */
@@ -508,8 +570,10 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 		return -ENOMEM;
 	n->ret->cnt = cnt;
 	err = read_dwarf(n, vaddrs, cnt);
+	if (!err)
+		err = read_symbols(n, vaddrs, cnt);
 	for (i = 0; i < cnt && !err; i++) {
-		err = name_address(n, vaddrs[i], n->dwarf.answers ? &n->dwarf.answers[i] : NULL);
+		err = name_address(n, i);
 		n->ret->first[i + 1] = n->ret->frame_cnt;
 	}
 	return err ? err : export_strings(n);
@@ -532,7 +596,8 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 	debugfile__close(&n.alt);
 	debugfile__close(&n.debug);
 	dwarf_answers__done(&n.dwarf);
-	symtab__free(n.symtab);
+	symtab_answers__done(&n.symtab);
+	free(n.symbol);
 	strtab__free(n.strings);
 	free(n.demangled);
 	return err;

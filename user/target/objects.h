@@ -32,7 +32,8 @@ void objects__free(struct objects *o);
 /*
  * The object behind an open regular file. Takes fd in every case (closes it if the object was
  * known). path is copied. Returns a number, or OBJECTS_NONE with errno. A file that cannot be
- * parsed is an object too: asked once, not again.
+ * parsed is an object too: asked once, not again. EMFILE if the process has too few descriptors left
+ * to keep this one, also after its soft limit was raised to the hard one.
  */
 uint32_t objects__add(struct objects *o, int fd, const char *path);
 

@@ -1,34 +1,81 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads symbol tables into one sorted array and finds the symbol around an address. */
+/*
+ * Finds the symbols around given addresses in one pass over the symbol tables.
+ *
+ * A symbol with a size claims the addresses in its range, which are neighbours in the ascending
+ * array. So that many symbols around many addresses cost no more than they have to (a hostile file
+ * has them all around all), a claim goes to the few nodes of a segment tree that make up the range,
+ * and the best claim on an address is the best of those on the path from its leaf to the root.
+ *
+ * A symbol without a size (a label) ends where the next one begins, which takes a second look: the
+ * first pass finds the last label before each address; if that matters to any, the second pass
+ * takes it away where a symbol with a size stands between the two, or around the label.
+ */
 #include "target/symtab.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "target/elf_file.h"
+#include "target/plt.h"
 
-#define MAX_TABLE (256ULL << 20) /* bytes of a symbol table, and of its strings */
-#define MAX_RELOCS (1U << 20)
-#define MAX_BACK 64 /* symbols looked at before an address for one that reaches it */
-#define PLT_NAME_MAX 512
+#define MAX_TABLE (256ULL << 20) /* bytes of a symbol table */
+#define MAX_READ (256U << 20)	 /* bytes of all names read, half of them to compare names */
+#define NAME_STEP 128		 /* bytes: most names are shorter */
+#define PIECE 65536		 /* bytes read of a table at a time */
+#define MAX_SOURCES 3
 
-struct symbol {
-	uint64_t start, end;
-	const char *name;
-	uint32_t section; /* of a symbol whose end is not known yet, else 0 */
+struct source { /* of symbols */
+	const struct elf_file *elf;
+	struct elf_section symbols, strings;
+	const char *suffix;
+};
+
+struct candidate {
+	uint64_t start; /* 0: none */
+	uint32_t name;	/* offset in the source's strings */
+	uint8_t source;
 	int8_t rank;
 };
 
-struct symtab {
-	struct symbol *symbols; /* by start, of equal ones the preferred one last */
-	size_t cnt, cap;
-	uint64_t *reach; /* largest end of the symbols up to each */
-	char **strings;	 /* tables and names that symbols refer to */
-	size_t string_cnt, string_cap;
+struct label {
+	struct candidate c;
+	uint64_t end; /* of its section */
+};
+
+struct open { /* an address that only a label may name */
+	uint64_t vaddr, label;
+	size_t index;
+	int64_t hidden; /* what changes from the one before; if the sum is above 0, it is none */
+};
+
+struct range { /* of a symbol's addresses */
+	uint64_t start, end;
+	bool sized; /* false: end is that of its section */
+};
+
+struct text { /* a string being read */
+	char *s;
+	size_t cap;
+};
+
+struct search {
+	const uint64_t *vaddrs;
+	size_t cnt;
+	struct source sources[MAX_SOURCES];
+	uint8_t source_cnt;
+	struct candidate *tree; /* root at 1, the leaf of address i at cnt + i */
+	struct label *labels;	/* by the first address at or behind them */
+	struct open *opens;	/* ascending */
+	size_t open_cnt;
+	void *piece;
+	struct text names[2]; /* being compared */
+	size_t read;	      /* bytes of names */
+	int err;	      /* of a comparison */
 };
 
 /* ---- choice ---- */
@@ -48,17 +95,8 @@ int symtab_prefer(const char *a, int rank_a, const char *b, int rank_b)
 	return strcmp(a, b);
 }
 
-static int compare(const void *pa, const void *pb)
-{
-	const struct symbol *a = pa, *b = pb;
-
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return -symtab_prefer(a->name, a->rank, b->name, b->rank);
-}
-
-/* Symbols with a size before those without, functions before labels, then by binding. */
-static int rank(const Elf64_Sym *s)
+/* Symbols with a size before those without, functions before others, then by binding. */
+static int8_t rank(const Elf64_Sym *s)
 {
 	int type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 
@@ -68,340 +106,431 @@ static int rank(const Elf64_Sym *s)
 				     0);
 }
 
-/* ---- reading ---- */
-
-static int own_string(struct symtab *st, char *s)
-{
-	if (util_reserve(&st->strings, &st->string_cap, st->string_cnt + 1, sizeof(*st->strings))) {
-		free(s);
-		return -ENOMEM;
-	}
-	st->strings[st->string_cnt++] = s;
-	return 0;
-}
-
-static int add_symbol(struct symtab *st, const struct elf_file *elf, const Elf64_Sym *s, char *name)
-{
-	int type = ELF64_ST_TYPE(s->st_info);
-	struct symbol sym = { .start = s->st_value, .name = name, .rank = rank(s) };
-	struct elf_section sec;
-	bool have_section;
-	char *at;
-
-	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || !s->st_value || !*name)
-		return 0;
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
-		return 0;
-	have_section =
-		s->st_shndx < SHN_LORESERVE && elf_file__section_by_index(elf, s->st_shndx, &sec);
-	/* labels name data as well; and what has no size needs the end of its section */
-	if (type == STT_NOTYPE || !s->st_size) {
-		if (!have_section || !(sec.flags & SHF_EXECINSTR) ||
-		    s->st_value - sec.addr >= sec.size)
-			return 0;
-	}
-	if (s->st_size) {
-		if (__builtin_add_overflow(s->st_value, s->st_size, &sym.end))
-			return 0;
-	} else {
-		sym.end = sec.addr + sec.size;
-		sym.section = s->st_shndx;
-	}
-	/* name@VERSION and name@@VERSION; other names that share these bytes end here as well */
-	at = strchr(name + 1, '@');
-	if (at)
-		*at = '\0';
-	if (util_reserve(&st->symbols, &st->cap, st->cnt + 1, sizeof(sym)))
-		return -ENOMEM;
-	st->symbols[st->cnt++] = sym;
-	return 0;
-}
-
-/* A table with its strings; -ENOENT if it is missing or damaged. *ret_names has a NUL at its end.
+/*
+ * The name of a candidate at t->s + at, for people: without version, with its source's suffix, with
+ * a NUL. 0 and its length without the NUL; -ENOENT if it has none, or one without end; -errno.
  */
-static int read_table(const struct elf_file *elf, const char *section, Elf64_Sym **ret_syms,
-		      size_t *ret_cnt, char **ret_names, size_t *ret_names_sz)
+static int read_name(struct search *s, const struct candidate *c, struct text *t, size_t at,
+		     size_t *ret_len)
 {
-	struct elf_section s, str;
-	void *syms = NULL, *names = NULL;
-	size_t sz, names_sz;
+	const struct source *src = &s->sources[c->source];
+	size_t avail = MIN(src->strings.size - c->name, SYMTAB_MAX_NAME), len = 0, n;
+	size_t suffix_sz = strlen(src->suffix) + 1;
+	char *nul = NULL, *version;
 	int err;
 
-	if (!elf_file__section(elf, section, &s) || s.size > MAX_TABLE ||
-	    !elf_file__section_by_index(elf, s.link, &str) || str.type != SHT_STRTAB ||
-	    str.size > MAX_TABLE)
-		return -ENOENT;
-	err = elf_file__read_section(elf, &s, &syms, &sz);
-	if (!err)
-		err = elf_file__read_section(elf, &str, &names, &names_sz);
-	if (err || !names_sz) {
-		free(syms);
-		free(names);
-		return err == -ENOMEM ? err : -ENOENT;
+	for (; !nul && len < avail; len += n) {
+		n = MIN(avail - len, MAX(len, NAME_STEP));
+		err = util_reserve(&t->s, &t->cap, at + len + n + suffix_sz, 1);
+		if (!err)
+			err = elf_file__read(src->elf, src->strings.offset + c->name + len,
+					     t->s + at + len, n);
+		if (err)
+			return err;
+		s->read += n;
+		nul = memchr(t->s + at + len, '\0', n);
 	}
-	((char *)names)[names_sz - 1] = '\0';
-	*ret_syms = syms;
-	*ret_cnt = sz / sizeof(Elf64_Sym);
-	*ret_names = names;
-	*ret_names_sz = names_sz;
+	if (!nul || nul == t->s + at)
+		return -ENOENT;
+	/* name@VERSION and name@@VERSION */
+	version = strchr(t->s + at + 1, '@');
+	if (version)
+		nul = version;
+	memcpy(nul, src->suffix, suffix_sz);
+	*ret_len = nul + suffix_sz - 1 - (t->s + at);
 	return 0;
 }
 
-static int add_table(struct symtab *st, const struct elf_file *elf, const char *section)
+/* Is a, of equal start and rank, the better one? Names are compared within a table: two tables
+ * mostly have the same. */
+static bool has_better_name(struct search *s, const struct candidate *a, const struct candidate *b)
 {
-	size_t cnt, names_sz, i;
-	Elf64_Sym *syms;
-	char *names;
-	int err = read_table(elf, section, &syms, &cnt, &names, &names_sz);
+	size_t len;
+	int err;
 
-	if (err)
-		return err;
-	err = own_string(st, names);
-	for (i = 1; i < cnt && !err; i++) {
-		if (syms[i].st_name < names_sz)
-			err = add_symbol(st, elf, &syms[i], names + syms[i].st_name);
+	if (a->source != b->source)
+		return a->source < b->source;
+	if (a->name == b->name || s->read > MAX_READ / 2)
+		return false;
+	err = read_name(s, a, &s->names[0], 0, &len);
+	if (!err) {
+		err = read_name(s, b, &s->names[1], 0, &len);
+		if (!err)
+			return symtab_prefer(s->names[0].s, 0, s->names[1].s, 0) < 0;
+		if (err == -ENOENT)
+			return true;
 	}
-	free(syms);
+	if (err != -ENOENT)
+		s->err = err;
+	return false;
+}
+
+static bool is_better(struct search *s, const struct candidate *a, const struct candidate *b)
+{
+	if (a->start != b->start)
+		return a->start > b->start;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
+	return a->start && has_better_name(s, a, b);
+}
+
+/* The index of the first address at or behind vaddr; cnt is not 0. */
+static size_t lower_bound(const uint64_t *vaddrs, size_t cnt, uint64_t vaddr)
+{
+	const uint64_t *base = vaddrs;
+	size_t half;
+
+	for (; cnt > 1; cnt -= half) {
+		half = cnt / 2;
+		base += base[half - 1] < vaddr ? half : 0;
+	}
+	return base - vaddrs + (*base < vaddr);
+}
+
+/* A claim of c on the addresses from index first to end, exclusive. */
+static void claim(struct search *s, size_t first, size_t end, const struct candidate *c)
+{
+	for (first += s->cnt, end += s->cnt; first < end; first /= 2, end /= 2) {
+		if (first & 1) {
+			if (is_better(s, c, &s->tree[first]))
+				s->tree[first] = *c;
+			first++;
+		}
+		if (end & 1) {
+			end--;
+			if (is_better(s, c, &s->tree[end]))
+				s->tree[end] = *c;
+		}
+	}
+}
+
+static struct candidate best_claim(struct search *s, size_t i)
+{
+	struct candidate best = s->tree[i += s->cnt];
+
+	for (i /= 2; i; i /= 2) {
+		if (is_better(s, &s->tree[i], &best))
+			best = s->tree[i];
+	}
+	return best;
+}
+
+/* ---- tables ---- */
+
+/* False if there is no such table, or none of use. */
+static bool add_source(struct search *s, const struct elf_file *elf, const char *section,
+		       const char *suffix)
+{
+	struct source *src = &s->sources[s->source_cnt];
+
+	*src = (struct source){ .elf = elf, .suffix = suffix };
+	if (!elf_file__section(elf, section, &src->symbols) || src->symbols.size > MAX_TABLE ||
+	    src->symbols.flags & SHF_COMPRESSED ||
+	    !elf_file__section_by_index(elf, src->symbols.link, &src->strings) ||
+	    src->strings.type != SHT_STRTAB || src->strings.flags & SHF_COMPRESSED)
+		return false;
+	s->source_cnt++;
+	return true;
+}
+
+/* The addresses that a symbol of code names; false if there are none. */
+static bool symbol_range(const struct source *src, const Elf64_Sym *sym, struct range *ret)
+{
+	int type = ELF64_ST_TYPE(sym->st_info);
+	struct elf_section sec;
+
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+		return false;
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || !sym->st_value ||
+	    !sym->st_name || sym->st_name >= src->strings.size)
+		return false;
+	*ret = (struct range){ .start = sym->st_value, .sized = sym->st_size };
+	if (ret->sized && __builtin_add_overflow(sym->st_value, sym->st_size, &ret->end))
+		return false;
+	if (ret->sized && type != STT_NOTYPE)
+		return true;
+	/* what has no type may be data; and what has no size needs the end of its section */
+	if (sym->st_shndx >= SHN_LORESERVE ||
+	    !elf_file__section_by_index(src->elf, sym->st_shndx, &sec) ||
+	    !(sec.flags & SHF_EXECINSTR) || sym->st_value - sec.addr >= sec.size)
+		return false;
+	if (!ret->sized)
+		ret->end = sec.addr + sec.size;
+	return ret->end > ret->start;
+}
+
+typedef void (*visit_fn)(struct search *s, uint8_t source, const Elf64_Sym *sym,
+			 const struct range *range);
+
+static int visit_source(struct search *s, uint8_t source, visit_fn visit)
+{
+	const struct source *src = &s->sources[source];
+	uint64_t last = s->vaddrs[s->cnt - 1];
+	size_t left = src->symbols.size / sizeof(Elf64_Sym), pos = 0, n, i;
+	const Elf64_Sym *syms = s->piece;
+	struct range range;
+	int err;
+
+	for (; left; left -= n, pos += n) {
+		n = MIN(left, PIECE / sizeof(*syms));
+		err = elf_file__read(src->elf, src->symbols.offset + pos * sizeof(*syms), s->piece,
+				     n * sizeof(*syms));
+		if (err)
+			return err;
+		for (i = 0; i < n && !s->err; i++) {
+			if (syms[i].st_value <= last && symbol_range(src, &syms[i], &range))
+				visit(s, source, &syms[i], &range);
+		}
+	}
+	return s->err;
+}
+
+static int visit_all(struct search *s, visit_fn visit)
+{
+	uint8_t i;
+	int err = 0;
+
+	for (i = 0; i < s->source_cnt && !err; i++)
+		err = visit_source(s, i, visit);
+	return err;
+}
+
+static void visit_first(struct search *s, uint8_t source, const Elf64_Sym *sym,
+			const struct range *range)
+{
+	size_t first = lower_bound(s->vaddrs, s->cnt, range->start), end = first;
+	struct candidate c = { range->start, sym->st_name, source, rank(sym) };
+
+	if (first == s->cnt || s->vaddrs[first] >= range->end)
+		return;
+	if (!range->sized) {
+		if (is_better(s, &c, &s->labels[first].c))
+			s->labels[first] = (struct label){ c, range->end };
+		return;
+	}
+	/* mostly one address or a few */
+	while (end < s->cnt && end - first < 4 && s->vaddrs[end] < range->end)
+		end++;
+	if (end - first == 4)
+		end = lower_bound(s->vaddrs, s->cnt, range->end);
+	claim(s, first, end, &c);
+}
+
+/* ---- labels ---- */
+
+/* The first of the open addresses whose vaddr, or whose label, is at or behind the given one. */
+static size_t first_open(const struct search *s, uint64_t vaddr, bool label)
+{
+	size_t lo = 0, hi = s->open_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if ((label ? s->opens[mid].label : s->opens[mid].vaddr) < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void hide(struct search *s, size_t first, size_t end)
+{
+	if (first < end) {
+		s->opens[first].hidden++;
+		s->opens[end].hidden--;
+	}
+}
+
+/*
+ * A symbol with a size hides a label from an address if it begins between the two, or before the
+ * label and ends behind it. As it is not around the address itself, that is: if it begins before
+ * the address, but not where the label does, and ends behind the label.
+ */
+static void visit_second(struct search *s, uint8_t source, const Elf64_Sym *sym,
+			 const struct range *range)
+{
+	size_t first, end;
+
+	(void)source;
+	(void)sym;
+	if (!range->sized || range->start > s->opens[s->open_cnt - 1].vaddr ||
+	    range->end <= s->opens[0].label)
+		return;
+	first = first_open(s, range->start, false);
+	end = first_open(s, range->end, true);
+	hide(s, first, first_open(s, range->start, true));
+	hide(s, MAX(first, first_open(s, range->start + 1, true)), end);
+}
+
+/* Finds the addresses that are in no sized symbol's range but may be in that of the last label. */
+static void find_open(struct search *s)
+{
+	struct candidate *leaves = s->tree + s->cnt;
+	size_t i;
+
+	for (i = 0; i < s->cnt; i++) {
+		struct label *l = &s->labels[i];
+
+		leaves[i] = best_claim(s, i);
+		if (i && !l->c.start)
+			*l = l[-1];
+		if (!leaves[i].start && s->vaddrs[i] < l->end)
+			s->opens[s->open_cnt++] = (struct open){ .vaddr = s->vaddrs[i],
+								 .label = l->c.start,
+								 .index = i };
+	}
+}
+
+/* Leaves in each leaf of the tree what names its address. */
+static int settle(struct search *s)
+{
+	int64_t depth = 0;
+	size_t i;
+	int err;
+
+	find_open(s);
+	if (!s->open_cnt)
+		return 0;
+	err = visit_all(s, visit_second);
+	for (i = 0; i < s->open_cnt; i++) {
+		size_t index = s->opens[i].index;
+
+		depth += s->opens[i].hidden;
+		if (!depth)
+			s->tree[s->cnt + index] = s->labels[index].c;
+	}
 	return err;
 }
 
 /* ---- PLT ---- */
 
-struct slot { /* an entry of the GOT and the symbol whose address the dynamic linker puts there */
-	uint64_t addr;
-	uint32_t sym;
-};
-
-struct plt {
-	struct slot *slots;
-	size_t cnt, cap;
-	Elf64_Sym *syms;
-	size_t sym_cnt;
-	char *names;
-	size_t names_sz;
-};
-
-static int compare_slots(const void *a, const void *b)
+/* A stub is as good as a symbol with a size; the last source's symbols name them. */
+static int claim_stubs(struct search *s, const struct plt_stub *stubs, size_t cnt)
 {
-	uint64_t x = ((const struct slot *)a)->addr, y = ((const struct slot *)b)->addr;
+	uint8_t source = s->source_cnt - 1;
+	const struct source *src = &s->sources[source];
+	Elf64_Sym sym;
+	size_t i;
+	int err = 0;
 
-	return x < y ? -1 : x > y;
-}
+	for (i = 0; i < cnt && !err; i++) {
+		struct candidate c = { .start = stubs[i].start, .source = source };
 
-static int read_slots(struct plt *plt, const struct elf_file *elf, const char *section)
-{
-	struct elf_section s;
-	Elf64_Rela *rela;
-	size_t sz, i;
-	void *buf;
-	int err;
-
-	if (!elf_file__section(elf, section, &s) || s.type != SHT_RELA ||
-	    s.size > MAX_RELOCS * sizeof(Elf64_Rela))
-		return 0;
-	err = elf_file__read_section(elf, &s, &buf, &sz);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	rela = buf;
-	for (i = 0; i < sz / sizeof(*rela) && !err; i++) {
-		uint32_t type = ELF64_R_TYPE(rela[i].r_info);
-
-		if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+		if (!stubs[i].symbol || stubs[i].symbol >= src->symbols.size / sizeof(sym))
 			continue;
-		err = util_reserve(&plt->slots, &plt->cap, plt->cnt + 1, sizeof(*plt->slots));
-		if (!err)
-			plt->slots[plt->cnt++] =
-				(struct slot){ rela[i].r_offset, ELF64_R_SYM(rela[i].r_info) };
+		err = elf_file__read(src->elf, src->symbols.offset + stubs[i].symbol * sizeof(sym),
+				     &sym, sizeof(sym));
+		c.name = sym.st_name;
+		if (!err && c.name && c.name < src->strings.size)
+			claim(s, stubs[i].first, stubs[i].first + stubs[i].cnt, &c);
 	}
-	free(buf);
-	return err;
+	return err ? err : s->err;
 }
 
-/* The GOT entry that the stub at vaddr jumps through: [endbr64] [bnd] jmp *rel32(%rip). 0 if it is
- * no such stub. */
-static uint64_t stub_target(const uint8_t *code, size_t sz, uint64_t vaddr)
+static int search_plt(struct search *s, const struct elf_file *elf)
 {
-	size_t pos = 0;
-	int32_t rel;
-
-	if (sz >= 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4))
-		pos = 4;
-	if (pos < sz && code[pos] == 0xf2)
-		pos++;
-	if (sz - pos < 6 || code[pos] != 0xff || code[pos + 1] != 0x25)
-		return 0;
-	memcpy(&rel, code + pos + 2, 4);
-	return vaddr + pos + 6 + (uint64_t)(int64_t)rel;
-}
-
-static int add_stub(struct symtab *st, const struct plt *plt, uint64_t vaddr, uint64_t sz,
-		    uint64_t target)
-{
-	struct slot key = { .addr = target }, *slot;
-	struct symbol sym = { .start = vaddr, .end = vaddr + sz };
-	char buf[PLT_NAME_MAX], *name;
-	int len;
-
-	slot = plt->cnt ? bsearch(&key, plt->slots, plt->cnt, sizeof(key), compare_slots) : NULL;
-	if (!target || !slot || slot->sym >= plt->sym_cnt ||
-	    plt->syms[slot->sym].st_name >= plt->names_sz)
-		return 0;
-	len = snprintf(buf, sizeof(buf), "%s@plt", plt->names + plt->syms[slot->sym].st_name);
-	if (len < 0 || (size_t)len >= sizeof(buf) || buf[0] == '@')
-		return 0;
-	name = strdup(buf);
-	if (!name || own_string(st, name))
-		return -ENOMEM;
-	sym.name = name;
-	if (util_reserve(&st->symbols, &st->cap, st->cnt + 1, sizeof(sym)))
-		return -ENOMEM;
-	st->symbols[st->cnt++] = sym;
-	return 0;
-}
-
-static int add_stubs(struct symtab *st, const struct plt *plt, const struct elf_file *elf,
-		     const char *section)
-{
-	struct elf_section s;
-	size_t sz, step, pos;
-	uint8_t *code;
-	void *buf;
-	int err;
-
-	if (!elf_file__section(elf, section, &s) || s.size > MAX_RELOCS * 16)
-		return 0;
-	/* .plt.got without endbr64 has entries of 8 bytes */
-	step = s.entsize == 8 ? 8 : 16;
-	err = elf_file__read_section(elf, &s, &buf, &sz);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	code = buf;
-	for (pos = 0; sz - pos >= step && !err; pos += step)
-		err = add_stub(st, plt, s.addr + pos, step,
-			       stub_target(code + pos, step, s.addr + pos));
-	free(buf);
-	return err;
-}
-
-static int add_plt(struct symtab *st, const struct elf_file *elf)
-{
-	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
-	struct plt plt = {};
-	size_t i;
-	int err = read_table(elf, ".dynsym", &plt.syms, &plt.sym_cnt, &plt.names, &plt.names_sz);
+	struct plt_stub *stubs;
+	size_t cnt;
+	int err = plt_find(elf, s->vaddrs, s->cnt, &stubs, &cnt);
 
 	if (err)
-		return err == -ENOENT ? 0 : err;
-	err = read_slots(&plt, elf, ".rela.plt");
-	if (!err)
-		err = read_slots(&plt, elf, ".rela.dyn");
-	if (plt.cnt)
-		qsort(plt.slots, plt.cnt, sizeof(*plt.slots), compare_slots);
-	for (i = 0; i < ARRAY_SIZE(sections) && !err; i++)
-		err = add_stubs(st, &plt, elf, sections[i]);
-	free(plt.slots);
-	free(plt.syms);
-	free(plt.names);
+		return err;
+	if (cnt && add_source(s, elf, ".dynsym", "@plt"))
+		err = claim_stubs(s, stubs, cnt);
+	free(stubs);
 	return err;
 }
 
-/* ---- the sorted table ---- */
+/* ---- all of it ---- */
 
-/* Symbols without a size end at the next symbol; inside of one with a size they are mere labels and
- * get no range. */
-static int finish(struct symtab *st)
+static int search_symbols(struct search *s, const struct elf_file *elf,
+			  const struct elf_file *debug)
 {
-	uint64_t reach = 0, next = UINT64_MAX;
-	size_t i;
-
-	if (!st->cnt)
-		return 0;
-	st->reach = calloc(st->cnt, sizeof(*st->reach));
-	if (!st->reach)
-		return -ENOMEM;
-	qsort(st->symbols, st->cnt, sizeof(*st->symbols), compare);
-	for (i = st->cnt; i-- > 0;) {
-		struct symbol *s = &st->symbols[i];
-
-		if (i + 1 < st->cnt && st->symbols[i + 1].start != s->start)
-			next = st->symbols[i + 1].start;
-		if (s->section)
-			s->end = MIN(s->end, next);
-	}
-	for (i = 0; i < st->cnt; i++) {
-		struct symbol *s = &st->symbols[i];
-
-		if (s->section && reach > s->start)
-			s->end = s->start;
-		if (!s->section)
-			reach = MAX(reach, s->end);
-		st->reach[i] = MAX(i ? st->reach[i - 1] : 0, s->end);
-	}
-	return 0;
-}
-
-struct symtab *symtab__load(const struct elf_file *elf, const struct elf_file *debug)
-{
-	struct symtab *st = calloc(1, sizeof(*st));
 	int err;
 
-	if (!st)
-		return NULL;
-	err = add_table(st, elf, ".symtab");
-	if (err == -ENOENT && debug)
-		err = add_table(st, debug, ".symtab");
-	if (!err || err == -ENOENT)
-		err = add_table(st, elf, ".dynsym");
-	if (!err || err == -ENOENT)
-		err = add_plt(st, elf);
+	if (!add_source(s, elf, ".symtab", "") && debug)
+		add_source(s, debug, ".symtab", "");
+	add_source(s, elf, ".dynsym", "");
+	err = visit_all(s, visit_first);
+	/* before the labels: a stub has a size as well */
+	return err ? err : search_plt(s, elf);
+}
+
+/* Reads the names of those chosen. */
+static int answer(struct search *s, struct symtab_answers *ret)
+{
+	struct candidate c, last = {};
+	struct symtab_symbol chosen = {};
+	struct text names = {};
+	size_t sz = 1, len, i;
+	int err = util_reserve(&names.s, &names.cap, sz, 1);
+
 	if (!err)
-		err = finish(st);
-	if (err) {
-		symtab__free(st);
-		errno = -err;
-		return NULL;
-	}
-	return st;
-}
-
-void symtab__free(struct symtab *st)
-{
-	size_t i;
-
-	if (!st)
-		return;
-	for (i = 0; i < st->string_cnt; i++)
-		free(st->strings[i]);
-	free(st->strings);
-	free(st->symbols);
-	free(st->reach);
-	free(st);
-}
-
-size_t symtab__cnt(const struct symtab *st)
-{
-	return st->cnt;
-}
-
-int symtab__find(const struct symtab *st, uint64_t addr, struct symtab_symbol *ret)
-{
-	size_t lo = 0, hi = st->cnt, steps;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (st->symbols[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (steps = 0; lo-- > 0 && st->reach[lo] > addr && steps < MAX_BACK; steps++) {
-		const struct symbol *s = &st->symbols[lo];
-
-		if (addr < s->end) {
-			*ret = (struct symtab_symbol){ s->name, s->start, s->end };
-			return 0;
+		names.s[0] = '\0';
+	for (i = 0; i < s->cnt && !err; i++) {
+		c = s->tree[s->cnt + i];
+		if (!c.start || s->read > MAX_READ)
+			continue;
+		if (c.start != last.start || c.source != last.source || c.name != last.name) {
+			last = c;
+			chosen = (struct symtab_symbol){};
+			err = read_name(s, &c, &names, sz, &len);
+			if (!err) {
+				chosen = (struct symtab_symbol){ c.start, sz };
+				sz += len + 1;
+			} else if (err == -ENOENT) {
+				err = 0;
+			}
 		}
+		ret->symbols[i] = chosen;
 	}
-	return -ENOENT;
+	ret->names = names.s;
+	return err ? err : s->err;
+}
+
+static int resolve(struct search *s, const struct elf_file *elf, const struct elf_file *debug,
+		   struct symtab_answers *ret)
+{
+	int err;
+
+	s->tree = calloc(s->cnt * 2, sizeof(*s->tree));
+	s->labels = calloc(s->cnt, sizeof(*s->labels));
+	s->opens = calloc(s->cnt + 1, sizeof(*s->opens));
+	s->piece = malloc(PIECE);
+	if (!s->tree || !s->labels || !s->opens || !s->piece)
+		return -ENOMEM;
+	err = search_symbols(s, elf, debug);
+	if (!err)
+		err = settle(s);
+	return err ? err : answer(s, ret);
+}
+
+int symtab_resolve(const struct elf_file *elf, const struct elf_file *debug, const uint64_t *vaddrs,
+		   size_t cnt, struct symtab_answers *ret)
+{
+	struct search s = { .vaddrs = vaddrs, .cnt = cnt };
+	int err = 0;
+
+	*ret = (struct symtab_answers){ calloc(cnt + 1, sizeof(*ret->symbols)), NULL };
+	if (!ret->symbols)
+		return -ENOMEM;
+	if (cnt)
+		err = resolve(&s, elf, debug, ret);
+	free(s.tree);
+	free(s.labels);
+	free(s.opens);
+	free(s.piece);
+	free(s.names[0].s);
+	free(s.names[1].s);
+	if (err)
+		symtab_answers__done(ret);
+	return err;
+}
+
+void symtab_answers__done(struct symtab_answers *a)
+{
+	free(a->symbols);
+	free(a->names);
+	*a = (struct symtab_answers){};
 }

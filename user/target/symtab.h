@@ -1,30 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Symbols of code of an ELF file, from .symtab and .dynsym, and the entries of its PLT, named
- * "function@plt". */
+/*
+ * Names of code addresses from the symbol tables of an ELF file, .symtab and .dynsym, and from its
+ * PLT, whose entries are named "function@plt".
+ *
+ * As with DWARF, the addresses are known beforehand: tables are read in pieces, nothing is kept of
+ * a symbol that none of the addresses needs, and only the names of the chosen ones are read.
+ */
 #ifndef TARGET_SYMTAB_H
 #define TARGET_SYMTAB_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#define SYMTAB_MAX_NAME 65536 /* bytes; a longer one is none */
+
 struct elf_file;
-struct symtab;
 
 struct symtab_symbol {
-	const char *name;    /* without version; borrowed until symtab__free */
-	uint64_t start, end; /* end is exclusive; of a symbol without size, the next symbol or the
-				end of its section */
+	uint64_t start;
+	uint32_t
+		name; /* offset in names, without version; 0: the address is in no symbol's range */
 };
 
-/* debug: the file of separate debug information, or NULL; its .symtab serves if elf has none. NULL
- * with errno ENOMEM. */
-struct symtab *symtab__load(const struct elf_file *elf, const struct elf_file *debug);
-void symtab__free(struct symtab *st);
-size_t symtab__cnt(const struct symtab *st);
+struct symtab_answers {
+	struct symtab_symbol *symbols; /* one for each address */
+	char *names;
+};
 
-/* The symbol whose range holds addr; 0 or -ENOENT: never the nearest one. */
-int symtab__find(const struct symtab *st, uint64_t addr, struct symtab_symbol *ret);
+/*
+ * Answers for cnt ascending virtual addresses. Of the symbols around an address the one that begins
+ * last is chosen, of several that begin there the one that symtab_prefer says. A symbol without a
+ * size reaches to the next symbol or to the end of its section, and is a mere label, without range,
+ * inside of one with a size.
+ *
+ * debug: the file of separate debug information, or NULL; its .symtab serves if elf has none. 0,
+ * also if there are no symbols at all; -ENOMEM, or what reading the file failed with. *ret is the
+ * caller's after 0 only.
+ */
+int symtab_resolve(const struct elf_file *elf, const struct elf_file *debug, const uint64_t *vaddrs,
+		   size_t cnt, struct symtab_answers *ret);
+void symtab_answers__done(struct symtab_answers *a);
 
 /*
  * Which of two names of one address to show: <0 if a, >0 if b. The higher rank (global over weak
