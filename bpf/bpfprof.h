@@ -21,8 +21,9 @@
 #define BPFPROF_COMM_SZ 16	/* TASK_COMM_LEN */
 #define BPFPROF_NR_REGS \
 	17 /* DWARF numbers of x86-64: 0..15 general, 16 the return address column, here rip */
-#define BPFPROF_RAW_STACK_SZ 65536 /* bytes of stack at most in a raw record: compilers recurse that far */
-#define BPFPROF_RED_ZONE 128 /* bytes below rsp that are the function's too (psABI, 3.2.2) */
+#define BPFPROF_RAW_STACK_SZ \
+	65536 /* bytes of stack at most in a raw record: compilers recurse that far */
+#define BPFPROF_RED_ZONE 128	   /* bytes below rsp that are the function's too (psABI, 3.2.2) */
 #define BPFPROF_MAX_MAPS 4096	   /* executable mappings of a process (a power of two) */
 #define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
 #define BPFPROF_MAX_FILTERED 16384 /* processes, and threads, that a filter may name */
@@ -130,7 +131,8 @@ struct bpfprof_rule {
 	__s32 cfa_off;
 	__s32 fp_off;
 	__s16 aux;
-	__s16 bx_off; /* the caller's rbx is *(cfa + bx_off); 0: still in rbx; or BPFPROF_BX_UNKNOWN */
+	__s16 bx_off; /* the caller's rbx is *(cfa + bx_off); 0: still in rbx; or BPFPROF_BX_UNKNOWN
+		       */
 };
 #define BPFPROF_BX_UNKNOWN (-32768)
 _Static_assert(sizeof(struct bpfprof_rule) == 16, "bpfprof_rule");
@@ -240,10 +242,12 @@ _Static_assert(sizeof(struct bpfprof_rec) == 64, "bpfprof_rec");
 
 struct bpfprof_raw {
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
-	__u64 stack_addr; /* of the first byte copied: the red zone's, where epilogues have left what they popped */
-	__u32 stack_sz;		     /* bytes copied */
-	__u16 ra; /* 1: rip is a return address (the task is in a system call) */
-	__u16 holes; /* bit i: the i-th page of the copy, counted from stack_addr's, could not be read */
+	__u64 stack_addr; /* of the first byte copied: the red zone's, where epilogues have left
+			     what they popped */
+	__u32 stack_sz;	  /* bytes copied */
+	__u16 ra;	  /* 1: rip is a return address (the task is in a system call) */
+	__u16 holes; /* bit i: the i-th page of the copy, counted from stack_addr's, could not be
+			read */
 };
 
 /* ---- Counts ---- */
@@ -262,7 +266,7 @@ struct bpfprof_count {
 /* ---- Kernel symbols, named in batches ---- */
 #define BPFPROF_KSYM_BATCH 256
 struct bpfprof_ksym {
-	__u64 addr; /* 0: the end of the batch */
+	__u64 addr;	/* 0: the end of the batch */
 	char text[248]; /* "symbol+0xoffset/0xsize [module]", or "0xaddress" */
 };
 _Static_assert(sizeof(struct bpfprof_ksym) == 256, "bpfprof_ksym");

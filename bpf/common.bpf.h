@@ -12,7 +12,8 @@
 #include "bpfprof.h"
 #include "compat.bpf.h"
 
-/* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of bp_scratch */
+/* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of
+ * bp_scratch */
 int stack_unw_search_map(__u32 slot, __u64 addr);
 int stack_unw_fill(__u32 slot, __u64 addr);
 int stack_unw_step_no_table(__u32 slot);
@@ -169,7 +170,8 @@ static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
 struct task_facts {
 	struct bpfprof_proc_key key;
 	__u32 tid;
-	bool has_user; /* it has a user stack: it is no kernel thread, nor in the middle of an exec */
+	bool has_user; /* it has a user stack: it is no kernel thread, nor in the middle of an exec
+			*/
 };
 
 static __always_inline void task_facts(struct task_facts *ret)
@@ -197,8 +199,9 @@ static __always_inline void task_facts(struct task_facts *ret)
 }
 
 /*
- * A child of vfork or posix_spawn runs in its parent's memory until it execs, often too shortly to be known: it is taken
- * for its parent, whose code it runs. Makes *key the parent's and returns true if that is so.
+ * A child of vfork or posix_spawn runs in its parent's memory until it execs, often too shortly to
+ * be known: it is taken for its parent, whose code it runs. Makes *key the parent's and returns
+ * true if that is so.
  */
 static __always_inline bool task_borrowed_memory(struct bpfprof_proc_key *key)
 {

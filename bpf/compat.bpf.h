@@ -25,7 +25,8 @@ static __always_inline bool compat_have_loop(void)
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
 }
 
-/* PF_KTHREAD | PF_IO_WORKER, include/linux/sched.h: kernel code on, perhaps, a program's memory, without a user stack */
+/* PF_KTHREAD | PF_IO_WORKER, include/linux/sched.h: kernel code on, perhaps, a program's memory,
+ * without a user stack */
 #define COMPAT_PF_WORKER 0x00200010
 
 /* A thread's stack in the kernel, arch/x86/include/asm/page_64_types.h without KASAN */

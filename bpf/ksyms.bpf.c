@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * Names of kernel addresses, asked of the kernel itself. Reading /proc/kallsyms makes the kernel print all of its
- * 100,000 symbols, which costs more CPU than the whole of a short profile; a profile has some hundred addresses.
+ * Names of kernel addresses, asked of the kernel itself. Reading /proc/kallsyms makes the kernel
+ * print all of its 100,000 symbols, which costs more CPU than the whole of a short profile; a
+ * profile has some hundred addresses.
  */
 #include "common.bpf.h"
 
@@ -16,7 +17,8 @@ static long name_one(void *map, __u32 *key, struct bpfprof_ksym *sym, void *ctx)
 	return 0;
 }
 
-/* Fills in the text of each entry up to the first without an address. Run on request: bpf_prog_test_run. */
+/* Fills in the text of each entry up to the first without an address. Run on request:
+ * bpf_prog_test_run. */
 SEC("?syscall")
 int ksyms_name(void *ctx)
 {

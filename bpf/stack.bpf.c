@@ -135,8 +135,9 @@ __hidden int stack_user(struct scratch *s, __u64 hash)
 }
 
 /*
- * Copies the stack from sp up, page by page. Pages that cannot be read, such as the untouched middle of a large frame,
- * are noted; those behind the last one that could are left out. Returns how many bytes.
+ * Copies the stack from sp up, page by page. Pages that cannot be read, such as the untouched
+ * middle of a large frame, are noted; those behind the last one that could are left out. Returns
+ * how many bytes.
  */
 static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 {
@@ -148,7 +149,8 @@ static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 
 		if (pos > sizeof(b->data) - UNW_PAGE || want > UNW_PAGE)
 			break;
-		/* all ones if it failed: without a branch, so that the verifier has one path to follow */
+		/* all ones if it failed: without a branch, so that the verifier has one path to
+		 * follow */
 		failed = bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz)) >> 63;
 		UNW_OPAQUE(failed);
 		sz += want;

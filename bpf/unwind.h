@@ -8,9 +8,9 @@
  * How a step works. A frame is (pc, sp, fp). Its pc lies in one executable mapping of the process;
  * the mapping names the part of an unwind table that covers it; the part gives the rule that holds
  * at the pc; the rule says where the caller's frame begins (the CFA, which is the caller's sp),
- * where the caller's fp was saved and where the return address is. Of rbx, which the dynamic linker's
- * lazy binding bases its frame on, only the place where it was saved is kept, and read if it is
- * asked for. Other registers are not followed from frame to frame: only in a frame that was
+ * where the caller's fp was saved and where the return address is. Of rbx, which the dynamic
+ * linker's lazy binding bases its frame on, only the place where it was saved is kept, and read if
+ * it is asked for. Other registers are not followed from frame to frame: only in a frame that was
  * interrupted, by the sample or by a signal, are they known, and only hand-written leaf code asks
  * for them.
  *
@@ -58,17 +58,17 @@
 struct unw {
 	__u64 pc, sp, fp;
 	__u64 regs[BPFPROF_NR_REGS]; /* of the sampled frame, by DWARF number */
-	__u64 bx_at; /* where the current frame's rbx was saved; 0: nowhere, it is in regs */
+	__u64 bx_at;   /* where the current frame's rbx was saved; 0: nowhere, it is in regs */
 	__u64 regs_at; /* where a signal saved the current frame's registers; 0: they are in regs */
-	__u8 exact;	/* pc is where the frame was interrupted, not a return address */
+	__u8 exact;    /* pc is where the frame was interrupted, not a return address */
 	__u8 have_regs; /* the current frame was interrupted: all its registers are known */
 	__u8 trusted;	/* pc comes from the processor or a table, not from a guess by frame pointer
 			 */
-	__u8 ra; /* the sampled pc was a return address: as unw_start was told */
-	__u32 nr;  /* frames found */
-	__u32 max; /* frames wanted at most */
-	__u32 slot; /* the includer's own */
-	__u64 hash; /* of the frames so far */
+	__u8 ra;	/* the sampled pc was a return address: as unw_start was told */
+	__u32 nr;	/* frames found */
+	__u32 max;	/* frames wanted at most */
+	__u32 slot;	/* the includer's own */
+	__u64 hash;	/* of the frames so far */
 
 	struct bpfprof_proc proc;
 	__u64 owner[2]; /* struct bpfprof_proc_key of the process, as two words */
@@ -205,7 +205,8 @@ static __always_inline int unw_find_map(struct unw *u, __u64 addr)
 	return addr - u->map_start < u->map.size ? 0 : UNW_CALL(unw_search_map, u, addr);
 }
 
-/* The rule for addr, which is u->pc or the byte before it and lies in the current mapping; cfa == BPFPROF_CFA_NONE if there is none.
+/* The rule for addr, which is u->pc or the byte before it and lies in the current mapping; cfa ==
+ * BPFPROF_CFA_NONE if there is none.
  */
 static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfprof_rule *ret)
 {
@@ -286,8 +287,8 @@ static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 
 }
 
 /*
- * Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of operand. `unknown` is the
- * answer where they cannot be read.
+ * Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of
+ * operand. `unknown` is the answer where they cannot be read.
  */
 static __always_inline int unw_after_call(struct unw *u, __u64 addr, int unknown)
 {
@@ -331,8 +332,9 @@ static __always_inline int unw_step_signal(struct unw *u)
  *   - C start-up code, which calls exit(main(…)), or a thread's start, which does the like with its
  *     function: the outermost frame, known by the instructions behind its call,
  *     mov %eax, %edi (or %rax, %rdi); call.
- *   - A return address in an object with a table, between its functions and behind no call: put on the
- *     stack by hand, to end it, as makecontext does (glibc's __start_context). So libgcc sees it too.
+ *   - A return address in an object with a table, between its functions and behind no call: put on
+ * the stack by hand, to end it, as makecontext does (glibc's __start_context). So libgcc sees it
+ * too.
  *   - A frame pointer of 0 marks the outermost frame (psABI, 3.4.1: rbp at process entry).
  *   - Otherwise the frame pointer, if it lies above the stack pointer and what it leads to is code.
  *   - Otherwise, in the interrupted frame only: leaf code that has pushed nothing has its return
@@ -372,8 +374,8 @@ static __always_inline int unw_step_no_table(struct unw *u)
 }
 
 /*
- * Place of registers 0 to 15 in struct sigcontext_64, in words, four bits each; 16, the pc, is word 16. (As an array it
- * would be data, which bpftool's linker lays over that of other objects.)
+ * Place of registers 0 to 15 in struct sigcontext_64, in words, four bits each; 16, the pc, is
+ * word 16. (As an array it would be data, which bpftool's linker lays over that of other objects.)
  */
 #define UNW_GREG_WORDS 0x76543210fa89becdULL
 

@@ -63,7 +63,8 @@ struct code {
 	size_t proc_cap;
 	struct tables_map *maps; /* scratch */
 	size_t map_cap;
-	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted, given up */
+	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
+			   given up */
 	bool evicting;
 	size_t hand; /* of the clock by which tables are evicted */
 	struct code_stats stats;
@@ -206,8 +207,8 @@ static bool evict(struct code *c)
 	uint64_t freed = 0, enough = tables__bytes(c->tables) / 4;
 
 	/*
-	 * The hand goes on from where it stopped: once round to see which are used, and once more to
-	 * find those that no longer are.
+	 * The hand goes on from where it stopped: once round to see which are used, and once more
+	 * to find those that no longer are.
 	 */
 	for (size_t step = 0; step < 2 * cnt && freed < enough; step++) {
 		struct object_state *s = &c->states[c->hand++ % cnt];

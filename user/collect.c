@@ -24,7 +24,7 @@
 #define RAW_ROUNDS 512 /* tables loaded for one raw stack at most */
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
-#define RESCAN_NS NSEC_PER_SEC /* between two scans of all processes */
+#define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
 #define MAX_LOCS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
@@ -182,8 +182,7 @@ static uint32_t user_mapping(struct collect *c, struct kind_state *k, uint32_t p
 			     const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
-	struct profile_mapping m = { .start = map->start,
-				     .limit = map->end };
+	struct profile_mapping m = { .start = map->start, .limit = map->end };
 	struct symbolize_source source = { .what = SYMBOLIZE_NOTHING };
 	uint32_t owner = f->kind == PROC_FILE_ANON ? proc + 1 : 0;
 	struct known_mapping *slot;
@@ -298,9 +297,9 @@ static uint32_t add_sample(struct collect *c, uint32_t proc, const struct bpfpro
 		locs[n++] = profile__add_location(p, kernel_mapping(k), kernel[i] - (i > 0));
 	for (size_t i = 0; i < user_cnt; i++) {
 		if (!map || user[i] < map->start || user[i] >= map->end) {
-			map = proc == PROCS_NONE ? NULL :
-						   procs__map_at_time(c->procs, proc, user[i],
-								      rec->time_ns);
+			map = proc == PROCS_NONE ?
+				      NULL :
+				      procs__map_at_time(c->procs, proc, user[i], rec->time_ns);
 			mapping = map ? user_mapping(c, k, proc, map) : PROFILE_NONE;
 		}
 		locs[n++] = profile__add_location(p, mapping, user[i]);
@@ -452,8 +451,7 @@ static int rescan(struct collect *c)
 static uint32_t find_proc(struct collect *c, const struct bpfprof_rec *rec)
 {
 	const struct bpfprof_proc_key *key = &rec->proc;
-	uint32_t proc =
-		procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
+	uint32_t proc = procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
 
 	/* events were lost, or fell into the gap before the first scan: ask the kernel anew */
 	if (proc == PROCS_NONE && rescan(c) == 0)
@@ -722,8 +720,8 @@ int collect__prepare(struct collect *c)
 }
 
 /*
- * Handles what was pending up to until_ns and moves the rest to the front. A record's own time decides, not the order
- * of arrival, since events before it may come from another CPU.
+ * Handles what was pending up to until_ns and moves the rest to the front. A record's own time
+ * decides, not the order of arrival, since events before it may come from another CPU.
  */
 static void take_pending(struct collect *c, uint64_t until_ns)
 {
@@ -747,7 +745,8 @@ static void take_pending(struct collect *c, uint64_t until_ns)
 	c->pending_sz = kept;
 }
 
-/* The ring is read before the events, and what it held is looked at after them: by then they explain it. */
+/* The ring is read before the events, and what it held is looked at after them: by then they
+ * explain it. */
 static int poll_until(struct collect *c, uint64_t until_ns)
 {
 	int err = samples__read(c->samples, keep_record, c);

@@ -14,7 +14,7 @@ struct launch {
 	int error_fd; /* errno of a failed exec */
 	bool reaped;
 	bool ended_by_us; /* by launch_done, while it was running */
-	int status; /* as wait(2) gives it */
+	int status;	  /* as wait(2) gives it */
 };
 
 /*
@@ -26,11 +26,13 @@ int launch_prepare(char *const argv[], struct launch *ret);
 int launch_go(struct launch *l);
 /* Has it ended? Never blocks. */
 bool launch_ended(struct launch *l);
-/* Gives a command that was asked to end by somebody else, such as the terminal, the time to do so. */
+/* Gives a command that was asked to end by somebody else, such as the terminal, the time to do so.
+ */
 void launch_wait(struct launch *l);
 /* Ends it if it still waits or runs: asks first, then kills. Reaps it. */
 void launch_done(struct launch *l);
-/* What a shell would make of its end: its exit status, or 128 + signal; 0 if it was we who ended it. */
+/* What a shell would make of its end: its exit status, or 128 + signal; 0 if it was we who ended
+ * it. */
 int launch_exit_status(const struct launch *l);
 
 #endif

@@ -32,7 +32,7 @@ struct job {
 	struct kallsyms *kallsyms;
 	bool kallsyms_asked;
 	struct ksyms *ksyms; /* or NULL */
-	uint32_t *kernel; /* locations in the kernel */
+	uint32_t *kernel;    /* locations in the kernel */
 	size_t kernel_cnt, kernel_cap;
 	struct place *places;
 	size_t place_cnt, place_cap;
@@ -270,7 +270,7 @@ static int name_location(struct job *j, uint32_t location, const struct symboliz
 
 int symbolize(struct profile *p, struct objects *o, struct ksyms *ksyms,
 	      const struct symbolize_source *sources, size_t source_cnt,
-	       struct symbolize_stats *ret_stats)
+	      struct symbolize_stats *ret_stats)
 {
 	uint64_t start = util_monotonic_ns();
 	struct job j = { .p = p, .o = o, .ksyms = ksyms };

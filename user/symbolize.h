@@ -12,7 +12,11 @@ struct objects;
 
 /* What a mapping of the profile maps, by index of profile.mappings. */
 struct symbolize_source {
-	enum { SYMBOLIZE_NOTHING, SYMBOLIZE_OBJECT, SYMBOLIZE_KERNEL } what;
+	enum {
+		SYMBOLIZE_NOTHING,
+		SYMBOLIZE_OBJECT,
+		SYMBOLIZE_KERNEL
+	} what;
 	uint32_t object; /* of objects */
 };
 
@@ -21,12 +25,13 @@ struct symbolize_stats {
 };
 
 /*
- * sources has source_cnt >= p->mapping_cnt entries. Locations whose address no symbol covers get one line named "object+0xoffset", the
- * object by its base name and the offset as a file's virtual address; those of no mapping "0xaddress". Kernel symbols are
- * read once if any location needs them. A source that fails is left out: its locations are named by offset. 0 or -ENOMEM.
+ * sources has source_cnt >= p->mapping_cnt entries. Locations whose address no symbol covers get
+ * one line named "object+0xoffset", the object by its base name and the offset as a file's virtual
+ * address; those of no mapping "0xaddress". Kernel symbols are read once if any location needs
+ * them. A source that fails is left out: its locations are named by offset. 0 or -ENOMEM.
  *
- * `object+0xoffset` lines do not count as names: profile__finish must leave has_functions unset for them. They are therefore marked by
- * functions whose system_name is "".
+ * `object+0xoffset` lines do not count as names: profile__finish must leave has_functions unset for
+ * them. They are therefore marked by functions whose system_name is "".
  */
 int symbolize(struct profile *p, struct objects *o, struct ksyms *ksyms,
 	      const struct symbolize_source *sources, size_t source_cnt,

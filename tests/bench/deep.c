@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Spins at a given depth: DEPTH calls of one of eight functions each, so that the stack changes tables' rows as real ones do.
- * Built with and without frame pointers for the comparison of the two kinds of walk.
+ * Spins at a given depth: DEPTH calls of one of eight functions each, so that the stack changes
+ * tables' rows as real ones do. Built with and without frame pointers for the comparison of the two
+ * kinds of walk.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +11,13 @@ static volatile unsigned long sink;
 
 static unsigned long descend(int depth);
 
-#define LEVEL(n)                                                                               \
-	static unsigned long __attribute__((noinline, noclone)) level_##n(int depth)           \
-	{                                                                                      \
-		volatile char local[16 * n + 8];                                               \
-                                                                                               \
-		local[0] = (char)depth;                                                        \
-		return descend(depth - 1) + (unsigned long)local[0];                           \
+#define LEVEL(n)                                                                     \
+	static unsigned long __attribute__((noinline, noclone)) level_##n(int depth) \
+	{                                                                            \
+		volatile char local[16 * n + 8];                                     \
+                                                                                     \
+		local[0] = (char)depth;                                              \
+		return descend(depth - 1) + (unsigned long)local[0];                 \
 	}
 LEVEL(0)
 LEVEL(1)

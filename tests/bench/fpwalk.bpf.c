@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
-/* The kernel's own walk by frame pointers, as a program of its own: what bpfprof's walk is measured against. */
+/* The kernel's own walk by frame pointers, as a program of its own: what bpfprof's walk is measured
+ * against. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Measures the kernel's walk by frame pointers on a process: fpwalk PID SECONDS HZ -> "frames runs ns". */
+/* Measures the kernel's walk by frame pointers on a process: fpwalk PID SECONDS HZ -> "frames runs
+ * ns". */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>

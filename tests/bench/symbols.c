@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Names addresses of a file: symbols FILE < hexadecimal addresses, ascending -> "addresses named with_line ns peak_kb". */
+/* Names addresses of a file: symbols FILE < hexadecimal addresses, ascending -> "addresses named
+ * with_line ns peak_kb". */
 #include <linux/types.h>
 
 #include <fcntl.h>

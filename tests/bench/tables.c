@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Builds the unwind tables of files: tables FILE... -> "cfi_bytes rows table_bytes ns", best of some rounds each, summed. */
+/* Builds the unwind tables of files: tables FILE... -> "cfi_bytes rows table_bytes ns", best of
+ * some rounds each, summed. */
 #include <linux/types.h>
 
 #include <fcntl.h>

@@ -774,6 +774,7 @@ static void test_misses(void **state)
 	program(&u, rule);
 	u.trusted = 0;
 	u.exact = 0;
+	u.have_regs = 0;
 	u.pc = 0x1234;
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_mapping);
 	assert_int_equal(u.nr, 0);
@@ -787,7 +788,8 @@ static void no_table(struct unw *u)
 	/* before the first row, and behind a call where it is taken for a return address */
 	u->pc = u->regs[UNW_REG_PC] = CODE + 8;
 	poke_bytes(CODE, (const uint8_t[]){ 0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4 }, 8);
-	poke_bytes(CODE + 8, (const uint8_t[]){ 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 }, 8);
+	poke_bytes(CODE + 8, (const uint8_t[]){ 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 },
+		   8);
 }
 
 /* Outermost frames that are known by their code. */
@@ -820,7 +822,8 @@ static void test_outermost_code(void **state)
 	u.have_regs = 0;
 	poke_bytes(CODE, nop, 8);
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
-	/* unless it lies in an object without any table, where nothing tells functions from padding */
+	/* unless it lies in an object without any table, where nothing tells functions from padding
+	 */
 	no_table(&u);
 	u.fp = 0x123;
 	u.have_regs = 0;

@@ -322,8 +322,8 @@ static bool check(const struct unwind_table *t, const struct entry *fde, const s
 		printf("  %" PRIx64 " (FDE %" PRIx64
 		       "): readelf %s rbx %s rbp %s ra %s, table cfa %u reg %u off %d "
 		       "fp %u off %d rbx %d ra %u aux %d\n",
-		       addr, fde->pos, r->cfa, r->rbx, r->rbp, r->ra, got.cfa, got.reg, got.cfa_off, got.fp,
-		       got.fp_off, got.bx_off, got.ra, got.aux);
+		       addr, fde->pos, r->cfa, r->rbx, r->rbp, r->ra, got.cfa, got.reg, got.cfa_off,
+		       got.fp, got.fp_off, got.bx_off, got.ra, got.aux);
 	return false;
 }
 

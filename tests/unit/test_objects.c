@@ -17,6 +17,7 @@
 
 #include "base/util.h"
 #include "target/debugfile.h"
+#include "target/ehframe.h"
 #include "target/objects.h"
 #include "toolrun.h"
 
@@ -112,6 +113,50 @@ static int lowest_fd(void)
 
 	close(fd);
 	return fd;
+}
+
+/* A file of somebody else's does not pass for one of the system's by carrying its build id. */
+static void test_foreign_build_id(void **state)
+{
+	struct objects *o = objects__new();
+	uint32_t a;
+
+	(void)state;
+	build("a", "");
+	assert_true(toolrun("cp a writable && chmod 666 writable && cp a foreign"));
+	a = add(o, toolrun_path("writable"));
+	assert_int_not_equal(add(o, toolrun_path("a")), a);
+	a = add(o, toolrun_path("a"));
+	assert_int_not_equal(add(o, toolrun_path("writable")), a);
+	if (!geteuid()) {
+		assert_int_equal(chown(toolrun_path("foreign"), 65534, 65534), 0);
+		assert_int_not_equal(add(o, toolrun_path("foreign")), a);
+	}
+	objects__free(o);
+}
+
+/* A file that was overwritten in place answers nothing any more: not even from what is new in it.
+ */
+static void test_overwritten(void **state)
+{
+	struct objects *o = objects__new();
+	struct unwind_table t;
+	struct symbols s;
+	uint64_t vaddr = 0x1000;
+	uint32_t id;
+	char byte;
+
+	(void)state;
+	build("a", "");
+	assert_true(toolrun("cp a victim && touch -d @1000000000 victim"));
+	id = add(o, toolrun_path("victim"));
+	assert_int_equal(objects__unwind_table(o, id, &t), 0);
+	unwind_table__done(&t);
+	assert_true(toolrun("cat a > victim"));
+	assert_int_equal(objects__unwind_table(o, id, &t), -ESTALE);
+	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, &s), -ESTALE);
+	assert_int_equal(objects__read(o, id, vaddr, &byte, 1), -ESTALE);
+	objects__free(o);
 }
 
 static void test_unreadable(void **state)
@@ -402,7 +447,8 @@ static void test_libc_debug(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identity),     cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_identity),     cmocka_unit_test(test_foreign_build_id),
+		cmocka_unit_test(test_overwritten),  cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_addresses), cmocka_unit_test(test_read),
 		cmocka_unit_test(test_vdso),	     cmocka_unit_test(test_debugfile),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages for people, on standard error, each one line that begins with "bpfprof: ". The level is the only state. */
+/* Messages for people, on standard error, each one line that begins with "bpfprof: ". The level is
+ * the only state. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
 enum log_level {
 	LOG_ERROR, /* the run, or what the user named, failed */
-	LOG_INFO, /* what the user should know; not with -q */
+	LOG_INFO,  /* what the user should know; not with -q */
 	LOG_DEBUG, /* -v */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interned strings with small ids. Id 0 is "" (as in profile.proto); ids count up in order of first use. */
+/* Interned strings with small ids. Id 0 is "" (as in profile.proto); ids count up in order of first
+ * use. */
 #ifndef BASE_STRTAB_H
 #define BASE_STRTAB_H
 
@@ -12,7 +13,8 @@ struct strtab;
 struct strtab *strtab__new(void);
 void strtab__free(struct strtab *st);
 
-/* The id of s, made if new. Returns 0 for "" and for NULL, UINT32_MAX with errno if there is no memory. */
+/* The id of s, made if new. Returns 0 for "" and for NULL, UINT32_MAX with errno if there is no
+ * memory. */
 uint32_t strtab__add(struct strtab *st, const char *s);
 uint32_t strtab__add_n(struct strtab *st, const char *s, size_t sz);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small things that every room uses: growing arrays, parsing numbers, reading small files. Nothing here prints. */
+/* Small things that every room uses: growing arrays, parsing numbers, reading small files. Nothing
+ * here prints. */
 #ifndef BASE_UTIL_H
 #define BASE_UTIL_H
 
@@ -22,14 +23,16 @@ static inline int64_t util_add_saturated(int64_t a, int64_t b)
 }
 
 /*
- * Makes room for at least `need` elements of elem_sz bytes in *array, whose capacity is *cap; grows by half or more.
- * Returns 0, or -ENOMEM (also on overflow) with *array and *cap as they were. New elements are not initialised.
+ * Makes room for at least `need` elements of elem_sz bytes in *array, whose capacity is *cap; grows
+ * by half or more. Returns 0, or -ENOMEM (also on overflow) with *array and *cap as they were. New
+ * elements are not initialised.
  */
 int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz);
 
 /*
- * Reads a whole small file (such as one of /proc or /sys), at most `max` bytes, and appends a NUL that is not counted.
- * Returns 0 and a buffer for the caller to free, or -errno; -EFBIG if there is more.
+ * Reads a whole small file (such as one of /proc or /sys), at most `max` bytes, and appends a NUL
+ * that is not counted. Returns 0 and a buffer for the caller to free, or -errno; -EFBIG if there is
+ * more.
  */
 int util_read_file(const char *path, size_t max, char **ret_buf, size_t *ret_sz);
 
@@ -39,10 +42,12 @@ int util_read_fd(int fd, size_t max, char **ret_buf, size_t *ret_sz);
 /* Decimal number in [min, max], nothing before or behind it. Returns 0 or -EINVAL, -ERANGE. */
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 
-/* "30", "30s", "500ms", "1.5s", "5m", "1h" -> nanoseconds, above 0. Returns 0 or -EINVAL, -ERANGE (2^62 ns at most). */
+/* "30", "30s", "500ms", "1.5s", "5m", "1h" -> nanoseconds, above 0. Returns 0 or -EINVAL, -ERANGE
+ * (2^62 ns at most). */
 int util_parse_duration(const char *s, uint64_t *ret_ns);
 
-/* Reads exactly sz bytes at off, restarting after signals. Returns 0, -errno, or -ENODATA at the end of the file. */
+/* Reads exactly sz bytes at off, restarting after signals. Returns 0, -errno, or -ENODATA at the
+ * end of the file. */
 int util_pread_full(int fd, void *buf, size_t sz, uint64_t off);
 
 /* Clocks, in nanoseconds. */
@@ -53,14 +58,16 @@ uint64_t util_realtime_ns(void);
 uint64_t util_hash(const void *data, size_t sz, uint64_t seed);
 
 /*
- * Length in bytes, 1 to 4, of the valid UTF-8 character at s, which is not at its NUL; 0 if there is none. Overlong forms, surrogates and
- * what lies above U+10FFFF are not valid (RFC 3629). Reads no further than the NUL.
+ * Length in bytes, 1 to 4, of the valid UTF-8 character at s, which is not at its NUL; 0 if there
+ * is none. Overlong forms, surrogates and what lies above U+10FFFF are not valid (RFC 3629). Reads
+ * no further than the NUL.
  */
 size_t util_utf8(const char *s, uint32_t *ret_codepoint);
 
 /*
- * Copies `in` to `out` (capacity out_sz, at least 1, always terminated) with everything that could act on a terminal or break a
- * line-based format made harmless: control bytes and invalid UTF-8 become U+FFFD. Returns out.
+ * Copies `in` to `out` (capacity out_sz, at least 1, always terminated) with everything that could
+ * act on a terminal or break a line-based format made harmless: control bytes and invalid UTF-8
+ * become U+FFFD. Returns out.
  */
 char *util_printable(char *out, size_t out_sz, const char *in);
 

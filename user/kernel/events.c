@@ -171,7 +171,8 @@ static int drain_ring(struct events *e, struct cpu_ring *r)
 	size_t sz = head - tail, at = tail & (e->ring_sz - 1), first;
 	int err;
 
-	/* what does not fit now is taken the next time, if the kernel has not counted it as lost by then */
+	/* what does not fit now is taken the next time, if the kernel has not counted it as lost by
+	 * then */
 	if (!sz || sz > e->ring_sz || e->buf_sz + sz > MAX_PENDING)
 		return 0;
 	err = util_reserve(&e->buf, &e->buf_cap, e->buf_sz + sz, 1);

@@ -52,8 +52,8 @@ int events__fd(const struct events *e);
 
 /*
  * The events up to until_ns that have arrived, in the order of time; later ones are kept for the
- * next call, since earlier ones than they may still be on their way on another CPU. *ret is borrowed
- * until the next call. 0 or -errno.
+ * next call, since earlier ones than they may still be on their way on another CPU. *ret is
+ * borrowed until the next call. 0 or -errno.
  */
 int events__read(struct events *e, uint64_t until_ns, const struct event **ret, size_t *ret_cnt);
 

@@ -103,10 +103,9 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	bpf_object__for_each_program(prog, s->skel->obj) bpf_program__set_autoload(prog, false);
 	bpf_program__set_autoload(s->skel->progs.proc_scan, true);
 	/* BPF_PROG_TYPE_SYSCALL: 5.14 (79a7f8bdb159), which is younger than all that it calls */
-	bpf_program__set_autoload(s->skel->progs.ksyms_name,
-				  !o->user_only &&
-					  libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) ==
-						  1);
+	bpf_program__set_autoload(
+		s->skel->progs.ksyms_name,
+		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
 	bpf_program__set_autoload(s->skel->progs.cpu_sample, o->kinds[BPFPROF_CPU]);
 	return 0;

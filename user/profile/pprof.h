@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes a profile as gzip'd profile.proto, the form `go tool pprof` reads. Equal profiles give equal bytes. */
+/* Writes a profile as gzip'd profile.proto, the form `go tool pprof` reads. Equal profiles give
+ * equal bytes. */
 #ifndef PROFILE_PPROF_H
 #define PROFILE_PPROF_H
 

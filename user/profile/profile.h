@@ -2,9 +2,10 @@
 /*
  * A profile: plain tables, as profile.proto has them. Knows no BPF, no ELF, no /proc and no clock.
  *
- * Entries refer to each other by index, counted from 0; strings by id in `strings`. PROFILE_NONE says "none".
- * Equal entries are merged as they are added: strings, mappings, functions, locations by (mapping, address), samples by
- * stack and labels. The order in which things were added does not show in what the writers print: they sort.
+ * Entries refer to each other by index, counted from 0; strings by id in `strings`. PROFILE_NONE
+ * says "none". Equal entries are merged as they are added: strings, mappings, functions, locations
+ * by (mapping, address), samples by stack and labels. The order in which things were added does not
+ * show in what the writers print: they sort.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -25,29 +26,32 @@ struct profile_value_type {
 
 struct profile_mapping {
 	uint64_t start, limit; /* address range in the process, page-aligned, limit exclusive */
-	uint64_t offset; /* in the file, of start */
-	uint32_t filename; /* path, or "[kernel.kallsyms]", "[vdso]", "//anon" */
-	uint32_t build_id; /* lower-case hex, or 0 */
-	uint32_t owner; /* process that it belongs to, as the caller numbers them: equal ranges of two are two mappings */
-	/* every location of the mapping that a sample uses has them; set by profile__finish from the locations */
+	uint64_t offset;       /* in the file, of start */
+	uint32_t filename;     /* path, or "[kernel.kallsyms]", "[vdso]", "//anon" */
+	uint32_t build_id;     /* lower-case hex, or 0 */
+	uint32_t owner; /* process that it belongs to, as the caller numbers them: equal ranges of
+			   two are two mappings */
+	/* every location of the mapping that a sample uses has them; set by profile__finish from
+	 * the locations */
 	bool has_functions, has_filenames, has_lines, has_inlines;
 };
 
 struct profile_function {
-	uint32_t name; /* for people: demangled where it was mangled */
+	uint32_t name;	      /* for people: demangled where it was mangled */
 	uint32_t system_name; /* as the linker knows it */
-	uint32_t filename; /* or 0 */
-	int64_t start_line; /* or 0 */
+	uint32_t filename;    /* or 0 */
+	int64_t start_line;   /* or 0 */
 };
 
 struct profile_line {
 	uint32_t function; /* index */
-	int64_t line; /* or 0 */
+	int64_t line;	   /* or 0 */
 };
 
 struct profile_location {
 	uint32_t mapping; /* index, or PROFILE_NONE */
-	uint64_t address; /* inside the instruction that was executing: return address less one for callers */
+	uint64_t address; /* inside the instruction that was executing: return address less one for
+			     callers */
 	uint32_t line; /* index of the first of line_cnt lines, innermost inlined function first */
 	uint32_t line_cnt; /* 0: no name is known */
 };
@@ -60,7 +64,7 @@ struct profile_label {
 };
 
 struct profile_sample {
-	uint32_t loc, loc_cnt; /* into loc_ids, leaf first */
+	uint32_t loc, loc_cnt;	   /* into loc_ids, leaf first */
 	uint32_t label, label_cnt; /* into labels, sorted by key */
 	int64_t value[PROFILE_MAX_VALUES];
 };
@@ -82,7 +86,8 @@ struct profile {
 	uint32_t *loc_ids;
 	struct profile_sample *samples;
 	uint32_t *comments;
-	size_t mapping_cnt, function_cnt, line_cnt, location_cnt, label_cnt, loc_id_cnt, sample_cnt, comment_cnt;
+	size_t mapping_cnt, function_cnt, line_cnt, location_cnt, label_cnt, loc_id_cnt, sample_cnt,
+		comment_cnt;
 
 	struct profile_index *index; /* private: hashes and capacities */
 };
@@ -93,8 +98,8 @@ struct profile *profile__new(const struct profile_value_type *value_types, size_
 void profile__free(struct profile *p);
 
 /*
- * Each returns an index (profile__string: an id), or PROFILE_NONE with errno ENOMEM. profile__string makes valid UTF-8 of s: each byte
- * that is none becomes U+FFFD.
+ * Each returns an index (profile__string: an id), or PROFILE_NONE with errno ENOMEM.
+ * profile__string makes valid UTF-8 of s: each byte that is none becomes U+FFFD.
  */
 uint32_t profile__string(struct profile *p, const char *s);
 uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m);
@@ -102,29 +107,33 @@ uint32_t profile__add_function(struct profile *p, const struct profile_function 
 uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t address);
 
 /*
- * A location that is no code: a marker such as "[unwind: no table]", with one line naming it. No mapping, an address that is made
- * from the name, so that it is the same in every run. Equal names give the same location.
+ * A location that is no code: a marker such as "[unwind: no table]", with one line naming it. No
+ * mapping, an address that is made from the name, so that it is the same in every run. Equal names
+ * give the same location.
  */
 uint32_t profile__add_marker(struct profile *p, const char *name);
 
 /* Names a location; replaces what it had. lines[].function are indices. 0 or -ENOMEM. */
-int profile__set_lines(struct profile *p, uint32_t location, const struct profile_line *lines, size_t cnt);
+int profile__set_lines(struct profile *p, uint32_t location, const struct profile_line *lines,
+		       size_t cnt);
 
 /*
- * Adds values to the sample with this stack (locations, leaf first) and these labels. The arrays stay the caller's. A number without a
- * unit gets its key as the unit, which is how pprof reads it; a label without any value is left out.
- * Returns its index, or PROFILE_NONE with errno ENOMEM.
+ * Adds values to the sample with this stack (locations, leaf first) and these labels. The arrays
+ * stay the caller's. A number without a unit gets its key as the unit, which is how pprof reads it;
+ * a label without any value is left out. Returns its index, or PROFILE_NONE with errno ENOMEM.
  */
-uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt, const struct profile_label *labels,
-			     size_t label_cnt, const int64_t *values);
+uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt,
+			     const struct profile_label *labels, size_t label_cnt,
+			     const int64_t *values);
 
-/* A line for people: pprof -comments prints it, and the reports' header too unless it begins with '#'. 0 or -ENOMEM. */
+/* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
+ * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
 
 /*
- * To be called once before writing: sets the has_* flags. A mapping some of whose locations have names while others have none is
- * split in two entries of the same range, since pprof believes has_functions for all of an entry. Nothing may be added afterwards.
- * 0 or -ENOMEM.
+ * To be called once before writing: sets the has_* flags. A mapping some of whose locations have
+ * names while others have none is split in two entries of the same range, since pprof believes
+ * has_functions for all of an entry. Nothing may be added afterwards. 0 or -ENOMEM.
  */
 int profile__finish(struct profile *p);
 

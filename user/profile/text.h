@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Profiles for people and for line-based tools. Equal profiles give equal bytes; names are made harmless for terminals. */
+/* Profiles for people and for line-based tools. Equal profiles give equal bytes; names are made
+ * harmless for terminals. */
 #ifndef PROFILE_TEXT_H
 #define PROFILE_TEXT_H
 
@@ -9,16 +10,17 @@
 struct profile;
 
 /*
- * One line for each stack: frames from the root to the leaf joined by ';', a blank, and value[0] of the sample: what flamegraph.pl,
- * inferno and speedscope read. A ';' within a name becomes ':', a newline and other control bytes U+FFFD. With labels "comm" (else
- * "thread") the first frame is that name. Inlined frames are frames of their own. Equal lines are merged, lines are sorted.
+ * One line for each stack: frames from the root to the leaf joined by ';', a blank, and value[0] of
+ * the sample: what flamegraph.pl, inferno and speedscope read. A ';' within a name becomes ':', a
+ * newline and other control bytes U+FFFD. With labels "comm" (else "thread") the first frame is
+ * that name. Inlined frames are frames of their own. Equal lines are merged, lines are sorted.
  */
 int folded_write(const struct profile *p, FILE *f);
 
 /*
- * A header (type, time, duration, totals, the comments), then a table as `go tool pprof -top` has it, of the last value:
- *      flat  flat%   sum%        cum   cum%  name
- * sorted by flat, then cum, then name. top: rows at most, 0: all.
+ * A header (type, time, duration, totals, the comments), then a table as `go tool pprof -top` has
+ * it, of the last value: flat  flat%   sum%        cum   cum%  name sorted by flat, then cum, then
+ * name. top: rows at most, 0: all.
  */
 int text_write(const struct profile *p, FILE *f, size_t top);
 

@@ -2,9 +2,10 @@
 /*
  * The interpreter of call frame instructions.
  *
- * Only what bpf/bpfprof.h can tell of a frame is followed: the CFA, rbp, rbx and the return address.
- * An instruction about another register is read and forgotten. What concerns one of these and is none of the forms known there makes the state unsupported until an instruction
- * replaces it, never a guess.
+ * Only what bpf/bpfprof.h can tell of a frame is followed: the CFA, rbp, rbx and the return
+ * address. An instruction about another register is read and forgotten. What concerns one of these
+ * and is none of the forms known there makes the state unsupported until an instruction replaces
+ * it, never a guess.
  */
 #include <dwarf.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ELF64 x86-64 file of somebody else's, which may be hostile: read with pread only (a mapping of a file that is truncated kills
- * the reader with SIGBUS), every offset and size checked against the file, sizes capped.
+ * An ELF64 x86-64 file of somebody else's, which may be hostile: read with pread only (a mapping of
+ * a file that is truncated kills the reader with SIGBUS), every offset and size checked against the
+ * file, sizes capped.
  */
 #ifndef TARGET_ELF_FILE_H
 #define TARGET_ELF_FILE_H
@@ -22,53 +23,60 @@ struct elf_segment { /* a PT_LOAD */
 };
 
 struct elf_section {
-	uint32_t type; /* SHT_… */
+	uint32_t type;	/* SHT_… */
 	uint64_t flags; /* SHF_… */
 	uint64_t addr, offset, size;
 	uint32_t link, info;
 	uint64_t entsize;
 };
 
-/* Borrows fd, which has to stay open. NULL with errno: ENOEXEC if it is no ELF64 x86-64 executable or shared object. */
+/* Borrows fd, which has to stay open. NULL with errno: ENOEXEC if it is no ELF64 x86-64 executable
+ * or shared object. */
 struct elf_file *elf_file__open(int fd);
-/* The same for a file of debug information, which may be ET_REL without any segments: those that dwz -m makes are. */
+/* The same for a file of debug information, which may be ET_REL without any segments: those that
+ * dwz -m makes are. */
 struct elf_file *elf_file__open_debug(int fd);
 /* An image in memory (the vDSO); borrows data. */
 struct elf_file *elf_file__open_memory(const void *data, size_t sz);
 void elf_file__free(struct elf_file *e);
 
-int elf_file__fd(const struct elf_file *e); /* -1 for an image in memory */
+int elf_file__fd(const struct elf_file *e);			  /* -1 for an image in memory */
 bool elf_file__is_position_independent(const struct elf_file *e); /* ET_DYN */
 
 /* Loadable segments in the order of the file; borrowed. */
 const struct elf_segment *elf_file__segments(const struct elf_file *e, size_t *ret_cnt);
 
-/* The segment's other view: PT_GNU_EH_FRAME, PT_NOTE, PT_DYNAMIC … the first of that type. False if there is none. */
+/* The segment's other view: PT_GNU_EH_FRAME, PT_NOTE, PT_DYNAMIC … the first of that type. False if
+ * there is none. */
 bool elf_file__program_header(const struct elf_file *e, uint32_t type, struct elf_segment *ret);
 
-/* A section by name; false if there is none, or no section headers at all, or it does not lie in the file (SHT_NOBITS has no bytes). */
+/* A section by name; false if there is none, or no section headers at all, or it does not lie in
+ * the file (SHT_NOBITS has no bytes). */
 bool elf_file__section(const struct elf_file *e, const char *name, struct elf_section *ret);
 /* The section by index (for sh_link). */
 bool elf_file__section_by_index(const struct elf_file *e, size_t idx, struct elf_section *ret);
 
 /*
- * Contents of a section, decompressed if it is SHF_COMPRESSED (zlib), in a buffer for the caller to free. -E2BIG above the cap,
- * -EBADMSG if it is damaged.
+ * Contents of a section, decompressed if it is SHF_COMPRESSED (zlib), in a buffer for the caller to
+ * free. -E2BIG above the cap, -EBADMSG if it is damaged.
  */
-int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, void **ret_buf, size_t *ret_sz);
+int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, void **ret_buf,
+			   size_t *ret_sz);
 
 /* sz bytes at a file offset: 0 or -errno, -ENODATA past the end. */
 int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz);
 /* sz bytes at a virtual address, which have to lie in one loadable segment's file part. */
 int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz);
 
-/* Virtual address of a file offset by the executable segment that holds it (page-rounded, as mmap is); false if none does. */
+/* Virtual address of a file offset by the executable segment that holds it (page-rounded, as mmap
+ * is); false if none does. */
 bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr);
 
 /* NT_GNU_BUILD_ID from program headers' notes; length 0 if there is none. Borrowed. */
 const uint8_t *elf_file__build_id(const struct elf_file *e, size_t *ret_sz);
 
-/* .gnu_debuglink: the file name (no '/' in it, else it is refused) and CRC. False if there is none. */
+/* .gnu_debuglink: the file name (no '/' in it, else it is refused) and CRC. False if there is none.
+ */
 bool elf_file__debuglink(const struct elf_file *e, char name[static 256], uint32_t *ret_crc);
 
 #endif

@@ -30,6 +30,7 @@ struct object {
 	struct elf_file *elf; /* NULL: not readable */
 	struct object_info info;
 	char *path;
+	uint64_t size, mtime_ns; /* of the file when it was added */
 };
 
 /* What says that two files are the same object; all of it zero but one part. */
@@ -115,7 +116,37 @@ static int remember(struct objects *o, const struct identity *id, uint32_t objec
 	return 0;
 }
 
-/* A build id is easily forged: what claims one has to have the same segments, too, so that
+static uint64_t mtime_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+/*
+ * Only root, or we ourselves, can have written the file. What others write may carry the build id
+ * of a system library, to give its functions other names in the profiles of everybody.
+ */
+static bool is_trusted(const struct stat *st)
+{
+	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/*
+ * The object's file, if it still is what it was when it was added; a file that was overwritten in
+ * place has other code at the same addresses. NULL with *ret_err otherwise.
+ */
+static struct elf_file *current_file(const struct object *obj, int *ret_err)
+{
+	struct stat st;
+
+	*ret_err = -ENOEXEC;
+	if (!obj->elf || obj->fd < 0)
+		return obj->elf;
+	*ret_err = fstat(obj->fd, &st) ? -errno : -ESTALE;
+	return (uint64_t)st.st_size == obj->size && mtime_ns(&st) == obj->mtime_ns ? obj->elf :
+										     NULL;
+}
+
+/* Equal build ids are not enough: what claims one has to have the same segments, too, so that
  * addresses mean the same. */
 static bool same_layout(const struct elf_file *a, const struct elf_file *b)
 {
@@ -226,7 +257,7 @@ static uint32_t append(struct objects *o, int fd, struct elf_file *elf, const ch
 }
 
 /* The object that a file is by its contents; takes fd. */
-static uint32_t add_file(struct objects *o, int fd, const char *path)
+static uint32_t add_file(struct objects *o, int fd, const struct stat *st, const char *path)
 {
 	struct elf_file *elf = elf_file__open(fd);
 	struct identity id;
@@ -238,7 +269,7 @@ static uint32_t add_file(struct objects *o, int fd, const char *path)
 		return OBJECTS_NONE;
 	}
 	memset(&id, 0, sizeof(id));
-	if (elf)
+	if (elf && is_trusted(st))
 		format_build_id(elf, id.build_id);
 	if (!id.build_id[0])
 		return append(o, fd, elf, path);
@@ -261,6 +292,7 @@ uint32_t objects__add(struct objects *o, int fd, const char *path)
 	struct identity id;
 	struct stat st;
 	uint32_t known;
+	size_t before;
 	int err;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
@@ -273,13 +305,18 @@ uint32_t objects__add(struct objects *o, int fd, const char *path)
 	id.dev = st.st_dev;
 	id.ino = st.st_ino;
 	id.size = (uint64_t)st.st_size;
-	id.mtime_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	id.mtime_ns = mtime_ns(&st);
 	known = lookup(o, &id);
 	if (known != OBJECTS_NONE) {
 		close(fd);
 		return known;
 	}
-	known = add_file(o, fd, path);
+	before = o->cnt;
+	known = add_file(o, fd, &st, path);
+	if (known != OBJECTS_NONE && known >= before) {
+		o->objects[known].size = id.size;
+		o->objects[known].mtime_ns = id.mtime_ns;
+	}
 	if (known != OBJECTS_NONE && remember(o, &id, known)) {
 		errno = ENOMEM;
 		return OBJECTS_NONE;
@@ -332,16 +369,18 @@ bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint6
 
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret)
 {
-	struct elf_file *elf = o->objects[id].elf;
+	int err;
+	struct elf_file *elf = current_file(&o->objects[id], &err);
 
-	return elf ? ehframe_build(elf, ret) : -ENOEXEC;
+	return elf ? ehframe_build(elf, ret) : err;
 }
 
 int objects__read(const struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n)
 {
-	const struct elf_file *elf = o->objects[id].elf;
+	int err;
+	const struct elf_file *elf = current_file(&o->objects[id], &err);
 
-	return elf ? elf_file__read_vaddr(elf, vaddr, buf, n) : -ENOEXEC;
+	return elf ? elf_file__read_vaddr(elf, vaddr, buf, n) : err;
 }
 
 /* ---- names ---- */
@@ -588,8 +627,8 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!n.obj->elf)
-		return -ENOEXEC;
+	if (!current_file(n.obj, &err))
+		return err;
 	err = symbolize(&n, vaddrs, cnt);
 	if (err)
 		symbols__done(ret);

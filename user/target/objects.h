@@ -4,7 +4,8 @@
  * Everything behind it may be hostile. Narrow on purpose: file descriptors go in, bounded tables
  * come out, so that a process without rights can serve it.
  *
- * An object is one version of a file: the same build id, or the same device, inode, size and
+ * An object is one version of a file: the same build id, where only root or we can have written the
+ * files and they have the same segments, or the same device, inode, size and
  * modification time. Objects are numbered from 0 and stay until objects__free; their descriptor
  * stays open, so that they can be read after they were deleted.
  */
@@ -32,8 +33,8 @@ void objects__free(struct objects *o);
 /*
  * The object behind an open regular file. Takes fd in every case (closes it if the object was
  * known). path is copied. Returns a number, or OBJECTS_NONE with errno. A file that cannot be
- * parsed is an object too: asked once, not again. EMFILE if the process has too few descriptors left
- * to keep this one, also after its soft limit was raised to the hard one.
+ * parsed is an object too: asked once, not again. EMFILE if the process has too few descriptors
+ * left to keep this one, also after its soft limit was raised to the hard one.
  */
 uint32_t objects__add(struct objects *o, int fd, const char *path);
 

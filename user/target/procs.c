@@ -353,16 +353,16 @@ static int cut_range(struct proc *p, uint64_t start, uint64_t end)
 
 static int retire(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 {
-	int err = util_reserve(&p->retired, &p->retired_cap, p->retired_cnt + 1,
-			       sizeof(*p->retired));
+	int err =
+		util_reserve(&p->retired, &p->retired_cap, p->retired_cnt + 1, sizeof(*p->retired));
 
 	if (!err)
-		p->retired[p->retired_cnt++] =
-			(struct proc_retired){ .map = *m, .to_ns = time_ns };
+		p->retired[p->retired_cnt++] = (struct proc_retired){ .map = *m, .to_ns = time_ns };
 	return err;
 }
 
-/* time_ns: when the range came to be, 0 if that does not matter because nothing was known before. */
+/* time_ns: when the range came to be, 0 if that does not matter because nothing was known before.
+ */
 static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 {
 	bool changed = false;
@@ -391,7 +391,8 @@ static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 	return 0;
 }
 
-/* Memory without a file: /proc and the events describe it differently, and it means the same wherever it lies. */
+/* Memory without a file: /proc and the events describe it differently, and it means the same
+ * wherever it lies. */
 static void make_anon(struct proc_map *m, struct proc_file *f)
 {
 	m->offset = m->start;

@@ -60,7 +60,8 @@ struct proc {
 	size_t map_cnt, map_cap;
 	struct proc_retired *retired; /* what stood where something else does now */
 	size_t retired_cnt, retired_cap;
-	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in it; 0 */
+	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in
+				it; 0 */
 	uint64_t read_ns;    /* when the maps were last read from /proc; 0: never */
 };
 
@@ -83,7 +84,8 @@ size_t procs__file_cnt(const struct procs *ps);
 uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,
 		    const char *comm, bool kthread, uint64_t time_ns);
 
-/* A scan did not meet the process of this entry, which began before it: it ended without an event. */
+/* A scan did not meet the process of this entry, which began before it: it ended without an event.
+ */
 void procs__end(struct procs *ps, uint32_t idx);
 
 /*
