@@ -113,7 +113,7 @@ check-root: all progs
 	$(Q)$(RUN) --sum $@
 
 # ---- what it costs, against others, in one run ----
-BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk tables symbols)
+BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols)
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -o $@ $<

@@ -75,16 +75,18 @@ static __always_inline int walk(struct scratch *s)
 static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
 {
 	struct pt_regs copy, *regs = &copy;
+	const void *at;
 
 	if (compat_have_task_pt_regs()) {
-		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+		at = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	} else {
 		struct task_struct *task = (void *)bpf_get_current_task();
-		void *top = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(copy);
 
-		if (bpf_probe_read_kernel(&copy, sizeof(copy), top))
-			return 1;
+		at = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(copy);
 	}
+	/* copied whole: the verifier looks every field read through the pointer up in all of the kernel's BTF */
+	if (bpf_probe_read_kernel(&copy, sizeof(copy), at))
+		return 1;
 	u->regs[0] = regs->ax;
 	u->regs[1] = regs->dx;
 	u->regs[2] = regs->cx;

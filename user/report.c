@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -149,6 +150,25 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 		a->raw, a->frames, r->bpf_ns, a->unwinds);
 }
 
+/*
+ * Our largest resident set in bytes. VmHWM (proc_pid_status(5)) is that of this program alone; getrusage(2) hands on what
+ * the process had before it became this program.
+ */
+static uint64_t peak_rss(void)
+{
+	unsigned long long kb = 0;
+	char *buf, *s;
+	size_t sz;
+
+	if (util_read_file("/proc/self/status", 65536, &buf, &sz))
+		return 0;
+	s = strstr(buf, "\nVmHWM:");
+	if (s)
+		kb = strtoull(s + 7, NULL, 10);
+	free(buf);
+	return kb * 1024;
+}
+
 void report_stats(const struct report *r, FILE *f)
 {
 	struct symbolize_stats symbols = { 0 };
@@ -192,5 +212,5 @@ void report_stats(const struct report *r, FILE *f)
 	fprintf(f,
 		",\"events_lost\":%" PRIu64 ",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
 		",\"peak_rss\":%" PRIu64 "}}\n",
-		events_lost, cpu_ns, r->bpf_ns, (uint64_t)usage.ru_maxrss * 1024);
+		events_lost, cpu_ns, r->bpf_ns, peak_rss());
 }
