@@ -46,7 +46,7 @@
 	100000000ULL /* how often the rings are read; a process that lived shorter is still known \
 			by events */
 #define HOTPLUG_NS NSEC_PER_SEC
-#define EVENT_RING_PAGES 32 /* 128 KiB a CPU: some 600 process starts between two ticks */
+#define EVENT_RING_PAGES 64 /* 256 KiB a CPU: some 1,200 process starts between two ticks */
 #define TABLE_CHUNKS_PID 24 /* MiB of unwind tables at most */
 #define TABLE_CHUNKS_ALL 64
 

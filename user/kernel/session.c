@@ -23,7 +23,7 @@
 #include "kernel/glob.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
-#define RING_PER_CPU (1U << 20)
+#define RING_PER_CPU (2U << 20) /* a raw stack takes up to 66 KiB, and many come while a table is built */
 #define RING_MAX (16U << 20)
 
 struct session {
