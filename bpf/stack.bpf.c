@@ -84,7 +84,8 @@ static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_comp
 
 		at = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(copy);
 	}
-	/* copied whole: the verifier looks every field read through the pointer up in all of the kernel's BTF */
+	/* copied whole: the verifier looks every field read through the pointer up in all of the
+	 * kernel's BTF */
 	if (bpf_probe_read_kernel(&copy, sizeof(copy), at))
 		return 1;
 	u->regs[0] = regs->ax;

@@ -25,6 +25,7 @@
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
+#define ANON_OWNER 0x80000000U	/* in the owner of a mapping: memory of the process behind it */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
 #define MAX_LOCS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
@@ -178,6 +179,21 @@ static uint32_t new_mapping(struct kind_state *k, const struct profile_mapping *
 	return idx;
 }
 
+/* A file that could not be opened through one process may be through another. Returns the mapping.
+ */
+static uint32_t find_source(struct collect *c, struct kind_state *k, uint32_t proc,
+			    const struct proc_map *map, uint32_t mapping)
+{
+	struct symbolize_source *source = &k->sources[mapping];
+
+	if (source->what == SYMBOLIZE_NOTHING) {
+		source->object = code__object(c->code, proc, map);
+		if (source->object != OBJECTS_NONE)
+			source->what = SYMBOLIZE_OBJECT;
+	}
+	return mapping;
+}
+
 static uint32_t user_mapping(struct collect *c, struct kind_state *k, uint32_t proc,
 			     const struct proc_map *map)
 {
@@ -193,11 +209,12 @@ static uint32_t user_mapping(struct collect *c, struct kind_state *k, uint32_t p
 		return PROFILE_NONE;
 	slot = mapping_slot(k, map, owner);
 	if (slot->mapping)
-		return slot->mapping - 1;
-	m.owner = owner;
+		return find_source(c, k, proc, map, slot->mapping - 1);
+	source.object = code__object(c->code, proc, map);
+	/* equal paths may be different files, in two containers for example */
+	m.owner = owner ? owner | ANON_OWNER : source.object + 1;
 	if (!owner)
 		m.offset = map->offset;
-	source.object = code__object(c->code, proc, map);
 	if (source.object != OBJECTS_NONE) {
 		source.what = SYMBOLIZE_OBJECT;
 		m.build_id = profile__string(k->profile,

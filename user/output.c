@@ -27,12 +27,16 @@ static void folder_of(const char *path, char folder[PATH_MAX])
 int output_probe(const char *path)
 {
 	char folder[PATH_MAX];
+	const char *base;
 	struct stat st;
 	size_t len = strlen(path);
 
 	if (!strcmp(path, "-"))
 		return 0;
-	if (!len || len >= PATH_MAX - 32)
+	base = strrchr(path, '/');
+	base = base ? base + 1 : path;
+	/* room for the suffix of the temporary name */
+	if (!len || len >= PATH_MAX - 32 || strlen(base) + 7 > NAME_MAX)
 		return len ? -ENAMETOOLONG : -EINVAL;
 	if (path[len - 1] == '/')
 		return -EISDIR;

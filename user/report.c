@@ -151,8 +151,8 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 }
 
 /*
- * Our largest resident set in bytes. VmHWM (proc_pid_status(5)) is that of this program alone; getrusage(2) hands on what
- * the process had before it became this program.
+ * Our largest resident set in bytes. VmHWM (proc_pid_status(5)) is that of this program alone;
+ * getrusage(2) hands on what the process had before it became this program.
  */
 static uint64_t peak_rss(void)
 {

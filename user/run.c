@@ -329,6 +329,9 @@ static int add_targets(struct run *r)
 		err = collect__scan(r->collect, &child, 1);
 	} else {
 		err = collect__scan(r->collect, o->pids.ids, o->pids.cnt);
+		/* children that were forked before their parents were in the filter */
+		if (!err && o->follow)
+			err = collect__scan(r->collect, o->pids.ids, o->pids.cnt);
 	}
 	if (err) {
 		log_error("cannot read the list of processes: %s", strerror(-err));

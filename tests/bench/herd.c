@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * N live processes that share about one CPU between them: each computes for a millisecond and sleeps for N. herd N; ends,
- * with all of them, when it is killed.
+ * N live processes that share about one CPU between them: each computes for a millisecond and
+ * sleeps for N. herd N; ends, with all of them, when it is killed.
  */
 #include <signal.h>
 #include <stdlib.h>

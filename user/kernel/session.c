@@ -23,7 +23,8 @@
 #include "kernel/glob.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
-#define RING_PER_CPU (2U << 20) /* a raw stack takes up to 66 KiB, and many come while a table is built */
+#define RING_PER_CPU \
+	(2U << 20) /* a raw stack takes up to 66 KiB, and many come while a table is built */
 #define RING_MAX (16U << 20)
 
 struct session {
@@ -175,8 +176,10 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 	}
 	s->cpus = calloc(s->cpu_cnt, sizeof(*s->cpus));
 	s->online = calloc(s->cpu_cnt, sizeof(*s->online));
-	if (!s->cpus || !s->online)
+	if (!s->cpus || !s->online) {
+		s->cpu_cnt = 0;
 		goto cleanup;
+	}
 	s->skel = bpfprof_bpf__open();
 	if (!s->skel) {
 		ret = -errno;
