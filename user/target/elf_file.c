@@ -281,11 +281,6 @@ int elf_file__fd(const struct elf_file *e)
 	return e->fd;
 }
 
-bool elf_file__is_position_independent(const struct elf_file *e)
-{
-	return e->eh.e_type == ET_DYN;
-}
-
 const struct elf_segment *elf_file__segments(const struct elf_file *e, size_t *ret_cnt)
 {
 	*ret_cnt = e->segment_cnt;
