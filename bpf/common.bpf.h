@@ -186,7 +186,8 @@ static __always_inline void task_facts(struct task_facts *ret)
 		ret->key.exec_id = (__u32)task->self_exec_id;
 		ret->key.start_ns = task->group_leader->start_boottime;
 		ret->has_user = task->mm != NULL && !(task->flags & COMPAT_PF_WORKER) &&
-				!BPF_CORE_READ_BITFIELD(task, in_execve);
+				!(bpf_core_field_exists(task->in_execve) &&
+				  BPF_CORE_READ_BITFIELD(task, in_execve));
 	} else {
 		struct task_struct *task = (void *)bpf_get_current_task();
 
@@ -194,7 +195,8 @@ static __always_inline void task_facts(struct task_facts *ret)
 		ret->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 		ret->has_user = BPF_CORE_READ(task, mm) != NULL &&
 				!(BPF_CORE_READ(task, flags) & COMPAT_PF_WORKER) &&
-				!BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+				!(bpf_core_field_exists(task->in_execve) &&
+				  BPF_CORE_READ_BITFIELD_PROBED(task, in_execve));
 	}
 }
 

@@ -40,7 +40,7 @@ struct elf_file *elf_file__open_debug(int fd);
 struct elf_file *elf_file__open_memory(const void *data, size_t sz);
 void elf_file__free(struct elf_file *e);
 
-int elf_file__fd(const struct elf_file *e);			  /* -1 for an image in memory */
+int elf_file__fd(const struct elf_file *e); /* -1 for an image in memory */
 
 /* Loadable segments in the order of the file; borrowed. */
 const struct elf_segment *elf_file__segments(const struct elf_file *e, size_t *ret_cnt);
