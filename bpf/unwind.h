@@ -288,14 +288,14 @@ static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 
 
 /*
  * Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of
- * operand. `unknown` is the answer where they cannot be read.
+ * operand. Code that is not in memory has not been run of late, so no call came from there.
  */
-static __always_inline int unw_after_call(struct unw *u, __u64 addr, int unknown)
+static __always_inline int unw_after_call(struct unw *u, __u64 addr)
 {
 	__u8 b[8];
 
 	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b)))
-		return unknown;
+		return 0;
 	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
 	       (b[5] == 0xff && (b[6] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0x38) == 0x10) ||
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
@@ -352,7 +352,7 @@ static __always_inline int unw_step_no_table(struct unw *u)
 	if (!u->have_regs &&
 	    (!u->fp || (code & 0xffffff) == 0xe8c789 || (code & 0xffffffff) == 0xe8c78948))
 		return BPFPROF_STACK_complete;
-	if (!u->have_regs && u->blk_cnt && !unw_after_call(u, u->pc, 1))
+	if (!u->have_regs && u->blk_cnt && !unw_after_call(u, u->pc))
 		return BPFPROF_STACK_complete;
 	u->trusted = 0;
 	u->bx_at = UNW_BX_UNKNOWN;
@@ -366,7 +366,7 @@ static __always_inline int unw_step_no_table(struct unw *u)
 		}
 	}
 	if (u->have_regs && !unw_read8(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
-	    unw_after_call(u, ra, 0)) {
+	    unw_after_call(u, ra)) {
 		unw_caller(u, ra, u->sp + 8, u->fp);
 		return UNW_CONTINUE;
 	}
