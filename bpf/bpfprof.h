@@ -232,7 +232,7 @@ struct bpfprof_rec {
 	__u16 kernel_cnt;
 	__u16 user_cnt;
 	__u32 tid;
-	__u32 gen; /* bpfprof_proc.gen, 0 if unknown */
+	__u32 pad2;
 	__u64 hash;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct bpfprof_proc_key proc;

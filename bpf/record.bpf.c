@@ -105,7 +105,6 @@ static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind
 	u->rec.pad = 0;
 	u->rec.kernel_cnt = 0;
 	u->rec.tid = task->tid;
-	u->rec.gen = 0;
 	u->rec.time_ns = bpf_ktime_get_ns();
 	u->rec.proc = task->key;
 	__builtin_memset(u->rec.comm, 0, sizeof(u->rec.comm));

@@ -132,7 +132,6 @@ __hidden int stack_user(struct scratch *s, __u64 hash)
 	u->proc = *proc;
 	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
 	u->owner[1] = u->rec.proc.start_ns;
-	u->rec.gen = proc->gen;
 	u->hash = unw_mix(u->hash, proc->gen);
 	return walk(s);
 }

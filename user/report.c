@@ -202,9 +202,10 @@ void report_stats(const struct report *r, FILE *f)
 	}
 	fprintf(f,
 		"},\"tables\":{\"objects\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64
-		",\"build_ns\":%" PRIu64 ",\"cfi_bytes\":%" PRIu64 ",\"evicted\":%" PRIu64 "}",
+		",\"build_ns\":%" PRIu64 ",\"cfi_bytes\":%" PRIu64 ",\"evicted\":%" PRIu64
+		",\"cut_maps\":%" PRIu64 "}",
 		r->code.objects, r->code.rows, r->code.bytes, r->code.build_ns, r->code.cfi_bytes,
-		r->code.evicted);
+		r->code.evicted, r->code.cut_maps);
 	fprintf(f,
 		",\"symbols\":{\"locations\":%" PRIu64 ",\"named\":%" PRIu64
 		",\"with_line\":%" PRIu64 ",\"ns\":%" PRIu64 "}",
