@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Links of BPF programs to instructions of user programs. */
+#include "kernel/uprobes.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "kernel/cpus.h"
+
+#define MAX_POINTS 65536 /* of one attachment; the kernel takes 2^20 */
+#define MAX_CLOSERS 64	 /* threads that uprobes__detach starts, for their time of waiting */
+#define KTHREADD_PID 2	 /* rest_init in init/main.c; it has no memory of its own, ever */
+#define EVENT_SOURCE "/sys/bus/event_source/devices/uprobe/"
+
+struct uprobes {
+	enum uprobe_method method;
+	enum uprobe_side side;
+	pid_t pid;
+	int prog_fd, file_fd; /* our own, for uprobes__clean_children; -1: none */
+	/* as the kernel wants them */
+	uint64_t *offsets, *ref_ctrs, *cookies;
+	bool has_ref_ctr;
+	size_t cnt;
+	int *fds; /* a link for all points, or for each one a link (a perf event before 5.15) */
+	size_t fd_cnt;
+};
+
+/*
+ * The part of union bpf_attr that BPF_LINK_CREATE of these links reads: link_create.uprobe_multi,
+ * which the headers of kernels before 6.6 do not have.
+ */
+struct multi_attr {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t ref_ctr_offsets;
+	uint64_t cookies;
+	uint32_t cnt;
+	uint32_t multi_flags;
+	uint32_t pid;
+	uint32_t pad;
+};
+#define MULTI_RETURN 1 /* BPF_F_UPROBE_MULTI_RETURN */
+
+const char *uprobes_method_name(enum uprobe_method m)
+{
+	static const char *const names[] = {
+		[UPROBES_SESSION] = "session",
+		[UPROBES_MULTI] = "multi",
+		[UPROBES_PERF] = "perf",
+		[UPROBES_NONE] = "none",
+	};
+
+	return names[m];
+}
+
+int uprobes_attach_type(enum uprobe_method m)
+{
+	switch (m) {
+	case UPROBES_SESSION:
+		return UPROBES_ATTACH_SESSION;
+	case UPROBES_MULTI:
+		return UPROBES_ATTACH_MULTI;
+	default:
+		return 0;
+	}
+}
+
+/* A descriptor, or -errno. */
+static int create_multi(const struct multi_attr *attr)
+{
+	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* ---- What this kernel can do ---- */
+
+static int load_empty(enum uprobe_method m)
+{
+	/* r0 = 1, which of a session says that the return is of no interest; exit */
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)uprobes_attach_type(m));
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "bpfprof_probe", "GPL", insns, ARRAY_SIZE(insns),
+			     &opts);
+}
+
+/*
+ * Is there such a link, and does its filter by process mean the process? Until 46ba0e49b642 (6.10,
+ * 6.9.5, 6.6.34) the program ran only for the one thread that the pid names. That commit also made
+ * a negative pid an error of its own, ahead of all others, for this question to be asked. So, of a
+ * file that cannot be probed: without a pid, EBADF where there are such links; with pid -1, EINVAL
+ * where they filter well. Nothing is attached by any kernel, so none waits 40 ms to detach it.
+ */
+static bool filters_process(enum uprobe_method m, int prog_fd)
+{
+	const uint64_t offset = 0;
+	struct multi_attr attr = {
+		.prog_fd = (uint32_t)prog_fd,
+		.attach_type = (uint32_t)uprobes_attach_type(m),
+		.path = (uintptr_t) "/",
+		.offsets = (uintptr_t)&offset,
+		.cnt = 1,
+	};
+
+	if (create_multi(&attr) != -EBADF)
+		return false;
+	attr.pid = UINT32_MAX;
+	return create_multi(&attr) == -EINVAL;
+}
+
+static int open_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Reads a number of sysfs, behind a prefix. */
+static int read_number(const char *path, const char *prefix, uint64_t max, uint64_t *ret)
+{
+	size_t sz, len = strlen(prefix);
+	char *buf;
+	int err;
+
+	err = util_read_file(path, 4096, &buf, &sz);
+	if (err)
+		return err;
+	buf[strcspn(buf, "\n-")] = '\0';
+	err = strncmp(buf, prefix, len) ? -EINVAL : util_parse_u64(buf + len, 0, max, ret);
+	free(buf);
+	return err;
+}
+
+/*
+ * A perf event for one side, but for its point. ref_ctr_shift: where in config the semaphore's
+ * offset goes; 64 where the kernel has no place for it (before 4.20). See
+ * Documentation/ABI/testing/sysfs-bus-event_source-devices-format.
+ */
+static int event_attr(enum uprobe_side side, struct perf_event_attr *ret, uint64_t *ret_shift)
+{
+	uint64_t type, bit;
+	int err;
+
+	err = read_number(EVENT_SOURCE "type", "", UINT32_MAX, &type);
+	if (!err)
+		err = read_number(EVENT_SOURCE "format/retprobe", "config:", 63, &bit);
+	if (err)
+		return err;
+	if (read_number(EVENT_SOURCE "format/ref_ctr_offset", "config:", 63, ret_shift))
+		*ret_shift = 64;
+	*ret = (struct perf_event_attr){
+		.size = sizeof(*ret),
+		.type = (uint32_t)type,
+		.config = side == UPROBES_RETURN ? UINT64_C(1) << bit : 0,
+		.disabled = 1,
+	};
+	return 0;
+}
+
+/* The kernel looks for the file only once all else is found good. */
+static bool can_perf(void)
+{
+	struct perf_event_attr attr;
+	uint64_t shift;
+	int fd;
+
+	if (event_attr(UPROBES_ENTRY, &attr, &shift))
+		return false;
+	attr.uprobe_path = (uintptr_t) "/proc/self/fd/-1";
+	fd = open_event(&attr, getpid(), -1);
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENOENT;
+}
+
+enum uprobe_method uprobes_probe(enum uprobe_method at_best)
+{
+	for (enum uprobe_method m = at_best; m < UPROBES_NONE; m++) {
+		int fd = load_empty(m);
+		bool good;
+
+		if (fd < 0)
+			continue;
+		good = m == UPROBES_PERF ? can_perf() : filters_process(m, fd);
+		close(fd);
+		if (good)
+			return m;
+	}
+	return UPROBES_NONE;
+}
+
+/* ---- Attaching ---- */
+
+static int link_multi(const struct uprobes *u, pid_t pid)
+{
+	char path[32];
+	struct multi_attr attr = {
+		.prog_fd = (uint32_t)u->prog_fd,
+		.attach_type = (uint32_t)uprobes_attach_type(u->method),
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)u->offsets,
+		.ref_ctr_offsets = u->has_ref_ctr ? (uintptr_t)u->ref_ctrs : 0,
+		.cookies = (uintptr_t)u->cookies,
+		.cnt = (uint32_t)u->cnt,
+		.multi_flags = u->side == UPROBES_RETURN ? MULTI_RETURN : 0,
+		.pid = (uint32_t)pid,
+	};
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", u->file_fd);
+	return create_multi(&attr);
+}
+
+/* Any online CPU: an event that follows no task has to be on one, but the program runs on all. */
+static int some_cpu(void)
+{
+	int cnt = cpus_possible(), ret = -ENODEV;
+	bool *online;
+
+	if (cnt <= 0)
+		return -ENODEV;
+	online = calloc((size_t)cnt, sizeof(*online));
+	if (!online)
+		return -ENOMEM;
+	if (!cpus_online(online, (size_t)cnt))
+		for (int i = cnt - 1; i >= 0; i--)
+			if (online[i])
+				ret = i;
+	free(online);
+	return ret;
+}
+
+/*
+ * Ties the program to the event. Returns the descriptor that both hang on, or -errno; the event's
+ * own is taken either way. A BPF link, which alone can carry a cookie: 5.15 (b89fbfbb854c); before
+ * that no program can ask for one.
+ *
+ * The event stays disabled. The program is run before the kernel looks for events that count
+ * (__uprobe_perf_func in kernel/trace/trace_uprobe.c), while 40 enabled ones made each context
+ * switch of the target 6 us longer.
+ */
+static int link_event(int prog_fd, int event_fd, uint64_t cookie)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	int fd;
+
+	fd = bpf_link_create(prog_fd, event_fd, BPF_PERF_EVENT, &opts);
+	if (fd == -EINVAL && !ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, prog_fd))
+		return event_fd;
+	close(event_fd);
+	return fd;
+}
+
+/* Appends to u->fds. */
+static int link_perf(struct uprobes *u)
+{
+	struct perf_event_attr attr;
+	uint64_t config, shift;
+	char path[32];
+	int cpu, err;
+
+	err = event_attr(u->side, &attr, &shift);
+	if (err)
+		return err;
+	cpu = u->pid ? -1 : some_cpu();
+	if (!u->pid && cpu < 0)
+		return cpu;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", u->file_fd);
+	attr.uprobe_path = (uintptr_t)path;
+	config = attr.config;
+	for (size_t i = 0; i < u->cnt; i++) {
+		int fd;
+
+		if (u->ref_ctrs[i] && (shift >= 64 || u->ref_ctrs[i] > UINT64_MAX >> shift))
+			return -EOPNOTSUPP;
+		attr.config = config | (u->ref_ctrs[i] ? u->ref_ctrs[i] << shift : 0);
+		attr.probe_offset = u->offsets[i];
+		fd = open_event(&attr, u->pid ? u->pid : -1, cpu);
+		if (fd >= 0)
+			fd = link_event(u->prog_fd, fd, u->cookies[i]);
+		if (fd < 0)
+			return fd;
+		u->fds[u->fd_cnt++] = fd;
+	}
+	return 0;
+}
+
+static int copy_points(struct uprobes *u, const struct uprobe_point *points, size_t cnt)
+{
+	u->offsets = calloc(cnt, sizeof(*u->offsets));
+	u->ref_ctrs = calloc(cnt, sizeof(*u->ref_ctrs));
+	u->cookies = calloc(cnt, sizeof(*u->cookies));
+	u->fds = calloc(u->method == UPROBES_PERF ? cnt : 1, sizeof(*u->fds));
+	if (!u->offsets || !u->ref_ctrs || !u->cookies || !u->fds)
+		return -ENOMEM;
+	u->cnt = cnt;
+	for (size_t i = 0; i < cnt; i++) {
+		u->offsets[i] = points[i].offset;
+		u->ref_ctrs[i] = points[i].ref_ctr;
+		u->cookies[i] = points[i].cookie;
+		u->has_ref_ctr |= points[i].ref_ctr != 0;
+	}
+	return 0;
+}
+
+static int attach(struct uprobes *u)
+{
+	int fd;
+
+	if (u->method == UPROBES_PERF)
+		return link_perf(u);
+	fd = link_multi(u, u->pid);
+	if (fd < 0)
+		return fd;
+	u->fds[u->fd_cnt++] = fd;
+	return 0;
+}
+
+/* A session's program may decline each return (UPROBES_ENTRY), but is never without entries. */
+static bool has_side(enum uprobe_method m, enum uprobe_side side)
+{
+	return m == UPROBES_SESSION ? side != UPROBES_RETURN : side != UPROBES_BOTH;
+}
+
+struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, int prog_fd,
+				int file_fd, pid_t pid, const struct uprobe_point *points,
+				size_t cnt)
+{
+	struct uprobes *u = NULL;
+	int err = -EINVAL;
+
+	if (m >= UPROBES_NONE || !has_side(m, side) || pid < 0 || !cnt || cnt > MAX_POINTS)
+		goto failed;
+	err = -ENOMEM;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		goto failed;
+	u->method = m;
+	u->side = side;
+	u->pid = pid;
+	u->file_fd = -1;
+	u->prog_fd = fcntl(prog_fd, F_DUPFD_CLOEXEC, 0);
+	if (u->prog_fd >= 0)
+		u->file_fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
+	err = u->file_fd < 0 ? -errno : copy_points(u, points, cnt);
+	if (!err)
+		err = attach(u);
+	if (err)
+		goto failed;
+	return u;
+
+failed:
+	uprobes__detach(&u, 1);
+	errno = -err;
+	return NULL;
+}
+
+/* ---- Detaching ---- */
+
+struct closer {
+	struct uprobes **sets;
+	size_t set_cnt;
+	size_t first,
+		step; /* which of all descriptors, counted through the sets, are to be closed */
+};
+
+static void *closer_main(void *arg)
+{
+	const struct closer *c = arg;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->set_cnt; i++)
+		for (size_t j = 0; c->sets[i] && j < c->sets[i]->fd_cnt; j++)
+			if (n++ % c->step == c->first)
+				close(c->sets[i]->fds[j]);
+	return NULL;
+}
+
+/* All signals are for the thread that called us: nobody else may take one while these live. */
+static int start_thread(pthread_t *ret, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(ret, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -err;
+}
+
+/*
+ * To close a link is to remove its breakpoints, which takes 5 ms, mostly for the first, then to
+ * wait for grace periods of RCU, another 20 to 60 ms. Links closed at the same time share these.
+ * Perf events do not: the kernel closes one after the other, whoever asks (event_mutex).
+ */
+static void close_all(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
+{
+	size_t step = MIN(fd_cnt, (size_t)MAX_CLOSERS + 1);
+	struct closer closers[MAX_CLOSERS + 1];
+	pthread_t threads[MAX_CLOSERS + 1];
+	bool started[MAX_CLOSERS + 1] = { false };
+
+	for (size_t i = 0; i < step; i++) {
+		closers[i] = (struct closer){ sets, set_cnt, i, step };
+		/* the first share is ours, and whatever finds no thread */
+		started[i] = i && !start_thread(&threads[i], closer_main, &closers[i]);
+	}
+	for (size_t i = 0; i < step; i++)
+		if (!started[i])
+			closer_main(&closers[i]);
+	for (size_t i = 0; i < step; i++)
+		if (started[i])
+			pthread_join(threads[i], NULL);
+}
+
+void uprobes__detach(struct uprobes **sets, size_t cnt)
+{
+	size_t fd_cnt = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		fd_cnt += sets[i] ? sets[i]->fd_cnt : 0;
+	if (fd_cnt)
+		close_all(sets, cnt, fd_cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		struct uprobes *u = sets[i];
+
+		if (!u)
+			continue;
+		if (u->prog_fd >= 0)
+			close(u->prog_fd);
+		if (u->file_fd >= 0)
+			close(u->file_fd);
+		free(u->offsets);
+		free(u->ref_ctrs);
+		free(u->cookies);
+		free(u->fds);
+		free(u);
+		sets[i] = NULL;
+	}
+}
+
+/*
+ * When the last user of a point in a process goes, the kernel looks at all processes that map the
+ * file and takes the breakpoint out of those which no other link's filter wants
+ * (register_for_each_vma in kernel/events/uprobes.c). So: a link that wants no process at all, made
+ * and closed. Perf events need none of it: their handler asks for the breakpoint's removal at its
+ * first hit in a process that its filter does not want (UPROBE_HANDLER_REMOVE).
+ */
+int uprobes__clean_children(const struct uprobes *set)
+{
+	int fd;
+
+	if (!set->pid || set->method == UPROBES_PERF)
+		return 0;
+	fd = link_multi(set, KTHREADD_PID);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Links of BPF programs to instructions of user programs, by the cheapest way that this kernel has:
+ *
+ *   session   6.13 (d920179b3d48): one program sees entry and return; the return is waited for only
+ *             if the entry asks for it
+ *   multi     6.6 (89ae89f53d20): one link for many points; entry and return are two links
+ *   perf      a perf event for each point
+ *
+ * Made by bpf(2) and perf_event_open(2) themselves: libbpf knows the first two from 1.3 and 1.5 on.
+ * Everything hangs on descriptors of this process: it goes when they are closed.
+ */
+#ifndef KERNEL_UPROBES_H
+#define KERNEL_UPROBES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum uprobe_method {
+	UPROBES_SESSION,
+	UPROBES_MULTI,
+	UPROBES_PERF,
+	UPROBES_NONE, /* this kernel, or these rights, allow none */
+};
+
+struct uprobe_point {
+	uint64_t offset;  /* in the file */
+	uint64_t ref_ctr; /* in the file, of a USDT semaphore; 0: none */
+	uint64_t cookie;  /* for bpf_get_attach_cookie */
+};
+
+/* enum bpf_attach_type, which libbpf 1.1's header does not have in full */
+#define UPROBES_ATTACH_MULTI 48
+#define UPROBES_ATTACH_SESSION 57
+
+/*
+ * The best method here, found by doing: loads a program of two instructions and asks for links that
+ * the kernel refuses in different ways, depending on what it can; attaches nothing. at_best: try
+ * this one and those behind it only. Takes less than a ms.
+ */
+enum uprobe_method uprobes_probe(enum uprobe_method at_best);
+const char *uprobes_method_name(enum uprobe_method m); /* "session" */
+
+/* What a program has to be told before it is loaded (bpf_program__set_expected_attach_type). */
+int uprobes_attach_type(enum uprobe_method m); /* 0 for perf */
+
+enum uprobe_side {
+	UPROBES_ENTRY,	/* the program is called at the point */
+	UPROBES_RETURN, /* when the function returns that was entered there */
+	UPROBES_BOTH, /* session only; there UPROBES_ENTRY is for a program that always returns 1 */
+};
+
+struct uprobes; /* one attachment */
+
+/*
+ * Attaches prog_fd to cnt points of the file behind file_fd. pid: only in this process (all of its
+ * threads, whichever it is started with); 0: wherever the file is mapped. NULL with errno, and then
+ * nothing is attached.
+ */
+struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, int prog_fd,
+				int file_fd, pid_t pid, const struct uprobe_point *points,
+				size_t cnt);
+
+/*
+ * Detaches all of them and frees them; NULLs are allowed. The breakpoints are gone within some ms;
+ * that the kernel also waits until nobody runs in them any more (20 to 90 ms) is done for all at
+ * the same time. Perf events go one by one, 100 ms each, whatever we do.
+ */
+void uprobes__detach(struct uprobes **sets, size_t cnt);
+
+/*
+ * Removes the breakpoints that a forked child of the process inherited, and which no link but only
+ * their cost reaches. To be called some time after a fork. Takes as long as a detach, and nothing
+ * with perf events, which need none of it. 0 or -errno.
+ */
+int uprobes__clean_children(const struct uprobes *set);
+
+#endif
