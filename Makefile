@@ -15,7 +15,7 @@ CFLAGS ?= -O2 -g
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
 CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(OUT)/gen -MMD -MP
-LDLIBS := -lbpf -ldw -lelf -lz -lprotobuf-c -liberty -lm
+LDLIBS := -lbpf -ldw -lelf -lz -lprotobuf-c -liberty -lcapstone -lm
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
 
 Q := $(if $(V),,@)
@@ -27,9 +27,10 @@ BPF_OBJ := $(BPF_SRC:%.c=$(OUT)/%.o)
 SKEL := $(OUT)/gen/bpfprof.skel.h
 PROTO_H := $(OUT)/gen/profile.pb-c.h
 PROTO_O := $(OUT)/gen/profile.pb-c.o
-LIB_SRC := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c))
+LIB_SRC := $(filter-out user/main.c user/preload/%,$(wildcard user/*.c user/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(PROTO_O)
 LIB := $(OUT)/libbpfprof.a
+PRELOAD := $(OUT)/libbpfprof-heap.so
 UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 
@@ -38,7 +39,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .SUFFIXES:
 .PHONY: all progs unit check check-root bench install uninstall format clean
 
-all: bpfprof
+all: bpfprof $(PRELOAD)
 
 bpfprof: $(OUT)/bpfprof
 	$(Q)ln -sf $< $@
@@ -82,6 +83,22 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+# Goes into other programs: no sanitizers, exceptions pass through it, nothing is looked up in the middle of malloc.
+PRELOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fexceptions \
+	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs
+
+$(PRELOAD): user/preload/heap.c user/preload/heap.h
+	$(call say,SHARED,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -shared -o $@ $<
+
+# listens to the library from within a program that does what is known; no compiler may know better
+$(OUT)/tests/unit/preload_prog: tests/unit/preload_prog.cc
+	$(call say,CXX,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) -std=gnu++17 -Wall -Wextra -Werror -O1 -g -fno-builtin -Wno-mismatched-new-delete \
+		-Wno-use-after-free -Wno-alloc-size-larger-than -o $@ $< -lpthread
+
+$(OUT)/tests/unit/test_preload: | $(PRELOAD) $(OUT)/tests/unit/preload_prog
 
 unit: $(UNIT) $(HOST_BPF)
 
@@ -140,12 +157,13 @@ format:
 
 install: all
 	install -D -m 755 $(OUT)/bpfprof $(DESTDIR)$(PREFIX)/sbin/bpfprof
+	install -D -m 755 $(PRELOAD) $(DESTDIR)$(PREFIX)/lib/bpfprof/libbpfprof-heap.so
 	install -D -m 644 man/bpfprof.8 $(DESTDIR)$(PREFIX)/share/man/man8/bpfprof.8
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/bpfprof README.md LICENSE
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/bpfprof $(DESTDIR)$(PREFIX)/share/man/man8/bpfprof.8
-	rm -rf $(DESTDIR)$(PREFIX)/share/doc/bpfprof
+	rm -rf $(DESTDIR)$(PREFIX)/share/doc/bpfprof $(DESTDIR)$(PREFIX)/lib/bpfprof
 
 clean:
 	rm -rf build bpfprof

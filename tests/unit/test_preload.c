@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The preload library: its arithmetic against libm, its set against an array, and as a whole by a
+ * program that listens to its probes (preload_prog.cc), with several allocators behind it. And that
+ * other programs do not notice it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <libgen.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/heap.h"
+#include "toolrun.h"
+
+/* ---- Arithmetic ---- */
+
+static void test_ln(void **state)
+{
+	(void)state;
+	for (double x = 0x1p-53; x < 1e9; x *= 1.000917) {
+		double truth = log(x);
+
+		assert_true(fabs(heap_ln(x) - truth) <= 1e-13 * (1 + fabs(truth)));
+	}
+	assert_true(heap_ln(1) == 0);
+}
+
+static void test_one_minus_exp(void **state)
+{
+	(void)state;
+	for (double x = 1e-15; x < 100; x *= 1.00173) {
+		double truth = -expm1(-x);
+
+		assert_true(fabs(heap_one_minus_exp(x) - truth) <= 1e-13 * truth);
+	}
+	assert_true(heap_one_minus_exp(0) == 0);
+}
+
+static void test_weight(void **state)
+{
+	static const uint64_t rates[] = { 2, 100, 4096, 65536, 524288, 1ULL << 40 };
+
+	(void)state;
+	assert_int_equal(heap_weight(0, 1), 0);
+	assert_int_equal(heap_weight(123, 1), 123);
+	assert_int_equal(heap_weight(123, 0), 123);
+	assert_int_equal(heap_weight(0, 524288), 0);
+	assert_int_equal(heap_weight(UINT64_MAX, 524288), UINT64_MAX);
+	assert_int_equal(heap_weight(1ULL << 62, 2), 1ULL << 62);
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		for (uint64_t size = 1; size < 1ULL << 34; size = size * 5 / 4 + 1) {
+			double w = size / -expm1(-(double)size / rates[i]);
+
+			assert_true(fabs(heap_weight(size, rates[i]) - w) <= 0.5 + 1e-12 * w);
+		}
+	}
+}
+
+/* The distances' mean and spread, and how many of them are short, are those of the distribution. */
+static void test_distance(void **state)
+{
+	static const uint64_t rates[] = { 2, 1000, 524288 };
+	const int n = 400000;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		uint64_t seed = 42 + i, rate = rates[i];
+		/* rounded up, an exponential distance becomes geometric with this p */
+		double p = -expm1(-1.0 / rate), mean = 1 / p, sigma = sqrt(1 - p) / p;
+		double sum = 0, squares = 0;
+		long shorter = 0;
+
+		for (int k = 0; k < n; k++) {
+			double d = heap_distance(&seed, rate);
+
+			assert_true(d >= 1);
+			sum += d;
+			squares += (d - mean) * (d - mean);
+			shorter += d <= rate / 2;
+		}
+		assert_true(fabs(sum / n - mean) < 4 * sigma / sqrt(n));
+		/* an exponential distribution's fourth central moment is 9 sigma^4 */
+		assert_true(fabs(squares / n / sigma / sigma - 1) < 4 * sqrt(9.0 / n));
+		p = -expm1(-(double)(rate / 2) / rate);
+		assert_true(fabs(shorter - n * p) < 4 * sqrt(n * p * (1 - p)));
+	}
+}
+
+/* ---- The set ---- */
+
+static void *pointer(uint64_t i)
+{
+	return (void *)(0x7f0000000000 + i * 48);
+}
+
+static void test_set(void **state)
+{
+	const uint64_t n = 300000;
+	struct heap_set *s = calloc(1, sizeof(*s));
+
+	(void)state;
+	assert_non_null(s);
+	assert_false(heap_set__remove(s, NULL));
+	assert_false(heap_set__remove(s, pointer(0)));
+	for (uint64_t i = 0; i < n; i += 2)
+		assert_int_equal(heap_set__add(s, pointer(i)), 0);
+	assert_null(s->more[3]); /* it has not grown beyond need */
+	for (uint64_t i = 0; i < n; i++) {
+		if (i % 2 == 0)
+			assert_true(heap_set__may_have(s, pointer(i)));
+		if (i % 3 == 0)
+			assert_int_equal(heap_set__remove(s, pointer(i)), i % 2 == 0);
+	}
+	for (uint64_t i = 0; i < n; i++)
+		assert_int_equal(heap_set__remove(s, pointer(i)), i % 2 == 0 && i % 3);
+	for (int i = 0; i < HEAP_SET_FIRST; i++)
+		assert_int_equal(s->first[i], 0);
+	for (unsigned int t = 1; t < HEAP_SET_TABLES && s->more[t - 1]; t++)
+		munmap(s->more[t - 1], heap_set__slots(t) * sizeof(uintptr_t));
+	free(s);
+}
+
+/* The filter is empty with the set, but for counters that were full. */
+static void test_filter(void **state)
+{
+	struct heap_set *s = calloc(1, sizeof(*s));
+	int used = 0;
+
+	(void)state;
+	assert_non_null(s);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(heap_set__add(s, pointer(i)), 0);
+	for (int i = 0; i < HEAP_SET_FILTER; i++)
+		used += s->filter[i];
+	assert_int_equal(used, 1000);
+	for (int i = 0; i < 1000; i++)
+		assert_true(heap_set__remove(s, pointer(i)));
+	for (int i = 0; i < HEAP_SET_FILTER; i++)
+		assert_int_equal(s->filter[i], 0);
+	for (int i = 0; i < 300; i++) /* all of one counter */
+		heap_set__count(s, pointer(0), 1);
+	for (int i = 0; i < 300; i++)
+		heap_set__count(s, pointer(0), -1);
+	assert_true(heap_set__may_have(s, pointer(0)));
+	free(s);
+}
+
+#define SET_THREADS 4
+static struct heap_set shared;
+static void *boxes[64];
+static long removed, failed;
+
+static void *juggle(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg, own = (uintptr_t)arg << 32;
+
+	for (int i = 0; i < 100000; i++) {
+		void *p = pointer(own + i), **box = &boxes[heap_random(&seed) % 64];
+
+		if (heap_set__add(&shared, p))
+			__atomic_add_fetch(&failed, 1, __ATOMIC_RELAXED);
+		p = __atomic_exchange_n(box, p, __ATOMIC_ACQ_REL);
+		if (!p)
+			continue;
+		if (!heap_set__may_have(&shared, p) || !heap_set__remove(&shared, p))
+			__atomic_add_fetch(&failed, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&removed, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Each removes what others added: all of it is found, and nothing is left. */
+static void test_set_threads(void **state)
+{
+	pthread_t ids[SET_THREADS];
+
+	(void)state;
+	for (uintptr_t i = 0; i < SET_THREADS; i++)
+		assert_int_equal(pthread_create(&ids[i], NULL, juggle, (void *)(i + 1)), 0);
+	for (int i = 0; i < SET_THREADS; i++)
+		pthread_join(ids[i], NULL);
+	for (int i = 0; i < 64; i++)
+		removed += boxes[i] && heap_set__remove(&shared, boxes[i]);
+	assert_int_equal(failed, 0);
+	assert_int_equal(removed, SET_THREADS * 100000);
+	for (int i = 0; i < HEAP_SET_FILTER; i++)
+		assert_int_equal(shared.filter[i], 0);
+	for (int i = 0; i < HEAP_SET_FIRST; i++)
+		assert_int_equal(shared.first[i], 0);
+}
+
+/* ---- The library ---- */
+
+static char library[PATH_MAX], program[PATH_MAX];
+
+/* Both are built beside this test: OUT/libbpfprof-heap.so and OUT/tests/unit/preload_prog. */
+static int find_built(void **state)
+{
+	char self[PATH_MAX - 64];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	(void)state;
+	if (len < 0)
+		return -1;
+	self[len] = 0;
+	snprintf(program, sizeof(program), "%s/preload_prog", dirname(self));
+	snprintf(library, sizeof(library), "%s/libbpfprof-heap.so", dirname(dirname(self)));
+	return access(program, X_OK) || access(library, R_OK);
+}
+
+static void run_mode(const char *mode, unsigned long rate, const char *other)
+{
+	if (!toolrun("env OTHER=%s BPFPROF_HEAP_RATE=%lu LD_PRELOAD=%s:%s timeout 60 %s %s", other,
+		     rate, library, other, program, mode))
+		fail_msg("%s at rate %lu with %s", mode, rate, *other ? other : "libc");
+}
+
+static void test_entries(void **state)
+{
+	static const char *const modes[] = {
+		"entries", "realloc", "cxx", "healing", "full", "fork"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		run_mode(modes[i], 1, "");
+	run_mode("fork", 4096, "");
+}
+
+static void test_threads(void **state)
+{
+	(void)state;
+	run_mode("threads", 1, "");
+	run_mode("threads", 4096, "");
+}
+
+static void test_other_allocators(void **state)
+{
+	static const char *const others[] = { "libjemalloc.so.2", "libtcmalloc_minimal.so.4",
+					      "libmimalloc.so.2" };
+	static const char *const modes[] = { "entries", "realloc", "cxx", "fork" };
+	int tried = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		/* the dynamic linker says so if there is none */
+		if (!toolrun("LD_PRELOAD=%s env true 2>&1 | { ! grep -q .; }", others[i]))
+			continue;
+		for (int k = 0; k < 4; k++)
+			run_mode(modes[k], 1, others[i]);
+		tried++;
+	}
+	if (!tried)
+		skip();
+}
+
+/* Twenty runs with seeds of their own: every sum near the truth, and no side preferred. */
+static void test_chance(void **state)
+{
+	enum {
+		RUNS = 20,
+		SIZES = 6
+	};
+	double sums[SIZES] = { 0 }, all = 0, z;
+
+	(void)state;
+	for (int run = 0; run < RUNS; run++) {
+		FILE *f = toolrun_open("BPFPROF_HEAP_RATE=4096 LD_PRELOAD=%s timeout 60 %s chance",
+				       library, program);
+
+		for (int i = 0; i < SIZES; i++) {
+			assert_int_equal(fscanf(f, "%*u %*d %lf", &z), 1);
+			/* of 120 such numbers one is beyond 5 once in 15,000 builds */
+			assert_true(fabs(z) < 5);
+			sums[i] += z;
+			all += z;
+		}
+		assert_int_equal(pclose(f), 0);
+	}
+	for (int i = 0; i < SIZES; i++)
+		assert_true(fabs(sums[i]) < 4.5 * sqrt(RUNS));
+	assert_true(fabs(all) < 4.5 * sqrt(RUNS * SIZES));
+}
+
+/* The notes as binutils read them, and one-byte nops where they point to. */
+static void test_notes(void **state)
+{
+	unsigned long site;
+	int sites = 0;
+	FILE *f;
+
+	(void)state;
+	if (!toolrun_have("readelf") || !toolrun_have("objdump"))
+		skip();
+	assert_true(toolrun("readelf -n %s >notes", library));
+	assert_true(toolrun("[ $(grep -c 'Provider: otel_memory' notes) = 2 ]"));
+	assert_true(toolrun("grep -A2 'Name: alloc' notes >alloc"));
+	assert_true(toolrun("grep -q 'Arguments: 8@%%rdi 8@%%rsi 8@%%rdx$' alloc"));
+	assert_true(toolrun("grep -A2 'Name: free' notes | grep -q 'Arguments: 8@%%rdi$'"));
+	assert_true(toolrun("[ $(grep -c 'Semaphore: 0x0*$' notes) = 2 ]"));
+	assert_true(toolrun("objdump -d %s >code", library));
+	f = toolrun_open("sed -n 's/.*Location: 0x0*\\([0-9a-f]*\\),.*/\\1/p' notes");
+	while (fscanf(f, "%lx", &site) == 1) {
+		assert_true(toolrun("grep -qE '^ *%lx:[[:space:]]+90[[:space:]]+nop$' code", site));
+		sites++;
+	}
+	pclose(f);
+	assert_int_equal(sites, 2);
+}
+
+/* It depends on nothing but libc, and defines nothing that programs test for by its presence. */
+static void test_symbols(void **state)
+{
+	(void)state;
+	if (!toolrun_have("readelf") || !toolrun_have("nm"))
+		skip();
+	assert_true(toolrun("readelf -d %s >dynamic", library));
+	assert_true(toolrun("[ \"$(grep NEEDED dynamic | grep -c -v libc.so.6)\" = 0 ]"));
+	assert_true(toolrun("nm -D --defined-only %s >defined", library));
+	assert_true(toolrun("grep -qw malloc defined"));
+	assert_false(toolrun("grep -E 'mallocx|mallctl|probe|heap_' defined"));
+}
+
+/* ---- Other programs ---- */
+
+static void same_output(const char *script, unsigned long rate)
+{
+	toolrun_write("script", script, strlen(script));
+	assert_true(toolrun("bash script >bare 2>&1"));
+	if (!toolrun("BPFPROF_HEAP_RATE=%lu LD_PRELOAD=%s bash script >preloaded 2>&1", rate,
+		     library) ||
+	    !toolrun("cmp bare preloaded"))
+		fail_msg("%s at rate %lu", script, rate);
+}
+
+static void test_programs(void **state)
+{
+	static const struct {
+		const char *tool, *script;
+	} progs[] = {
+		{ "bash", "for i in {1..200}; do a=$(echo $i); b+=$a; done; echo $b" },
+		{ "python3",
+		  "python3 -c 'import json, threading\n"
+		  "print(len(json.dumps([str(i) for i in range(100000)])))'" },
+		{ "perl", "perl -e 'my %h; $h{$_} = 1 x 10 for 1..20000; print scalar keys %h'" },
+		{ "gcc", "echo 'int main(void) { return 0; }' | gcc -O2 -x c -S -o - -" },
+		{ "g++", "echo '#include <map>' | g++ -O2 -x c++ -S -o - - | wc -l" },
+		{ "node",
+		  "node -e 'let a = []; for (let i = 0; i < 1e5; i++) a.push({i});"
+		  "console.log(a.length)'" },
+		{ "redis-server",
+		  "redis-server --port 0 --unixsocket sock --save '' >/dev/null &\n"
+		  "for i in {1..100}; do redis-cli -s sock ping 2>&1 | grep -q PONG && "
+		  "break; sleep 0.05; done\n"
+		  "redis-cli -s sock debug populate 10000 key 100 2>&1\n"
+		  "redis-cli -s sock dbsize\n"
+		  "kill $!; wait $!; echo $?" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
+		if (!toolrun_have(progs[i].tool))
+			continue;
+		same_output(progs[i].script, 524288);
+		same_output(progs[i].script, 1);
+	}
+}
+
+static const char cxx_library[] =
+	"#include <new>\n"
+	"#include <string>\n"
+	"#include <stdexcept>\n"
+	"struct alignas(128) Wide { char c[128]; };\n"
+	"extern \"C\" int work(volatile unsigned long huge)\n"
+	"{\n"
+	"	int ok = 0;\n"
+	"	std::string s(1000, 'x');\n"
+	"	Wide *w = new Wide;\n"
+	"	ok += s.size() == 1000 && (unsigned long)w % 128 == 0;\n"
+	"	delete w;\n"
+	"	try { delete[] new char[huge]; } catch (const std::bad_alloc &) { ok++; }\n"
+	"	ok += !new (std::nothrow) char[huge];\n"
+	"	try { throw std::runtime_error(s); } catch (const std::exception &e) { ok++; }\n"
+	"	return ok == 4 ? 0 : 1;\n"
+	"}\n";
+static const char c_program[] =
+	"#include <dlfcn.h>\n"
+	"int main(void)\n"
+	"{\n"
+	"	void *h = dlopen(\"./cxx.so\", RTLD_NOW | RTLD_LOCAL);\n"
+	"	int (*work)(unsigned long) = h ? (int (*)(unsigned long))dlsym(h, \"work\") : 0;\n"
+	"	return work ? work(~0ul / 4) : 2;\n"
+	"}\n";
+
+/* The C++ runtime comes with a library of a C program, in a scope that we are not in. */
+static void test_late_runtime(void **state)
+{
+	(void)state;
+	if (!toolrun_have("g++") || !toolrun_have("gcc"))
+		skip();
+	toolrun_write("cxx.cc", cxx_library, strlen(cxx_library));
+	toolrun_write("late.c", c_program, strlen(c_program));
+	assert_true(toolrun("g++ -O1 -shared -fPIC -o cxx.so cxx.cc && gcc -o late late.c"));
+	assert_true(toolrun("./late"));
+	assert_true(toolrun("BPFPROF_HEAP_RATE=1 LD_PRELOAD=%s ./late", library));
+	assert_true(toolrun("LD_PRELOAD=%s ./late", library));
+}
+
+/* A value that is no number means the default, not a crash; 0 is as 1. */
+static void test_rates(void **state)
+{
+	static const char *const rates[] = {
+		"", "0", "x", "12x", "-1", "99999999999999999999999999"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+		assert_true(toolrun("BPFPROF_HEAP_RATE='%s' LD_PRELOAD=%s ls >/dev/null", rates[i],
+				    library));
+	assert_true(toolrun("env -i LD_PRELOAD=%s ls >/dev/null", library));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ln),	     cmocka_unit_test(test_one_minus_exp),
+		cmocka_unit_test(test_weight),	     cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_set),	     cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_set_threads),  cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_threads),	     cmocka_unit_test(test_other_allocators),
+		cmocka_unit_test(test_chance),	     cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_late_runtime), cmocka_unit_test(test_rates),
+	};
+	int err = cmocka_run_group_tests(tests, find_built, NULL);
+
+	toolrun_cleanup();
+	return err;
+}
