@@ -15,12 +15,14 @@
 
 #include "base/strtab.h"
 #include "base/util.h"
+#include "target/allocators.h"
 #include "target/debugfile.h"
 #include "target/demangle.h"
 #include "target/dwarf.h"
 #include "target/ehframe.h"
 #include "target/elf_file.h"
 #include "target/symtab.h"
+#include "target/usdt.h"
 
 #define MAX_VDSO (64U << 10)
 #define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
@@ -381,6 +383,33 @@ int objects__read(const struct objects *o, uint32_t id, uint64_t vaddr, void *bu
 	const struct elf_file *elf = current_file(&o->objects[id], &err);
 
 	return elf ? elf_file__read_vaddr(elf, vaddr, buf, n) : err;
+}
+
+int objects__allocators(const struct objects *o, uint32_t id, struct allocator_points *ret)
+{
+	int err;
+	const struct elf_file *elf = current_file(&o->objects[id], &err);
+
+	*ret = (struct allocator_points){};
+	return elf ? allocators_find(elf, ret) : err;
+}
+
+bool objects__has_usdt(const struct objects *o, uint32_t id)
+{
+	int err;
+	const struct elf_file *elf = current_file(&o->objects[id], &err);
+	struct usdt_site *sites;
+	size_t cnt;
+
+	if (!elf || usdt_find(elf, &sites, &cnt))
+		return false;
+	free(sites);
+	return cnt > 0;
+}
+
+int objects__fd(const struct objects *o, uint32_t id)
+{
+	return o->objects[id].fd;
 }
 
 /* ---- names ---- */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct allocator_points;
 struct objects;
 struct unwind_table;
 
@@ -53,6 +54,16 @@ int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *r
 
 /* n bytes of the object at a virtual address (code). 0 or -errno. */
 int objects__read(const struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n);
+
+/* Does the object hold USDT probes of a program that samples its heap by itself? Much quicker than
+ * the points. */
+bool objects__has_usdt(const struct objects *o, uint32_t id);
+
+/* As allocators_find. The caller releases *ret by allocator_points__done. */
+int objects__allocators(const struct objects *o, uint32_t id, struct allocator_points *ret);
+
+/* The object's descriptor, borrowed; -1 for the vDSO and for what is not readable. */
+int objects__fd(const struct objects *o, uint32_t id);
 
 /* ---- names ---- */
 

@@ -76,6 +76,8 @@ int raw_unwind(const struct raw_unwind *in, uint64_t frames[BPFPROF_MAX_UFRAMES]
 	u->proc = in->proc;
 	memcpy(u->owner, &in->key, sizeof(u->owner));
 	memcpy(u->regs, in->regs.regs, sizeof(u->regs));
+	u->uret_pc = in->regs.uret_pc;
+	memcpy(u->uret, in->regs.uret, sizeof(u->uret));
 	unw_start(u, 0, in->regs.ra);
 	do {
 		result = unw_step(u);
