@@ -32,6 +32,7 @@
 /* ---- Profile kinds ---- */
 enum bpfprof_kind {
 	BPFPROF_CPU,
+	BPFPROF_HEAP,
 	BPFPROF_NR_KINDS,
 };
 
@@ -40,10 +41,13 @@ enum bpfprof_kind {
  * A sample that passed the filters is either recorded or lost for exactly one of these reasons:
  * seen = recorded + sum(lost). X(name, sentence)
  */
-#define BPFPROF_LOST_REASONS(X)                              \
-	X(ring_full, "the ring to user space was full")      \
-	X(nested, "the sampler interrupted itself")          \
-	X(orphan, "the count of a stack that never arrived") \
+#define BPFPROF_LOST_REASONS(X)                                    \
+	X(ring_full, "the ring to user space was full")            \
+	X(nested, "the sampler interrupted itself")                \
+	X(no_slot, "too many stacks were taken at once")           \
+	X(no_state, "no memory for a thread's state")              \
+	X(may_throw, "a return probe could have met an exception") \
+	X(orphan, "the count of a stack that never arrived")       \
 	X(no_memory, "user space was out of memory")
 
 /*
@@ -71,6 +75,15 @@ enum bpfprof_stack_result {
 	BPFPROF_STACK_RESULTS(BPFPROF_ENUM_RESULT) BPFPROF_NR_RESULTS
 };
 
+/* Kinds of probes of the heap profile, which cost the program different amounts of time. */
+enum bpfprof_hit {
+	BPFPROF_HIT_ENTRY,  /* of a function that allocates */
+	BPFPROF_HIT_RETURN, /* of one */
+	BPFPROF_HIT_FREE,
+	BPFPROF_HIT_USDT, /* the program has sampled by itself */
+	BPFPROF_NR_HITS,
+};
+
 /* Per-CPU counters of one kind, monotonic over a run. */
 struct bpfprof_stats {
 	__u64 seen;	/* samples that passed the filters */
@@ -78,6 +91,10 @@ struct bpfprof_stats {
 	__u64 lost[BPFPROF_NR_LOST];
 	__u64 unwinds; /* user stacks walked in the kernel */
 	__u64 frames;  /* user frames that these walks found */
+	/* heap only */
+	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
+	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
+	__u64 untracked; /* recorded, but bp_live was full: whether they are freed is not known */
 };
 
 /* ---- Unwind tables ---- */
@@ -233,12 +250,23 @@ struct bpfprof_rec {
 	__u16 user_cnt;
 	__u32 tid;
 	__u32 pad2;
-	__u64 hash;
+	__u64 hash; /* of a raw record of a kind that is joined to its stack later, a number of its
+		       own */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 size;    /* heap: bytes asked for */
+	__u64 weight;  /* heap: bytes that the sample stands for, as the program says; 0: by
+			  --heap-rate */
 	struct bpfprof_proc_key proc;
 	char comm[BPFPROF_COMM_SZ]; /* the thread's name; any bytes, NUL-terminated */
 };
-_Static_assert(sizeof(struct bpfprof_rec) == 64, "bpfprof_rec");
+_Static_assert(sizeof(struct bpfprof_rec) == 80, "bpfprof_rec");
+
+/* A function that a return probe waits for: its return address on the stack was replaced. */
+#define BPFPROF_MAX_URETS 4
+struct bpfprof_uret {
+	__u64 at; /* address of the replaced word */
+	__u64 ra; /* what stood there */
+};
 
 struct bpfprof_raw {
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
@@ -246,13 +274,15 @@ struct bpfprof_raw {
 			     what they popped */
 	__u32 stack_sz;	  /* bytes copied */
 	__u16 ra;	  /* 1: rip is a return address (the task is in a system call) */
-	__u16 holes; /* bit i: the i-th page of the copy, counted from stack_addr's, could not be
-			read */
+	__u16 holes;   /* bit i: the i-th page of the copy, counted from stack_addr's, could not be
+			  read */
+	__u64 uret_pc; /* what replaced return addresses were replaced with; 0: none was */
+	struct bpfprof_uret uret[BPFPROF_MAX_URETS]; /* innermost first; at 0: none */
 };
 
 /* ---- Counts ---- */
 struct bpfprof_count_key {
-	__u64 hash; /* of process, thread name, kernel and user frames, result; seeded per run */
+	__u64 hash; /* of process, thread name, size, frames and result; seeded per run */
 	__u32 tgid;
 	__u16 kernel_cnt;
 	__u16 user_cnt;
@@ -262,6 +292,59 @@ _Static_assert(sizeof(struct bpfprof_count_key) == 16, "bpfprof_count_key");
 struct bpfprof_count {
 	__u64 count;
 };
+
+/* ---- Heap ---- */
+
+/* What a probed allocator function does: how its arguments give the size, and what it returns. */
+enum bpfprof_alloc_op {
+	BPFPROF_ALLOC_MALLOC,	      /* (size, ...): malloc, valloc, operator new, mallocx */
+	BPFPROF_ALLOC_CALLOC,	      /* (n, size) */
+	BPFPROF_ALLOC_ALIGNED,	      /* (alignment, size): memalign, aligned_alloc */
+	BPFPROF_ALLOC_POSIX_MEMALIGN, /* (&pointer, alignment, size), returns 0 */
+	BPFPROF_ALLOC_REALLOC,	      /* (pointer, size, ...): realloc, rallocx */
+	BPFPROF_ALLOC_REALLOCARRAY,   /* (pointer, n, size) */
+	BPFPROF_ALLOC_XALLOCX, /* (pointer, size, ...): in place, returns the size there is */
+	BPFPROF_ALLOC_FREE,    /* (pointer, ...): free, operator delete, sdallocx */
+	BPFPROF_NR_ALLOC_OPS,
+};
+
+/*
+ * Attach cookie of a probe on an allocator: the operation, and whether the function may call
+ * another probed one, which is then not to be counted again: its return is always waited for.
+ */
+#define BPFPROF_COOKIE_OP(cookie) ((cookie)&0xff)
+#define BPFPROF_COOKIE_WRAPPER 0x100
+/*
+ * The function throws where it fails. An exception cannot pass a return address that a return probe
+ * has replaced: it would end the program. So the return is not waited for where the call may fail.
+ */
+#define BPFPROF_COOKIE_THROWS 0x200
+
+/*
+ * Attach cookie of a USDT probe: where its arguments are, 21 bits each, the first one lowest.
+ * alloc(pointer, size, weighted bytes), free(pointer).
+ */
+#define BPFPROF_USDT_ARG_BITS 21
+#define BPFPROF_USDT_REG(arg) ((arg)&0x1f)	  /* DWARF number 0..16; 31: the constant `off` */
+#define BPFPROF_USDT_DEREF(arg) ((arg) >> 5 & 1)  /* 1: the word at register + off */
+#define BPFPROF_USDT_NARROW(arg) ((arg) >> 6 & 1) /* 1: 4 bytes, 0: 8 */
+#define BPFPROF_USDT_OFF(arg) ((__s32)((__u32)(arg) << 11) >> 18) /* signed, 14 bits */
+#define BPFPROF_USDT_CONST 31
+
+/* A sampled allocation that has not been freed yet. An exec ends what was allocated before. */
+struct bpfprof_live_key {
+	__u64 ptr;
+	__u32 tgid;
+	__u32 exec_id;
+};
+_Static_assert(sizeof(struct bpfprof_live_key) == 16, "bpfprof_live_key");
+
+struct bpfprof_live {
+	struct bpfprof_count_key
+		stack; /* that it was counted under; of a raw record (hash, tgid, 0, 0) */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+};
+_Static_assert(sizeof(struct bpfprof_live) == 24, "bpfprof_live");
 
 /* ---- Kernel symbols, named in batches ---- */
 #define BPFPROF_KSYM_BATCH 256
@@ -294,6 +377,12 @@ struct bpfprof_config {
 	__u8 thread_names;  /* keep threads of different names apart */
 	__u8 pad[5];
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
+	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
+	__u64 heap_sure; /* bytes; a smaller allocation does not fail but for a limit on the process
+			  */
+	__u32 first_slot; /* of bp_scratch and bp_raw for programs that run in tasks; below, one a
+			     CPU */
+	__u32 slot_cnt;
 	/*
 	 * Thread name pattern as an automaton that reads one byte a step (shift-and, Baeza-Yates
 	 * and Gonnet 1992): state bit i means that the first i bytes of the pattern, stars not
@@ -306,8 +395,8 @@ struct bpfprof_config {
 
 /* Which of the two count maps the sampler uses; user space flips it and drains the other one. */
 struct bpfprof_control {
-	__u32 active; /* 0 or 1 */
-	__u32 pad;
+	__u32 active;	/* 0 or 1 */
+	__u32 heap_off; /* 1: the heap's probes, where they are hit, record nothing */
 };
 
 #endif

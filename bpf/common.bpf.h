@@ -17,13 +17,20 @@
 int stack_unw_search_map(__u32 slot, __u64 addr);
 int stack_unw_fill(__u32 slot, __u64 addr);
 int stack_unw_step_no_table(__u32 slot);
+int stack_unw_replaced(__u32 slot, __u64 at);
+int stack_undo_uprobes(__u32 slot, int returned);
+/* heap.bpf.c: the same, for the same reason */
+int heap_take_slot(void);
+__u64 heap_draw(void);
+int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 #include "unwind.h"
 
 /*
- * Memory of the sampler, one for each CPU: it runs in interrupts and is interrupted by itself only
- * where the clock is an NMI (hardware events); `busy` turns that away. Other contexts need scratch
- * of their own.
+ * Memory to take a stack in. The sampler has one for each CPU: it runs in interrupts and is
+ * interrupted by itself only where the clock is an NMI (hardware events); `busy` turns that away.
+ * Programs that run in tasks can be preempted by others of their kind: they take one of the slots
+ * behind these, from bp_config.first_slot on, and own it while they hold its key in bp_slots.
  */
 struct scratch {
 	__u32 busy;
@@ -57,6 +64,9 @@ extern struct bp_filter_map bp_tgids SEC(".maps");
 extern struct bp_filter_map bp_tids SEC(".maps");
 extern struct bp_cgroup_map bp_cgroup SEC(".maps");
 extern struct bp_ksyms_map bp_ksyms SEC(".maps");
+extern struct bp_slots_map bp_slots SEC(".maps");
+extern struct bp_live_map bp_live SEC(".maps");
+extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 
 struct bp_chunk_inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -110,7 +120,8 @@ struct bp_filter_map {
 	__type(value, __u64);
 };
 
-/* By number of CPU; sized when loaded. A per-CPU map's values may not exceed 32 KiB. */
+/* By slot: one a CPU, then those of bp_slots; sized when loaded. A per-CPU map's values may not
+ * exceed 32 KiB. */
 struct bp_scratch_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -130,6 +141,43 @@ struct bp_cgroup_map {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
+};
+
+/* The slots that are taken: a lock, since inserting fails where the key is. */
+struct bp_slots_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* slot_cnt, when loaded */
+	__type(key, __u32);
+	__type(value, __u32);
+};
+
+/* Sampled allocations that were not freed yet; sized by the rate when loaded. */
+struct bp_live_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct bpfprof_live_key);
+	__type(value, struct bpfprof_live);
+};
+
+/* What a thread is doing in its allocator. */
+struct heap_task {
+	__u64 left; /* bytes until its next sample; 0: not drawn yet */
+	__u64 at;   /* where the return address of the call lies that is waited for; 0: none is */
+	__u64 size; /* that it asks for, in bytes */
+	__u64 ptr;  /* its first argument */
+	__u8 op;    /* enum bpfprof_alloc_op */
+	__u8 sampled;
+	__u8 have_old; /* it resizes a sampled allocation: */
+	__u8 pad[5];
+	struct bpfprof_live_key old_key;
+	struct bpfprof_live old;
+};
+
+struct bp_heap_tasks_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct heap_task);
 };
 
 /* ---- what unwind.h asks of its includer ---- */
@@ -165,6 +213,10 @@ static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
 {
 	return bpf_map_lookup_elem(&bp_stats, &kind);
 }
+
+/* The counters are a CPU's own, but a program in a task may be preempted between reading and
+ * writing one. */
+#define STATS_ADD(counter, n) __sync_fetch_and_add(&(counter), n)
 
 /* ---- the current task ---- */
 struct task_facts {
@@ -225,19 +277,30 @@ static __always_inline bool task_borrowed_memory(struct bpfprof_proc_key *key)
 
 /* record.bpf.c: does the current task pass the filters? */
 __hidden bool record_wanted(const struct task_facts *task);
+struct record_what {
+	__u32 kind;
+	bool user_mode; /* the task was not in the kernel: there are no kernel frames */
+	bool returned;	/* it has just returned from a function: rip is a return address */
+	bool joined;	/* the sample is joined to its stack later, by ret_key, raw or not */
+	__u64 size,
+		weight; /* see struct bpfprof_rec; samples that differ in them are counted apart */
+	struct bpfprof_count_key ret_key; /* that it was counted under */
+};
+
 /*
- * record.bpf.c: takes the current stack as a sample of `kind`, counts it and sends it if it is new.
- * user_mode: the task was not in the kernel, so that there are no kernel frames. ctx is the
- * program's own.
+ * record.bpf.c: takes the current stack as a sample, counts it and sends it if it is new. task has
+ * passed record_wanted; slot is the caller's own. ctx is the program's. Returns 0 if it was
+ * recorded, 1 if it was lost; both have been counted.
  */
-__hidden int record_sample(void *ctx, __u32 kind, const struct task_facts *task, bool user_mode);
+__hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
+			   struct record_what *what);
 
 /*
  * stack.bpf.c: walks the current task's user stack into s->u.frames, by the mappings of the process
- * s->u.rec.proc, which may become that of a process whose memory it borrows. Returns enum
- * bpfprof_stack_result, or UNW_MISS if user space has to do it.
+ * s->u.rec.proc, which may become that of a process whose memory it borrows. returned: as in struct
+ * record_what. Returns enum bpfprof_stack_result, or UNW_MISS if user space has to do it.
  */
-__hidden int stack_user(struct scratch *s, __u64 hash);
+__hidden int stack_user(struct scratch *s, __u64 hash, bool returned);
 /* stack.bpf.c: sends registers and stack instead of frames. Returns 0, or 1 if the ring is full. */
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel);
 

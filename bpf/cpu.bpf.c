@@ -5,6 +5,7 @@
 SEC("?perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
+	struct record_what what = { .kind = BPFPROF_CPU };
 	struct task_facts task;
 	/* as one whole load: the context allows no narrower one */
 	__u64 cs = *(const volatile __u64 *)&ctx->regs.cs;
@@ -15,6 +16,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	if ((bp_config.kernel_only && user_mode) || (bp_config.user_only && !task.has_user))
 		return 0;
-	record_sample(ctx, BPFPROF_CPU, &task, user_mode);
+	what.user_mode = user_mode;
+	record_sample(ctx, bpf_get_smp_processor_id(), &task, &what);
 	return 0;
 }

@@ -19,3 +19,6 @@ struct bp_filter_map bp_tgids SEC(".maps");
 struct bp_filter_map bp_tids SEC(".maps");
 struct bp_cgroup_map bp_cgroup SEC(".maps");
 struct bp_ksyms_map bp_ksyms SEC(".maps");
+struct bp_slots_map bp_slots SEC(".maps");
+struct bp_live_map bp_live SEC(".maps");
+struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");

@@ -60,40 +60,32 @@ static __always_inline int send_sample(struct unw *u)
 	return bpf_ringbuf_output(&bp_ring, &u->rec, sz, flags) != 0;
 }
 
-static __always_inline void record_stack(struct unw *u, struct bpfprof_stats *stats)
+/* Returns 0, or 1 if the sample was lost. */
+static __always_inline int record_stack(struct unw *u, const struct bpfprof_count_key *key)
 {
-	struct bpfprof_count_key key = {
-		.hash = u->rec.hash,
-		.tgid = u->rec.proc.tgid,
-		.kernel_cnt = u->rec.kernel_cnt,
-		.user_cnt = u->rec.user_cnt,
-	};
 	struct bpfprof_count *count, none = {};
 	bool second = bp_control.active;
 
-	count = second ? bpf_map_lookup_elem(&bp_counts1, &key) :
-			 bpf_map_lookup_elem(&bp_counts0, &key);
+	count = second ? bpf_map_lookup_elem(&bp_counts1, key) :
+			 bpf_map_lookup_elem(&bp_counts0, key);
 	if (count) {
 		__sync_fetch_and_add(&count->count, 1);
-		stats->recorded++;
-		return;
+		return 0;
 	}
-	if (send_sample(u)) {
-		stats->lost[BPFPROF_LOST_ring_full]++;
-		return;
-	}
-	stats->recorded++;
+	if (send_sample(u))
+		return 1;
 	if (second)
-		bpf_map_update_elem(&bp_counts1, &key, &none, BPF_NOEXIST);
+		bpf_map_update_elem(&bp_counts1, key, &none, BPF_NOEXIST);
 	else
-		bpf_map_update_elem(&bp_counts0, &key, &none, BPF_NOEXIST);
+		bpf_map_update_elem(&bp_counts0, key, &none, BPF_NOEXIST);
+	return 0;
 }
 
-static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind,
-					const struct task_facts *task, bool user_mode,
-					struct bpfprof_stats *stats)
+/* Returns 0, or 1 if the sample was lost. */
+static __always_inline int take_sample(void *ctx, struct scratch *s, const struct task_facts *task,
+				       struct record_what *what, struct bpfprof_stats *stats)
 {
-	bool with_kernel = !user_mode && !bp_config.user_only;
+	bool with_kernel = !what->user_mode && !bp_config.user_only;
 	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
 	__u64 hash = bp_config.seed;
@@ -101,11 +93,13 @@ static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind
 	__u32 user_cnt = 0;
 
 	u->rec.type = BPFPROF_REC_SAMPLE;
-	u->rec.kind = kind;
+	u->rec.kind = what->kind;
 	u->rec.pad = 0;
 	u->rec.kernel_cnt = 0;
 	u->rec.tid = task->tid;
 	u->rec.time_ns = bpf_ktime_get_ns();
+	u->rec.size = what->size;
+	u->rec.weight = what->weight;
 	u->rec.proc = task->key;
 	__builtin_memset(u->rec.comm, 0, sizeof(u->rec.comm));
 	if (bp_config.thread_names)
@@ -113,23 +107,31 @@ static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind
 	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[0]);
 	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[8]);
 	hash = unw_mix(hash, task->key.start_ns);
-	hash = unw_mix(hash, (__u64)task->key.exec_id << 8 | kind);
+	hash = unw_mix(hash, (__u64)task->key.exec_id << 8 | what->kind);
+	if (what->joined) {
+		hash = unw_mix(hash, what->size);
+		hash = unw_mix(hash, what->weight);
+	}
 	u->hash = hash;
+	u->rec.hash = 0;
+	what->ret_key.kernel_cnt = 0;
+	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		result = stack_user(s, hash);
+		result = stack_user(s, hash, what->returned);
 		if (result == UNW_MISS) {
-			if (stack_send_raw(ctx, s, with_kernel))
-				stats->lost[BPFPROF_LOST_ring_full]++;
-			else
-				stats->recorded++;
-			return;
+			if (what->joined)
+				u->rec.hash = unw_mix(unw_mix(bp_config.seed, u->rec.time_ns),
+						      u->rec.tid);
+			what->ret_key.hash = u->rec.hash;
+			what->ret_key.tgid = u->rec.proc.tgid;
+			return stack_send_raw(ctx, s, with_kernel);
 		}
 		user_cnt = u->nr;
 		if (user_cnt > BPFPROF_MAX_UFRAMES)
 			user_cnt = BPFPROF_MAX_UFRAMES;
-		stats->unwinds++;
-		stats->frames += user_cnt;
+		STATS_ADD(stats->unwinds, 1);
+		STATS_ADD(stats->frames, user_cnt);
 	}
 	u->rec.result = result;
 	u->rec.user_cnt = user_cnt;
@@ -144,25 +146,34 @@ static __always_inline void take_sample(void *ctx, struct scratch *s, __u32 kind
 			hash = unw_mix(hash, kernel[i]);
 	}
 	u->rec.hash = hash;
-	record_stack(u, stats);
+	what->ret_key.hash = hash;
+	what->ret_key.tgid = u->rec.proc.tgid;
+	what->ret_key.kernel_cnt = u->rec.kernel_cnt;
+	what->ret_key.user_cnt = user_cnt;
+	return record_stack(u, &what->ret_key);
 }
 
-__hidden int record_sample(void *ctx, __u32 kind, const struct task_facts *task, bool user_mode)
+__hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
+			   struct record_what *what)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &cpu);
-	struct bpfprof_stats *stats = stats_of(kind);
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct bpfprof_stats *stats = stats_of(what->kind);
+	int lost;
 
 	if (!s || !stats)
-		return 0;
-	stats->seen++;
+		return 1;
+	STATS_ADD(stats->seen, 1);
 	if (s->busy) {
-		stats->lost[BPFPROF_LOST_nested]++;
-		return 0;
+		STATS_ADD(stats->lost[BPFPROF_LOST_nested], 1);
+		return 1;
 	}
 	s->busy = 1;
-	s->u.slot = cpu;
-	take_sample(ctx, s, kind, task, user_mode, stats);
+	s->u.slot = slot;
+	lost = take_sample(ctx, s, task, what, stats);
 	s->busy = 0;
-	return 0;
+	if (lost)
+		STATS_ADD(stats->lost[BPFPROF_LOST_ring_full], 1);
+	else
+		STATS_ADD(stats->recorded, 1);
+	return lost;
 }

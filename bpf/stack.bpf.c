@@ -42,6 +42,13 @@ __noinline int stack_unw_step_no_table(__u32 slot)
 	return s ? unw_step_no_table(&s->u) : BPFPROF_STACK_bad_frame;
 }
 
+__noinline int stack_unw_replaced(__u32 slot, __u64 at)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_replaced(&s->u, at) : 1;
+}
+
 __noinline int stack_unw_step(__u32 slot)
 {
 	struct scratch *s;
@@ -112,7 +119,90 @@ static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_comp
 	return 0;
 }
 
-__hidden int stack_user(struct scratch *s, __u64 hash)
+/*
+ * A task that runs what a return probe has put in the place of a return, or is in its system call:
+ * makes it one that has returned. The code is that of the kernel (arch_uprobe_trampoline): up to
+ * three pushes, a system call (or a breakpoint), and the pops and the return to the place that the
+ * system call has written to the stack.
+ */
+static __always_inline bool finish_return(struct unw *u)
+{
+	__u64 sp = u->regs[UNW_REG_SP], ra = 0;
+	__u32 code = 0, pops;
+
+	if (u->uret[0].at - sp + 8 <= 4 * 8) {
+		u->regs[UNW_REG_PC] = u->uret[0].ra;
+		u->regs[UNW_REG_SP] = u->uret[0].at + 8;
+		return true;
+	}
+	if (bpf_probe_read_user(&code, sizeof(code), (void *)u->regs[UNW_REG_PC]))
+		return false;
+	if (code == 0xc3595b41) /* pop %r11; pop %rcx; ret */
+		pops = 2;
+	else if ((code & 0xffff) == 0xc359)
+		pops = 1;
+	else if ((code & 0xff) == 0xc3)
+		pops = 0;
+	else
+		return false;
+	sp += pops * 8;
+	/* what the first push saved stands there until the system call has written the address */
+	if (bpf_probe_read_user(&ra, sizeof(ra), (void *)sp) || ra == u->regs[0])
+		return false;
+	u->regs[UNW_REG_PC] = ra;
+	u->regs[UNW_REG_SP] = sp + 8;
+	return true;
+}
+
+/*
+ * What uprobes, ours or another tool's, have changed in what the current task seems to do: return
+ * addresses that were replaced, the place of a breakpoint that it has just hit, a return under way.
+ * Returns whether rip is a return address.
+ */
+static __always_inline int undo_uprobes(struct unw *u, int returned)
+{
+	struct task_struct *task;
+	struct return_instance *ri;
+	struct uprobe_task *utask;
+	struct xol_area *area;
+	__u8 insn = 0;
+
+	/* Few tasks have a utask. What follows it is copied: see user_regs. */
+	u->uret_pc = 0;
+	if (!compat_have_task_btf() || !bpf_core_field_exists(struct task_struct, utask))
+		return returned;
+	task = bpf_get_current_task_btf();
+	utask = task->utask;
+	if (!utask)
+		return returned;
+	/* The instruction behind a breakpoint has not been reached. */
+	if (!returned && !bpf_probe_read_user(&insn, 1, (void *)(u->regs[UNW_REG_PC] - 1)) &&
+	    insn == 0xcc)
+		u->regs[UNW_REG_PC]--;
+	area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+	if (!area)
+		return returned;
+	u->uret_pc = BPF_CORE_READ(area, vaddr);
+	ri = BPF_CORE_READ(utask, return_instances);
+	for (int i = 0; i < BPFPROF_MAX_URETS; i++) {
+		/* behind the last one, all reads give 0 */
+		u->uret[i].at = BPF_CORE_READ(ri, stack);
+		u->uret[i].ra = BPF_CORE_READ(ri, orig_ret_vaddr);
+		ri = BPF_CORE_READ(ri, next);
+	}
+	if (u->regs[UNW_REG_PC] - u->uret_pc < UNW_PAGE && finish_return(u))
+		return 1;
+	return returned;
+}
+
+__noinline int stack_undo_uprobes(__u32 slot, int returned)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? undo_uprobes(&s->u, returned) : returned;
+}
+
+__hidden int stack_user(struct scratch *s, __u64 hash, bool returned)
 {
 	struct unw *u = &s->u;
 	bool ra = false, compat32 = false;
@@ -121,7 +211,7 @@ __hidden int stack_user(struct scratch *s, __u64 hash)
 	u->max = bp_config.max_uframes;
 	if (user_regs(u, &ra, &compat32))
 		return BPFPROF_STACK_read_fault;
-	unw_start(u, hash, ra);
+	unw_start(u, hash, stack_undo_uprobes(u->slot, returned || ra));
 	if (compat32)
 		return BPFPROF_STACK_compat32;
 	proc = bpf_map_lookup_elem(&bp_procs, &u->rec.proc);
@@ -170,8 +260,8 @@ static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
 
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), at = 0;
-	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &cpu);
+	__u32 slot = s->u.slot, at = 0;
+	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &slot);
 	struct unw *u = &s->u;
 	__u64 sz;
 
@@ -183,6 +273,8 @@ __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 	b->rec.kernel_cnt = 0;
 	__builtin_memcpy(b->raw.regs, u->regs, sizeof(b->raw.regs));
 	b->raw.ra = u->ra;
+	b->raw.uret_pc = u->uret_pc;
+	__builtin_memcpy(b->raw.uret, u->uret, sizeof(b->raw.uret));
 	if (with_kernel) {
 		long n = bpf_get_stack(ctx, b->data, BPFPROF_MAX_KFRAMES * 8, 0);
 

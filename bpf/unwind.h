@@ -78,6 +78,10 @@ struct unw {
 	struct bpfprof_map map;
 	__u32 blk_cnt, off_pos, rule_pos, rules_pos;
 
+	/* return addresses that return probes have replaced: see struct bpfprof_raw */
+	__u64 uret_pc, uret_ra;
+	struct bpfprof_uret uret[BPFPROF_MAX_URETS];
+
 	/* what was last read of the stack */
 	__u64 win_addr;
 	__u32 win_sz; /* bytes valid, 0: nothing */
@@ -277,6 +281,28 @@ static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
 	return 0;
 }
 
+/* What stood at `at` before a return probe replaced it, into u->uret_ra. */
+static __always_inline int unw_replaced(struct unw *u, __u64 at)
+{
+	u->uret_ra = u->uret_pc;
+	for (int i = 0; i < BPFPROF_MAX_URETS; i++)
+		if (u->uret[i].at == at)
+			u->uret_ra = u->uret[i].ra;
+	return 0;
+}
+
+/* Reads the return address that stands at `at`. Returns 0, or 1 if it cannot be read. */
+static __always_inline int unw_read_ra(struct unw *u, __u64 at, __u64 *ret)
+{
+	if (unw_read8(u, at, ret))
+		return 1;
+	if (u->uret_pc && *ret == u->uret_pc) {
+		UNW_CALL(unw_replaced, u, at);
+		*ret = u->uret_ra;
+	}
+	return 0;
+}
+
 static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 fp)
 {
 	u->pc = pc;
@@ -357,7 +383,7 @@ static __always_inline int unw_step_no_table(struct unw *u)
 	u->trusted = 0;
 	u->bx_at = UNW_BX_UNKNOWN;
 	if (reach < UNW_FP_REACH && !(u->fp & 7) && !unw_read8(u, u->fp, &fp) &&
-	    !unw_read8(u, u->fp + 8, &ra)) {
+	    !unw_read_ra(u, u->fp + 8, &ra)) {
 		if (!ra)
 			return BPFPROF_STACK_complete;
 		if (!unw_find_map(u, ra - 1)) {
@@ -365,7 +391,7 @@ static __always_inline int unw_step_no_table(struct unw *u)
 			return UNW_CONTINUE;
 		}
 	}
-	if (u->have_regs && !unw_read8(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
+	if (u->have_regs && !unw_read_ra(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
 	    unw_after_call(u, ra)) {
 		unw_caller(u, ra, u->sp + 8, u->fp);
 		return UNW_CONTINUE;
@@ -451,11 +477,11 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 
 	switch (rule->ra) {
 	case BPFPROF_RA_CFA:
-		if (unw_read8(u, cfa - 8, &pc))
+		if (unw_read_ra(u, cfa - 8, &pc))
 			return BPFPROF_STACK_read_fault;
 		break;
 	case BPFPROF_RA_OFF:
-		if (unw_read8(u, cfa + aux, &pc))
+		if (unw_read_ra(u, cfa + aux, &pc))
 			return BPFPROF_STACK_read_fault;
 		break;
 	case BPFPROF_RA_REG:
@@ -513,8 +539,10 @@ static __always_inline int unw_step(struct unw *u)
 	return unw_step_rule(u, &rule);
 }
 
-/* Starts at an interrupted frame: u->regs, proc and max are set. ra: rip is a return address after
- * all. */
+/*
+ * Starts at an interrupted frame: u->regs, proc, max, uret_pc and uret are set. ra: rip is a return
+ * address after all.
+ */
 static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 {
 	u->pc = u->regs[UNW_REG_PC];

@@ -15,9 +15,7 @@
 #include "kernel/events.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
-#include "profile/profile.h"
-#include "symbolize.h"
-#include "target/objects.h"
+#include "stacks.h"
 #include "target/procs.h"
 #include "target/raw_unwind.h"
 
@@ -25,39 +23,7 @@
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
-#define ANON_OWNER 0x80000000U	/* in the owner of a mapping: memory of the process behind it */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
-#define MAX_LOCS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
-
-/* The kernel's addresses, as a mapping of the profile: all of the upper half, modules included. */
-#define KERNEL_START 0xffff800000000000ULL
-
-/* What a stack that is counted in the kernel is in the profile. */
-struct known_stack {
-	struct bpfprof_count_key key;
-	uint32_t sample; /* index + 1; 0: free slot */
-	uint8_t kind, result;
-};
-
-/* A range of a file at an address is one mapping of the profile, in however many processes it
- * stands. */
-struct known_mapping {
-	struct proc_map map;
-	uint32_t proc;	  /* only of memory without a file, which is each process's own */
-	uint32_t mapping; /* index + 1; 0: free slot */
-};
-
-struct kind_state {
-	struct profile *profile;
-	struct known_mapping *mappings; /* open addressing, cap a power of two */
-	size_t mapping_cnt, mapping_cap;
-	struct symbolize_source *sources;
-	size_t source_cap;
-	uint32_t kernel_mapping;
-	uint64_t stacks[BPFPROF_NR_RESULTS];
-	uint64_t total; /* samples in the profile */
-	uint64_t raw, no_memory;
-};
 
 /* By number of a process. */
 struct proc_note {
@@ -73,15 +39,15 @@ struct collect {
 	struct events *events;
 	struct procs *procs;
 	struct code *code;
-	struct kind_state kinds[BPFPROF_NR_KINDS];
-	struct known_stack *known;
-	size_t known_cnt, known_cap;
-	uint64_t since_drain; /* stacks introduced since the counts were last drained */
+	struct stacks *stacks;
+	uint64_t raw[BPFPROF_NR_KINDS]; /* stacks unwound here */
+	uint64_t drained_cnt;		/* stacks known when the counts were last drained */
 	struct proc_note *notes;
 	size_t note_cap;
 	uint8_t *pending; /* records read from the ring, waiting for the events that explain them */
 	size_t pending_sz, pending_cap;
 	uint64_t events_lost;
+	uint64_t forks;		 /* of processes that are not collected */
 	uint64_t next_rescan_ns; /* not before */
 	bool rescan_wanted;
 };
@@ -90,6 +56,8 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 			     struct samples *samples, struct events *events, struct procs *procs,
 			     struct code *code, struct profile *const profiles[BPFPROF_NR_KINDS])
 {
+	struct stacks_opts stacks = { .label_process = opts->label_process,
+				      .label_thread = opts->label_thread };
 	struct collect *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -100,22 +68,18 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 	c->events = events;
 	c->procs = procs;
 	c->code = code;
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		c->kinds[i].profile = profiles[i];
-		c->kinds[i].kernel_mapping = PROFILE_NONE;
-	}
-	return c;
+	c->stacks = stacks__new(&stacks, procs, code, profiles);
+	if (c->stacks)
+		return c;
+	free(c);
+	return NULL;
 }
 
 void collect__free(struct collect *c)
 {
 	if (!c)
 		return;
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		free(c->kinds[i].mappings);
-		free(c->kinds[i].sources);
-	}
-	free(c->known);
+	stacks__free(c->stacks);
 	free(c->notes);
 	free(c->pending);
 	free(c);
@@ -131,253 +95,6 @@ static struct proc_note *note_of(struct collect *c, uint32_t proc)
 		memset(c->notes + old, 0, (c->note_cap - old) * sizeof(*c->notes));
 	}
 	return &c->notes[proc];
-}
-
-/* ---- mappings of the profile ---- */
-
-static struct known_mapping *mapping_slot(struct kind_state *k, const struct proc_map *map,
-					  uint32_t proc)
-{
-	size_t i = util_hash(map, sizeof(*map), proc) & (k->mapping_cap - 1);
-
-	while (k->mappings[i].mapping &&
-	       (memcmp(&k->mappings[i].map, map, sizeof(*map)) || k->mappings[i].proc != proc))
-		i = (i + 1) & (k->mapping_cap - 1);
-	return &k->mappings[i];
-}
-
-static int grow_mappings(struct kind_state *k)
-{
-	struct known_mapping *old = k->mappings;
-	size_t old_cap = k->mapping_cap;
-
-	if ((k->mapping_cnt + 1) * 2 <= old_cap)
-		return 0;
-	k->mapping_cap = old_cap ? old_cap * 2 : 256;
-	k->mappings = calloc(k->mapping_cap, sizeof(*k->mappings));
-	if (!k->mappings) {
-		k->mappings = old;
-		k->mapping_cap = old_cap;
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < old_cap; i++)
-		if (old[i].mapping)
-			*mapping_slot(k, &old[i].map, old[i].proc) = old[i];
-	free(old);
-	return 0;
-}
-
-static uint32_t new_mapping(struct kind_state *k, const struct profile_mapping *m,
-			    struct symbolize_source source)
-{
-	uint32_t idx = profile__add_mapping(k->profile, m);
-
-	if (idx == PROFILE_NONE ||
-	    util_reserve(&k->sources, &k->source_cap, idx + 1, sizeof(*k->sources)))
-		return PROFILE_NONE;
-	k->sources[idx] = source;
-	return idx;
-}
-
-/* A file that could not be opened through one process may be through another. Returns the mapping.
- */
-static uint32_t find_source(struct collect *c, struct kind_state *k, uint32_t proc,
-			    const struct proc_map *map, uint32_t mapping)
-{
-	struct symbolize_source *source = &k->sources[mapping];
-
-	if (source->what == SYMBOLIZE_NOTHING) {
-		source->object = code__object(c->code, proc, map);
-		if (source->object != OBJECTS_NONE)
-			source->what = SYMBOLIZE_OBJECT;
-	}
-	return mapping;
-}
-
-static uint32_t user_mapping(struct collect *c, struct kind_state *k, uint32_t proc,
-			     const struct proc_map *map)
-{
-	const struct proc_file *f = procs__file(c->procs, map->file);
-	struct profile_mapping m = { .start = map->start, .limit = map->end };
-	struct symbolize_source source = { .what = SYMBOLIZE_NOTHING };
-	uint32_t owner = f->kind == PROC_FILE_ANON ? proc + 1 : 0;
-	struct known_mapping *slot;
-	char path[4096];
-	size_t len;
-
-	if (grow_mappings(k))
-		return PROFILE_NONE;
-	slot = mapping_slot(k, map, owner);
-	if (slot->mapping)
-		return find_source(c, k, proc, map, slot->mapping - 1);
-	source.object = code__object(c->code, proc, map);
-	/* equal paths may be different files, in two containers for example */
-	m.owner = owner ? owner | ANON_OWNER : source.object + 1;
-	if (!owner)
-		m.offset = map->offset;
-	if (source.object != OBJECTS_NONE) {
-		source.what = SYMBOLIZE_OBJECT;
-		m.build_id = profile__string(k->profile,
-					     code__object_info(c->code, source.object)->build_id);
-	}
-	/* as Go does: " (deleted)" is the kernel's remark, not the name */
-	snprintf(path, sizeof(path), "%s", f->kind == PROC_FILE_ANON ? "//anon" : f->path);
-	len = strlen(path);
-	if (len > 10 && !strcmp(path + len - 10, " (deleted)"))
-		path[len - 10] = '\0';
-	m.filename = profile__string(k->profile, path);
-	if (m.filename == PROFILE_NONE || m.build_id == PROFILE_NONE)
-		return PROFILE_NONE;
-	slot->mapping = new_mapping(k, &m, source) + 1;
-	if (!slot->mapping)
-		return PROFILE_NONE;
-	slot->map = *map;
-	slot->proc = owner;
-	k->mapping_cnt++;
-	return slot->mapping - 1;
-}
-
-static uint32_t kernel_mapping(struct kind_state *k)
-{
-	struct profile_mapping m = { .start = KERNEL_START, .limit = UINT64_MAX };
-	struct symbolize_source source = { .what = SYMBOLIZE_KERNEL };
-
-	if (k->kernel_mapping == PROFILE_NONE) {
-		m.filename = profile__string(k->profile, "[kernel.kallsyms]");
-		if (m.filename != PROFILE_NONE)
-			k->kernel_mapping = new_mapping(k, &m, source);
-	}
-	return k->kernel_mapping;
-}
-
-/* ---- samples ---- */
-
-static const char *const result_text[] = {
-#define RESULT_TEXT(name, text) text,
-	BPFPROF_STACK_RESULTS(RESULT_TEXT)
-};
-
-static uint32_t marker(struct kind_state *k, int result)
-{
-	char name[128];
-
-	snprintf(name, sizeof(name), "[unwind: %s]", result_text[result]);
-	return profile__add_marker(k->profile, name);
-}
-
-static size_t add_labels(struct collect *c, struct profile *p, uint32_t proc,
-			 const struct bpfprof_rec *rec, struct profile_label *labels)
-{
-	char comm[BPFPROF_COMM_SZ + 1] = "";
-	size_t n = 0;
-
-	if (c->opts.label_process) {
-		labels[n++] = (struct profile_label){
-			.key = profile__string(p, "pid"),
-			.num = rec->proc.tgid,
-			.num_unit = profile__string(p, "pid"),
-		};
-		if (proc != PROCS_NONE)
-			labels[n++] = (struct profile_label){
-				.key = profile__string(p, "comm"),
-				.str = profile__string(p, procs__get(c->procs, proc)->comm),
-			};
-	}
-	memcpy(comm, rec->comm, BPFPROF_COMM_SZ);
-	if (c->opts.label_thread && comm[0])
-		labels[n++] = (struct profile_label){
-			.key = profile__string(p, "thread"),
-			.str = profile__string(p, comm),
-		};
-	return n;
-}
-
-/*
- * Adds one sample with the stack that rec describes: kernel frames, then user frames, then, if it
- * is not whole, its marker. Returns the index of the profile's sample, or PROFILE_NONE if there was
- * no memory.
- */
-static uint32_t add_sample(struct collect *c, uint32_t proc, const struct bpfprof_rec *rec,
-			   const uint64_t *kernel, const uint64_t *user, size_t user_cnt,
-			   int result)
-{
-	struct kind_state *k = &c->kinds[rec->kind];
-	struct profile *p = k->profile;
-	int64_t values[PROFILE_MAX_VALUES] = { 1, p->period };
-	const struct proc_map *map = NULL;
-	struct profile_label labels[4];
-	uint32_t locs[MAX_LOCS], mapping = PROFILE_NONE, sample;
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->kernel_cnt && i < BPFPROF_MAX_KFRAMES; i++)
-		/* a return address but for the first: name the call */
-		locs[n++] = profile__add_location(p, kernel_mapping(k), kernel[i] - (i > 0));
-	for (size_t i = 0; i < user_cnt; i++) {
-		if (!map || user[i] < map->start || user[i] >= map->end) {
-			map = proc == PROCS_NONE ?
-				      NULL :
-				      procs__map_at_time(c->procs, proc, user[i], rec->time_ns);
-			mapping = map ? user_mapping(c, k, proc, map) : PROFILE_NONE;
-		}
-		locs[n++] = profile__add_location(p, mapping, user[i]);
-	}
-	if (result != BPFPROF_STACK_complete)
-		locs[n++] = marker(k, result);
-	for (size_t i = 0; i < n; i++)
-		if (locs[i] == PROFILE_NONE)
-			return PROFILE_NONE;
-	sample = profile__add_sample(p, locs, n, labels, add_labels(c, p, proc, rec, labels),
-				     values);
-	if (sample != PROFILE_NONE) {
-		k->total++;
-		k->stacks[result]++;
-	}
-	return sample;
-}
-
-static struct known_stack *stack_slot(struct collect *c, const struct bpfprof_count_key *key)
-{
-	size_t i = util_hash(key, sizeof(*key), 0) & (c->known_cap - 1);
-
-	while (c->known[i].sample && memcmp(&c->known[i].key, key, sizeof(*key)))
-		i = (i + 1) & (c->known_cap - 1);
-	return &c->known[i];
-}
-
-static int remember_stack(struct collect *c, const struct bpfprof_rec *rec, uint32_t sample)
-{
-	struct bpfprof_count_key key = {
-		.hash = rec->hash,
-		.tgid = rec->proc.tgid,
-		.kernel_cnt = rec->kernel_cnt,
-		.user_cnt = rec->user_cnt,
-	};
-	struct known_stack *slot, *old = c->known;
-	size_t old_cap = c->known_cap;
-
-	if ((c->known_cnt + 1) * 2 > old_cap) {
-		c->known_cap = old_cap ? old_cap * 2 : 4096;
-		c->known = calloc(c->known_cap, sizeof(*c->known));
-		if (!c->known) {
-			c->known = old;
-			c->known_cap = old_cap;
-			return -ENOMEM;
-		}
-		for (size_t i = 0; i < old_cap; i++)
-			if (old[i].sample)
-				*stack_slot(c, &old[i].key) = old[i];
-		free(old);
-	}
-	slot = stack_slot(c, &key);
-	c->known_cnt += !slot->sample;
-	*slot = (struct known_stack){
-		.key = key,
-		.sample = sample + 1,
-		.kind = rec->kind,
-		.result = rec->result,
-	};
-	c->since_drain++;
-	return 0;
 }
 
 /* ---- raw stacks ---- */
@@ -478,16 +195,13 @@ static uint32_t find_proc(struct collect *c, const struct bpfprof_rec *rec)
 
 static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 {
-	struct kind_state *k = &c->kinds[rec->kind];
 	const uint64_t *user = (const uint64_t *)(rec + 1), *kernel = user + rec->user_cnt;
-	uint32_t proc = find_proc(c, rec), sample;
+	uint32_t proc = find_proc(c, rec);
 	uint64_t frames[BPFPROF_MAX_UFRAMES];
 	const struct bpfprof_raw *raw;
 	int result = rec->result;
 	size_t user_cnt = rec->user_cnt;
 
-	if (!k->profile)
-		return;
 	if (rec->type == BPFPROF_REC_RAW) {
 		raw = (const void *)(rec + 1);
 		kernel = (const uint64_t *)(raw + 1);
@@ -498,13 +212,9 @@ static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 				 unwind_raw(c, proc, rec, raw,
 					    (const uint8_t *)(kernel + rec->kernel_cnt), frames,
 					    &user_cnt);
-		k->raw++;
+		c->raw[rec->kind]++;
 	}
-	sample = add_sample(c, proc, rec, kernel, user, user_cnt, result);
-	if (sample == PROFILE_NONE)
-		k->no_memory++;
-	else if (rec->type == BPFPROF_REC_SAMPLE && remember_stack(c, rec, sample))
-		log_debug("out of memory: the further samples of a stack are lost");
+	stacks__add(c->stacks, proc, rec, kernel, user, user_cnt, result);
 }
 
 /* Keeps a record until the events that had happened before it have been read too. */
@@ -515,7 +225,7 @@ static void keep_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 	uint64_t len = sz;
 
 	if (util_reserve(&c->pending, &c->pending_cap, c->pending_sz + need, 1)) {
-		c->kinds[rec->kind].no_memory++;
+		stacks__lose(c->stacks, rec->kind);
 		return;
 	}
 	memcpy(c->pending + c->pending_sz, &len, sizeof(len));
@@ -561,8 +271,10 @@ static int apply(struct collect *c, const struct event *ev)
 		mark_dirty(c, ev->pid);
 		return err;
 	case EVENT_FORK:
-		if (c->opts.only_added && !c->opts.follow)
+		if (c->opts.only_added && !c->opts.follow) {
+			c->forks += ev->pid != ev->ppid;
 			return 0;
+		}
 		return procs__on_fork(c->procs, ev->pid, ev->ppid, ev->time_ns);
 	case EVENT_EXEC:
 		return procs__on_exec(c->procs, ev->pid, ev->time_ns, ev->comm);
@@ -784,7 +496,7 @@ int collect__poll(struct collect *c)
 
 bool collect__wants_drain(const struct collect *c)
 {
-	return c->since_drain > BPFPROF_MAX_COUNTS / 2;
+	return stacks__cnt(c->stacks) - c->drained_cnt > BPFPROF_MAX_COUNTS / 2;
 }
 
 int collect__drain(struct collect *c)
@@ -801,50 +513,47 @@ int collect__drain(struct collect *c)
 		free(counts);
 		return err;
 	}
-	c->since_drain = 0;
-	for (size_t i = 0; i < cnt; i++) {
-		struct known_stack *s = c->known_cap ? stack_slot(c, &counts[i].key) : NULL;
-		int64_t n = counts[i].count.count;
-		struct kind_state *k;
-
-		if (!s || !s->sample)
-			continue;
-		k = &c->kinds[s->kind];
-		k->profile->samples[s->sample - 1].value[0] += n;
-		k->profile->samples[s->sample - 1].value[1] += n * k->profile->period;
-		k->total += n;
-		k->stacks[s->result] += n;
-	}
+	c->drained_cnt = stacks__cnt(c->stacks);
+	for (size_t i = 0; i < cnt; i++)
+		stacks__count(c->stacks, &counts[i].key, counts[i].count.count);
 	free(counts);
 	return 0;
 }
 
 int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_account *ret)
 {
-	const struct kind_state *k = &c->kinds[kind];
+	struct stacks_account stacks;
 	struct bpfprof_stats stats;
+	uint64_t here;
 	int err = session__stats(c->session, kind, &stats);
 
 	if (err)
 		return err;
+	stacks__account(c->stacks, kind, &stacks);
 	memset(ret, 0, sizeof(*ret));
 	ret->seen = stats.seen;
-	ret->recorded = k->total;
+	ret->recorded = stacks.total;
 	memcpy(ret->lost, stats.lost, sizeof(ret->lost));
 	/* recorded there, and yet not here: for want of memory, or else for a reason that there
 	 * should not be */
-	ret->lost[BPFPROF_LOST_no_memory] += k->no_memory;
-	if (stats.recorded > k->total + k->no_memory)
-		ret->lost[BPFPROF_LOST_orphan] += stats.recorded - k->total - k->no_memory;
-	memcpy(ret->stacks, k->stacks, sizeof(ret->stacks));
+	here = stacks.total + stacks.no_memory;
+	ret->lost[BPFPROF_LOST_no_memory] += stacks.no_memory;
+	if (stats.recorded > here)
+		ret->lost[BPFPROF_LOST_orphan] += stats.recorded - here;
+	memcpy(ret->stacks, stacks.results, sizeof(ret->stacks));
 	ret->unwinds = stats.unwinds;
 	ret->frames = stats.frames;
-	ret->raw = k->raw;
+	ret->raw = c->raw[kind];
 	ret->events_lost = c->events_lost;
 	return 0;
 }
 
-const struct symbolize_source *collect__sources(const struct collect *c, enum bpfprof_kind kind)
+uint64_t collect__forks(const struct collect *c)
 {
-	return c->kinds[kind].sources;
+	return c->forks;
+}
+
+struct stacks *collect__stacks(struct collect *c)
+{
+	return c->stacks;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the kernel to the profile: applies process events, turns stacks of addresses into samples of
- * locations while their process is known, and adds up counts. Names come later (symbolize.h).
+ * From the kernel to the stacks of the profiles (stacks.h): reads records, counts and process
+ * events, brings them into the order of time, and keeps the kernel side informed about the code of
+ * the processes.
  */
 #ifndef COLLECT_H
 #define COLLECT_H
@@ -20,7 +21,7 @@ struct procs;
 struct profile;
 struct samples;
 struct session;
-struct symbolize_source;
+struct stacks;
 
 struct collect_opts {
 	bool label_process; /* pid and comm on every sample: profiles of several processes */
@@ -62,7 +63,7 @@ int collect__prepare(struct collect *c);
 /* Takes in what has arrived. To be called several times a second. 0 or -errno. */
 int collect__poll(struct collect *c);
 
-/* Adds the counts up, so that the profiles hold all that was sampled so far. 0 or -errno. */
+/* Adds the counts up, so that the stacks hold all that was sampled so far. 0 or -errno. */
 int collect__drain(struct collect *c);
 
 /* Should collect__drain be called soon, to make room? */
@@ -71,7 +72,10 @@ bool collect__wants_drain(const struct collect *c);
 /* After the last drain. 0 or -errno. */
 int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_account *ret);
 
-/* What the mappings of a kind's profile map, by index; borrowed. */
-const struct symbolize_source *collect__sources(const struct collect *c, enum bpfprof_kind kind);
+/* Processes that were forked by a collected one and are not collected themselves, so far. */
+uint64_t collect__forks(const struct collect *c);
+
+/* The stacks that it collects, for what is done with them afterwards. */
+struct stacks *collect__stacks(struct collect *c);
 
 #endif

@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void __attribute__((noreturn)) child(char *const argv[], int go_fd, int error_fd)
+static void __attribute__((noreturn))
+child(char *const argv[], char *const env[], int go_fd, int error_fd)
 {
 	sigset_t none;
 	char byte;
@@ -20,6 +21,8 @@ static void __attribute__((noreturn)) child(char *const argv[], int go_fd, int e
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	for (size_t i = 0; env && env[i]; i++)
+		putenv(env[i]);
 	if (read(go_fd, &byte, 1) == 1) {
 		execvp(argv[0], argv);
 		err = errno;
@@ -29,7 +32,7 @@ static void __attribute__((noreturn)) child(char *const argv[], int go_fd, int e
 	_exit(127);
 }
 
-int launch_prepare(char *const argv[], struct launch *ret)
+int launch_prepare(char *const argv[], char *const env[], struct launch *ret)
 {
 	int go[2] = { -1, -1 }, error[2] = { -1, -1 }, err;
 	pid_t pid;
@@ -43,7 +46,7 @@ int launch_prepare(char *const argv[], struct launch *ret)
 		goto cleanup;
 	if (!pid) {
 		close(go[1]);
-		child(argv, go[0], error[1]);
+		child(argv, env, go[0], error[1]);
 	}
 	close(go[0]);
 	close(error[1]);

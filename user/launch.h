@@ -19,9 +19,10 @@ struct launch {
 
 /*
  * Forks. The child waits, then runs argv[0] as the user behind sudo does not matter: with our own
- * rights, as perf does. 0 or -errno.
+ * rights, as perf does. env: "NAME=value", NULL-terminated, in addition to ours; or NULL. 0 or
+ * -errno.
  */
-int launch_prepare(char *const argv[], struct launch *ret);
+int launch_prepare(char *const argv[], char *const env[], struct launch *ret);
 /* Lets it go. 0, or -errno of its exec. */
 int launch_go(struct launch *l);
 /* Has it ended? Never blocks. */

@@ -18,6 +18,9 @@ enum {
 	OPT_FOLLOW,
 	OPT_NO_LABELS,
 	OPT_EVENT,
+	OPT_HEAP_RATE,
+	OPT_HEAP_BUDGET,
+	OPT_MIN_AGE,
 	OPT_STATS,
 	OPT_VERSION,
 };
@@ -39,6 +42,9 @@ static const struct option long_options[] = {
 	{ "duration", required_argument, NULL, 'd' },
 	{ "frequency", required_argument, NULL, 'F' },
 	{ "event", required_argument, NULL, OPT_EVENT },
+	{ "heap-rate", required_argument, NULL, OPT_HEAP_RATE },
+	{ "heap-budget", required_argument, NULL, OPT_HEAP_BUDGET },
+	{ "min-age", required_argument, NULL, OPT_MIN_AGE },
 	{ "output", required_argument, NULL, 'o' },
 	{ "format", required_argument, NULL, 'f' },
 	{ "stats", required_argument, NULL, OPT_STATS },
@@ -66,7 +72,6 @@ static const char *const events[] = {
 /* A parse under way. */
 struct parser {
 	struct options *o;
-	bool kinds_given;
 	const char *record_option; /* the first option seen that only `record` takes */
 	char *err;
 	size_t err_sz;
@@ -140,7 +145,7 @@ static int parse_ids(struct parser *p, struct options_ids *list, const char *opt
 
 static int parse_kinds(struct parser *p, const char *arg)
 {
-	p->kinds_given = true;
+	p->o->kinds_given = true;
 	while (true) {
 		size_t sz = strcspn(arg, ",");
 		int kind = kinds_find(arg, sz);
@@ -186,22 +191,56 @@ static int parse_event(struct parser *p, const char *arg)
 	return fail(p, "--event: unknown event '%s': choose from cpu-clock, cycles", arg);
 }
 
-static int parse_duration(struct parser *p, const char *arg)
+/* remedy: what to do instead where the time is too long. */
+static int parse_time(struct parser *p, uint64_t *ret, const char *option, const char *remedy,
+		      const char *arg)
 {
-	switch (util_parse_duration(arg, &p->o->duration_ns)) {
+	switch (util_parse_duration(arg, ret)) {
 	case 0:
 		return 0;
 	case -ERANGE:
-		return fail(p,
-			    "--duration: '%s' is out of range: leave the option out to run until "
-			    "Ctrl-C",
-			    arg);
+		return fail(p, "%s: '%s' is out of range: %s", option, arg, remedy);
 	default:
 		return fail(p,
-			    "--duration: '%s' is no time above 0: write for example 30, 30s, 500ms "
-			    "or 5m",
-			    arg);
+			    "%s: '%s' is no time above 0: write for example 30, 30s, 500ms or 5m",
+			    option, arg);
 	}
+}
+
+/* Bytes, with k, M or G behind for powers of 1024. */
+static int parse_heap_rate(struct parser *p, const char *arg)
+{
+	char digits[32];
+	size_t len = strcspn(arg, "kKmMgG");
+	uint64_t unit = 1;
+
+	if (arg[len])
+		unit = arg[len] == 'k' || arg[len] == 'K' ? 1024 :
+		       arg[len] == 'm' || arg[len] == 'M' ? 1024 * 1024 :
+							    1024 * 1024 * 1024;
+	snprintf(digits, sizeof(digits), "%.*s", (int)MIN(len, sizeof(digits)), arg);
+	if (len >= sizeof(digits) || (arg[len] && arg[len + 1]) ||
+	    util_parse_u64(digits, 1, UINT32_MAX / unit, &p->o->heap_rate))
+		return fail(p,
+			    "--heap-rate: '%s' is no number of bytes from 1 to 4G: 512k is the "
+			    "default, 1 records every allocation",
+			    arg);
+	p->o->heap_rate *= unit;
+	return 0;
+}
+
+static int parse_heap_budget(struct parser *p, const char *arg)
+{
+	char *end;
+	double percent = strtod(arg, &end);
+
+	if (end == arg || (*end && strcmp(end, "%")) || !(percent > 0 && percent <= 100))
+		return fail(p,
+			    "--heap-budget: '%s' is no percentage above 0 and up to 100, which is "
+			    "no limit",
+			    arg);
+	p->o->heap_budget = percent;
+	return 0;
 }
 
 static int parse_frequency(struct parser *p, const char *arg)
@@ -297,11 +336,18 @@ static int apply_record(struct parser *p, int val, const char *arg)
 	case 'P':
 		return parse_kinds(p, arg);
 	case 'd':
-		return parse_duration(p, arg);
+		return parse_time(p, &o->duration_ns, "--duration",
+				  "leave the option out to run until Ctrl-C", arg);
 	case 'F':
 		return parse_frequency(p, arg);
 	case OPT_EVENT:
 		return parse_event(p, arg);
+	case OPT_HEAP_RATE:
+		return parse_heap_rate(p, arg);
+	case OPT_HEAP_BUDGET:
+		return parse_heap_budget(p, arg);
+	case OPT_MIN_AGE:
+		return parse_time(p, &o->min_age_ns, "--min-age", "nothing is held that long", arg);
 	case 'o':
 		return parse_path(p, &o->output, "--output", arg);
 	case 'f':
@@ -397,6 +443,8 @@ static int check_output(struct parser *p)
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		kind_cnt += o->kinds[i];
+	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
+		return fail(p, "--min-age goes with the heap profile: add -P heap");
 	if (o->user_only && o->kernel_only)
 		return fail(p,
 			    "--user and --kernel exclude each other: leave both out to have all "
@@ -427,8 +475,8 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 		return fail(p, "-- needs a command to start behind it");
 	if (optind < argc)
 		o->argv = argv + optind;
-	for (int i = 0; i < BPFPROF_NR_KINDS && !p->kinds_given; i++)
-		o->kinds[i] = kinds[i].by_default;
+	for (int i = 0; i < BPFPROF_NR_KINDS && !o->kinds_given; i++)
+		o->kinds[i] = kinds[i].by_default && (!o->all || kinds[i].default_with_all);
 	err = check_target(p);
 	if (err)
 		return err;
@@ -483,6 +531,8 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 	*err = 0;
 	*ret = (struct options){
 		.frequency = OPTIONS_DEFAULT_FREQUENCY,
+		.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
+		.heap_budget = OPTIONS_DEFAULT_HEAP_BUDGET,
 		.thread_labels = true,
 		.log_level = LOG_INFO,
 	};
@@ -522,12 +572,23 @@ void options_usage(FILE *f)
 	      "  -K, --kernel          only kernel frames\n"
 	      "\n"
 	      "How:\n"
-	      "  -P, --profile LIST    profile kinds, see bpfprof list; default cpu\n"
+	      "  -P, --profile LIST    profile kinds, see bpfprof list; default cpu,heap\n"
+	      "                        (with --all: cpu)\n"
 	      "  -d, --duration TIME   30, 30s, 500ms, 5m; default until Ctrl-C or the target's "
 	      "end\n"
 	      "  -F, --frequency HZ    samples per second and CPU; default 99\n"
 	      "      --event NAME      cpu-clock (default), or cycles where there is a hardware "
 	      "counter\n"
+	      "\n"
+	      "Heap:\n"
+	      "      --heap-rate BYTES  mean bytes between two samples; default 512k, 1: every "
+	      "allocation\n"
+	      "      --heap-budget PERCENT  of the target's CPU time that the probes may cost; "
+	      "default 5;\n"
+	      "                        above it they are attached in slices, and what is in use "
+	      "is left\n"
+	      "                        out; 100: no limit\n"
+	      "      --min-age TIME    only memory that has been held that long at the end\n"
 	      "\n"
 	      "Result:\n"
 	      "  -o, --output PATH     the file, - for standard output; default "

@@ -14,6 +14,8 @@
 
 #define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
 #define OPTIONS_DEFAULT_FREQUENCY 99
+#define OPTIONS_DEFAULT_HEAP_RATE 524288
+#define OPTIONS_DEFAULT_HEAP_BUDGET 5
 
 enum options_command {
 	OPTIONS_RECORD,
@@ -58,9 +60,13 @@ struct options {
 	bool user_only, kernel_only; /* not both */
 
 	bool kinds[BPFPROF_NR_KINDS]; /* at least one */
+	bool kinds_given;	      /* they were named: one that cannot be had is an error */
 	uint64_t duration_ns;	      /* 0: until it is interrupted, or the target ends */
 	uint32_t frequency;	      /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */
 	enum options_event event;
+	uint64_t heap_rate;  /* mean bytes between samples, 1..UINT32_MAX */
+	double heap_budget;  /* percent of the target's CPU time, above 0, up to 100: no limit */
+	uint64_t min_age_ns; /* heap: only what has been held so long; 0: all */
 
 	const char *output; /* "-": standard output; NULL: a name made from the target */
 	enum options_format format;

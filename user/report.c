@@ -15,6 +15,12 @@
 #include "profile/profile.h"
 #include "profile/text.h"
 
+#define UNTRACKED_TEXT                                  \
+	"in use is not complete: the frees of %" PRIu64 \
+	" samples were not followed, the table was full (a larger --heap-rate needs less)"
+
+#define ROUGH_SLOWDOWN 5 /* times */
+
 #define NAME_OF(name, text) #name,
 #define TEXT_OF(name, text) text,
 static const char *const lost_name[] = { BPFPROF_LOST_REASONS(NAME_OF) };
@@ -42,20 +48,87 @@ static const char *event_name(const struct options *o)
 	return o->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock";
 }
 
+/* Share of the targets' CPU time that the heap's probes took, in percent. */
+static double heap_share(const struct heap_report *h)
+{
+	return h->cpu_ns ? MIN(100.0 * h->cost_ns / h->cpu_ns, 100.0) : 0;
+}
+
+/* How far the scaling up can be trusted: an error in what hits cost is one in what was left for the
+ * program itself, the larger the less that was. */
+static const char *heap_trust(const struct heap_report *h)
+{
+	return h->slowdown > ROUGH_SLOWDOWN ?
+		       ", roughly, since the program hardly gets on while it is probed" :
+		       "";
+}
+
+/* Why in use is not in the profile. */
+static void heap_sliced_text(const struct report *r, char *line, size_t line_sz)
+{
+	snprintf(
+		line, line_sz,
+		"in use is left out: probes were attached %.1f %% of the time only, to stay within "
+		"--heap-budget %g; alloc is scaled up%s (--heap-budget 100 lifts the limit)",
+		r->duration_ns ? 100.0 * r->heap.attached_ns / r->duration_ns : 0.0,
+		r->opts->heap_budget, heap_trust(&r->heap));
+}
+
+/* How this kind was sampled. */
+static void how_text(const struct report *r, enum bpfprof_kind kind, char *line, size_t line_sz)
+{
+	if (kind == BPFPROF_HEAP)
+		snprintf(line, line_sz, "rate %" PRIu64 " bytes", r->opts->heap_rate);
+	else
+		snprintf(line, line_sz, "event %s, %u Hz", event_name(r->opts), r->frequency);
+}
+
+/* What the probes cost. */
+static void heap_cost_text(const struct report *r, char *line, size_t line_sz)
+{
+	snprintf(line, line_sz,
+		 "%zu probes (%s), %" PRIu64 " hits, which took %.2f %% of the program's CPU time",
+		 r->heap.points, r->heap.method, r->heap.hits, heap_share(&r->heap));
+}
+
+static int comment_heap(const struct report *r, struct profile *p)
+{
+	char line[512];
+	int err;
+
+	heap_cost_text(r, line, sizeof(line));
+	err = profile__add_comment(p, line);
+	if (!err && r->heap.sliced) {
+		heap_sliced_text(r, line, sizeof(line));
+		err = profile__add_comment(p, line);
+	}
+	if (!err && r->heap.untracked) {
+		snprintf(line, sizeof(line), UNTRACKED_TEXT, r->heap.untracked);
+		err = profile__add_comment(p, line);
+	}
+	if (!err && r->opts->min_age_ns) {
+		snprintf(line, sizeof(line), "only what was held for at least %g s at the end",
+			 (double)r->opts->min_age_ns / NSEC_PER_SEC);
+		err = profile__add_comment(p, line);
+	}
+	return err;
+}
+
 int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p)
 {
 	const struct collect_account *a = &r->accounts[kind];
 	struct utsname uts;
-	char line[512];
+	char line[512], how[128];
 	int err;
 
 	uname(&uts);
-	snprintf(line, sizeof(line), "bpfprof %s on Linux %s, %s of %s at %u Hz on %d CPUs",
-		 BPFPROF_VERSION, uts.release, kinds[kind].name, r->target, r->frequency, r->cpus);
+	how_text(r, kind, how, sizeof(how));
+	snprintf(line, sizeof(line), "bpfprof %s on Linux %s, %s of %s, %s, %d CPUs",
+		 BPFPROF_VERSION, uts.release, kinds[kind].name, r->target, how, r->cpus);
 	err = profile__add_comment(p, line);
 	snprintf(line, sizeof(line),
-		 "event %s; samples: %" PRIu64 " seen, %" PRIu64 " recorded, %" PRIu64 " lost",
-		 event_name(r->opts), a->seen, a->recorded, sum(a->lost, BPFPROF_NR_LOST));
+		 "samples: %" PRIu64 " seen, %" PRIu64 " recorded, %" PRIu64 " lost", a->seen,
+		 a->recorded, sum(a->lost, BPFPROF_NR_LOST));
 	if (!err)
 		err = profile__add_comment(p, line);
 	for (int i = 0; !err && i < BPFPROF_NR_LOST; i++) {
@@ -76,7 +149,43 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 			 result_text[i]);
 		err = profile__add_comment(p, line);
 	}
+	if (!err && kind == BPFPROF_HEAP)
+		err = comment_heap(r, p);
 	return err;
+}
+
+/* The sum of a value over a profile, for people. */
+static void quantity_text(const struct profile *p, size_t value, char *buf, size_t buf_sz)
+{
+	int64_t total = 0;
+	double v;
+	int unit = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		total = util_add_saturated(total, p->samples[i].value[value]);
+	v = total;
+	if (!strcmp(p->value_types[value].unit, "nanoseconds")) {
+		snprintf(buf, buf_sz, "%.2f s", v / NSEC_PER_SEC);
+		return;
+	}
+	for (; v >= 1024 && unit < 4; unit++)
+		v /= 1024;
+	snprintf(buf, buf_sz, unit ? "%.2f %s" : "%.0f %s", v,
+		 (const char *[]){ "B", "KiB", "MiB", "GiB", "TiB" }[unit]);
+}
+
+static void summary_heap(const struct report *r)
+{
+	char line[512];
+
+	heap_cost_text(r, line, sizeof(line));
+	fprintf(stderr, "  %s\n", line);
+	if (r->heap.sliced) {
+		heap_sliced_text(r, line, sizeof(line));
+		fprintf(stderr, "  %s\n", line);
+	}
+	if (r->heap.untracked)
+		fprintf(stderr, "  " UNTRACKED_TEXT "\n", r->heap.untracked);
 }
 
 void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
@@ -84,16 +193,20 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 {
 	const struct collect_account *a = &r->accounts[kind];
 	uint64_t lost = sum(a->lost, BPFPROF_NR_LOST);
-	char shown[1024];
+	char shown[1024], all[64], last[64];
 
 	if (log_get_level() < LOG_INFO)
 		return;
 	util_printable(shown, sizeof(shown), strcmp(path, "-") ? path : "standard output");
-	fprintf(stderr,
-		"%s: %" PRIu64 " samples, %.2f s of CPU, %.2f %% of stacks whole, %" PRIu64
-		" lost\n",
-		shown, a->recorded, (double)a->recorded * p->period / NSEC_PER_SEC,
-		whole_percent(a), lost);
+	quantity_text(p, p->value_cnt - 1, last, sizeof(last));
+	fprintf(stderr, "%s: %" PRIu64 " samples, ", shown, a->recorded);
+	if (kinds[kind].value_cnt > 2) {
+		quantity_text(p, 1, all, sizeof(all));
+		fprintf(stderr, "%s allocated, ", all);
+	}
+	if (p->value_cnt == kinds[kind].value_cnt)
+		fprintf(stderr, "%s %s, ", last, kinds[kind].quantity);
+	fprintf(stderr, "%.2f %% of stacks whole, %" PRIu64 " lost\n", whole_percent(a), lost);
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		if (a->lost[i])
 			fprintf(stderr, "  lost %" PRIu64 ": %s\n", a->lost[i], lost_text[i]);
@@ -101,8 +214,10 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 		if (a->stacks[i])
 			fprintf(stderr, "  cut short %" PRIu64 ": %s\n", a->stacks[i],
 				result_text[i]);
+	if (kind == BPFPROF_HEAP)
+		summary_heap(r);
 	if (!a->recorded) {
-		fprintf(stderr, "  nothing ran on a CPU while it was watched\n");
+		fprintf(stderr, "  %s\n", kinds[kind].nothing);
 		return;
 	}
 	fprintf(stderr, "\n");
@@ -132,6 +247,19 @@ static void stats_names(FILE *f, const char *const *names, const uint64_t *value
 		fprintf(f, "%s\"%s\":%" PRIu64, i > from ? "," : "", names[i], values[i]);
 }
 
+static void stats_heap(const struct report *r, FILE *f)
+{
+	const struct heap_report *h = &r->heap;
+
+	fprintf(f,
+		",\"period_bytes\":%" PRIu64
+		",\"heap\":{\"method\":\"%s\",\"probes\":%zu,\"hits\":%" PRIu64
+		",\"cost_ns\":%" PRIu64 ",\"target_cpu_ns\":%" PRIu64 ",\"attach_ns\":%" PRIu64
+		",\"attached_ns\":%" PRIu64 ",\"sliced\":%s,\"untracked\":%" PRIu64 "}",
+		r->opts->heap_rate, h->method, h->points, h->hits, h->cost_ns, h->cpu_ns,
+		h->attach_ns, h->attached_ns, h->sliced ? "true" : "false", h->untracked);
+}
+
 static void stats_kind(const struct report *r, int kind, FILE *f)
 {
 	const struct collect_account *a = &r->accounts[kind];
@@ -139,8 +267,11 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 	fprintf(f, "\"%s\":{\"seen\":%" PRIu64 ",\"recorded\":%" PRIu64 ",\"lost\":{",
 		kinds[kind].name, a->seen, a->recorded);
 	stats_names(f, lost_name, a->lost, 0, BPFPROF_NR_LOST);
-	fprintf(f, "},\"samples\":%zu,\"period_ns\":%" PRIu64, r->samples[kind],
-		(uint64_t)(NSEC_PER_SEC / r->frequency));
+	fprintf(f, "},\"samples\":%zu", r->samples[kind]);
+	if (kind == BPFPROF_HEAP)
+		stats_heap(r, f);
+	else
+		fprintf(f, ",\"period_ns\":%" PRIu64, (uint64_t)(NSEC_PER_SEC / r->frequency));
 	fprintf(f, ",\"stacks\":{\"complete\":%" PRIu64 ",\"truncated\":{",
 		a->stacks[BPFPROF_STACK_complete]);
 	stats_names(f, result_name, a->stacks, BPFPROF_STACK_complete + 1, BPFPROF_NR_RESULTS);
@@ -188,7 +319,7 @@ void report_stats(const struct report *r, FILE *f)
 	fprintf(f, ",\"duration_ns\":%" PRIu64 ",\"startup_ns\":%" PRIu64 ",\"kinds\":{",
 		r->duration_ns, r->startup_ns);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		if (!r->opts->kinds[i])
+		if (!r->kinds[i])
 			continue;
 		if (!first)
 			putc(',', f);

@@ -12,6 +12,7 @@
 #include "bpfprof.h"
 #include "code.h"
 #include "collect.h"
+#include "heap.h"
 #include "symbolize.h"
 
 struct options;
@@ -21,6 +22,7 @@ struct profile;
 struct report {
 	const struct options *opts;
 	const char *target; /* "pid:1234", "all", "command:ls" */
+	const bool *kinds;  /* that were recorded */
 	uint32_t frequency; /* as it was, after clamping */
 	int cpus;
 	uint64_t duration_ns, startup_ns;
@@ -28,6 +30,7 @@ struct report {
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
 	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */
 	struct code_stats code;
+	struct heap_report heap;
 	uint64_t bpf_ns, bpf_runs;
 };
 

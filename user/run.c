@@ -23,6 +23,7 @@
 #include "base/util.h"
 #include "code.h"
 #include "collect.h"
+#include "heap.h"
 #include "kernel/cpus.h"
 #include "kernel/events.h"
 #include "kernel/features.h"
@@ -32,12 +33,14 @@
 #include "kernel/tables.h"
 #include "kinds.h"
 #include "launch.h"
+#include "launch_heap.h"
 #include "options.h"
 #include "output.h"
 #include "profile/pprof.h"
 #include "profile/profile.h"
 #include "profile/text.h"
 #include "report.h"
+#include "stacks.h"
 #include "symbolize.h"
 #include "target/objects.h"
 #include "target/procs.h"
@@ -52,10 +55,14 @@
 
 struct run {
 	const struct options *opts;
+	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
 	uint32_t frequency;
+	enum uprobe_method uprobes;
+	bool usdt;	       /* some program may sample its heap by itself */
 	char target[256];      /* for people and --stats */
 	char file_target[256]; /* as it stands in file names */
 	struct launch launch;
+	struct launch_heap launch_heap;
 	struct session *session;
 	struct events *events;
 	struct procs *procs;
@@ -65,6 +72,7 @@ struct run {
 	struct samples *samples;
 	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
+	struct heap *heap; /* NULL: not recorded */
 	struct profile *profiles[BPFPROF_NR_KINDS];
 	int *pidfds; /* of the processes named, -1: ended */
 	size_t alive;
@@ -105,13 +113,14 @@ static void describe_target(struct run *r)
 	return;
 }
 
-static size_t kind_cnt(const struct options *o)
+/* Several kinds were asked for: then each has a name of its own, also if one cannot be had. */
+static bool several_kinds(const struct options *o)
 {
 	size_t n = 0;
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		n += o->kinds[i];
-	return n;
+	return n > 1;
 }
 
 static void output_path(const struct run *r, int kind, char path[PATH_MAX])
@@ -121,7 +130,7 @@ static void output_path(const struct run *r, int kind, char path[PATH_MAX])
 
 	if (!o->output)
 		snprintf(path, PATH_MAX, "bpfprof.%s.%s.%s", r->file_target, kinds[kind].name, ext);
-	else if (kind_cnt(o) == 1)
+	else if (!several_kinds(o))
 		snprintf(path, PATH_MAX, "%s", o->output);
 	else
 		snprintf(path, PATH_MAX, "%s.%s.%s", o->output, kinds[kind].name, ext);
@@ -183,6 +192,43 @@ static void clamp_frequency(struct run *r)
 
 /* ---- setting up ---- */
 
+/* By what the heap's probes are attached. Takes the kind out where there is nothing, unless it was
+ * named. */
+static int choose_uprobes(struct run *r)
+{
+	static const char *const names[] = { "session", "multi", "perf" };
+	const char *at_best = getenv("BPFPROF_UPROBES"); /* for tests */
+	enum uprobe_method best = UPROBES_SESSION;
+
+	r->uprobes = UPROBES_NONE;
+	if (!r->kinds[BPFPROF_HEAP])
+		return 0;
+	for (size_t i = 0; at_best && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(at_best, names[i]))
+			best = (enum uprobe_method)i;
+	r->uprobes = uprobes_probe(best);
+	if (r->uprobes != UPROBES_NONE)
+		return 0;
+	if (r->opts->kinds_given) {
+		log_error("cannot record the heap: this kernel, or these rights, allow no uprobes");
+		return -ENOTSUP;
+	}
+	log_info("no heap profile: this kernel, or these rights, allow no uprobes");
+	r->kinds[BPFPROF_HEAP] = false;
+	return 0;
+}
+
+/* Is there anything to listen to? Programs that are not needed take time to load. */
+static void choose_usdt(struct run *r)
+{
+	const struct options *o = r->opts;
+
+	if (o->argv)
+		launch_heap(o->argv[0], o->heap_rate, &r->launch_heap);
+	r->usdt = o->all || *r->launch_heap.preload ||
+		  heap_finds_usdt(r->objects, o->pids.ids, o->pids.cnt);
+}
+
 static int open_session(struct run *r)
 {
 	const struct options *o = r->opts;
@@ -197,16 +243,44 @@ static int open_session(struct run *r)
 		.follow = o->follow || o->argv,
 		.cgroup = o->cgroup,
 		.comm = o->comm,
+		.heap_rate = o->heap_rate,
+		.uprobes = r->uprobes,
+		.usdt = r->usdt,
 		.run_time_stats = o->stats != NULL,
 	};
 	char err[512];
 
-	memcpy(s.kinds, o->kinds, sizeof(s.kinds));
+	memcpy(s.kinds, r->kinds, sizeof(s.kinds));
 	r->session = session__open(&s, err, sizeof(err));
 	if (r->session)
 		return 0;
 	log_error("%s", err);
 	return -errno;
+}
+
+/* A unit of the period: nanoseconds between CPU samples, bytes between heap samples. */
+static int64_t period_of(const struct run *r, int kind)
+{
+	if (kind == BPFPROF_HEAP)
+		return r->opts->heap_rate;
+	return (NSEC_PER_SEC + r->frequency / 2) / r->frequency;
+}
+
+static int open_heap(struct run *r)
+{
+	struct heap_opts h = {
+		.method = r->uprobes,
+		.usdt = r->usdt,
+		.all = r->opts->all,
+		.budget = r->opts->heap_budget / 100,
+		.rate = r->opts->heap_rate,
+		.min_age_ns = r->opts->min_age_ns,
+	};
+
+	if (!r->kinds[BPFPROF_HEAP])
+		return 0;
+	r->heap = heap__new(&h, r->session, r->procs, r->objects, r->code, r->collect);
+	return r->heap ? 0 : -errno;
 }
 
 static int open_parts(struct run *r)
@@ -222,20 +296,19 @@ static int open_parts(struct run *r)
 
 	errno = ENOMEM;
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		if (!o->kinds[i])
+		if (!r->kinds[i])
 			continue;
-		r->profiles[i] =
-			profile__new(kinds[i].value_types, kinds[i].value_cnt, kinds[i].period_type,
-				     (NSEC_PER_SEC + r->frequency / 2) / r->frequency);
+		r->profiles[i] = profile__new(kinds[i].value_types, kinds[i].value_cnt,
+					      kinds[i].period_type, period_of(r, i));
 		if (!r->profiles[i])
 			return -errno;
+		r->profiles[i]->folded_value = kinds[i].folded_value;
 	}
 	r->procs = procs__new("/proc");
-	r->objects = objects__new();
 	r->tables = tables__new(r->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
 	r->samples = samples__new(r->session);
 	r->events = events__new(EVENT_RING_PAGES);
-	if (!r->procs || !r->objects || !r->tables || !r->samples || !r->events)
+	if (!r->procs || !r->tables || !r->samples || !r->events)
 		return -errno;
 	r->ksyms = ksyms__new(r->session);
 	/* before the scan, so that nothing falls between the two */
@@ -247,7 +320,7 @@ static int open_parts(struct run *r)
 		return -errno;
 	r->collect =
 		collect__new(&c, r->session, r->samples, r->events, r->procs, r->code, r->profiles);
-	return r->collect ? 0 : -errno;
+	return r->collect ? open_heap(r) : -errno;
 }
 
 /* The process of a thread, and the process's start, for the filter by thread. */
@@ -313,6 +386,25 @@ static int open_pids(struct run *r)
 	return 0;
 }
 
+/* Forks the command, which waits, and says how its heap will be sampled. */
+static int prepare_command(struct run *r)
+{
+	struct launch_heap *l = &r->launch_heap;
+	char *env[] = { l->preload_env, l->rate_env, NULL };
+	char *const *argv = r->opts->argv;
+	int err;
+
+	if (r->heap && !*l->preload)
+		log_info(
+			"the heap of '%s' is sampled by probes, which cost more than the library "
+			"that samples inside: %s",
+			argv[0], l->why);
+	err = launch_prepare(argv, *l->preload ? env : NULL, &r->launch);
+	if (err)
+		log_error("cannot start '%s': %s", argv[0], strerror(-err));
+	return err;
+}
+
 static int add_targets(struct run *r)
 {
 	const struct options *o = r->opts;
@@ -320,13 +412,15 @@ static int add_targets(struct run *r)
 	int err;
 
 	if (o->argv) {
-		err = launch_prepare(o->argv, &r->launch);
-		if (err) {
-			log_error("cannot start '%s': %s", o->argv[0], strerror(-err));
+		err = prepare_command(r);
+		if (err)
 			return err;
-		}
 		child = r->launch.pid;
 		err = collect__scan(r->collect, &child, 1);
+		if (!err && r->heap)
+			err = heap__prepare_command(
+				r->heap, r->launch.pid, r->launch_heap.file_fd,
+				*r->launch_heap.preload ? r->launch_heap.preload : NULL);
 	} else {
 		err = collect__scan(r->collect, o->pids.ids, o->pids.cnt);
 		/* children that were forked before their parents were in the filter */
@@ -410,7 +504,12 @@ static int set_up(struct run *r)
 		log_error("%s", ns.text);
 		return -ENOTSUP;
 	}
-	err = open_session(r);
+	r->objects = objects__new();
+	err = r->objects ? choose_uprobes(r) : -ENOMEM;
+	if (!err && r->kinds[BPFPROF_HEAP])
+		choose_usdt(r);
+	if (!err)
+		err = open_session(r);
 	if (err)
 		return err;
 	err = open_parts(r);
@@ -429,11 +528,20 @@ static int set_up(struct run *r)
 	err = add_targets(r);
 	if (err)
 		return err;
+	if (r->heap) {
+		err = heap__update(r->heap);
+		if (err)
+			return err;
+		if (!r->opts->argv)
+			heap__complain(r->heap);
+	}
 	err = session__arm(r->session, text, sizeof(text));
 	if (err) {
 		log_error("%s", text);
 		return err;
 	}
+	if (r->heap)
+		heap__start(r->heap);
 	r->armed_ns = util_monotonic_ns();
 	r->startup_ns = since_exec_ns();
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
@@ -451,10 +559,11 @@ static void progress(struct run *r, uint64_t now)
 	if (log_get_level() < LOG_INFO || !isatty(STDERR_FILENO) || now < r->next_progress_ns)
 		return;
 	r->next_progress_ns = now + NSEC_PER_SEC;
-	if (session__stats(r->session, BPFPROF_CPU, &stats))
-		return;
-	fprintf(stderr, "\r%6" PRIu64 " s  %" PRIu64 " samples", (now - r->armed_ns) / NSEC_PER_SEC,
-		(uint64_t)stats.recorded);
+	fprintf(stderr, "\r%6" PRIu64 " s", (now - r->armed_ns) / NSEC_PER_SEC);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (r->kinds[i] && !session__stats(r->session, i, &stats))
+			fprintf(stderr, "  %s: %" PRIu64 " samples", kinds[i].name,
+				(uint64_t)stats.recorded);
 	r->progress_shown = true;
 }
 
@@ -500,9 +609,13 @@ static bool finished(struct run *r)
 
 static int timeout_ms(const struct run *r)
 {
-	uint64_t now = util_monotonic_ns(), end = r->armed_ns + r->opts->duration_ns;
+	uint64_t now = util_monotonic_ns(), end = UINT64_MAX;
 
-	if (!r->opts->duration_ns)
+	if (r->opts->duration_ns)
+		end = r->armed_ns + r->opts->duration_ns;
+	if (r->heap)
+		end = MIN(end, heap__next_ns(r->heap));
+	if (end == UINT64_MAX)
 		return -1;
 	return now >= end ? 0 : (int)MIN((end - now + 999999) / 1000000, 1000);
 }
@@ -531,6 +644,10 @@ static int loop(struct run *r)
 		}
 		if (!err)
 			err = collect__poll(r->collect);
+		if (!err && r->heap)
+			err = heap__update(r->heap);
+		if (!err && r->heap)
+			err = heap__tick(r->heap);
 		if (!err && collect__wants_drain(r->collect))
 			err = collect__drain(r->collect);
 	}
@@ -589,16 +706,26 @@ static int write_stats(const struct run *r, const struct report *report)
 
 static int finish_kind(struct run *r, struct report *report, int kind)
 {
+	struct stacks *stacks = collect__stacks(r->collect);
 	struct profile *p = r->profiles[kind];
 	int err;
 
 	p->duration_ns = r->stopped_ns - r->armed_ns;
-	err = collect__account(r->collect, kind, &report->accounts[kind]);
+	if (kind == BPFPROF_HEAP) {
+		err = heap__finish(r->heap, p);
+	} else {
+		stacks__commit(stacks, kind, 1);
+		err = stacks__finish(stacks, kind, false);
+	}
+	if (!err)
+		err = collect__account(r->collect, kind, &report->accounts[kind]);
 	if (!err)
 		err = report_comment(report, kind, p);
 	if (!err)
-		err = symbolize(p, r->objects, r->ksyms, collect__sources(r->collect, kind),
+		err = symbolize(p, r->objects, r->ksyms, stacks__sources(stacks, kind),
 				p->mapping_cnt, &report->symbols[kind]);
+	if (!err && kind == BPFPROF_HEAP)
+		heap__hide(p);
 	if (!err)
 		err = profile__finish(p);
 	report->samples[kind] = p->sample_cnt;
@@ -617,6 +744,7 @@ static int finish(struct run *r)
 	struct report report = {
 		.opts = r->opts,
 		.target = r->target,
+		.kinds = r->kinds,
 		.frequency = r->frequency,
 		.cpus = cpus_possible(),
 		.duration_ns = r->stopped_ns - r->armed_ns,
@@ -627,6 +755,8 @@ static int finish(struct run *r)
 	err = collect__drain(r->collect);
 	session__run_time(r->session, &report.bpf_ns, &report.bpf_runs);
 	code__stats(r->code, &report.code);
+	if (r->heap)
+		heap__report(r->heap, &report.heap);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
 			err = finish_kind(r, &report, i);
@@ -649,6 +779,7 @@ static int finish(struct run *r)
 
 static void tear_down(struct run *r)
 {
+	heap__free(r->heap);
 	collect__free(r->collect);
 	code__free(r->code);
 	ksyms__free(r->ksyms);
@@ -683,8 +814,10 @@ static int record(struct run *r)
 		}
 	}
 	err = loop(r);
-	session__disarm(r->session);
 	r->stopped_ns = util_monotonic_ns();
+	session__disarm(r->session);
+	if (r->heap)
+		heap__stop(r->heap);
 	if (r->progress_shown)
 		fprintf(stderr, "\r%40s\r", "");
 	if (err) {
@@ -699,7 +832,8 @@ int run_record(const struct options *opts)
 	struct run r = { .opts = opts, .epoll_fd = -1, .signal_fd = -1, .timer_fd = -1 };
 	int err, status;
 
-	r.launch.go_fd = r.launch.error_fd = -1;
+	r.launch.go_fd = r.launch.error_fd = r.launch_heap.file_fd = -1;
+	memcpy(r.kinds, opts->kinds, sizeof(r.kinds));
 	describe_target(&r);
 	err = check_outputs(&r);
 	if (!err) {
@@ -711,6 +845,7 @@ int run_record(const struct options *opts)
 	if (r.stops)
 		launch_wait(&r.launch);
 	launch_done(&r.launch);
+	launch_heap__done(&r.launch_heap);
 	if (!err && opts->argv)
 		status = launch_exit_status(&r.launch);
 	tear_down(&r);

@@ -33,6 +33,7 @@
 #include "kernel/session.h"
 #include "kernel/tables.h"
 #include "kinds.h"
+#include "stacks.h"
 #include "profile/profile.h"
 #include "symbolize.h"
 #include "target/ehframe.h"
@@ -86,7 +87,7 @@ static struct profile *profile;
 static bool start(const struct session_opts *s, const struct collect_opts *c, uint32_t chunks)
 {
 	const struct kind *k = &kinds[BPFPROF_CPU];
-	struct profile *profiles[BPFPROF_NR_KINDS];
+	struct profile *profiles[BPFPROF_NR_KINDS] = { NULL };
 
 	session = bpf_session_open(s);
 	if (!session)
@@ -141,6 +142,8 @@ static struct collect_account finish(void)
 	session__disarm(session);
 	assert_int_equal(collect__drain(collect), 0);
 	assert_int_equal(collect__drain(collect), 0);
+	stacks__commit(collect__stacks(collect), BPFPROF_CPU, 1);
+	assert_int_equal(stacks__finish(collect__stacks(collect), BPFPROF_CPU, false), 0);
 	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		lost += a.lost[i];
@@ -573,7 +576,7 @@ static void test_eviction(void **state)
 		skip();
 	}
 	/* as stacks ask for them: in no order, some again and again */
-	for (int round = 0; round < 200; round++) {
+	for (size_t round = 0; round < 200 || round < 8 * file_cnt; round++) {
 		size_t i = (size_t)rand() % (round % 2 ? file_cnt : MIN(file_cnt, 4));
 		const struct proc_map *m = procs__map_at(procs, proc, files[i].start);
 

@@ -52,7 +52,7 @@ static int run(char *const argv[])
 	int fds = open_fds();
 	struct launch l;
 
-	assert_int_equal(launch_prepare(argv, &l), 0);
+	assert_int_equal(launch_prepare(argv, NULL, &l), 0);
 	assert_true(l.pid > 0);
 	assert_int_equal(launch_go(&l), 0);
 	wait_end(&l);
@@ -91,16 +91,16 @@ static void test_exec_fails(void **state)
 	struct launch l;
 
 	(void)state;
-	assert_int_equal(launch_prepare(ARGV("/nonexistent/program"), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("/nonexistent/program"), NULL, &l), 0);
 	assert_int_equal(launch_go(&l), -ENOENT);
 	launch_done(&l);
-	assert_int_equal(launch_prepare(ARGV("no-such-program-anywhere"), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("no-such-program-anywhere"), NULL, &l), 0);
 	assert_int_equal(launch_go(&l), -ENOENT);
 	launch_done(&l);
-	assert_int_equal(launch_prepare(ARGV("/"), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("/"), NULL, &l), 0);
 	assert_int_equal(launch_go(&l), -EACCES);
 	launch_done(&l);
-	assert_int_equal(launch_prepare(ARGV(""), &l), 0);
+	assert_int_equal(launch_prepare(ARGV(""), NULL, &l), 0);
 	assert_int_equal(launch_go(&l), -ENOENT);
 	launch_done(&l);
 	no_child_left();
@@ -117,7 +117,7 @@ static void test_held_back(void **state)
 
 	(void)state;
 	snprintf(cmd, sizeof(cmd), "echo $$ >%s", toolrun_path("ran"));
-	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), NULL, &l), 0);
 	usleep(50000);
 	assert_false(launch_ended(&l));
 	assert_int_equal(access(toolrun_path("ran"), F_OK), -1);
@@ -141,7 +141,7 @@ static void test_never_let_go(void **state)
 
 	(void)state;
 	snprintf(cmd, sizeof(cmd), "touch %s", toolrun_path("ran"));
-	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), NULL, &l), 0);
 	launch_done(&l);
 	no_child_left();
 	assert_int_equal(access(toolrun_path("ran"), F_OK), -1);
@@ -156,7 +156,7 @@ static void test_parent_dies(void **state)
 	struct launch l;
 
 	(void)state;
-	assert_int_equal(launch_prepare(ARGV("true"), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("true"), NULL, &l), 0);
 	close(l.go_fd);
 	l.go_fd = -1;
 	wait_end(&l);
@@ -171,7 +171,7 @@ static void test_killed_while_held(void **state)
 
 	(void)state;
 	signal(SIGPIPE, SIG_IGN); /* as main does */
-	assert_int_equal(launch_prepare(ARGV("true"), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("true"), NULL, &l), 0);
 	kill(l.pid, SIGKILL);
 	wait_end(&l);
 	assert_int_equal(launch_go(&l), -EPIPE);
@@ -185,7 +185,7 @@ static void end_it(char *const argv[])
 {
 	struct launch l;
 
-	assert_int_equal(launch_prepare(argv, &l), 0);
+	assert_int_equal(launch_prepare(argv, NULL, &l), 0);
 	assert_int_equal(launch_go(&l), 0);
 	usleep(100000);
 	assert_false(launch_ended(&l));
@@ -221,7 +221,7 @@ static void test_signals(void **state)
 	signal(SIGPIPE, SIG_IGN);
 	snprintf(cmd, sizeof(cmd), "grep -E '^Sig(Blk|Ign)' /proc/self/status >%s",
 		 toolrun_path("masks"));
-	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), &l), 0);
+	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), NULL, &l), 0);
 	assert_int_equal(launch_go(&l), 0);
 	wait_end(&l);
 	assert_int_equal(launch_exit_status(&l), 0);

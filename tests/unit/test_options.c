@@ -61,6 +61,34 @@ static void test_defaults(void **state)
 	assert_int_equal(o.log_level, LOG_INFO);
 	assert_true(o.thread_labels);
 	assert_true(o.kinds[BPFPROF_CPU]);
+	assert_true(o.kinds[BPFPROF_HEAP]);
+	assert_false(o.kinds_given);
+	assert_int_equal(o.heap_rate, 524288);
+	assert_true(o.heap_budget == 5);
+	assert_int_equal(o.min_age_ns, 0);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-a"), 0);
+	assert_true(o.kinds[BPFPROF_CPU]);
+	assert_false(o.kinds[BPFPROF_HEAP]);
+	options_done(&o);
+}
+
+static void test_heap(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "-p1", "-P", "heap", "--heap-rate", "64k", "--heap-budget",
+			       "2.5%", "--min-age", "10s"),
+			 0);
+	assert_true(o.kinds[BPFPROF_HEAP] && !o.kinds[BPFPROF_CPU] && o.kinds_given);
+	assert_int_equal(o.heap_rate, 65536);
+	assert_true(o.heap_budget == 2.5);
+	assert_int_equal(o.min_age_ns, 10000000000);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "--heap-rate", "1", "--heap-budget", "100"), 0);
+	assert_int_equal(o.heap_rate, 1);
+	assert_true(o.heap_budget == 100);
 	options_done(&o);
 }
 
@@ -252,7 +280,17 @@ static const struct {
 	{ { "-a", "-x", NULL }, "'-x'" },
 	{ { "-a", "-qx", NULL }, "'-x'" },
 	{ { "--nonsense", NULL }, "'--nonsense'" },
-	{ { "--heap-rate", "1", NULL }, "'--heap-rate'" },
+	{ { "--heap-rat0", "1", NULL }, "'--heap-rat0'" },
+	{ { "-p", "1", "--heap-rate", "0", NULL }, "--heap-rate: '0' is no number" },
+	{ { "-p", "1", "--heap-rate", "4G", NULL }, "--heap-rate: '4G' is no number" },
+	{ { "-p", "1", "--heap-rate", "1kk", NULL }, "--heap-rate: '1kk' is no number" },
+	{ { "-p", "1", "--heap-rate", "-1", NULL }, "--heap-rate: '-1' is no number" },
+	{ { "-p", "1", "--heap-budget", "0", NULL }, "--heap-budget: '0' is no percentage" },
+	{ { "-p", "1", "--heap-budget", "101", NULL }, "--heap-budget: '101'" },
+	{ { "-p", "1", "--heap-budget", "nan", NULL }, "--heap-budget: 'nan'" },
+	{ { "-p", "1", "--heap-budget", "5x", NULL }, "--heap-budget: '5x'" },
+	{ { "-p", "1", "--min-age", "0", NULL }, "--min-age: '0' is out of range" },
+	{ { "-a", "--min-age", "1s", NULL }, "--min-age goes with the heap profile" },
 	{ { "--al=1", NULL }, "--all takes no argument" },
 	{ { "-p", NULL }, "--pid needs an argument" },
 	{ { "-a", "--duration", NULL }, "--duration needs an argument" },
@@ -360,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_long_options),
 		cmocka_unit_test(test_short_options),
 		cmocka_unit_test(test_lists_without_repetition),

@@ -33,6 +33,7 @@ static int setup(void **state)
 	memset(&report, 0, sizeof(report));
 	opts.kinds[BPFPROF_CPU] = true;
 	report.opts = &opts;
+	report.kinds = opts.kinds;
 	report.target = "pid:1234";
 	report.frequency = 99;
 	report.cpus = 2;
@@ -122,7 +123,8 @@ static void test_identity(void **state)
 	write_stats();
 	assert_true(
 		judge("k = s['kinds']['cpu']\n"
-		      "assert k['lost'] == dict(ring_full=1, nested=2, orphan=3, no_memory=4)\n"
+		      "assert k['lost'] == dict(ring_full=1, nested=2, no_slot=3, no_state=4, "
+		      "may_throw=5, orphan=6, no_memory=7)\n"
 		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
 		      "t = k['stacks']['truncated']\n"
 		      "assert k['recorded'] == k['stacks']['complete'] + sum(t.values())\n"
@@ -194,7 +196,12 @@ static struct profile *new_profile(void)
 {
 	const struct kind *k = &kinds[BPFPROF_CPU];
 
-	return profile__new(k->value_types, k->value_cnt, k->period_type, 10101010);
+	struct profile *p = profile__new(k->value_types, k->value_cnt, k->period_type, 10101010);
+
+	if (p)
+		(void)profile__add_sample(p, NULL, 0, NULL, 0,
+					  (const int64_t[]){ 1000, 10101010000 });
+	return p;
 }
 
 static bool has_comment(const struct profile *p, const char *part)
@@ -214,8 +221,8 @@ static void test_comments(void **state)
 	(void)state;
 	assert_non_null(p);
 	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
-	assert_true(has_comment(p, "cpu of pid:1234 at 99 Hz on 2 CPUs"));
-	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 10 lost",
+	assert_true(has_comment(p, "cpu of pid:1234, event cpu-clock, 99 Hz, 2 CPUs"));
+	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 28 lost",
 		 (unsigned long long)a->seen, (unsigned long long)a->recorded);
 	assert_true(has_comment(p, part));
 	assert_true(has_comment(p, "lost 1: the ring to user space was full"));
@@ -263,7 +270,7 @@ static void test_summary(void **state)
 	text = summary(p, "evil\033[31m\n.pb.gz");
 	assert_null(strchr(text, '\033'));
 	assert_non_null(
-		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 10 lost"));
+		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 28 lost"));
 	assert_non_null(strstr(text, "go tool pprof"));
 	free(text);
 	/* a pipe cannot be opened again */

@@ -23,9 +23,17 @@
 #include "kernel/glob.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
-#define RING_PER_CPU \
-	(2U << 20) /* a raw stack takes up to 66 KiB, and many come while a table is built */
-#define RING_MAX (16U << 20)
+/* A raw stack takes up to 66 KiB, and many come while a table is built. Allocations come as fast as
+ * the program makes them. */
+#define RING_PER_CPU (2U << 20)
+#define RING_PER_CPU_HEAP (8U << 20)
+#define RING_CPUS_MAX 8
+#define SLOTS_MIN 8 /* stacks that tasks may be taking at a time; as many as CPUs, but at least */
+/* Sampled allocations that are followed until they are freed: those of a heap of 16 GiB, some 110
+ * bytes each */
+#define LIVE_HEAP (16ULL << 30)
+#define LIVE_MIN (1U << 16)
+#define LIVE_MAX (1U << 20)
 
 struct session {
 	struct bpfprof_bpf *skel;
@@ -50,23 +58,83 @@ say(char *err, size_t err_sz, const char *fmt, ...)
 /* libbpf speaks up for itself only when the user wants to see everything. */
 static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	char line[1024];
+	char *text, *line, *rest;
 
-	if (level == LIBBPF_DEBUG || log_get_level() < LOG_DEBUG)
+	if (level == LIBBPF_DEBUG || log_get_level() < LOG_DEBUG || vasprintf(&text, fmt, ap) < 0)
 		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	log_debug("%s", line);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		log_debug("%s", line);
+	free(text);
 	return 0;
 }
 
-static uint32_t ring_size(int cpu_cnt)
+static uint32_t ring_size(int cpu_cnt, bool heap)
 {
-	uint32_t sz = RING_PER_CPU;
+	uint32_t cpus = 1;
 
-	while (sz < RING_MAX && sz / RING_PER_CPU < (uint32_t)cpu_cnt)
-		sz *= 2;
-	return sz;
+	while (cpus < RING_CPUS_MAX && cpus < (uint32_t)cpu_cnt)
+		cpus *= 2;
+	return cpus * (heap ? RING_PER_CPU_HEAP : RING_PER_CPU);
+}
+
+/*
+ * Bytes below which an allocation does not fail for want of memory (vm.overcommit_memory, proc(5)):
+ * with the heuristic, what is more than all memory is refused; without overcommitting, anything.
+ */
+static uint64_t sure_size(void)
+{
+	uint64_t pages = sysconf(_SC_PHYS_PAGES), page_sz = sysconf(_SC_PAGESIZE);
+	char *buf;
+	size_t sz;
+	bool strict;
+
+	if (util_read_file("/proc/sys/vm/overcommit_memory", 64, &buf, &sz))
+		return 0;
+	strict = buf[0] == '2';
+	free(buf);
+	return strict ? 0 : pages * page_sz / 2;
+}
+
+/* What only the heap profile uses. Maps that nobody uses are not made. */
+static void configure_heap(struct session *s)
+{
+	const struct session_opts *o = &s->opts;
+	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
+	bool wanted = o->kinds[BPFPROF_HEAP], session = o->uprobes == UPROBES_SESSION;
+	struct {
+		struct bpf_program *prog;
+		bool load;
+	} progs[] = {
+		{ s->skel->progs.heap_session, session },
+		{ s->skel->progs.heap_entry, !session },
+		{ s->skel->progs.heap_return, !session },
+		{ s->skel->progs.heap_free, true },
+		{ s->skel->progs.heap_usdt_alloc, o->usdt },
+		{ s->skel->progs.heap_usdt_free, o->usdt },
+	};
+
+	bpf_map__set_autocreate(s->skel->maps.bp_live, wanted);
+	bpf_map__set_autocreate(s->skel->maps.bp_heap_tasks, wanted);
+	if (!wanted)
+		return;
+	s->skel->bss->bp_control.heap_off = 1;
+	cfg->heap_rate = o->heap_rate;
+	cfg->heap_sure = sure_size();
+	cfg->first_slot = s->cpu_cnt;
+	cfg->slot_cnt = MAX(s->cpu_cnt, SLOTS_MIN);
+	bpf_map__set_max_entries(s->skel->maps.bp_scratch, s->cpu_cnt + cfg->slot_cnt);
+	bpf_map__set_max_entries(s->skel->maps.bp_raw, s->cpu_cnt + cfg->slot_cnt);
+	bpf_map__set_max_entries(s->skel->maps.bp_slots, cfg->slot_cnt);
+	bpf_map__set_max_entries(s->skel->maps.bp_live,
+				 MIN(MAX(LIVE_HEAP / o->heap_rate, LIVE_MIN), LIVE_MAX));
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		bpf_program__set_autoload(progs[i].prog, progs[i].load);
+		/* the session program alone may say that it does not want a return */
+		bpf_program__set_expected_attach_type(
+			progs[i].prog, uprobes_attach_type(i || o->uprobes != UPROBES_SESSION ?
+								   MAX(o->uprobes, UPROBES_MULTI) :
+								   UPROBES_SESSION));
+	}
 }
 
 static int configure(struct session *s, char *err, size_t err_sz)
@@ -95,7 +163,8 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	}
 	bpf_map__set_max_entries(s->skel->maps.bp_scratch, s->cpu_cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_raw, s->cpu_cnt);
-	bpf_map__set_max_entries(s->skel->maps.bp_ring, ring_size(s->cpu_cnt));
+	bpf_map__set_max_entries(s->skel->maps.bp_ring,
+				 ring_size(s->cpu_cnt, o->kinds[BPFPROF_HEAP]));
 	if (!o->filter_tid)
 		bpf_map__set_max_entries(s->skel->maps.bp_tids, 1);
 	if (!o->filter_tgid)
@@ -109,6 +178,7 @@ static int configure(struct session *s, char *err, size_t err_sz)
 		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
 	bpf_program__set_autoload(s->skel->progs.cpu_sample, o->kinds[BPFPROF_CPU]);
+	configure_heap(s);
 	return 0;
 }
 
@@ -119,7 +189,8 @@ static int load(struct session *s, char *err, size_t err_sz)
 
 	ret = bpfprof_bpf__load(s->skel);
 	if (ret) {
-		if (ret == -EPERM || ret == -EACCES)
+		/* EACCES would be the verifier's */
+		if (ret == -EPERM)
 			say(err, err_sz, "needs root or CAP_BPF+CAP_PERFMON (try sudo)");
 		else if (access("/sys/kernel/btf/vmlinux", R_OK))
 			say(err, err_sz,
@@ -292,6 +363,8 @@ int session__arm(struct session *s, char *err, size_t err_sz)
 {
 	int ret, last = -ENODEV, armed = 0;
 
+	if (!s->opts.kinds[BPFPROF_CPU])
+		return 0;
 	ret = cpus_online(s->online, s->cpu_cnt);
 	if (ret) {
 		say(err, err_sz, "cannot read the list of CPUs from /sys: %s", strerror(-ret));
@@ -358,6 +431,10 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 		ret->recorded += per_cpu[i].recorded;
 		ret->unwinds += per_cpu[i].unwinds;
 		ret->frames += per_cpu[i].frames;
+		for (int j = 0; j < BPFPROF_NR_HITS; j++)
+			ret->hits[j] += per_cpu[i].hits[j];
+		ret->record_ns += per_cpu[i].record_ns;
+		ret->untracked += per_cpu[i].untracked;
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)
 			ret->lost[j] += per_cpu[i].lost[j];
 	}

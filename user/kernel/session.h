@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "kernel/uprobes.h"
 
 struct bpfprof_bpf;
 struct session;
@@ -27,6 +28,9 @@ struct session_opts {
 	bool follow;		      /* take in children of filtered processes */
 	const char *cgroup;	      /* directory of a cgroup v2, or NULL */
 	const char *comm;	      /* pattern with * and ?, or NULL */
+	uint64_t heap_rate;	      /* mean bytes between heap samples; 1: every allocation */
+	enum uprobe_method uprobes;   /* by which the heap's probes will be attached */
+	bool usdt;		      /* listen to programs that sample their heap by themselves */
 	bool run_time_stats;	      /* let the kernel measure the programs' run time */
 };
 
@@ -48,7 +52,8 @@ int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns);
 void session__remove_tgid(struct session *s, uint32_t tgid);
 
 /*
- * Attaches to every online CPU that has no sampler yet and lets go of those that went offline. To
+ * Starts the CPU profile, if it is wanted: attaches to every online CPU that has no sampler yet and
+ * lets go of those that went offline. To
  * be called again while running, to follow hotplug. Returns 0 if at least one CPU is armed, else
  * -errno.
  */

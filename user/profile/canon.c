@@ -23,8 +23,9 @@ static void mark_used(struct canon *c)
 	const struct profile_location *l;
 	size_t i, j;
 
-	for (i = 0; i < p->loc_id_cnt; i++)
-		c->locations.number[p->loc_ids[i]] = 1;
+	for (i = 0; i < p->sample_cnt; i++)
+		for (j = 0; j < p->samples[i].loc_cnt; j++)
+			c->locations.number[p->loc_ids[p->samples[i].loc + j]] = 1;
 	if (p->mapping_cnt)
 		c->mappings.number[0] = 1;
 	for (i = 0; i < p->location_cnt; i++) {

@@ -114,6 +114,32 @@ static void set_flags(struct profile *p, const bool *used)
 	}
 }
 
+void profile__keep_samples(struct profile *p, const bool *keep)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		if (keep[i])
+			p->samples[cnt++] = p->samples[i];
+	p->sample_cnt = cnt;
+}
+
+void profile__hide_leaves(struct profile *p,
+			  bool (*hidden)(const struct profile *p, const struct profile_location *l))
+{
+	for (size_t i = 0; i < p->sample_cnt; i++) {
+		struct profile_sample *s = &p->samples[i];
+		uint32_t n = 0;
+
+		while (n < s->loc_cnt && hidden(p, &p->locations[p->loc_ids[s->loc + n]]))
+			n++;
+		if (n == s->loc_cnt)
+			continue;
+		s->loc += n;
+		s->loc_cnt -= n;
+	}
+}
+
 int profile__finish(struct profile *p)
 {
 	bool *used = calloc(p->location_cnt + 1, sizeof(*used));
@@ -122,8 +148,9 @@ int profile__finish(struct profile *p)
 
 	if (!used)
 		return -ENOMEM;
-	for (i = 0; i < p->loc_id_cnt; i++)
-		used[p->loc_ids[i]] = true;
+	for (i = 0; i < p->sample_cnt; i++)
+		for (uint32_t j = 0; j < p->samples[i].loc_cnt; j++)
+			used[p->loc_ids[p->samples[i].loc + j]] = true;
 	err = split_mappings(p, used);
 	if (!err)
 		set_flags(p, used);

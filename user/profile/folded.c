@@ -65,7 +65,7 @@ static int add_line(struct folded *fo, const struct profile_sample *s)
 	const char *root = root_name(fo->p, s);
 	uint32_t i, j, loc;
 
-	*line = (struct line){ .first = fo->name_cnt, .value = s->value[0] };
+	*line = (struct line){ .first = fo->name_cnt, .value = s->value[fo->p->folded_value] };
 	if (*root && push_text(fo, root))
 		return -ENOMEM;
 	for (i = s->loc_cnt; i-- > 0;) {
@@ -185,7 +185,8 @@ int folded_write(const struct profile *p, FILE *f)
 	if (!fo.lines)
 		err = -ENOMEM;
 	for (i = 0; !err && i < p->sample_cnt; i++)
-		err = add_line(&fo, &p->samples[i]);
+		if (p->samples[i].value[p->folded_value])
+			err = add_line(&fo, &p->samples[i]);
 	if (!err) {
 		merge_lines(&fo);
 		qsort_r(fo.lines, fo.line_cnt, sizeof(*fo.lines), compare_printed, &fo);

@@ -73,6 +73,7 @@ struct profile {
 	struct strtab *strings;
 	struct profile_value_type value_types[PROFILE_MAX_VALUES];
 	size_t value_cnt;
+	size_t folded_value; /* that formats with one value show; 0 unless it is set */
 	struct profile_value_type period_type;
 	int64_t period;
 	int64_t time_ns; /* start of the window, since the epoch */
@@ -129,6 +130,16 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 /* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
+
+/* Leaves out the samples i whose keep[i] is false. Nothing may be added afterwards. */
+void profile__keep_samples(struct profile *p, const bool *keep);
+
+/*
+ * Takes the frames that `hidden` wants hidden off the leaf end of every stack, up to the first that
+ * it does not; a stack of nothing else stays as it is. To be called once names are set.
+ */
+void profile__hide_leaves(struct profile *p, bool (*hidden)(const struct profile *p,
+							    const struct profile_location *l));
 
 /*
  * To be called once before writing: sets the has_* flags. A mapping some of whose locations have

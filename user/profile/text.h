@@ -10,10 +10,11 @@
 struct profile;
 
 /*
- * One line for each stack: frames from the root to the leaf joined by ';', a blank, and value[0] of
- * the sample: what flamegraph.pl, inferno and speedscope read. A ';' within a name becomes ':', a
- * newline and other control bytes U+FFFD. With labels "comm" (else "thread") the first frame is
- * that name. Inlined frames are frames of their own. Equal lines are merged, lines are sorted.
+ * One line for each stack: frames from the root to the leaf joined by ';', a blank, and the
+ * sample's value[folded_value], unless it is 0: what flamegraph.pl, inferno and speedscope read. A
+ * ';' within a name becomes ':', a newline and other control bytes U+FFFD. With labels "comm" (else
+ * "thread") the first frame is that name. Inlined frames are frames of their own. Equal lines are
+ * merged, lines are sorted.
  */
 int folded_write(const struct profile *p, FILE *f);
 

@@ -17,8 +17,12 @@ struct mm_struct;
 struct nsproxy;
 struct pid;
 struct pid_namespace;
+struct return_instance;
 struct seq_file;
+struct signal_struct;
 struct task_struct;
+struct uprobe_task;
+struct xol_area;
 
 typedef unsigned char __u8;
 
@@ -91,15 +95,45 @@ struct task_struct {
 	u64 start_boottime;
 	char comm[16];
 	struct nsproxy *nsproxy;
+	struct signal_struct *signal;
 	u64 self_exec_id;
 	struct css_set *cgroups;
+	struct uprobe_task *utask;
+};
+
+struct rlimit {
+	__kernel_ulong_t rlim_cur;
+	__kernel_ulong_t rlim_max;
+};
+
+struct signal_struct {
+	struct rlimit rlim[16];
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
 };
 
 struct mm_struct {
 	struct {
 		long unsigned int arg_start;
 		struct file *exe_file;
+		struct uprobes_state uprobes_state;
 	};
+};
+
+struct xol_area {
+	long unsigned int vaddr;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
+struct return_instance {
+	long unsigned int stack;
+	long unsigned int orig_ret_vaddr;
+	struct return_instance *next;
 };
 
 struct upid {
@@ -306,6 +340,11 @@ enum {
 enum {
 	BPF_F_TIMER_ABS = 1,
 	BPF_F_TIMER_CPU_PIN = 2,
+};
+
+enum {
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX

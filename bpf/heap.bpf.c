@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/*
+ * Heap profile. Each thread counts the bytes that it asks for down to its next sample; the distance
+ * between two is drawn from the exponential distribution, which has no memory, so that the samples
+ * of any set of threads together are a Poisson process over the bytes, and an allocation of S bytes
+ * is sampled with probability 1 - exp(-S / rate), whatever was allocated before it.
+ *
+ * Only a sampled call is followed to its return, where the address is known and the stack begins
+ * with the caller. What it returned is kept in bp_live until it is freed. A free is seen before it
+ * happens, an allocation recorded before its caller knows the address: so no other thread can come
+ * between the two.
+ *
+ * Only the outermost call counts. A function that may call another probed one is followed in any
+ * case (BPFPROF_COOKIE_WRAPPER); a call is inside it if its stack pointer is not above and the
+ * outer call's return address is still replaced by the one of the return probe. After a longjmp or
+ * an exception out of an allocator it is not, or soon is not.
+ */
+#include "common.bpf.h"
+
+#define SLOT_TRIES 8
+/* include/uapi/asm-generic/resource.h */
+#define RLIMIT_DATA 2
+#define RLIMIT_AS 9
+#define RLIM_INFINITY (~0UL)
+#define LN2_Q32 2977044472ULL	/* ln 2 * 2^32 */
+#define MAX_OBJECT (1ULL << 47) /* the half of the address space that a program has */
+#define LOG2_BITS 24		/* of the fraction */
+
+/* ---- sampling ---- */
+
+/* log2(v) * 2^24 for v in 1..2^32, rounded down. Without a branch: the verifier follows one path.
+ */
+static __always_inline __u64 log2_q24(__u64 v)
+{
+	__u64 top = 0, log, y, t = v;
+
+	for (int s = 32; s; s >>= 1) {
+		__u64 has = t >> s;
+
+		has = (has | -has) >> 63;
+		UNW_OPAQUE(has);
+		has *= s;
+		top += has;
+		t >>= has;
+	}
+	log = top;
+	/* v = y * 2^top, y in 1..2 with 31 bits of fraction: squaring y doubles its logarithm */
+	y = v << (63 - top) >> 32;
+	for (int i = 0; i < LOG2_BITS; i++) {
+		__u64 bit;
+
+		y = (y * y) >> 31;
+		bit = y >> 32;
+		UNW_OPAQUE(bit);
+		y >>= bit;
+		log = log << 1 | bit;
+	}
+	return log;
+}
+
+/* Bytes to the next sample: -ln(u) * rate, u evenly distributed; at least 1. */
+__noinline __u64 heap_draw(void)
+{
+	__u64 e = (32ULL << LOG2_BITS) - log2_q24((__u64)bpf_get_prandom_u32() + 1);
+	__u64 t = e * bp_config.heap_rate; /* below 2^29 * 2^32 */
+
+	t = (t >> 32) * LN2_Q32 + ((t & 0xffffffff) * LN2_Q32 >> 32);
+	return (t + (1 << LOG2_BITS) - 1) >> LOG2_BITS ?: 1;
+}
+
+static __always_inline bool sampled(struct heap_task *t, __u64 size)
+{
+	if (bp_config.heap_rate <= 1)
+		return true;
+	/* an empty block is as good as one byte: it has to have a chance */
+	size = size ?: 1;
+	if (!t->left)
+		t->left = heap_draw();
+	if (size < t->left) {
+		t->left -= size;
+		return false;
+	}
+	t->left = heap_draw();
+	return true;
+}
+
+/* ---- recording ---- */
+
+/* Takes a slot of bp_scratch for a program that can be preempted. Returns it, or -1. */
+__noinline int heap_take_slot(void)
+{
+	__u32 slot, cnt = bp_config.slot_cnt, at = bpf_get_smp_processor_id();
+
+	for (__u32 i = 0; i < SLOT_TRIES && i < cnt; i++) {
+		slot = bp_config.first_slot + (at + i) % cnt;
+		if (!bpf_map_update_elem(&bp_slots, &slot, &cnt, BPF_NOEXIST))
+			return slot;
+	}
+	return -1;
+}
+
+static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
+{
+	key->ptr = ptr;
+	key->tgid = bpf_get_current_pid_tgid() >> 32;
+	key->exec_id = (__u32)bpf_get_current_task_btf()->self_exec_id;
+}
+
+/* Returns 0. */
+__noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned)
+{
+	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
+	struct record_what what = {
+		.kind = BPFPROF_HEAP,
+		.user_mode = true,
+		.returned = returned != 0,
+		.joined = true,
+		.size = size,
+		.weight = weight,
+	};
+	struct bpfprof_live live = {};
+	struct bpfprof_live_key key;
+	struct task_facts task;
+	int slot, lost;
+	__u32 id;
+
+	live.time_ns = bpf_ktime_get_ns();
+	task_facts(&task);
+	if (!stats || !record_wanted(&task))
+		return 0;
+	slot = heap_take_slot();
+	if (slot < 0) {
+		STATS_ADD(stats->seen, 1);
+		STATS_ADD(stats->lost[BPFPROF_LOST_no_slot], 1);
+		return 0;
+	}
+	id = slot;
+	lost = record_sample(ctx, id, &task, &what);
+	bpf_map_delete_elem(&bp_slots, &id);
+	if (lost)
+		return 0;
+	live_key(&key, ptr);
+	live.stack = what.ret_key;
+	if (bpf_map_update_elem(&bp_live, &key, &live, BPF_ANY))
+		STATS_ADD(stats->untracked, 1);
+	STATS_ADD(stats->record_ns, bpf_ktime_get_ns() - live.time_ns);
+	return 0;
+}
+
+static __always_inline void hit(enum bpfprof_hit what)
+{
+	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
+
+	if (stats)
+		STATS_ADD(stats->hits[what], 1);
+}
+
+static __always_inline void forget(__u64 ptr)
+{
+	struct bpfprof_live_key key;
+
+	live_key(&key, ptr);
+	if (bpf_map_lookup_elem(&bp_live, &key))
+		bpf_map_delete_elem(&bp_live, &key);
+}
+
+/* ---- probes on allocators ---- */
+
+/* Is the call that is waited for still under way, and the current one inside it? */
+static __always_inline bool inside(const struct heap_task *t, __u64 sp)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 ra = 0;
+
+	if (sp > t->at || bpf_probe_read_user(&ra, sizeof(ra), (void *)t->at) || !ra)
+		return false;
+	/* copied, not followed, since the verifier takes a ms for each field of a BTF pointer */
+	return ra == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+/* What the call asks for. Returns false if it cannot succeed. */
+static __always_inline bool read_args(struct pt_regs *ctx, __u32 op, __u64 *ret_size)
+{
+	__u64 a = PT_REGS_PARM1(ctx), b = PT_REGS_PARM2(ctx), c = PT_REGS_PARM3(ctx), n = 1, size;
+
+	switch (op) {
+	case BPFPROF_ALLOC_MALLOC:
+		size = a;
+		break;
+	case BPFPROF_ALLOC_CALLOC:
+		n = a;
+		size = b;
+		break;
+	case BPFPROF_ALLOC_POSIX_MEMALIGN:
+		size = c;
+		break;
+	case BPFPROF_ALLOC_REALLOCARRAY:
+		n = b;
+		size = c;
+		break;
+	default:
+		size = b;
+	}
+	*ret_size = size * n;
+	if (n == 1)
+		return size < MAX_OBJECT;
+	return !n || size <= MAX_OBJECT / n;
+}
+
+static __always_inline bool resizes(__u32 op)
+{
+	return op == BPFPROF_ALLOC_REALLOC || op == BPFPROF_ALLOC_REALLOCARRAY ||
+	       op == BPFPROF_ALLOC_XALLOCX;
+}
+
+/* Takes the record of an allocation that is about to be resized out of bp_live: another thread may
+ * be given its address before we see the call return. */
+static __always_inline void take_old(struct heap_task *t)
+{
+	struct bpfprof_live *old;
+
+	live_key(&t->old_key, t->ptr);
+	old = bpf_map_lookup_elem(&bp_live, &t->old_key);
+	if (!old)
+		return;
+	t->old = *old;
+	t->have_old = 1;
+	bpf_map_delete_elem(&bp_live, &t->old_key);
+}
+
+static __always_inline void lose(enum bpfprof_lost why)
+{
+	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
+
+	if (!stats)
+		return;
+	STATS_ADD(stats->seen, 1);
+	STATS_ADD(stats->lost[why], 1);
+}
+
+/* May the allocation fail? Memory is overcommitted: what a process asks for in reason it gets,
+ * unless it has a limit of its own. */
+static __always_inline bool may_fail(__u64 size)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return size >= bp_config.heap_sure ||
+	       BPF_CORE_READ(task, signal, rlim[RLIMIT_AS].rlim_cur) != RLIM_INFINITY ||
+	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
+}
+
+/* Returns 1 if the call's return is of no interest. */
+static __always_inline int enter(struct pt_regs *ctx, bool optional)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx), size;
+	__u32 op = BPFPROF_COOKIE_OP(cookie);
+	struct heap_task *t;
+
+	hit(BPFPROF_HIT_ENTRY);
+	if (bp_control.heap_off)
+		return 1;
+	t = bpf_task_storage_get(&bp_heap_tasks, bpf_get_current_task_btf(), NULL,
+				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		lose(BPFPROF_LOST_no_state);
+		return 1;
+	}
+	if (t->at && inside(t, sp))
+		return 1;
+	t->at = 0;
+	if (!read_args(ctx, op, &size))
+		return 1;
+	/* no longer what the choice above has left of it, which the verifier would follow one by
+	 * one */
+	UNW_OPAQUE(op);
+	t->sampled = sampled(t, size);
+	t->have_old = 0;
+	t->ptr = PT_REGS_PARM1(ctx);
+	if (resizes(op) && t->ptr)
+		take_old(t);
+	if (optional && !t->sampled && !t->have_old && !(cookie & BPFPROF_COOKIE_WRAPPER))
+		return 1;
+	if (cookie & BPFPROF_COOKIE_THROWS && may_fail(size)) {
+		if (t->sampled)
+			lose(BPFPROF_LOST_may_throw);
+		return 1;
+	}
+	t->at = sp;
+	t->size = size;
+	t->op = op;
+	return 0;
+}
+
+/* The address that the call gave, or 0. */
+static __always_inline __u64 result(struct pt_regs *ctx, const struct heap_task *t)
+{
+	__u64 ret = PT_REGS_RC(ctx), ptr = 0;
+
+	switch (t->op) {
+	case BPFPROF_ALLOC_POSIX_MEMALIGN:
+		if (!(__u32)ret)
+			bpf_probe_read_user(&ptr, sizeof(ptr), (void *)t->ptr);
+		return ptr;
+	case BPFPROF_ALLOC_XALLOCX:
+		return ret >= t->size ? t->ptr : 0;
+	default:
+		return ret;
+	}
+}
+
+static __always_inline void leave(struct pt_regs *ctx)
+{
+	struct heap_task *t;
+	__u64 ptr;
+
+	hit(BPFPROF_HIT_RETURN);
+	t = bpf_task_storage_get(&bp_heap_tasks, bpf_get_current_task_btf(), NULL, 0);
+	if (!t || !t->at || t->at != PT_REGS_SP(ctx) - 8)
+		return;
+	t->at = 0;
+	ptr = result(ctx, t);
+	/* failed: the old one lives on. To resize to nothing frees. */
+	if (!ptr && t->have_old && t->size)
+		bpf_map_update_elem(&bp_live, &t->old_key, &t->old, BPF_ANY);
+	if (ptr && t->sampled)
+		heap_record(ctx, ptr, t->size, 0, true);
+}
+
+/* Entry and return by one link: a call's return is only waited for where it is wanted. */
+SEC("?uprobe")
+int heap_session(struct pt_regs *ctx)
+{
+	/* what the function's address is at its entry, and never at its return */
+	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
+		return enter(ctx, true);
+	leave(ctx);
+	return 0;
+}
+
+SEC("?uprobe")
+int heap_entry(struct pt_regs *ctx)
+{
+	enter(ctx, false);
+	return 0;
+}
+
+SEC("?uprobe")
+int heap_return(struct pt_regs *ctx)
+{
+	leave(ctx);
+	return 0;
+}
+
+SEC("?uprobe")
+int heap_free(struct pt_regs *ctx)
+{
+	hit(BPFPROF_HIT_FREE);
+	if (PT_REGS_PARM1(ctx) && !bp_control.heap_off)
+		forget(PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+/* ---- programs that sample by themselves: otel_memory:alloc(pointer, size, weight), free(pointer)
+ * ---- */
+
+static __always_inline __u64 usdt_reg(const struct pt_regs *regs, __u32 reg)
+{
+	switch (reg) {
+	case 0:
+		return regs->ax;
+	case 1:
+		return regs->dx;
+	case 2:
+		return regs->cx;
+	case 3:
+		return regs->bx;
+	case 4:
+		return regs->si;
+	case 5:
+		return regs->di;
+	case 6:
+		return regs->bp;
+	case 7:
+		return regs->sp;
+	case 8:
+		return regs->r8;
+	case 9:
+		return regs->r9;
+	case 10:
+		return regs->r10;
+	case 11:
+		return regs->r11;
+	case 12:
+		return regs->r12;
+	case 13:
+		return regs->r13;
+	case 14:
+		return regs->r14;
+	case 15:
+		return regs->r15;
+	default:
+		return 0;
+	}
+}
+
+static __noinline __u64 usdt_arg(struct pt_regs *ctx, __u64 cookie, int i)
+{
+	__u32 spec = cookie >> (i * BPFPROF_USDT_ARG_BITS) & ((1 << BPFPROF_USDT_ARG_BITS) - 1);
+	struct pt_regs regs;
+	__u64 v;
+
+	if (BPFPROF_USDT_REG(spec) == BPFPROF_USDT_CONST)
+		return (__s64)BPFPROF_USDT_OFF(spec);
+	/* a copy: the verifier allows no arithmetic on the context, which the compiler makes of
+	 * this choice */
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), ctx))
+		return 0;
+	v = usdt_reg(&regs, BPFPROF_USDT_REG(spec));
+	if (BPFPROF_USDT_DEREF(spec) &&
+	    bpf_probe_read_user(&v, sizeof(v), (void *)(v + (__s64)BPFPROF_USDT_OFF(spec))))
+		return 0;
+	return BPFPROF_USDT_NARROW(spec) ? (__u32)v : v;
+}
+
+SEC("?uprobe")
+int heap_usdt_alloc(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), ptr = usdt_arg(ctx, cookie, 0);
+
+	hit(BPFPROF_HIT_USDT);
+	if (ptr && !bp_control.heap_off)
+		heap_record(ctx, ptr, usdt_arg(ctx, cookie, 1), usdt_arg(ctx, cookie, 2), false);
+	return 0;
+}
+
+SEC("?uprobe")
+int heap_usdt_free(struct pt_regs *ctx)
+{
+	__u64 ptr = usdt_arg(ctx, bpf_get_attach_cookie(ctx), 0);
+
+	hit(BPFPROF_HIT_USDT);
+	if (ptr && !bp_control.heap_off)
+		forget(ptr);
+	return 0;
+}

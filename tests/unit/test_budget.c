@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The budget on simulated programs: what it lets probes cost, and that what it sees is unbiased. */
+#include <setjmp.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "budget.h"
+
+#define MS 1000000ULL
+#define HIT_NS 750.0
+#define ATTACH_NS (2 * MS)
+#define DETACH_NS (41 * MS)
+
+/* A program that runs all the time and allocates rate(its own seconds) times a second. */
+struct sim {
+	uint64_t now;
+	double hits, cost, cpu; /* so far */
+	double own;		/* seconds of its own CPU time */
+	double allocs;		/* that there were */
+	double seen;		/* what the probes say that there were */
+	double slice;		/* seen since the last commit */
+	bool attached;
+	double (*rate)(double seconds);
+};
+
+/* A little time: the program's own work and the cost of hits share it. */
+static void advance(struct sim *s, uint64_t ns)
+{
+	double rate = s->rate(s->own), own = ns;
+
+	if (s->attached)
+		own = ns / (1 + rate * 1e-9 * HIT_NS);
+	s->allocs += rate * own * 1e-9;
+	if (s->attached) {
+		s->hits += rate * own * 1e-9;
+		s->slice += rate * own * 1e-9;
+	}
+	s->cost = s->hits * HIT_NS;
+	s->cpu += ns;
+	s->own += own * 1e-9;
+	s->now += ns;
+}
+
+static struct budget_figures figures(const struct sim *s)
+{
+	return (struct budget_figures){ .now_ns = s->now,
+					.cost_ns = (uint64_t)s->cost,
+					.cpu_ns = (uint64_t)s->cpu };
+}
+
+static void commit(struct sim *s, double weight)
+{
+	if (weight > 0) {
+		s->seen += s->slice * weight;
+		s->slice = 0;
+	}
+}
+
+/* Time in which probes are attached or not, and what is seen counts or not. */
+static void pass(struct sim *s, uint64_t ns, bool counts)
+{
+	double slice = s->slice;
+
+	for (uint64_t end = s->now + ns; s->now < end;)
+		advance(s, MS);
+	if (!counts)
+		s->slice = slice;
+}
+
+static void run(struct sim *s, struct budget *b, double share, uint64_t seed, uint64_t ns)
+{
+	struct budget_figures f = figures(s);
+
+	s->attached = true;
+	budget__start(b, share, seed, &f);
+	for (uint64_t end = s->now + ns; s->now < end;) {
+		enum budget_state was = b->state, now;
+
+		advance(s, MS);
+		f = figures(s);
+		now = budget__check(b, &f);
+		if (now == was)
+			continue;
+		if (now == BUDGET_ON) {
+			s->attached = true;
+			pass(s, ATTACH_NS, false);
+			f = figures(s);
+			commit(s, budget__attached(b, &f));
+		} else {
+			s->attached = false;
+			pass(s, DETACH_NS, false);
+		}
+	}
+	f = figures(s);
+	commit(s, budget__stop(b, &f));
+}
+
+static double cheap(double t)
+{
+	(void)t;
+	return 20000; /* 1.5 % */
+}
+
+static double dear(double t)
+{
+	(void)t;
+	return 1e6; /* 75 % */
+}
+
+/* Quiet and busy in turn, with a rhythm that slices of a fixed distance could fall in with. */
+static double waves(double t)
+{
+	double phase = t * 5 - (uint64_t)(t * 5);
+
+	return phase < 0.25 ? 2e6 : 1e5;
+}
+
+static void test_within(void **state)
+{
+	struct sim s = { .rate = cheap };
+	struct budget b;
+
+	(void)state;
+	run(&s, &b, 0.05, 7, 10000 * MS);
+	assert_int_equal(b.state, BUDGET_FULL);
+	assert_true(s.seen == s.allocs);
+	assert_int_equal(b.on_ns, 10000 * MS);
+}
+
+static void test_no_limit(void **state)
+{
+	struct sim s = { .rate = dear };
+	struct budget b;
+
+	(void)state;
+	run(&s, &b, 1, 7, 1000 * MS);
+	assert_int_equal(b.state, BUDGET_FULL);
+	assert_int_equal(b.next_ns, UINT64_MAX);
+	assert_true(s.seen == s.allocs);
+}
+
+/* Above the share: the cost stays within it, but for the first burst, and nothing is biased. */
+static void test_above(double (*rate)(double), double within)
+{
+	const int runs = 200;
+	double sum = 0, sq = 0, mean, sigma;
+
+	for (int i = 0; i < runs; i++) {
+		struct sim s = { .rate = rate, .own = i * 0.0137 };
+		struct budget b;
+		double ratio;
+
+		run(&s, &b, 0.05, 1 + (uint64_t)i * 7919, 30000 * MS);
+		assert_int_not_equal(b.state, BUDGET_FULL);
+		assert_true(b.on_ns < 15000 * MS);
+		if ((s.cost - 2 * BUDGET_CREDIT_NS) / s.cpu > 0.05 * 1.1)
+			fail_msg("run %d costs %.2f %%", i, 100 * s.cost / s.cpu);
+		ratio = s.seen / s.allocs;
+		sum += ratio;
+		sq += ratio * ratio;
+	}
+	mean = sum / runs;
+	sigma = sqrt((sq / runs - mean * mean) / runs);
+	if (fabs(mean - 1) > 4 * sigma + 0.002 || fabs(mean - 1) > within)
+		fail_msg("sees %.4f of what there was, +- %.4f", mean, sigma);
+}
+
+static void test_dear(void **state)
+{
+	(void)state;
+	test_above(dear, 0.02);
+}
+
+static void test_waves(void **state)
+{
+	(void)state;
+	test_above(waves, 0.03);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_within),
+		cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_dear),
+		cmocka_unit_test(test_waves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

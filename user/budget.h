@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keeps what probes cost the profiled programs within a share of their CPU time, by deciding when
+ * they are attached, and says what the parts that were seen stand for. Pure: the figures come from
+ * the caller.
+ *
+ * The share is a credit that CPU time fills and hits use up, with room for short bursts. Once it is
+ * used up, probes are attached in slices: of a fixed length, at distances drawn at random around
+ * the mean that the cost of many slices allows, so that no rhythm of the program can meet only the
+ * one or the other, and the distances hardly depend on what the slices beside them have seen.
+ *
+ * What a slice has seen stands for itself and for half of what the programs did before it and after
+ * it without probes. That is measured in the programs' own CPU time, not on the clock: a probed
+ * program is slower, and does less in the same time.
+ */
+#ifndef BUDGET_H
+#define BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BUDGET_SLICE_NS 20000000ULL
+#define BUDGET_MIN_GAP_NS 60000000ULL /* detaching takes some 40 ms */
+#define BUDGET_MAX_GAP_NS 3000000000ULL
+#define BUDGET_CREDIT_NS 20000000.0 /* at first, and at most: a burst of some 25,000 hits */
+#define BUDGET_MIN_OWN_NS 1000000.0 /* CPU time of a part that can stand for others */
+
+enum budget_state {
+	BUDGET_FULL, /* attached since the start */
+	BUDGET_ON,   /* in a slice */
+	BUDGET_OFF,  /* between two */
+};
+
+/* At one moment: the clock; what hits have cost the programs so far, and their CPU time so far,
+ * which includes it. All in ns, monotonic. */
+struct budget_figures {
+	uint64_t now_ns, cost_ns, cpu_ns;
+};
+
+struct budget {
+	double share; /* of CPU time, 0..1; 1: no limit */
+	enum budget_state state;
+	uint64_t next_ns; /* when budget__check has something to decide; UINT64_MAX: never */
+	uint64_t on_ns;	  /* how long probes were attached, up to the last change */
+	struct budget_figures last; /* at the last look */
+	uint64_t since_ns;	    /* begin of the state */
+	double credit;		    /* ns of cost that may still be caused */
+	double cost, rate; /* of a slice, ns; own CPU time per time: means over many slices */
+	double seen;	   /* own CPU time of what was seen and stands for nothing yet; ns */
+	double unseen;	   /* of the gaps before, or their halves, that it will stand for as well */
+	double gap;	   /* of the current gap */
+	double slice_cost, slice_own; /* of all slices: ns */
+	uint64_t random;
+};
+
+/* Probes are attached now. seed: of the random distances, not 0. */
+void budget__start(struct budget *b, double share, uint64_t seed, const struct budget_figures *f);
+
+/* What to do now: stay, or go to another state. OFF: detach. ON: attach, then budget__attached. */
+enum budget_state budget__check(struct budget *b, const struct budget_figures *f);
+
+/*
+ * The slice begins now: attaching took its time. Returns what the programs' time that was seen
+ * before stands for, as a multiple of it; 0: not yet, it was too little.
+ */
+double budget__attached(struct budget *b, const struct budget_figures *f);
+
+/* The run ends; returns the same for what was seen at last. */
+double budget__stop(struct budget *b, const struct budget_figures *f);
+
+#endif

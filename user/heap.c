@@ -1,0 +1,688 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The heap profile of a recording: where its probes are, when, and what comes of them. */
+#include <linux/types.h>
+
+#include "heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "budget.h"
+#include "code.h"
+#include "collect.h"
+#include "kernel/probe_heap.h"
+#include "kernel/session.h"
+#include "launch_heap.h"
+#include "profile/profile.h"
+#include "stacks.h"
+#include "target/allocators.h"
+#include "target/objects.h"
+#include "target/procs.h"
+
+#define IN_FLIGHT_US 1000  /* calls under way when recording stops still return to their probes */
+#define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
+#define OWN_MIN \
+	0.02 /* of the CPU time of a program is its own, whatever the hits are said to cost */
+#define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
+
+/* The points of an object, as the kernel side takes them. */
+struct object_points {
+	bool known;
+	struct uprobe_point *points; /* of all groups, one after the other */
+	struct probe_heap_points by_group;
+};
+
+/* A file that is probed, in one process or in all. */
+struct attachment {
+	pid_t pid; /* 0: all */
+	dev_t dev;
+	ino_t ino;
+	int fd; /* O_PATH */
+	uint32_t object;
+	bool failed;
+	struct probe_heap probes;
+};
+
+/* By number of a process. */
+struct proc_seen {
+	uint64_t maps; /* hash of the mappings that were looked at */
+	uint32_t tgid;
+};
+
+struct heap {
+	struct heap_opts opts;
+	struct session *session;
+	struct procs *procs;
+	struct objects *objects;
+	struct code *code;
+	struct collect *collect;
+	struct object_points *points; /* by object */
+	size_t point_cap;
+	struct attachment *attachments;
+	size_t attachment_cnt, attachment_cap;
+	struct proc_seen *seen;
+	size_t seen_cap;
+	uint32_t skip_proc; /* our own image, before the command has become another */
+	bool preloaded;
+	struct budget budget;
+	bool started, sliced;
+	uint64_t stopped_ns;
+	double stop_weight;		      /* of what was recorded since the last commit */
+	uint64_t first_hits[BPFPROF_NR_HITS]; /* of measuring */
+	double hit_ns[BPFPROF_NR_HITS];
+	uint64_t cpu_ns, first_cpu_ns, dead_cpu_ns;
+	uint64_t forks, next_clean_ns;
+	size_t point_cnt;
+	uint64_t attach_ns; /* before the start */
+};
+
+bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_cnt)
+{
+	struct procs *procs = procs__new("/proc");
+	bool found = false;
+
+	for (size_t i = 0; procs && i < pid_cnt && !found; i++) {
+		uint32_t proc = procs__add(procs, pids[i], 0, 0, "", false, 0);
+		const struct proc *p;
+
+		if (proc == PROCS_NONE || procs__read_maps(procs, proc, 0))
+			continue;
+		p = procs__get(procs, proc);
+		for (size_t j = 0; j < p->map_cnt && !found; j++) {
+			int fd = procs__open(procs, proc, &p->maps[j]);
+			uint32_t object =
+				fd < 0 ? OBJECTS_NONE : objects__add(objects, fd, "a mapped file");
+
+			found = object != OBJECTS_NONE && objects__has_usdt(objects, object);
+		}
+	}
+	procs__free(procs);
+	return found;
+}
+
+struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
+		       struct objects *objects, struct code *code, struct collect *collect)
+{
+	struct heap *h = calloc(1, sizeof(*h));
+	struct bpfprof_stats stats;
+
+	if (!h)
+		return NULL;
+	h->opts = *opts;
+	h->session = session;
+	h->procs = procs;
+	h->objects = objects;
+	h->code = code;
+	h->collect = collect;
+	h->skip_proc = PROCS_NONE;
+	if (probe_heap__measure(session, opts->method, h->hit_ns)) {
+		log_debug("cannot measure what a probe costs");
+		for (int i = 0; i < BPFPROF_NR_HITS; i++)
+			h->hit_ns[i] = UNMEASURED_NS;
+	}
+	log_debug(
+		"a probe's hit costs %.0f ns at an allocation, %.0f at its return, %.0f at a free",
+		h->hit_ns[BPFPROF_HIT_ENTRY], h->hit_ns[BPFPROF_HIT_RETURN],
+		h->hit_ns[BPFPROF_HIT_FREE]);
+	if (!session__stats(session, BPFPROF_HEAP, &stats))
+		memcpy(h->first_hits, stats.hits, sizeof(h->first_hits));
+	return h;
+}
+
+void heap__free(struct heap *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->attachment_cnt; i++) {
+		probe_heap__detach(&h->attachments[i].probes, 1);
+		close(h->attachments[i].fd);
+	}
+	for (size_t i = 0; i < h->point_cap; i++)
+		free(h->points[i].points);
+	free(h->points);
+	free(h->attachments);
+	free(h->seen);
+	free(h);
+}
+
+/* ---- what is probed ---- */
+
+static int reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz)
+{
+	size_t old = *cap;
+	int err;
+
+	if (idx < old)
+		return 0;
+	err = util_reserve(array, cap, idx + 1, elem_sz);
+	if (!err)
+		memset(*(char **)array + old * elem_sz, 0, (*cap - old) * elem_sz);
+	return err;
+}
+
+/* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
+static bool usable(const struct heap *h, const struct allocator_point *p)
+{
+	return h->opts.method == UPROBES_SESSION || p->group != ALLOCATOR_ALLOC ||
+	       !(p->cookie & BPFPROF_COOKIE_THROWS);
+}
+
+static int set_points(const struct heap *h, struct object_points *op,
+		      const struct allocator_points *found)
+{
+	size_t at = 0;
+
+	op->points = calloc(found->cnt + 1, sizeof(*op->points));
+	if (!op->points)
+		return -ENOMEM;
+	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
+		op->by_group.points[g] = op->points + at;
+		for (size_t i = 0; i < found->cnt; i++) {
+			const struct allocator_point *p = &found->points[i];
+
+			if ((int)p->group != g || !usable(h, p))
+				continue;
+			op->points[at++] = (struct uprobe_point){ .offset = p->offset,
+								  .ref_ctr = p->ref_ctr,
+								  .cookie = p->cookie };
+			op->by_group.cnt[g]++;
+		}
+	}
+	return 0;
+}
+_Static_assert((int)PROBE_HEAP_ALLOC == (int)ALLOCATOR_ALLOC &&
+		       (int)PROBE_HEAP_FREE == (int)ALLOCATOR_FREE &&
+		       (int)PROBE_HEAP_USDT_ALLOC == (int)ALLOCATOR_USDT_ALLOC &&
+		       (int)PROBE_HEAP_USDT_FREE == (int)ALLOCATOR_USDT_FREE,
+	       "the groups are the same");
+
+/* The points of an object, found when it is first asked for. NULL: there is no memory. */
+static const struct object_points *points_of(struct heap *h, uint32_t object)
+{
+	struct allocator_points found;
+	struct object_points *op;
+	size_t left_out = 0;
+
+	if (reserve_zeroed(&h->points, &h->point_cap, object, sizeof(*h->points)))
+		return NULL;
+	op = &h->points[object];
+	if (op->known)
+		return op;
+	op->known = true;
+	if (objects__allocators(h->objects, object, &found))
+		return op;
+	for (size_t i = 0; i < found.cnt; i++) {
+		const struct allocator_point *p = &found.points[i];
+
+		log_debug("%s: %s+%u: %s%s%s", objects__info(h->objects, object)->path, p->name,
+			  p->skew, p->insn, p->emulated ? "" : " (single-stepped)",
+			  usable(h, p) ? "" : " (left out: it may throw)");
+		left_out += !usable(h, p);
+	}
+	if (left_out)
+		log_info(
+			"%s: %zu C++ operators are not probed, since an exception could not pass a "
+			"return probe of this kernel (Linux 6.13 can leave it out)",
+			objects__info(h->objects, object)->path, left_out);
+	if (set_points(h, op, &found))
+		op = NULL;
+	allocator_points__done(&found);
+	return op;
+}
+
+static bool has_usdt(const struct heap *h, const struct object_points *op)
+{
+	return h->opts.usdt && op->by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
+}
+
+static bool has_any(const struct heap *h, const struct object_points *op)
+{
+	return has_usdt(h, op) || op->by_group.cnt[PROBE_HEAP_ALLOC];
+}
+
+/* The points to be used: a program that samples by itself is not to be probed as well. */
+static void choose(const struct heap *h, const struct object_points *op,
+		   struct probe_heap_points *ret)
+{
+	*ret = op->by_group;
+	if (has_usdt(h, op))
+		ret->cnt[PROBE_HEAP_ALLOC] = ret->cnt[PROBE_HEAP_FREE] = 0;
+	else
+		ret->cnt[PROBE_HEAP_USDT_ALLOC] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
+}
+
+static int attach(struct heap *h, struct attachment *a)
+{
+	struct probe_heap_points points;
+	char path[64];
+	int fd, err;
+
+	/* the kernel takes a path, and this one leads to the very file */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	choose(h, &h->points[a->object], &points);
+	err = probe_heap__attach(h->session, h->opts.method, fd, a->pid, &points, &a->probes);
+	close(fd);
+	if (err && !a->failed && err != -ESRCH) {
+		a->failed = true;
+		log_error("cannot probe the allocator in '%s': %s",
+			  objects__info(h->objects, a->object)->path, strerror(-err));
+	}
+	return err;
+}
+
+/* Adds a file to those that are probed, unless it is there already. Takes fd. 0 or -errno. */
+static int add(struct heap *h, pid_t pid, int fd, uint32_t object)
+{
+	struct probe_heap_points points;
+	struct attachment *a;
+	struct stat st;
+	int err = fstat(fd, &st) ? -errno : 0;
+
+	for (size_t i = 0; !err && i < h->attachment_cnt; i++) {
+		a = &h->attachments[i];
+		if ((a->pid == pid || !a->pid) && a->dev == st.st_dev && a->ino == st.st_ino) {
+			close(fd);
+			return 0;
+		}
+	}
+	if (!err)
+		err = util_reserve(&h->attachments, &h->attachment_cap, h->attachment_cnt + 1,
+				   sizeof(*h->attachments));
+	if (err) {
+		close(fd);
+		return err;
+	}
+	a = &h->attachments[h->attachment_cnt++];
+	*a = (struct attachment){
+		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
+	};
+	choose(h, &h->points[object], &points);
+	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
+		h->point_cnt += points.cnt[g];
+	if (!h->started || h->budget.state != BUDGET_OFF)
+		(void)attach(h, a);
+	return 0;
+}
+
+/* Looks through what a process has mapped. */
+static int look_at(struct heap *h, uint32_t proc)
+{
+	const struct proc *p = procs__get(h->procs, proc);
+	bool usdt = false;
+	int err = 0, fd;
+
+	for (size_t i = 0; i < p->map_cnt && !usdt; i++) {
+		uint32_t object = code__object(h->code, proc, &p->maps[i]);
+		const struct object_points *op =
+			object == OBJECTS_NONE ? NULL : points_of(h, object);
+
+		usdt = op && has_usdt(h, op);
+	}
+	for (size_t i = 0; !err && i < p->map_cnt; i++) {
+		uint32_t object = code__object(h->code, proc, &p->maps[i]);
+		const struct object_points *op =
+			object == OBJECTS_NONE ? NULL : points_of(h, object);
+
+		if (!op || !has_any(h, op))
+			continue;
+		/*
+		 * What the program samples by itself goes through its libraries; only an allocator
+		 * of its own, in the program file, which is mapped lowest, may be another.
+		 */
+		if (usdt && !has_usdt(h, op) && p->maps[i].file != p->maps[0].file)
+			continue;
+		fd = procs__open(h->procs, proc, &p->maps[i]);
+		if (fd >= 0)
+			err = add(h, h->opts.all ? 0 : (pid_t)p->tgid, fd, object);
+	}
+	return err;
+}
+
+/* CPU time of everything, in ns; in ticks of 10 ms. */
+static uint64_t system_cpu_ns(void)
+{
+	unsigned long long user = 0, nice = 0, sys = 0;
+	char *buf;
+	size_t sz;
+
+	if (util_read_file("/proc/stat", 65536, &buf, &sz))
+		return 0;
+	(void)sscanf(buf, "cpu %llu %llu %llu", &user, &nice, &sys);
+	free(buf);
+	return (user + nice + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
+/* CPU time of the targets that live, and what those that ended had when they were last seen. */
+static uint64_t cpu_ns(struct heap *h)
+{
+	uint64_t sum = 0;
+
+	if (h->opts.all)
+		return system_cpu_ns();
+	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
+		const struct proc *p = procs__get(h->procs, i);
+		struct timespec ts;
+		clockid_t clock;
+
+		if (p->tgid && !p->kthread && p->to_ns == UINT64_MAX && i != h->skip_proc &&
+		    !clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
+			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	}
+	/* monotonic, though processes end */
+	if (sum + h->dead_cpu_ns < h->cpu_ns)
+		h->dead_cpu_ns = h->cpu_ns - sum;
+	h->cpu_ns = sum + h->dead_cpu_ns;
+	return h->cpu_ns;
+}
+
+/* Forgets what processes that have ended had attached. */
+static void drop_dead(struct heap *h)
+{
+	struct probe_heap dead[64];
+	size_t kept = 0, cnt = 0;
+
+	for (size_t i = 0; i < h->attachment_cnt; i++) {
+		struct attachment *a = &h->attachments[i];
+
+		if (!a->pid || cnt == ARRAY_SIZE(dead) ||
+		    procs__find_live(h->procs, a->pid) != PROCS_NONE) {
+			h->attachments[kept++] = *a;
+			continue;
+		}
+		close(a->fd);
+		dead[cnt++] = a->probes;
+	}
+	h->attachment_cnt = kept;
+	if (cnt)
+		probe_heap__detach(dead, cnt);
+}
+
+/* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
+static void clean_children(struct heap *h)
+{
+	uint64_t forks = collect__forks(h->collect), now = util_monotonic_ns();
+
+	if (forks == h->forks || now < h->next_clean_ns)
+		return;
+	h->forks = forks;
+	h->next_clean_ns = now + CLEAN_NS;
+	for (size_t i = 0; i < h->attachment_cnt; i++)
+		if (h->attachments[i].pid)
+			(void)probe_heap__clean_children(&h->attachments[i].probes);
+}
+
+int heap__update(struct heap *h)
+{
+	uint64_t before = util_monotonic_ns();
+	int err = 0;
+
+	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++) {
+		const struct proc *p = procs__get(h->procs, i);
+		uint64_t maps;
+
+		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX || i == h->skip_proc)
+			continue;
+		err = reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
+		if (err)
+			break;
+		maps = util_hash(p->maps, p->map_cnt * sizeof(*p->maps), p->tgid);
+		if (h->seen[i].tgid == p->tgid && h->seen[i].maps == maps)
+			continue;
+		h->seen[i] = (struct proc_seen){ .maps = maps, .tgid = p->tgid };
+		err = look_at(h, i);
+	}
+	if (!h->started)
+		h->attach_ns += util_monotonic_ns() - before;
+	/* while those that will have ended by the next time can still be asked */
+	(void)cpu_ns(h);
+	if (!h->opts.all)
+		drop_dead(h);
+	clean_children(h);
+	return err;
+}
+
+int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload)
+{
+	const struct object_points *op;
+	uint32_t object;
+	int fd;
+
+	h->skip_proc = procs__find_live(h->procs, pid);
+	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	object = objects__add(h->objects, fd, preload ? preload : "the command");
+	if (object == OBJECTS_NONE)
+		return -errno;
+	op = points_of(h, object);
+	if (!op || !has_any(h, op))
+		return 0;
+	fd = fcntl(objects__fd(h->objects, object), F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	h->preloaded = preload != NULL;
+	return add(h, preload ? 0 : pid, fd, object);
+}
+
+void heap__complain(const struct heap *h)
+{
+	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++) {
+		const struct proc *p = procs__get(h->procs, i);
+		char in[512] = "";
+		bool found = false;
+
+		if (!p->tgid || p->kthread || i == h->skip_proc || p->to_ns != UINT64_MAX)
+			continue;
+		for (size_t j = 0; j < h->attachment_cnt && !found; j++)
+			found = !h->attachments[j].pid || h->attachments[j].pid == (pid_t)p->tgid;
+		if (found)
+			continue;
+		for (size_t j = 0; j < p->map_cnt; j++) {
+			const struct proc_file *f = procs__file(h->procs, p->maps[j].file);
+			const char *base = strrchr(f->path, '/');
+			size_t len = strlen(in);
+
+			if (f->kind == PROC_FILE_REGULAR &&
+			    (!j || p->maps[j].file != p->maps[j - 1].file))
+				snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
+					 base ? base + 1 : f->path);
+		}
+		log_info("no memory allocator found in process %u: looked for %s in %s", p->tgid,
+			 allocators_names(), *in ? in : "nothing, since it maps no file");
+	}
+}
+
+/* ---- the budget ---- */
+
+/* What hits and recording have cost the programs so far. */
+static uint64_t cost_ns(const struct heap *h, uint64_t *ret_hits)
+{
+	struct bpfprof_stats stats;
+	double ns;
+
+	*ret_hits = 0;
+	if (session__stats(h->session, BPFPROF_HEAP, &stats))
+		return 0;
+	ns = stats.record_ns;
+	for (int i = 0; i < BPFPROF_NR_HITS; i++) {
+		ns += (stats.hits[i] - h->first_hits[i]) * h->hit_ns[i];
+		*ret_hits += stats.hits[i] - h->first_hits[i];
+	}
+	return ns;
+}
+
+static struct budget_figures figures(struct heap *h)
+{
+	uint64_t hits;
+
+	return (struct budget_figures){ .now_ns = util_monotonic_ns(),
+					.cost_ns = cost_ns(h, &hits),
+					.cpu_ns = cpu_ns(h) };
+}
+
+void heap__start(struct heap *h)
+{
+	struct budget_figures f = figures(h);
+	uint64_t seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || !seed)
+		seed = 1;
+	h->first_cpu_ns = f.cpu_ns;
+	/* what cannot be measured, such as page faults when breakpoints are set, has to fit in too
+	 */
+	budget__start(&h->budget, h->opts.budget < 1 ? 0.9 * h->opts.budget : 1, seed, &f);
+	h->started = true;
+	probe_heap__enable(h->session, true);
+}
+
+static int detach_all(struct heap *h)
+{
+	struct probe_heap *probes = calloc(h->attachment_cnt + 1, sizeof(*probes));
+
+	probe_heap__enable(h->session, false);
+	usleep(IN_FLIGHT_US);
+	if (!probes)
+		return -ENOMEM;
+	for (size_t i = 0; i < h->attachment_cnt; i++) {
+		probes[i] = h->attachments[i].probes;
+		memset(&h->attachments[i].probes, 0, sizeof(h->attachments[i].probes));
+	}
+	probe_heap__detach(probes, h->attachment_cnt);
+	free(probes);
+	return 0;
+}
+
+static void begin_slice(struct heap *h)
+{
+	struct budget_figures f;
+	double weight;
+
+	for (size_t i = 0; i < h->attachment_cnt; i++)
+		(void)attach(h, &h->attachments[i]);
+	f = figures(h);
+	weight = budget__attached(&h->budget, &f);
+	if (weight > 0)
+		stacks__commit(collect__stacks(h->collect), BPFPROF_HEAP, weight);
+	probe_heap__enable(h->session, true);
+}
+
+int heap__tick(struct heap *h)
+{
+	enum budget_state was = h->budget.state, now;
+	struct budget_figures f;
+	int err;
+
+	if (util_monotonic_ns() < h->budget.next_ns)
+		return 0;
+	f = figures(h);
+	now = budget__check(&h->budget, &f);
+	if (now == was)
+		return 0;
+	if (now == BUDGET_ON) {
+		begin_slice(h);
+		return 0;
+	}
+	if (!h->sliced)
+		log_debug("the heap's probes cost more than they may: they are attached in slices");
+	h->sliced = true;
+	err = detach_all(h);
+	/* what this slice has counted is apart from what the next one will */
+	return err ? err : collect__drain(h->collect);
+}
+
+uint64_t heap__next_ns(const struct heap *h)
+{
+	return h->started ? h->budget.next_ns : UINT64_MAX;
+}
+
+void heap__stop(struct heap *h)
+{
+	struct budget_figures f = figures(h);
+
+	h->stopped_ns = f.now_ns;
+	h->stop_weight = budget__stop(&h->budget, &f);
+	(void)detach_all(h);
+}
+
+int heap__finish(struct heap *h, struct profile *p)
+{
+	struct stacks *stacks = collect__stacks(h->collect);
+	struct probe_heap_live *live;
+	size_t cnt;
+	int err;
+
+	stacks__commit(stacks, BPFPROF_HEAP, h->stop_weight);
+	if (h->sliced) {
+		p->value_cnt = 2;
+		p->folded_value = 1;
+		return stacks__finish(stacks, BPFPROF_HEAP, false);
+	}
+	err = probe_heap__live(h->session, &live, &cnt);
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt; i++)
+		if (live[i].live.time_ns + h->opts.min_age_ns <= h->stopped_ns)
+			(void)stacks__hold(stacks, &live[i].live.stack);
+	free(live);
+	return stacks__finish(stacks, BPFPROF_HEAP, h->opts.min_age_ns > 0);
+}
+
+/* Is every function that the location names one that only serves to allocate? */
+static bool serves_to_allocate(const struct profile *p, const struct profile_location *l)
+{
+	const char *file;
+	size_t len;
+
+	if (l->mapping != PROFILE_NONE) {
+		file = strtab__get(p->strings, p->mappings[l->mapping].filename);
+		len = strlen(file);
+		if (len >= strlen(LAUNCH_HEAP_LIBRARY) &&
+		    !strcmp(file + len - strlen(LAUNCH_HEAP_LIBRARY), LAUNCH_HEAP_LIBRARY))
+			return true;
+	}
+	for (uint32_t i = 0; i < l->line_cnt; i++) {
+		const struct profile_function *f = &p->functions[p->lines[l->line + i].function];
+
+		if (!allocators_is_name(strtab__get(p->strings, f->system_name)))
+			return false;
+	}
+	return l->line_cnt > 0;
+}
+
+void heap__hide(struct profile *p)
+{
+	profile__hide_leaves(p, serves_to_allocate);
+}
+
+void heap__report(const struct heap *h, struct heap_report *ret)
+{
+	struct bpfprof_stats stats = { 0 };
+
+	(void)session__stats(h->session, BPFPROF_HEAP, &stats);
+	*ret = (struct heap_report){
+		.method = h->preloaded ? "usdt" : uprobes_method_name(h->opts.method),
+		.cpu_ns = h->cpu_ns - h->first_cpu_ns,
+		.attach_ns = h->attach_ns,
+		.attached_ns = h->budget.on_ns,
+		.slowdown = h->budget.slice_own > 0 ?
+				    1 + h->budget.slice_cost / h->budget.slice_own :
+				    1,
+		.sliced = h->sliced,
+		.untracked = stats.untracked,
+		.points = h->point_cnt,
+	};
+	ret->cost_ns = cost_ns(h, &ret->hits);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The heap profile of a recording: finds the allocators in what the processes map, keeps probes on
+ * them, sees to it that they cost no more than they may, and puts the profile together.
+ *
+ * The budget. Every hit of a probe costs the program some 0.5 to 1 us, whether it is sampled or
+ * not. While that is more than the budget allows, probes are attached in short slices of time at
+ * random distances only. What a slice has seen then stands for itself and for half of the time
+ * without probes on either side, measured in the program's own CPU time, so that what was allocated
+ * stays unbiased; what is in use cannot be known any more, since frees were missed, and is left
+ * out.
+ */
+#ifndef HEAP_H
+#define HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kernel/uprobes.h"
+
+struct code;
+struct collect;
+struct heap;
+struct objects;
+struct procs;
+struct profile;
+struct session;
+
+struct heap_opts {
+	enum uprobe_method method; /* that the session was opened for */
+	bool usdt;		   /* the session was opened to listen to USDT probes */
+	bool all;	     /* every process: probes are attached to files, not to processes */
+	double budget;	     /* share of the targets' CPU time that probes may cost; 1: any */
+	uint64_t rate;	     /* bytes between samples */
+	uint64_t min_age_ns; /* count as in use only what has been held so long; 0: all */
+};
+
+struct heap_report {
+	const char *method;   /* "session", "multi", "perf", or "usdt": the programs sample by
+				 themselves */
+	uint64_t hits;	      /* of probes */
+	uint64_t cost_ns;     /* of all hits, as measured, and of recording what was sampled */
+	uint64_t cpu_ns;      /* CPU time of the targets while it was watched */
+	uint64_t attach_ns;   /* how long it took to find and probe the allocators at first */
+	uint64_t attached_ns; /* how long probes were attached */
+	double slowdown;      /* of a program while it is probed, in times; of what was seen */
+	bool sliced;	      /* not all the time: in use is left out */
+	uint64_t untracked;   /* sampled allocations whose frees could not be followed */
+	size_t points;	      /* probes */
+};
+
+/* Does one of the processes sample its heap by itself, so that there is something to listen to? */
+bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_cnt);
+
+/* Borrows all. NULL with errno. */
+struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
+		       struct objects *objects, struct code *code, struct collect *collect);
+void heap__free(struct heap *h);
+
+/*
+ * A command about to be started. preload: the library that samples inside it, or NULL: probes are
+ * put on the program itself, file_fd, as far as it holds an allocator. Our own image, which process
+ * pid still is, is left alone. 0 or -errno.
+ */
+int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload);
+
+/* Attaches to what has been mapped since the last call. To be called after each poll. 0 or -errno.
+ */
+int heap__update(struct heap *h);
+
+/* Says, if it is so, which processes have no allocator that is known, and what was looked for. */
+void heap__complain(const struct heap *h);
+
+/* Begins to record: what was attached until now has recorded nothing. */
+void heap__start(struct heap *h);
+
+/* Keeps the budget. To be called when heap__next_ns has come, and more often. 0 or -errno. */
+int heap__tick(struct heap *h);
+uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: nothing is due */
+
+/* Detaches everything; what was recorded stays. To be called before the last drain. */
+void heap__stop(struct heap *h);
+
+/* After the last drain: what is in use, and what all of it stands for. 0 or -errno. */
+int heap__finish(struct heap *h, struct profile *p);
+/* Hides the frames of allocators, once they have names. */
+void heap__hide(struct profile *p);
+
+void heap__report(const struct heap *h, struct heap_report *ret);
+
+#endif

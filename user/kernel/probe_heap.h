@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The heap profile's probes: the programs of bpf/heap.bpf.c at the points of allocators that the
+ * caller has found, what they cost, and the sampled allocations that are still in use.
+ */
+#ifndef KERNEL_PROBE_HEAP_H
+#define KERNEL_PROBE_HEAP_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpfprof.h"
+#include "kernel/uprobes.h"
+
+struct session;
+
+enum probe_heap_group {
+	PROBE_HEAP_ALLOC, /* functions that allocate: entry and return */
+	PROBE_HEAP_FREE,
+	PROBE_HEAP_USDT_ALLOC,
+	PROBE_HEAP_USDT_FREE,
+	PROBE_HEAP_NR_GROUPS,
+};
+
+/* The points of one file. */
+struct probe_heap_points {
+	const struct uprobe_point *points[PROBE_HEAP_NR_GROUPS];
+	size_t cnt[PROBE_HEAP_NR_GROUPS];
+};
+
+/* Attachments of one file to one process, or to all. All 0: none. */
+struct probe_heap {
+	struct uprobes
+		*sets[PROBE_HEAP_NR_GROUPS + 1]; /* the last one: returns, where they are apart */
+};
+
+/*
+ * The frees first, so that nothing is recorded whose free would be missed. Arguments as for
+ * uprobes__attach; the session was opened for the same method. 0 or -errno with nothing attached.
+ */
+int probe_heap__attach(struct session *s, enum uprobe_method m, int file_fd, pid_t pid,
+		       const struct probe_heap_points *points, struct probe_heap *ret);
+/* Detaches them all at the same time and clears them. */
+void probe_heap__detach(struct probe_heap *heaps, size_t cnt);
+/* See uprobes__clean_children. */
+int probe_heap__clean_children(const struct probe_heap *h);
+
+/*
+ * What a hit of each kind costs the program, in ns, measured on functions of our own in a process
+ * made for it, with the programs that run where nothing is sampled. Before anything is attached.
+ * The hits of that are in the counters. 0 or -errno, with nothing in ret_ns.
+ */
+int probe_heap__measure(struct session *s, enum uprobe_method m, double ret_ns[BPFPROF_NR_HITS]);
+
+/* Whether hits are recorded at all; attached probes cost the same. They are not when the session is
+ * opened. */
+void probe_heap__enable(struct session *s, bool on);
+
+struct probe_heap_live {
+	struct bpfprof_live_key key;
+	struct bpfprof_live live;
+};
+
+/* The sampled allocations that have not been freed; the caller frees *ret. 0 or -errno. */
+int probe_heap__live(struct session *s, struct probe_heap_live **ret, size_t *ret_cnt);
+
+#endif
