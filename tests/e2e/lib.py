@@ -48,7 +48,8 @@ def need(condition, why):
 
 def report(kind, name, why=""):
     why = " ".join(str(why).split())[:600]
-    print(f"{kind} - {name}" + (f": {why}" if why else ""), flush=True)
+    # in one piece: tests may run at the same time
+    print(f"{kind} - {name}" + (f": {why}" if why else "") + "\n", end="", flush=True)
 
 
 def run_one(name, function):

@@ -6,14 +6,16 @@ PROGS_SRC := tests/progs
 PROGS_FLAGS := -std=gnu11 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -fno-stack-protector
 PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.cc,$^) $(3)
 
+ALLOC_C := alloc alloc_calls alloc_threads
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle late
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
-	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so libalpha.so libbeta.so notable inlined busy
+	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so libalpha.so libbeta.so notable inlined busy \
+	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so
 
 # what needs more than gcc is left out where it is missing; the tests say so
-PROGS += $(if $(shell command -v g++),names)
-PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static)
+PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static)
+PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static $(ALLOC_C:%=%-musl))
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty)
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
@@ -74,3 +76,26 @@ $(PROGS_DIR)/names: $(PROGS_SRC)/names.cc $(PROGS_SRC)/prog.h
 
 $(PROGS_DIR)/rusty: $(PROGS_SRC)/rusty.rs
 	$(Q)mkdir -p $(@D) && MAKEFLAGS= rustc -O -o $@ $<
+
+# ---- programs with a known heap ----
+ALLOC_FLAGS := -fno-builtin -Wno-unused-function
+ALLOC_H := $(PROGS_SRC)/alloc.h $(PROGS_SRC)/prog.h
+
+$(ALLOC_C:%=$(PROGS_DIR)/%): $(PROGS_DIR)/%: $(PROGS_SRC)/%.c $(ALLOC_H)
+	$(call PROGS_CC,gcc,$(ALLOC_FLAGS),-pthread)
+
+$(ALLOC_C:%=$(PROGS_DIR)/%-static): $(PROGS_DIR)/%-static: $(PROGS_SRC)/%.c $(ALLOC_H)
+	$(call PROGS_CC,gcc,$(ALLOC_FLAGS) -static -DNO_DLOPEN,-pthread)
+
+$(ALLOC_C:%=$(PROGS_DIR)/%-musl): $(PROGS_DIR)/%-musl: $(PROGS_SRC)/%.c $(ALLOC_H)
+	$(call PROGS_CC,musl-gcc,$(ALLOC_FLAGS) -static -DNO_DLOPEN,-pthread)
+
+$(PROGS_DIR)/alloc_new $(PROGS_DIR)/alloc_new-static: $(PROGS_SRC)/alloc_new.cc $(ALLOC_H)
+	$(Q)mkdir -p $(@D) && g++ -std=gnu++17 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE $(ALLOC_FLAGS) \
+		$(if $(findstring static,$@),-static) -o $@ $<
+
+$(PROGS_DIR)/liballoc_own.so: $(PROGS_SRC)/alloc_own.c
+	$(call PROGS_CC,gcc,-shared -fPIC -fno-builtin)
+
+$(PROGS_DIR)/alloc_none: $(PROGS_SRC)/alloc_none.c
+	$(call PROGS_CC,gcc,-nostdlib -static -fno-pie -no-pie)

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the tests of the heap profile share: a reader of pprof files that is not ours, programs that know their own heap, and
+the comparison of what a profile says with what they know.
+
+A truth and a profile are both brought into one form, {(stack, size, thread): [one number for each of VALUES]}, where a stack is
+a tuple of function names from main (or a thread's first function) down to the caller of the allocator.
+"""
+
+import collections
+import contextlib
+import gzip
+import json
+import os
+import re
+import select
+import signal
+import time
+
+import lib
+from lib import need
+
+VALUES = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
+UNITS = ("count", "bytes", "count", "bytes")
+
+# ---- pprof: profile.proto, read by its wire format ----
+
+Profile = collections.namedtuple("Profile", "types period_type period comments samples")
+Sample = collections.namedtuple("Sample", "frames values labels")  # frames: names, from the root
+
+
+def _varint(b, at):
+    n = shift = 0
+    while True:
+        byte = b[at]
+        at += 1
+        n |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return n, at
+        shift += 7
+
+
+def _fields(b):
+    """(number, value): an integer, or the bytes of a string or message."""
+    at = 0
+    while at < len(b):
+        tag, at = _varint(b, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(b, at)
+        elif kind == 2:
+            n, at = _varint(b, at)
+            value, at = b[at : at + n], at + n
+        else:
+            raise AssertionError(f"pprof: wire type {kind}")
+        yield tag >> 3, value
+
+
+def _numbers(value):
+    """Of a repeated number, packed or not; signed."""
+    if isinstance(value, int):
+        found = [value]
+    else:
+        found, at = [], 0
+        while at < len(value):
+            n, at = _varint(value, at)
+            found.append(n)
+    return [n - (1 << 64) if n >> 63 else n for n in found]
+
+
+def _message(b):
+    """{number: the last value}, of a message without repeated fields."""
+    return dict(_fields(b))
+
+
+def read_pprof(path):
+    with gzip.open(path) as f:
+        top = list(_fields(f.read()))
+    strings = [v.decode() for n, v in top if n == 6]
+    text = lambda n: strings[n]
+    value_type = lambda b: (text(_message(b).get(1, 0)), text(_message(b).get(2, 0)))
+    functions = {m[1]: text(m.get(2, 0)) for m in (_message(v) for n, v in top if n == 5)}
+    mappings = {m[1]: text(m.get(5, 0)) for m in (_message(v) for n, v in top if n == 3)}
+    locations = {}
+    for _, b in (x for x in top if x[0] == 4):
+        m = _message(b)
+        names = [functions[_message(v)[1]] for n, v in _fields(b) if n == 4]
+        unnamed = f"{os.path.basename(mappings.get(m.get(2, 0), ''))}+{m.get(3, 0):#x}"
+        locations[m[1]] = names[::-1] or [unnamed]
+    samples = []
+    for _, b in (x for x in top if x[0] == 2):
+        frames, values, labels = [], [], {}
+        for n, v in _fields(b):
+            if n == 1:
+                frames += _numbers(v)
+            elif n == 2:
+                values += _numbers(v)
+            elif n == 3:
+                label = _message(v)
+                labels[text(label[1])] = text(label[2]) if 2 in label else _numbers(label.get(3, 0))[0]
+        samples.append(Sample([f for i in reversed(frames) for f in locations[i]], values, labels))
+    one = lambda number, default: next((v for n, v in top if n == number), default)
+    return Profile(
+        [value_type(v) for n, v in top if n == 1],
+        value_type(one(11, b"")),
+        one(12, 0),
+        [text(i) for n, v in top if n == 13 for i in _numbers(v)],
+        samples,
+    )
+
+
+def check_header(profile, rate, types=4):
+    need(profile.types == list(zip(VALUES, UNITS))[:types], f"sample types {profile.types}")
+    need(profile.period_type == ("space", "bytes"), f"period type {profile.period_type}")
+    need(profile.period == rate, f"period {profile.period}, not {rate}")
+
+
+def is_cut(sample):
+    return any(f.startswith("[unwind: ") for f in sample.frames)
+
+
+def whole_share(profile):
+    objects = sum(s.values[0] for s in profile.samples)
+    return 1 - sum(s.values[0] for s in profile.samples if is_cut(s)) / max(1, objects)
+
+
+def total(profile, value):
+    return sum(s.values[VALUES.index(value)] for s in profile.samples)
+
+
+# ---- breakpoints, by comparing a process's code with the files that it comes from ----
+
+_files = {}
+
+
+def _file_bytes(path, offset, size):
+    key = (path, offset, size)
+    if key not in _files:
+        with open(path, "rb") as f:
+            f.seek(offset)
+            _files[key] = f.read(size)
+    return _files[key]
+
+
+def code_differences(pid):
+    """Addresses at which the code of a process is not that of its files: where breakpoints are."""
+    found = set()
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        for line in maps:
+            m = re.match(r"(\w+)-(\w+) r-xp (\w+) \S+ \d+ +(/.*)", line)
+            if not m or not os.path.exists(m[4]):
+                continue
+            start, end = int(m[1], 16), int(m[2], 16)
+            wanted = _file_bytes(m[4], int(m[3], 16), end - start)
+            mem.seek(start)
+            got = mem.read(len(wanted))
+            for at in range(0, len(wanted), 4096):
+                a, b = got[at : at + 4096], wanted[at : at + 4096]
+                if a != b:
+                    found |= {start + at + i for i in range(min(len(a), len(b))) if a[i] != b[i]}
+    return found
+
+
+def seconds_until_clean(pids, limit):
+    """How long it takes until the code of all of them is that of their files again."""
+    begin = time.monotonic()
+    while True:
+        now = time.monotonic()
+        left = {pid: code_differences(pid) for pid in pids}
+        if not any(left.values()):
+            return now - begin
+        need(now - begin < limit, f"after {limit} s breakpoints are left: {[(p, [hex(a) for a in x]) for p, x in left.items()]}")
+        time.sleep(0.002)
+
+
+# ---- programs that know their heap ----
+
+
+class Target:
+    """A program of tests/progs/alloc*.c, waiting for its start."""
+
+    def __init__(self, prog, mode, *args, env=None, seconds=60):
+        self.p = lib.start_prog(prog, seconds, mode, *args, env={**os.environ, **(env or {})})
+        self.pid = self.p.pid
+        self.rest = b""
+
+    def go(self):
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def line(self, seconds=30):
+        end = time.monotonic() + seconds
+        while b"\n" not in self.rest:
+            readable, _, _ = select.select([self.p.stdout], [], [], max(0, end - time.monotonic()))
+            need(readable, f"the target printed nothing within {seconds} s")
+            got = os.read(self.p.stdout.fileno(), 1 << 20)
+            need(got, f"the target ended: {self.p.poll()} {self.rest[:200]!r}")
+            self.rest += got
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode()
+
+    def truth(self):
+        """The next one that it, or a program that came out of it, prints."""
+        while not (line := self.line()).startswith("{"):
+            pass
+        return json.loads(line)
+
+    def stop(self):
+        lib.stop(self.p)
+
+
+class Recorder:
+    """bpfprof at work on a target; `options` come behind those that it always gets."""
+
+    def __init__(self, *options, env=None):
+        self.out, self.stats = lib.temp(".pb.gz"), lib.temp(".json")
+        self.log = lib.temp(".err")
+        argv = [lib.BPFPROF, "-P", "heap", "-o", self.out, "--stats", self.stats, *map(str, options)]
+        with open(self.log, "wb") as log:
+            self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
+
+    def err(self):
+        with open(self.log, errors="replace") as f:
+            return " ".join(f.read().split("\n"))
+
+    def wait_attached(self, pid, seconds=10, before=frozenset()):
+        """Until there are breakpoints, besides those there were, and no more are added."""
+        end, last, since = time.monotonic() + seconds, None, 0
+        while True:
+            now = code_differences(pid) - before
+            if now != last:
+                last, since = now, time.monotonic()
+            if last and time.monotonic() - since > 0.25:
+                return last
+            need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
+            need(time.monotonic() < end, f"no breakpoint within {seconds} s: {self.err()}")
+            time.sleep(0.02)
+
+    def finish(self, sig=signal.SIGINT):
+        """Ends it; returns its profile and account."""
+        if sig:
+            with contextlib.suppress(ProcessLookupError):
+                self.p.send_signal(sig)
+        try:
+            status = self.p.wait(60)
+        except Exception:
+            raise AssertionError(f"bpfprof does not end: {self.err()}") from None
+        finally:
+            lib.stop(self.p)
+        need(status == 0, f"bpfprof: exit status {status}: {self.err()}")
+        return self.results()
+
+    def results(self):
+        with open(self.stats) as f:
+            stats = json.load(f)
+        heap = stats["kinds"]["heap"]
+        need(heap["seen"] == heap["recorded"] + sum(heap["lost"].values()), f"seen is not recorded and lost: {heap}")
+        ends = heap["stacks"]
+        need(heap["recorded"] == ends["complete"] + sum(ends["truncated"].values()), f"not every stack has an end: {heap}")
+        return read_pprof(self.out), stats
+
+    def stop(self):
+        lib.stop(self.p)
+
+
+# ---- comparison ----
+
+
+def known(*truths, processes=(0, 1)):
+    """What programs say, in the common form, and the stacks that libc continues."""
+    values, deeper = collections.defaultdict(lambda: [0, 0, 0, 0]), set()
+    for truth in truths:
+        for line in truth["stacks"]:
+            if line["process"] not in processes:
+                continue
+            stack = tuple(line["stack"].split(";"))
+            v = values[stack, line["size"], line["thread"]]
+            for i, name in enumerate(("allocs", "bytes", "kept", "kept_bytes")):
+                v[i] += line[name]
+            if line["deeper"]:
+                deeper.add(stack)
+    return dict(values), deeper
+
+
+def without(truth, leaf):
+    return {**truth, "stacks": [line for line in truth["stacks"] if not line["stack"].endswith(";" + leaf)]}
+
+
+def without_leaf(profile, leaf):
+    return profile._replace(samples=[s for s in profile.samples if s.frames[-1:] != [leaf]])
+
+
+# what stands before main, or before a thread's first function; by offset where libc has no symbols
+ROOTS = re.compile(r"_start(_c)?|__libc_start\w*|libc_start_main_stage2|_{0,2}clone3?|start_thread|start|\S+\+0x[0-9a-f]+")
+
+
+def reduce(profile, stacks, deeper):
+    """The profile in the common form, and the samples that none of the stacks matches."""
+    values, others = collections.defaultdict(lambda: [0, 0, 0, 0]), []
+    by_first = collections.defaultdict(list)
+    for stack in stacks:
+        by_first[stack[0]].append(stack)
+    for s in profile.samples:
+        frames = [re.sub(r"\(.*\)$", "", f) for f in s.frames]  # the parameters of C++ functions
+        at = next((i for i, f in enumerate(frames) if f in by_first), 0)
+        inner = tuple(frames[at:])
+        stack = next(
+            (x for x in by_first.get(inner[0] if inner else "", ()) if inner == x or x in deeper and inner[: len(x)] == x), None
+        )
+        if stack is None or not all(ROOTS.fullmatch(f) for f in frames[:at]):
+            others.append(s)
+            continue
+        v = values[stack, s.labels.get("bytes", 0), s.labels.get("thread")]
+        for i, n in enumerate(s.values):
+            v[i] += n
+    return dict(values), others
+
+
+def shown(key, values):
+    stack, size, thread = key
+    return f"{';'.join(stack)} {size} B ({thread}) {values}"
+
+
+def samples_shown(samples):
+    return " | ".join(f"{';'.join(s.frames)} {s.labels} {s.values}" for s in samples[:3])
+
+
+def need_exact(profile, stats, truths, processes=(0, 1), strict=False):
+    """Every number is right. What libc and others allocate on their own is not known; with `strict` there is no such thing."""
+    wanted, deeper = known(*truths, processes=processes)
+    heap = stats["kinds"]["heap"]
+    need(not any(heap["lost"].values()), f"lost: {heap['lost']}")
+    got, others = reduce(profile, {k[0] for k in wanted}, deeper)
+    differ = [k for k in wanted.keys() | got.keys() if got.get(k) != wanted.get(k)]
+    wrong = [f"is {shown(k, got.get(k))}, truth {wanted.get(k)}" for k in sorted(differ)]
+    leaves = {k[0][-1] for k in wanted}
+    # what a program allocates itself is known; a stack that ends in its functions, or beyond them in an allocator's, is wrong
+    stray = [s for s in others if strict or s.frames and s.frames[-1] in leaves]
+    text = [f"{len(wrong)} of {len(wanted)} lines differ: " + " | ".join(wrong[:4])] if wrong else []
+    if stray:
+        text.append(f"{len(stray)} samples have stacks that cannot be: {samples_shown(stray)}")
+    need(not text, " ".join(text))
+    share = whole_share(profile)
+    need(share >= 0.995, f"{100 * share:.2f} % of the stacks are whole: {samples_shown([s for s in profile.samples if is_cut(s)])}")
