@@ -114,7 +114,6 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 		       struct objects *objects, struct code *code, struct collect *collect)
 {
 	struct heap *h = calloc(1, sizeof(*h));
-	struct bpfprof_stats stats;
 
 	if (!h)
 		return NULL;
@@ -125,7 +124,14 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->code = code;
 	h->collect = collect;
 	h->skip_proc = PROCS_NONE;
-	if (probe_heap__measure(session, opts->method, h->hit_ns)) {
+	return h;
+}
+
+void heap__measure(struct heap *h)
+{
+	struct bpfprof_stats stats;
+
+	if (probe_heap__measure(h->session, h->opts.method, h->hit_ns)) {
 		log_debug("cannot measure what a probe costs");
 		for (int i = 0; i < BPFPROF_NR_HITS; i++)
 			h->hit_ns[i] = UNMEASURED_NS;
@@ -134,9 +140,8 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 		"a probe's hit costs %.0f ns at an allocation, %.0f at its return, %.0f at a free",
 		h->hit_ns[BPFPROF_HIT_ENTRY], h->hit_ns[BPFPROF_HIT_RETURN],
 		h->hit_ns[BPFPROF_HIT_FREE]);
-	if (!session__stats(session, BPFPROF_HEAP, &stats))
+	if (!session__stats(h->session, BPFPROF_HEAP, &stats))
 		memcpy(h->first_hits, stats.hits, sizeof(h->first_hits));
-	return h;
 }
 
 void heap__free(struct heap *h)

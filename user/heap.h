@@ -59,6 +59,9 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 		       struct objects *objects, struct code *code, struct collect *collect);
 void heap__free(struct heap *h);
 
+/* Measures what probes cost here. To be called once, before the first update. */
+void heap__measure(struct heap *h);
+
 /*
  * A command about to be started. preload: the library that samples inside it, or NULL: probes are
  * put on the program itself, file_fd, as far as it holds an allocator. Our own image, which process

@@ -529,6 +529,7 @@ static int set_up(struct run *r)
 	if (err)
 		return err;
 	if (r->heap) {
+		heap__measure(r->heap);
 		err = heap__update(r->heap);
 		if (err)
 			return err;
