@@ -130,7 +130,8 @@ check-root: all progs
 	$(Q)$(RUN) --sum $@
 
 # ---- what it costs, against others, in one run ----
-BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols)
+BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols heap_pairs heap_links \
+	cputime.so)
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -o $@ $<
@@ -143,11 +144,18 @@ $(OUT)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
 
 $(OUT)/tests/bench/fpwalk.o: $(OUT)/gen/fpwalk.skel.h
 
+$(OUT)/tests/bench/heap_pairs: tests/bench/heap_pairs.c
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fno-builtin -o $@ $< -lpthread
+
+$(OUT)/tests/bench/cputime.so: tests/bench/cputime.c
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -shared -o $@ $<
+
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
-bench: all $(BENCH)
+# not `all`: its link ./bpfprof is that of another build folder, where OUT names one
+bench: $(OUT)/bpfprof $(PRELOAD) $(BENCH)
 	$(Q)tests/bench/run $(OUT) $(BENCH_ARGS)
 
 format:

@@ -261,15 +261,15 @@ static __always_inline bool task_borrowed_memory(struct bpfprof_proc_key *key)
 {
 	struct task_struct *task, *parent;
 
-	if (!compat_have_task_btf())
+	/* copied, not followed: see user_regs in stack.bpf.c */
+	task = (void *)bpf_get_current_task();
+	parent = BPF_CORE_READ(task, real_parent);
+	if (BPF_CORE_READ(parent, mm) != BPF_CORE_READ(task, mm) ||
+	    BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(task, tgid))
 		return false;
-	task = bpf_get_current_task_btf();
-	parent = task->real_parent;
-	if (parent->mm != task->mm || parent->tgid == task->tgid)
-		return false;
-	key->tgid = parent->tgid;
-	key->exec_id = (__u32)parent->self_exec_id;
-	key->start_ns = parent->group_leader->start_boottime;
+	key->tgid = BPF_CORE_READ(parent, tgid);
+	key->exec_id = (__u32)BPF_CORE_READ(parent, self_exec_id);
+	key->start_ns = BPF_CORE_READ(parent, group_leader, start_boottime);
 	return true;
 }
 

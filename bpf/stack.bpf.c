@@ -91,8 +91,8 @@ static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_comp
 
 		at = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(copy);
 	}
-	/* copied whole: the verifier looks every field read through the pointer up in all of the
-	 * kernel's BTF */
+	/* copied whole: the verifier looks every field read through a BTF pointer up in all of
+	 * the kernel's BTF, a ms or two for each */
 	if (bpf_probe_read_kernel(&copy, sizeof(copy), at))
 		return 1;
 	u->regs[0] = regs->ax;
@@ -167,12 +167,12 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 	struct xol_area *area;
 	__u8 insn = 0;
 
-	/* Few tasks have a utask. What follows it is copied: see user_regs. */
 	u->uret_pc = 0;
-	if (!compat_have_task_btf() || !bpf_core_field_exists(struct task_struct, utask))
+	if (!bpf_core_field_exists(struct task_struct, utask))
 		return returned;
-	task = bpf_get_current_task_btf();
-	utask = task->utask;
+	/* copied, not followed: see user_regs */
+	task = (void *)bpf_get_current_task();
+	utask = BPF_CORE_READ(task, utask);
 	if (!utask)
 		return returned;
 	/* The instruction behind a breakpoint has not been reached. */

@@ -47,6 +47,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.nothing = "nothing ran on a CPU while it was watched",
 		.values = cpu_values,
 		.by_default = true,
+		.in_kernel = true,
 		.default_with_all = true,
 		.description = "where CPU time is spent, in the program and in the kernel on its behalf",
 		.cost = "one stack walk for each sample, --frequency times a second on each busy CPU",

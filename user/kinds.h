@@ -31,6 +31,7 @@ struct kind {
 	const char
 		*size_label;   /* key of the label that tells samples of different sizes, or NULL */
 	bool by_default;       /* recorded where -P is not given */
+	bool in_kernel;	       /* what it measures happens in the kernel as well */
 	bool default_with_all; /* and --all is */
 	const char *description; /* what a sample means */
 	const char *cost;	 /* to the profiled program */

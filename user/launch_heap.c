@@ -17,8 +17,7 @@
 #include "target/allocators.h"
 #include "target/elf_file.h"
 
-/* Beside the program, as it is built, or where it was installed. */
-static bool find_library(char *path, size_t path_sz)
+bool launch_heap_library(char *path, size_t path_sz)
 {
 	static const char *const places[] = { "", "../lib/bpfprof/" };
 	char exe[PATH_MAX];
@@ -112,7 +111,7 @@ void launch_heap(const char *argv0, uint64_t rate, struct launch_heap *ret)
 	memset(ret, 0, sizeof(*ret));
 	ret->file_fd = open_program(argv0);
 	ret->why = ret->file_fd < 0 ? "it cannot be read" : obstacle(ret->file_fd);
-	if (!ret->why && !find_library(ret->preload, sizeof(ret->preload)))
+	if (!ret->why && !launch_heap_library(ret->preload, sizeof(ret->preload)))
 		ret->why = LAUNCH_HEAP_LIBRARY " is not installed";
 	if (ret->why) {
 		ret->preload[0] = '\0';

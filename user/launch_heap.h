@@ -5,6 +5,8 @@
 #define LAUNCH_HEAP_H
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define LAUNCH_HEAP_LIBRARY "libbpfprof-heap.so"
@@ -16,6 +18,9 @@ struct launch_heap {
 	char preload_env[2 * PATH_MAX]; /* for the command's environment */
 	char rate_env[64];
 };
+
+/* The library: beside this program, as it is built, or where it was installed. False: not found. */
+bool launch_heap_library(char *path, size_t path_sz);
 
 /* argv0 as exec takes it: looked for in PATH unless it has a '/'. rate: bytes between samples. */
 void launch_heap(const char *argv0, uint64_t rate, struct launch_heap *ret);

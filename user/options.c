@@ -443,6 +443,10 @@ static int check_output(struct parser *p)
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		kind_cnt += o->kinds[i];
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (o->kernel_only && o->kinds[i] && !kinds[i].in_kernel)
+			return fail(p, "--kernel: the %s profile has no kernel frames",
+				    kinds[i].name);
 	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
 		return fail(p, "--min-age goes with the heap profile: add -P heap");
 	if (o->user_only && o->kernel_only)
@@ -476,7 +480,8 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 	if (optind < argc)
 		o->argv = argv + optind;
 	for (int i = 0; i < BPFPROF_NR_KINDS && !o->kinds_given; i++)
-		o->kinds[i] = kinds[i].by_default && (!o->all || kinds[i].default_with_all);
+		o->kinds[i] = kinds[i].by_default && (!o->all || kinds[i].default_with_all) &&
+			      (!o->kernel_only || kinds[i].in_kernel);
 	err = check_target(p);
 	if (err)
 		return err;

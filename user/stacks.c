@@ -278,6 +278,9 @@ static uint32_t add_sample(struct stacks *s, uint32_t proc, const struct bpfprof
 	uint32_t locs[MAX_LOCS], mapping = PROFILE_NONE;
 	size_t n = 0;
 
+	/* pprof takes the first mapping for that of the program: the lowest one */
+	if (!p->mapping_cnt && proc != PROCS_NONE && procs__get(s->procs, proc)->map_cnt)
+		(void)user_mapping(s, k, proc, procs__get(s->procs, proc)->maps);
 	for (size_t i = 0; i < rec->kernel_cnt && i < BPFPROF_MAX_KFRAMES; i++)
 		/* a return address but for the first: name the call */
 		locs[n++] = profile__add_location(p, kernel_mapping(k), kernel[i] - (i > 0));

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fixed profile whose written forms lie in tests/golden. Everything that a writer has to take
- * care of occurs once: an inlined frame, recursion, a kernel part, two processes with the same
- * mapping, a mapping with and without names, a marker, labels of both kinds, names that break
- * lines, comments of both kinds.
+ * The fixed profiles whose written forms lie in tests/golden.
+ *
+ * Everything that a writer has to take care of occurs once in the CPU profile: an inlined frame,
+ * recursion, a kernel part, two processes with the same mapping, a mapping with and without names,
+ * a marker, labels of both kinds, names that break lines, comments of both kinds.
+ *
+ * The heap profile has four values, a label that tells samples of one stack apart by their size,
+ * samples that hold nothing any more, and an allocation of no bytes.
  */
 #ifndef TESTS_GOLDEN_PROFILE_H
 #define TESTS_GOLDEN_PROFILE_H
@@ -96,6 +100,54 @@ static inline struct profile *golden_profile(void)
 	golden_sample(p, (uint32_t[]){ fib, fib, fib, start }, 4, "app", 44, 5);
 	profile__add_comment(p, "recorded 180 of 180 samples");
 	profile__add_comment(p, "#bpfprof test");
+	if (profile__finish(p)) {
+		profile__free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static inline void golden_heap_sample(struct profile *p, const uint32_t *locs, size_t cnt,
+				      int64_t size, int64_t objects, int64_t held)
+{
+	struct profile_label label = { .num = size };
+	int64_t values[] = { objects, objects * size, held, held * size };
+
+	label.key = label.num_unit = profile__string(p, "bytes");
+	profile__add_sample(p, locs, cnt, &label, 1, values);
+}
+
+/* Finished; NULL if there is no memory. */
+static inline struct profile *golden_heap_profile(void)
+{
+	static const struct profile_value_type types[] = { { "alloc_objects", "count" },
+							   { "alloc_space", "bytes" },
+							   { "inuse_objects", "count" },
+							   { "inuse_space", "bytes" } };
+	struct profile *p =
+		profile__new(types, 4, (struct profile_value_type){ "space", "bytes" }, 524288);
+	struct profile_mapping app = { .start = 0x555555554000, .limit = 0x555555556000 };
+	uint32_t m, start, cache, parse, odd;
+
+	if (!p)
+		return NULL;
+	p->folded_value = 3;
+	p->time_ns = INT64_C(1700000000) * 1000 * GOLDEN_MS;
+	p->duration_ns = 2500 * GOLDEN_MS;
+	app.filename = profile__string(p, "/usr/bin/app");
+	app.build_id = profile__string(p, "0123456789abcdef");
+	m = profile__add_mapping(p, &app);
+	start = golden_location(p, m, 0x555555554100, "main", "main", "/src/main.c", 21);
+	cache = golden_location(p, m, 0x555555554200, "cache_put", "cache_put", "/src/cache.c", 12);
+	parse = golden_location(p, m, 0x555555554300, "parse", "parse", "/src/parse.c", 34);
+	odd = golden_location(p, m, 0x555555554400, "empty", "empty", "/src/parse.c", 56);
+
+	golden_heap_sample(p, (uint32_t[]){ cache, start }, 2, 4096, 2570, 1285);
+	golden_heap_sample(p, (uint32_t[]){ cache, start }, 2, 262144, 5, 3);
+	golden_heap_sample(p, (uint32_t[]){ parse, start }, 2, 64, 81920, 0);
+	golden_heap_sample(p, (uint32_t[]){ cache, parse, start }, 3, 1048576, 1, 1);
+	golden_heap_sample(p, (uint32_t[]){ odd, start }, 2, 0, 524288, 524288);
+	profile__add_comment(p, "8 probes (session), 100 hits");
 	if (profile__finish(p)) {
 		profile__free(p);
 		return NULL;

@@ -86,6 +86,9 @@ static void test_heap(void **state)
 	assert_true(o.heap_budget == 2.5);
 	assert_int_equal(o.min_age_ns, 10000000000);
 	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "-K"), 0);
+	assert_true(o.kinds[BPFPROF_CPU] && !o.kinds[BPFPROF_HEAP]);
+	options_done(&o);
 	assert_int_equal(PARSE(&o, "-p1", "--heap-rate", "1", "--heap-budget", "100"), 0);
 	assert_int_equal(o.heap_rate, 1);
 	assert_true(o.heap_budget == 100);
@@ -291,6 +294,8 @@ static const struct {
 	{ { "-p", "1", "--heap-budget", "5x", NULL }, "--heap-budget: '5x'" },
 	{ { "-p", "1", "--min-age", "0", NULL }, "--min-age: '0' is out of range" },
 	{ { "-a", "--min-age", "1s", NULL }, "--min-age goes with the heap profile" },
+	{ { "-p", "1", "-K", "-P", "heap", NULL },
+	  "--kernel: the heap profile has no kernel frames" },
 	{ { "--al=1", NULL }, "--all takes no argument" },
 	{ { "-p", NULL }, "--pid needs an argument" },
 	{ { "-a", "--duration", NULL }, "--duration needs an argument" },

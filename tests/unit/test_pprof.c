@@ -635,6 +635,75 @@ static void go_reads_it(void **state)
 	profile__free(p);
 }
 
+/* Does `go tool pprof` print this line, when asked for a table of that value? */
+static void check_top(const struct bytes *b, const char *options, const char *line)
+{
+	char all[128], *text;
+
+	snprintf(all, sizeof(all), "-top %s", options);
+	text = golden_pprof(all, b->data, b->sz);
+	if (!strstr(text, line))
+		fail_msg("pprof %s does not print '%s' but:\n%s", all, line, text);
+	free(text);
+}
+
+static void go_reads_a_heap(void **state)
+{
+	struct profile *p;
+	struct bytes b;
+	char *text;
+
+	(void)state;
+	if (!golden_have_pprof())
+		skip();
+	p = golden_heap_profile();
+	b = written(p);
+	text = golden_pprof("-raw", b.data, b.sz);
+	drop_columns(text);
+	golden_compare("heap.raw", text);
+	free(text);
+	/* what is in use is shown where nothing else is asked for: 1285 * 4096 + 3 * 256 KiB + 1
+	 * MiB
+	 */
+	check_top(&b, "", "Type: inuse_space\n");
+	check_top(&b, "-unit=B", "7098368B   100%   100%   7098368B   100%  cache_put\n");
+	check_top(&b, "-unit=B -sample_index=inuse_space", "7098368B   100%  main\n");
+	check_top(&b, "-unit=B -sample_index=alloc_space", "5242880B 27.86%   100%    6291456B");
+	check_top(&b, "-sample_index=alloc_objects",
+		  "81920 13.46% 99.58%      81921 13.46%  parse\n");
+	check_top(&b, "-sample_index=inuse_objects",
+		  "1289  0.25%   100%       1289  0.25%  cache_put\n");
+	check_top(&b, "-sample_index=inuse_space -tagfocus=4096b:4096b", "5140kB");
+	free(b.data);
+	profile__free(p);
+}
+
+/* The same without what is in use, which bpfprof leaves out where probes were not attached all the
+ * time. */
+static void go_reads_a_sliced_heap(void **state)
+{
+	struct profile *p;
+	struct bytes b;
+	pb_profile *m;
+
+	(void)state;
+	if (!golden_have_pprof())
+		skip();
+	p = golden_heap_profile();
+	p->value_cnt = 2;
+	p->folded_value = 1;
+	b = written(p);
+	m = decoded(&b);
+	check_form(m);
+	assert_int_equal(m->n_sample_type, 2);
+	perftools__profiles__profile__free_unpacked(m, NULL);
+	check_top(&b, "", "Type: alloc_space\n");
+	check_top(&b, "-sample_index=alloc_objects",
+		  "81920 13.46% 99.58%      81921 13.46%  parse\n");
+	free(b.data);
+	profile__free(p);
+}
+
 static void go_reads_empty(void **state)
 {
 	struct profile *p;
@@ -667,6 +736,8 @@ int main(void)
 		cmocka_unit_test(large_profiles_pass_through),
 		cmocka_unit_test(full_disk_is_reported),
 		cmocka_unit_test(go_reads_it),
+		cmocka_unit_test(go_reads_a_heap),
+		cmocka_unit_test(go_reads_a_sliced_heap),
 		cmocka_unit_test(go_reads_empty),
 	};
 

@@ -93,6 +93,30 @@ static void golden_texts(void **state)
 	profile__free(p);
 }
 
+static void golden_heap_texts(void **state)
+{
+	struct profile *p = golden_heap_profile();
+	char *text;
+
+	(void)state;
+	text = written(p, folded, 0);
+	golden_compare("heap.folded", text);
+	free(text);
+	text = written(p, text_write, 0);
+	golden_compare("heap.txt", text);
+	free(text);
+	/* without what is in use: what was allocated */
+	p->value_cnt = 2;
+	p->folded_value = 1;
+	text = written(p, folded, 0);
+	assert_string_equal(text,
+			    "main;cache_put 11837440\n"
+			    "main;parse 5242880\n"
+			    "main;parse;cache_put 1048576\n");
+	free(text);
+	profile__free(p);
+}
+
 static void empty_is_written(void **state)
 {
 	struct profile *p = plain(0);
@@ -328,12 +352,24 @@ static void table_is_pprofs(void **state)
 			       "     500ms 27.78% 86.11%      700ms 38.89%  helper\n"));
 	free(want);
 	profile__free(p);
+	p = golden_heap_profile();
+	for (p->value_cnt = 4; p->value_cnt; p->value_cnt--) {
+		want = pprof_rows(p);
+		got = written(p, text_write_top, 0);
+		/* rows of nothing but zeros, which pprof leaves out, come last */
+		assert_true(strlen(want) > 100);
+		assert_memory_equal(strchr(got, '\n') + 1, want, strlen(want));
+		free(want);
+		free(got);
+	}
+	profile__free(p);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_texts),
+		cmocka_unit_test(golden_heap_texts),
 		cmocka_unit_test(empty_is_written),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(rows_are_sorted_and_cut),

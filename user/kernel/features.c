@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel/uprobes.h"
+
 static bool open_perf(struct perf_event_attr *attr)
 {
 	int fd;
@@ -153,10 +155,43 @@ static bool probe_map_files(void)
 	return true;
 }
 
+static bool probe_uprobes(void)
+{
+	return uprobes_probe(UPROBES_SESSION) != UPROBES_NONE;
+}
+
+/* What the best link there is means for a heap profile. */
+static const char *uprobes_text(void)
+{
+	static const char *const text[] = {
+		[UPROBES_SESSION] =
+			"heap profile of running programs, by session links: returns "
+			"of sampled calls only are waited for",
+		[UPROBES_MULTI] =
+			"heap profile of running programs, by multi links: every call of "
+			"an allocator costs two hits, and operators that throw are left "
+			"out, until Linux 6.13",
+		[UPROBES_PERF] =
+			"heap profile of running programs, by perf events: attached one "
+			"by one, 100 ms each to detach, until Linux 6.6, and two hits for "
+			"every call of an allocator until 6.13",
+		[UPROBES_NONE] = "heap profile of running programs",
+	};
+
+	return text[uprobes_probe(UPROBES_SESSION)];
+}
+
+static bool probe_task_storage(void)
+{
+	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 1 &&
+	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
+}
+
 static const struct {
 	const char *name, *purpose, *remedy;
 	bool needed;
 	bool (*probe)(void);
+	const char *(*text)(void); /* in place of the purpose, where there are several ways */
 } table[NR_FEATURES] = {
 	[FEATURE_PID_NAMESPACE] = { "host's pid namespace", "process ids as the kernel counts them",
 				    "runs in a pid namespace of its own, where process ids are not "
@@ -204,6 +239,16 @@ static const struct {
 	[FEATURE_MAP_FILES] = { "map_files", "names from deleted or replaced files",
 				"run as root, or give CAP_CHECKPOINT_RESTORE (Linux 5.9)", false,
 				probe_map_files },
+	/* 6.13, d920179b3d48; 6.6, 89ae89f53d20 */
+	[FEATURE_UPROBES] = { "uprobes", "heap profile of running programs",
+			      "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; the "
+			      "kernel needs CONFIG_UPROBE_EVENTS",
+			      false, probe_uprobes, uprobes_text },
+	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
+	[FEATURE_TASK_STORAGE] = { "BPF task storage", "heap samples drawn for each thread",
+				   "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; "
+				   "needs Linux 5.12",
+				   false, probe_task_storage, NULL },
 };
 
 struct feature_result features_probe(enum feature f)
@@ -212,6 +257,9 @@ struct feature_result features_probe(enum feature f)
 
 	libbpf_set_print(NULL);
 	r.ok = table[f].probe();
-	r.text = r.ok ? table[f].purpose : table[f].remedy;
+	if (!r.ok)
+		r.text = table[f].remedy;
+	else
+		r.text = table[f].text ? table[f].text() : table[f].purpose;
 	return r;
 }

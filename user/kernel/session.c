@@ -23,10 +23,11 @@
 #include "kernel/glob.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
-/* A raw stack takes up to 66 KiB, and many come while a table is built. Allocations come as fast as
- * the program makes them. */
+/* A raw stack takes up to 66 KiB, and many come while a table is built; where nearly every
+ * allocation is sampled, as fast as the program makes them. */
 #define RING_PER_CPU (2U << 20)
-#define RING_PER_CPU_HEAP (8U << 20)
+#define RING_PER_CPU_DENSE (8U << 20)
+#define DENSE_RATE 65536 /* bytes between heap samples, below which they come so fast */
 #define RING_CPUS_MAX 8
 #define SLOTS_MIN 8 /* stacks that tasks may be taking at a time; as many as CPUs, but at least */
 /* Sampled allocations that are followed until they are freed: those of a heap of 16 GiB, some 110
@@ -68,13 +69,13 @@ static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-static uint32_t ring_size(int cpu_cnt, bool heap)
+static uint32_t ring_size(int cpu_cnt, bool dense)
 {
 	uint32_t cpus = 1;
 
 	while (cpus < RING_CPUS_MAX && cpus < (uint32_t)cpu_cnt)
 		cpus *= 2;
-	return cpus * (heap ? RING_PER_CPU_HEAP : RING_PER_CPU);
+	return cpus * (dense ? RING_PER_CPU_DENSE : RING_PER_CPU);
 }
 
 /*
@@ -163,8 +164,9 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	}
 	bpf_map__set_max_entries(s->skel->maps.bp_scratch, s->cpu_cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_raw, s->cpu_cnt);
-	bpf_map__set_max_entries(s->skel->maps.bp_ring,
-				 ring_size(s->cpu_cnt, o->kinds[BPFPROF_HEAP]));
+	bpf_map__set_max_entries(
+		s->skel->maps.bp_ring,
+		ring_size(s->cpu_cnt, o->kinds[BPFPROF_HEAP] && o->heap_rate < DENSE_RATE));
 	if (!o->filter_tid)
 		bpf_map__set_max_entries(s->skel->maps.bp_tids, 1);
 	if (!o->filter_tgid)
