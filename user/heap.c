@@ -82,6 +82,7 @@ struct heap {
 	double hit_ns[BPFPROF_NR_HITS];
 	uint64_t cpu_ns, first_cpu_ns, dead_cpu_ns;
 	uint64_t forks, next_clean_ns;
+	uint64_t swept; /* samples recorded when the live ones were last looked through */
 	size_t point_cnt;
 	uint64_t attach_ns; /* before the start */
 };
@@ -393,8 +394,8 @@ static uint64_t cpu_ns(struct heap *h)
 	return h->cpu_ns;
 }
 
-/* Forgets what processes that have ended had attached. */
-static void drop_dead(struct heap *h)
+/* Forgets what processes that have ended had attached. Returns how many files. */
+static size_t drop_dead(struct heap *h)
 {
 	struct probe_heap dead[64];
 	size_t kept = 0, cnt = 0;
@@ -413,6 +414,50 @@ static void drop_dead(struct heap *h)
 	h->attachment_cnt = kept;
 	if (cnt)
 		probe_heap__detach(dead, cnt);
+	return cnt;
+}
+
+/* Does the program that allocated it still run? */
+static bool runs(const struct heap *h, const struct bpfprof_live_key *key)
+{
+	uint32_t proc = procs__find_live(h->procs, key->tgid);
+
+	return proc != PROCS_NONE && (!procs__get(h->procs, proc)->exec_known ||
+				      procs__get(h->procs, proc)->exec_id == key->exec_id);
+}
+
+/*
+ * Makes room for what is in use, before what programs held that have ended fills it. Of processes
+ * that were named, or started by such, it counts as in use what they held when they ended; of
+ * the whole machine's, only of those that still run.
+ */
+static int sweep(struct heap *h)
+{
+	uint64_t now = util_monotonic_ns();
+	struct probe_heap_live *live;
+	struct bpfprof_stats stats;
+	size_t cnt;
+	int err;
+
+	if (session__stats(h->session, BPFPROF_HEAP, &stats) ||
+	    stats.recorded - h->swept < probe_heap__live_max(h->session) / 4)
+		return 0;
+	h->swept = stats.recorded;
+	/* the stacks have to be known here */
+	err = collect__drain(h->collect);
+	if (!err)
+		err = probe_heap__live(h->session, &live, &cnt);
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt; i++) {
+		if (runs(h, &live[i].key))
+			continue;
+		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns <= now)
+			(void)stacks__hold(collect__stacks(h->collect), &live[i].live.stack);
+		probe_heap__forget(h->session, &live[i].key);
+	}
+	free(live);
+	return 0;
 }
 
 /* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
@@ -453,9 +498,9 @@ int heap__update(struct heap *h)
 		h->attach_ns += util_monotonic_ns() - before;
 	/* while those that will have ended by the next time can still be asked */
 	(void)cpu_ns(h);
-	if (!h->opts.all)
-		drop_dead(h);
 	clean_children(h);
+	if (!err && (drop_dead(h) || h->opts.all))
+		err = sweep(h);
 	return err;
 }
 
@@ -639,7 +684,8 @@ int heap__finish(struct heap *h, struct profile *p)
 	if (err)
 		return err;
 	for (size_t i = 0; i < cnt; i++)
-		if (live[i].live.time_ns + h->opts.min_age_ns <= h->stopped_ns)
+		if (live[i].live.time_ns + h->opts.min_age_ns <= h->stopped_ns &&
+		    (!h->opts.all || runs(h, &live[i].key)))
 			(void)stacks__hold(stacks, &live[i].live.stack);
 	free(live);
 	return stacks__finish(stacks, BPFPROF_HEAP, h->opts.min_age_ns > 0);

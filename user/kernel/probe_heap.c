@@ -266,3 +266,13 @@ int probe_heap__live(struct session *s, struct probe_heap_live **ret, size_t *re
 	}
 	return err;
 }
+
+void probe_heap__forget(struct session *s, const struct bpfprof_live_key *key)
+{
+	(void)bpf_map_delete_elem(bpf_map__fd(session__skel(s)->maps.bp_live), key);
+}
+
+uint32_t probe_heap__live_max(struct session *s)
+{
+	return bpf_map__max_entries(session__skel(s)->maps.bp_live);
+}
