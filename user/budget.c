@@ -6,7 +6,7 @@
 #include "base/util.h"
 
 #define CHECK_NS 20000000ULL /* while they are attached all the time */
-#define NEWS 0.05	     /* share of the newest slice in the means */
+#define NEWS 0.05	     /* share of the newest slice in the means, once there are enough */
 #define OWN_MIN                                                                          \
 	0.02 /* of the CPU time is the programs' own, whatever the hits are said to cost \
 	      */
@@ -61,12 +61,15 @@ static void go_off(struct budget *b, uint64_t now_ns)
 	b->gap = 0;
 }
 
-/* The part that ends cost so much; the first one sets the means. */
+/* What a slice costs, with the hits while it is attached and detached. The first part, of ns, is
+ * taken as some slices. */
 static void learn(struct budget *b, double cost, uint64_t ns)
 {
-	double of_slice = cost * BUDGET_SLICE_NS / MAX(ns, 1ULL);
-
-	b->cost = b->state == BUDGET_FULL ? of_slice : b->cost + NEWS * (of_slice - b->cost);
+	if (b->state == BUDGET_FULL)
+		b->cost = cost * BUDGET_SLICE_NS / MAX(ns, 1ULL);
+	else
+		b->cost += MAX(NEWS, 1.0 / ++b->slices) * (cost + b->edges - b->cost);
+	b->edges = 0;
 }
 
 enum budget_state budget__check(struct budget *b, const struct budget_figures *f)
@@ -80,6 +83,7 @@ enum budget_state budget__check(struct budget *b, const struct budget_figures *f
 	own = look(b, f, &cost);
 	if (b->state == BUDGET_OFF) {
 		b->gap += own;
+		b->edges += cost;
 		b->rate += NEWS * (own / MAX(ns, 1ULL) - b->rate);
 		b->state = BUDGET_ON;
 		return b->state;
@@ -103,6 +107,7 @@ double budget__attached(struct budget *b, const struct budget_figures *f)
 	double weight = 0, cost;
 
 	b->gap += look(b, f, &cost);
+	b->edges += cost;
 	b->since_ns = f->now_ns;
 	b->next_ns = f->now_ns + BUDGET_SLICE_NS;
 	if (b->seen < BUDGET_MIN_OWN_NS) {

@@ -22,7 +22,7 @@
 #define BUDGET_SLICE_NS 20000000ULL
 #define BUDGET_MIN_GAP_NS 60000000ULL /* detaching takes some 40 ms */
 #define BUDGET_MAX_GAP_NS 3000000000ULL
-#define BUDGET_CREDIT_NS 20000000.0 /* at first, and at most: a burst of some 25,000 hits */
+#define BUDGET_CREDIT_NS 10000000.0 /* at first, and at most: a burst of some 12,000 hits */
 #define BUDGET_MIN_OWN_NS 1000000.0 /* CPU time of a part that can stand for others */
 
 enum budget_state {
@@ -45,6 +45,8 @@ struct budget {
 	struct budget_figures last; /* at the last look */
 	uint64_t since_ns;	    /* begin of the state */
 	double credit;		    /* ns of cost that may still be caused */
+	uint32_t slices;	    /* so far */
+	double edges;		    /* cost of the current gap: of attaching and detaching; ns */
 	double cost, rate; /* of a slice, ns; own CPU time per time: means over many slices */
 	double seen;	   /* own CPU time of what was seen and stands for nothing yet; ns */
 	double unseen;	   /* of the gaps before, or their halves, that it will stand for as well */

@@ -16,6 +16,7 @@
 #define HIT_NS 750.0
 #define ATTACH_NS (2 * MS)
 #define DETACH_NS (41 * MS)
+#define LATE_NS (6 * MS) /* how long breakpoints stay while they are detached */
 
 /* A program that runs all the time and allocates rate(its own seconds) times a second. */
 struct sim {
@@ -93,8 +94,9 @@ static void run(struct sim *s, struct budget *b, double share, uint64_t seed, ui
 			f = figures(s);
 			commit(s, budget__attached(b, &f));
 		} else {
+			pass(s, LATE_NS, false);
 			s->attached = false;
-			pass(s, DETACH_NS, false);
+			pass(s, DETACH_NS - LATE_NS, false);
 		}
 	}
 	f = figures(s);
