@@ -102,7 +102,9 @@ bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_c
 		for (size_t j = 0; j < p->map_cnt && !found; j++) {
 			int fd = procs__open(procs, proc, &p->maps[j]);
 			uint32_t object =
-				fd < 0 ? OBJECTS_NONE : objects__add(objects, fd, "a mapped file");
+				fd < 0 ? OBJECTS_NONE :
+					 objects__add(objects, fd,
+						      procs__file(procs, p->maps[j].file)->path);
 
 			found = object != OBJECTS_NONE && objects__has_usdt(objects, object);
 		}

@@ -673,7 +673,8 @@ static void go_reads_a_heap(void **state)
 		  "81920 13.46% 99.58%      81921 13.46%  parse\n");
 	check_top(&b, "-sample_index=inuse_objects",
 		  "1289  0.25%   100%       1289  0.25%  cache_put\n");
-	check_top(&b, "-sample_index=inuse_space -tagfocus=4096b:4096b", "5140kB");
+	check_top(&b, "-sample_index=inuse_space -tagfocus=4096b:4096b",
+		  "5.02MB 74.15%  cache_put\n");
 	free(b.data);
 	profile__free(p);
 }

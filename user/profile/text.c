@@ -24,6 +24,7 @@ struct row {
 
 struct report {
 	const struct profile *p;
+	size_t value; /* of value_types */
 	struct frames frames;
 	struct row *rows;
 	size_t row_cnt;
@@ -114,12 +115,25 @@ static const struct scale *table_scale(const struct report *r, size_t shown)
 
 /* ---- The rows ---- */
 
+/* The last value of which there is anything; of all, if there is nothing. */
+static size_t last_value(const struct profile *p)
+{
+	for (size_t v = p->value_cnt; v-- > 0;)
+		for (size_t i = 0; i < p->sample_cnt; i++)
+			if (p->samples[i].value[v])
+				return v;
+	return p->value_cnt - 1;
+}
+
 static void count_sample(struct report *r, uint32_t number, const struct profile_sample *s)
 {
-	int64_t value = s->value[r->p->value_cnt - 1];
+	int64_t value = s->value[r->value];
 	uint32_t i, j, loc;
 	struct row *row;
 
+	/* as pprof does */
+	if (!value)
+		return;
 	r->total = util_add_saturated(r->total, value);
 	for (i = 0; i < s->loc_cnt; i++) {
 		loc = r->p->loc_ids[s->loc + i];
@@ -159,8 +173,9 @@ static int report__make(const struct profile *p, struct report *ret)
 	int err;
 
 	*ret = (struct report){ .p = p };
-	ret->type = p->value_types[p->value_cnt - 1].type;
-	ret->unit = p->value_types[p->value_cnt - 1].unit;
+	ret->value = last_value(p);
+	ret->type = p->value_types[ret->value].type;
+	ret->unit = p->value_types[ret->value].unit;
 	err = frames__make(p, false, &ret->frames);
 	if (err)
 		return err;

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Samples of a recording without a kernel: records made up, what they stand for by the formula of
+ * Go's runtime, as Go itself computed it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/types.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "code.h"
+#include "kinds.h"
+#include "profile/profile.h"
+#include "stacks.h"
+#include "symbolize.h"
+#include "target/objects.h"
+#include "target/procs.h"
+
+#define RATE 524288
+#define CPU_PERIOD 10101010
+
+static struct objects *objects;
+static struct procs *procs;
+static struct code *code;
+static struct profile *profiles[BPFPROF_NR_KINDS];
+static struct stacks *stacks;
+
+static struct profile *new_profile(int kind, int64_t period)
+{
+	const struct kind *k = &kinds[kind];
+
+	return profile__new(k->value_types, k->value_cnt, k->period_type, period);
+}
+
+static void start_with(const struct stacks_opts *opts, int64_t rate)
+{
+	objects = objects__new();
+	procs = procs__new("/proc");
+	assert_true(objects && procs);
+	code = code__new(procs, objects, NULL);
+	profiles[BPFPROF_CPU] = new_profile(BPFPROF_CPU, CPU_PERIOD);
+	profiles[BPFPROF_HEAP] = new_profile(BPFPROF_HEAP, rate);
+	assert_true(code && profiles[BPFPROF_CPU] && profiles[BPFPROF_HEAP]);
+	stacks = stacks__new(opts, procs, code, profiles);
+	assert_non_null(stacks);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	start_with(&(struct stacks_opts){ .label_thread = true }, RATE);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	stacks__free(stacks);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		profile__free(profiles[i]);
+		profiles[i] = NULL;
+	}
+	code__free(code);
+	procs__free(procs);
+	objects__free(objects);
+	return 0;
+}
+
+/* ---- records ---- */
+
+#define TGID 4242
+
+static struct bpfprof_rec heap_rec(uint64_t hash, uint64_t size)
+{
+	return (struct bpfprof_rec){ .type = BPFPROF_REC_SAMPLE,
+				     .kind = BPFPROF_HEAP,
+				     .user_cnt = 1,
+				     .hash = hash,
+				     .size = size,
+				     .proc.tgid = TGID,
+				     .comm = "worker" };
+}
+
+static struct bpfprof_count_key key_of(const struct bpfprof_rec *rec)
+{
+	bool sample = rec->type == BPFPROF_REC_SAMPLE;
+
+	return (struct bpfprof_count_key){ .hash = rec->hash,
+					   .tgid = rec->proc.tgid,
+					   .kernel_cnt = sample ? rec->kernel_cnt : 0,
+					   .user_cnt = sample ? rec->user_cnt : 0 };
+}
+
+/* One sample with a stack of one frame, of a process that is not known. */
+static void add(const struct bpfprof_rec *rec, uint64_t pc)
+{
+	stacks__add(stacks, PROCS_NONE, rec, NULL, &pc, 1, BPFPROF_STACK_complete);
+}
+
+static void count(const struct bpfprof_rec *rec, uint64_t n)
+{
+	struct bpfprof_count_key key = key_of(rec);
+
+	stacks__count(stacks, &key, n);
+}
+
+static bool hold(const struct bpfprof_rec *rec)
+{
+	struct bpfprof_count_key key = key_of(rec);
+
+	return stacks__hold(stacks, &key);
+}
+
+static void finish(enum bpfprof_kind kind, bool only_held)
+{
+	stacks__commit(stacks, kind, 1);
+	assert_int_equal(stacks__finish(stacks, kind, only_held), 0);
+}
+
+/* ---- what is in the profile ---- */
+
+static uint64_t leaf_of(const struct profile *p, const struct profile_sample *s)
+{
+	return p->locations[p->loc_ids[s->loc]].address;
+}
+
+static const struct profile_label *label_of(const struct profile *p, const struct profile_sample *s,
+					    const char *key)
+{
+	for (uint32_t i = 0; i < s->label_cnt; i++)
+		if (!strcmp(strtab__get(p->strings, p->labels[s->label + i].key), key))
+			return &p->labels[s->label + i];
+	return NULL;
+}
+
+/* The one sample with this leaf, and, of the heap, this size. */
+static const struct profile_sample *sample_of(enum bpfprof_kind kind, uint64_t pc, int64_t size)
+{
+	const struct profile *p = profiles[kind];
+	const struct profile_sample *found = NULL;
+
+	for (size_t i = 0; i < p->sample_cnt; i++) {
+		const struct profile_sample *s = &p->samples[i];
+
+		if (leaf_of(p, s) != pc ||
+		    (kind == BPFPROF_HEAP && label_of(p, s, "bytes")->num != size))
+			continue;
+		assert_null(found);
+		found = s;
+	}
+	return found;
+}
+
+static void check_heap(uint64_t pc, int64_t size, int64_t alloc_objects, int64_t alloc_space,
+		       int64_t inuse_objects, int64_t inuse_space)
+{
+	const int64_t want[] = { alloc_objects, alloc_space, inuse_objects, inuse_space };
+	const struct profile_sample *s = sample_of(BPFPROF_HEAP, pc, size);
+
+	assert_non_null(s);
+	for (int i = 0; i < 4; i++)
+		/* Go cuts off what we round */
+		if (s->value[i] != want[i] && s->value[i] != want[i] + 1)
+			fail_msg("size %" PRId64 ", value %d: %" PRId64 " instead of %" PRId64,
+				 size, i, s->value[i], want[i]);
+}
+
+/* ---- the tests ---- */
+
+/* Made by scaleHeapSample of Go 1.19's runtime/pprof/protomem.go. */
+static const struct {
+	int64_t rate, size, cnt, objects, space;
+} scaled[] = {
+	{ 1, 1, 1, 1, 1 },
+	{ 1, 64, 7, 7, 448 },
+	{ 1, 524288, 2, 2, 1048576 },
+	{ 4096, 1, 1, 4096, 4096 },
+	{ 4096, 64, 7, 451, 28896 },
+	{ 4096, 48, 1000, 85834, 4120046 },
+	{ 4096, 4096, 3, 4, 19439 },
+	{ 4096, 524288, 2, 2, 1048576 },
+	{ 4096, 16777216, 5, 5, 83886080 },
+	{ 4096, 100, 123456, 5118736, 511873692 },
+	{ 524288, 1, 1, 524288, 524288 },
+	{ 524288, 64, 7, 57347, 3670240 },
+	{ 524288, 48, 1000, 10923166, 524312000 },
+	{ 524288, 4096, 3, 385, 1579015 },
+	{ 524288, 524288, 2, 3, 1658822 },
+	{ 524288, 16777216, 5, 5, 83886080 },
+	{ 524288, 100, 123456, 647326723, 64732672324 },
+};
+
+static void values_are_gos(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(scaled); i++) {
+		struct bpfprof_rec rec = heap_rec(i + 1, scaled[i].size);
+
+		start_with(&(struct stacks_opts){ 0 }, scaled[i].rate);
+		add(&rec, 0x1000);
+		if (scaled[i].cnt > 1)
+			count(&rec, scaled[i].cnt - 1);
+		for (int64_t n = 0; n < scaled[i].cnt; n++)
+			assert_true(hold(&rec));
+		finish(BPFPROF_HEAP, false);
+		check_heap(0x1000, scaled[i].size, scaled[i].objects, scaled[i].space,
+			   scaled[i].objects, scaled[i].space);
+		teardown(state);
+	}
+}
+
+/* What a program that samples by itself says a sample stands for is taken at its word. */
+static void weights_are_believed(void **state)
+{
+	struct bpfprof_rec rec = heap_rec(1, 1000);
+
+	(void)state;
+	rec.weight = 2500000;
+	add(&rec, 0x1000);
+	count(&rec, 3);
+	assert_true(hold(&rec));
+	finish(BPFPROF_HEAP, false);
+	check_heap(0x1000, 1000, 10000, 10000000, 2500, 2500000);
+}
+
+static void empty_allocations_count(void **state)
+{
+	struct bpfprof_rec rec = heap_rec(1, 0);
+
+	(void)state;
+	add(&rec, 0x1000);
+	assert_true(hold(&rec));
+	finish(BPFPROF_HEAP, false);
+	/* sampled as if they had a byte, of which they have none */
+	check_heap(0x1000, 0, 524288, 0, 524288, 0);
+}
+
+static void what_is_held_is_in_use(void **state)
+{
+	struct bpfprof_rec kept = heap_rec(1, 1 << 24), freed = heap_rec(2, 1 << 24),
+			   stranger = heap_rec(3, 1 << 24);
+
+	(void)state;
+	add(&kept, 0x1000);
+	count(&kept, 9);
+	add(&freed, 0x2000);
+	for (int i = 0; i < 4; i++)
+		assert_true(hold(&kept));
+	assert_false(hold(&stranger));
+	stranger = kept;
+	stranger.proc.tgid++;
+	assert_false(hold(&stranger));
+	stranger = kept;
+	stranger.user_cnt++;
+	assert_false(hold(&stranger));
+	finish(BPFPROF_HEAP, false);
+	assert_int_equal(profiles[BPFPROF_HEAP]->sample_cnt, 2);
+	check_heap(0x1000, 1 << 24, 10, 10 << 24, 4, 4 << 24);
+	check_heap(0x2000, 1 << 24, 1, 1 << 24, 0, 0);
+}
+
+/* --min-age: what holds nothing is left out, and what stays has all its values. */
+static void only_held(void **state)
+{
+	struct bpfprof_rec rec[10];
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		rec[i] = heap_rec(i + 1, 1 << 24);
+		add(&rec[i], 0x1000 + i);
+		count(&rec[i], i);
+		if (i % 3 == 2)
+			assert_true(hold(&rec[i]));
+	}
+	finish(BPFPROF_HEAP, true);
+	assert_int_equal(profiles[BPFPROF_HEAP]->sample_cnt, 3);
+	for (int i = 2; i < 10; i += 3)
+		check_heap(0x1000 + i, 1 << 24, i + 1, (int64_t)(i + 1) << 24, 1, 1 << 24);
+}
+
+/* Slices of time: what each has seen stands for something else. */
+static void commits_scale(void **state)
+{
+	struct bpfprof_rec rec = heap_rec(1, 1 << 24), late = heap_rec(2, 1 << 24);
+
+	(void)state;
+	add(&rec, 0x1000);
+	count(&rec, 9);
+	stacks__commit(stacks, BPFPROF_HEAP, 2.5);
+	stacks__commit(stacks, BPFPROF_HEAP, 100); /* nothing is new */
+	count(&rec, 4);
+	add(&late, 0x2000);
+	stacks__commit(stacks, BPFPROF_CPU, 1000); /* another kind's */
+	stacks__commit(stacks, BPFPROF_HEAP, 3);
+	count(&rec, 7); /* not committed */
+	assert_int_equal(stacks__finish(stacks, BPFPROF_HEAP, false), 0);
+	check_heap(0x1000, 1 << 24, 25 + 12, (int64_t)(25 + 12) << 24, 0, 0);
+	check_heap(0x2000, 1 << 24, 3, 3 << 24, 0, 0);
+}
+
+static void sizes_are_told_apart(void **state)
+{
+	struct bpfprof_rec small = heap_rec(1, 64), large = heap_rec(2, 1 << 24), again;
+	const struct profile_label *l;
+
+	(void)state;
+	add(&small, 0x1000);
+	add(&large, 0x1000);
+	/* the same size and stack under another key, of another thread of that name: one sample */
+	again = large;
+	again.hash = 3;
+	add(&again, 0x1000);
+	count(&again, 2);
+	count(&large, 1);
+	/* of a thread with another name: another one */
+	again.hash = 4;
+	strcpy(again.comm, "other");
+	add(&again, 0x2000);
+	finish(BPFPROF_HEAP, false);
+	assert_int_equal(profiles[BPFPROF_HEAP]->sample_cnt, 3);
+	check_heap(0x1000, 64, 8192, 524320, 0, 0);
+	check_heap(0x1000, 1 << 24, 5, 5 << 24, 0, 0);
+	l = label_of(profiles[BPFPROF_HEAP], sample_of(BPFPROF_HEAP, 0x1000, 64), "bytes");
+	assert_string_equal(strtab__get(profiles[BPFPROF_HEAP]->strings, l->num_unit), "bytes");
+	l = label_of(profiles[BPFPROF_HEAP], sample_of(BPFPROF_HEAP, 0x2000, 1 << 24), "thread");
+	assert_string_equal(strtab__get(profiles[BPFPROF_HEAP]->strings, l->str), "other");
+}
+
+/* Stacks that were walked here are known by a number of their own, if anything is to be joined. */
+static void raw_records_are_joined(void **state)
+{
+	struct bpfprof_rec raw = heap_rec(77, 1 << 24), lone = heap_rec(0, 1 << 24);
+
+	(void)state;
+	raw.type = lone.type = BPFPROF_REC_RAW;
+	raw.user_cnt = lone.user_cnt = 0;
+	raw.kernel_cnt = 2; /* which the key does not have */
+	stacks__add(stacks, PROCS_NONE, &raw, (uint64_t[]){ ~0xfffUL, ~0xeffUL },
+		    (uint64_t[]){ 0x1000, 0x2000 }, 2, BPFPROF_STACK_complete);
+	add(&lone, 0x3000);
+	assert_true(hold(&raw));
+	assert_false(hold(&lone));
+	assert_int_equal(stacks__cnt(stacks), 1);
+	finish(BPFPROF_HEAP, false);
+	check_heap(~0xfffUL, 1 << 24, 1, 1 << 24, 1, 1 << 24);
+	check_heap(0x3000, 1 << 24, 1, 1 << 24, 0, 0);
+}
+
+static void cpu_counts_periods(void **state)
+{
+	const uint64_t kernel[] = { 0xffffffff81000010, 0xffffffff81000021 }, user = 0x1000;
+	struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE,
+				   .kind = BPFPROF_CPU,
+				   .kernel_cnt = 2,
+				   .user_cnt = 1,
+				   .hash = 5,
+				   .size = 99, /* of no meaning here */
+				   .weight = 99,
+				   .proc.tgid = TGID };
+	const struct profile *p = profiles[BPFPROF_CPU];
+	const struct profile_sample *s;
+	struct stacks_account a;
+
+	(void)state;
+	stacks__add(stacks, PROCS_NONE, &rec, kernel, &user, 1, BPFPROF_STACK_no_table);
+	count(&rec, 41);
+	finish(BPFPROF_CPU, false);
+	assert_int_equal(p->sample_cnt, 1);
+	s = sample_of(BPFPROF_CPU, kernel[0], 0);
+	assert_non_null(s);
+	assert_int_equal(s->value[0], 42);
+	assert_int_equal(s->value[1], 42LL * CPU_PERIOD);
+	/* no thread name, no label; kernel return addresses name the call; a marker at the end */
+	assert_int_equal(s->label_cnt, 0);
+	assert_int_equal(s->loc_cnt, 4);
+	assert_true(p->locations[p->loc_ids[s->loc + 1]].address == kernel[1] - 1);
+	assert_int_equal(p->locations[p->loc_ids[s->loc + 2]].address, user);
+	assert_string_equal(
+		strtab__get(
+			p->strings,
+			p->functions[p->lines[p->locations[p->loc_ids[s->loc + 3]].line].function]
+				.name),
+		"[unwind: no unwind table and no frame pointer]");
+	stacks__account(stacks, BPFPROF_CPU, &a);
+	assert_int_equal(a.total, 42);
+	assert_int_equal(a.results[BPFPROF_STACK_no_table], 42);
+	assert_int_equal(a.results[BPFPROF_STACK_complete], 0);
+	assert_int_equal(a.no_memory, 0);
+	stacks__account(stacks, BPFPROF_HEAP, &a);
+	assert_int_equal(a.total, 0);
+}
+
+/* More stacks than any table begins with; each finds its own counts again. */
+static void many_are_found_again(void **state)
+{
+	enum {
+		CNT = 20000
+	};
+	struct stacks_account a;
+	struct bpfprof_rec rec;
+
+	(void)state;
+	for (uint64_t i = 0; i < CNT; i++) {
+		rec = heap_rec(i * 0x9e3779b97f4a7c15 + 1, 1 << 24);
+		add(&rec, 0x1000 + i);
+	}
+	for (uint64_t i = 0; i < CNT; i++) {
+		rec = heap_rec(i * 0x9e3779b97f4a7c15 + 1, 1 << 24);
+		count(&rec, i % 7);
+		if (i % 5 == 0)
+			assert_true(hold(&rec));
+		rec.hash++;
+		count(&rec, 1000000);
+		assert_false(hold(&rec));
+	}
+	assert_int_equal(stacks__cnt(stacks), CNT);
+	finish(BPFPROF_HEAP, false);
+	assert_int_equal(profiles[BPFPROF_HEAP]->sample_cnt, CNT);
+	for (size_t i = 0; i < CNT; i++) {
+		const struct profile_sample *s = &profiles[BPFPROF_HEAP]->samples[i];
+		uint64_t n = leaf_of(profiles[BPFPROF_HEAP], s) - 0x1000;
+
+		assert_int_equal(s->value[0], n % 7 + 1);
+		assert_int_equal(s->value[2], n % 5 == 0);
+	}
+	stacks__account(stacks, BPFPROF_HEAP, &a);
+	assert_int_equal(a.total, CNT + CNT / 7 * 21); /* the last i is a multiple of 7 */
+	assert_int_equal(a.results[BPFPROF_STACK_complete], a.total);
+}
+
+static void what_is_not_recorded_is_ignored(void **state)
+{
+	struct profile *only_cpu[BPFPROF_NR_KINDS] = { profiles[BPFPROF_CPU] };
+	struct bpfprof_rec rec = heap_rec(1, 64);
+	struct stacks_account a;
+	struct stacks *others = stacks__new(&(struct stacks_opts){ 0 }, procs, code, only_cpu);
+
+	(void)state;
+	assert_non_null(others);
+	stacks__add(others, PROCS_NONE, &rec, NULL, (uint64_t[]){ 1 }, 1, BPFPROF_STACK_complete);
+	stacks__count(others, &(struct bpfprof_count_key){ .hash = 1 }, 5);
+	assert_int_equal(stacks__cnt(others), 0);
+	stacks__lose(others, BPFPROF_CPU);
+	stacks__account(others, BPFPROF_CPU, &a);
+	assert_int_equal(a.total, 0);
+	assert_int_equal(a.no_memory, 1);
+	stacks__free(others);
+}
+
+/* Addresses of a real process: this one. */
+static void addresses_lie_in_mappings(void **state)
+{
+	uint64_t pc = (uintptr_t)addresses_lie_in_mappings + 1, libc = (uintptr_t)malloc + 1;
+	struct bpfprof_rec rec = heap_rec(1, 64);
+	const struct symbolize_source *source;
+	const struct profile_mapping *m;
+	const struct profile_sample *s;
+	const struct profile_label *l;
+	struct profile *p;
+	uint32_t proc;
+
+	teardown(state);
+	start_with(&(struct stacks_opts){ .label_process = true }, RATE);
+	p = profiles[BPFPROF_HEAP];
+	rec.proc.tgid = getpid();
+	proc = procs__add(procs, rec.proc.tgid, 0, 0, "tester", false, 0);
+	assert_int_not_equal(proc, PROCS_NONE);
+	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
+	rec.time_ns = util_monotonic_ns();
+	stacks__add(stacks, proc, &rec, NULL, (uint64_t[]){ libc, pc }, 2, BPFPROF_STACK_complete);
+	finish(BPFPROF_HEAP, false);
+	s = sample_of(BPFPROF_HEAP, libc, 64);
+	assert_non_null(s);
+	m = &p->mappings[p->locations[p->loc_ids[s->loc + 1]].mapping];
+	assert_in_range(pc, m->start, m->limit - 1);
+	assert_non_null(strstr(strtab__get(p->strings, m->filename), "test_stacks"));
+	source = &stacks__sources(stacks, BPFPROF_HEAP)[m - p->mappings];
+	assert_int_equal(source->what, SYMBOLIZE_OBJECT);
+	assert_string_equal(objects__info(objects, source->object)->build_id,
+			    strtab__get(p->strings, m->build_id));
+	/* the libraries' mapping is another */
+	assert_int_not_equal(p->locations[p->loc_ids[s->loc]].mapping, m - p->mappings);
+	l = label_of(p, s, "pid");
+	assert_non_null(l);
+	assert_int_equal(l->num, getpid());
+	l = label_of(p, s, "comm");
+	assert_non_null(l);
+	assert_string_equal(strtab__get(p->strings, l->str), "tester");
+	assert_null(label_of(p, s, "thread"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_are_gos),
+		cmocka_unit_test_setup_teardown(weights_are_believed, setup, teardown),
+		cmocka_unit_test_setup_teardown(empty_allocations_count, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_held_is_in_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(commits_scale, setup, teardown),
+		cmocka_unit_test_setup_teardown(sizes_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(raw_records_are_joined, setup, teardown),
+		cmocka_unit_test_setup_teardown(cpu_counts_periods, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_are_found_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_recorded_is_ignored, setup, teardown),
+		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
