@@ -377,6 +377,7 @@ struct bpfprof_config {
 	__u8 thread_names;  /* keep threads of different names apart */
 	__u8 pad[5];
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
+	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
 	__u64 heap_sure; /* bytes; a smaller allocation does not fail but for a limit on the process
 			  */

@@ -126,7 +126,8 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 
 	live.time_ns = bpf_ktime_get_ns();
 	task_facts(&task);
-	if (!stats || !record_wanted(&task))
+	/* what we allocate for a profile of all is nobody's business */
+	if (!stats || !record_wanted(&task) || task.key.tgid == bp_config.self_tgid)
 		return 0;
 	slot = heap_take_slot();
 	if (slot < 0) {

@@ -390,6 +390,9 @@ static __always_inline int unw_step_no_table(struct unw *u)
 			unw_caller(u, ra, u->fp + 16, fp);
 			return UNW_CONTINUE;
 		}
+		/* what a JIT compiler has mapped since the list was made */
+		if (!(u->proc.flags & BPFPROF_PROC_NO_RAW) && unw_after_call(u, ra))
+			return UNW_MISS;
 	}
 	if (u->have_regs && !unw_read_ra(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
 	    unw_after_call(u, ra)) {

@@ -116,6 +116,13 @@ static int raw_code(void *ctx, uint64_t addr, void *buf, size_t sz)
 	return code__read(r->c->code, r->proc, addr, buf, sz);
 }
 
+/* A raw stack of the process led to nothing that can be known. */
+static void fruitless(struct collect *c, uint32_t proc, struct proc_note *note)
+{
+	if (note && note->fruitless < FRUITLESS_MAX && ++note->fruitless == FRUITLESS_MAX)
+		code__no_raw(c->code, proc);
+}
+
 /*
  * Unwinds a copied stack, loading what it asks for on the way, so that the kernel side can walk the
  * next one like it. Returns how the stack ended.
@@ -147,6 +154,9 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 		if (i == RAW_ROUNDS - 1)
 			in.proc.flags |= BPFPROF_PROC_NO_RAW;
 		result = raw_unwind(&in, frames, ret_cnt, &miss);
+		/* nothing had to be loaded, and it leads no further all the same */
+		if (result == BPFPROF_STACK_no_table && !i)
+			fruitless(c, proc, note);
 		if (result != RAW_UNWIND_MISS)
 			break;
 		map = procs__map_at(c->procs, proc, miss);
@@ -161,9 +171,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 					       rec->tid == rec->proc.tgid ? 0 : rec->tid);
 		} else {
 			i = RAW_ROUNDS - 2;
-			if (note && note->fruitless < FRUITLESS_MAX &&
-			    ++note->fruitless == FRUITLESS_MAX)
-				code__no_raw(c->code, proc);
+			fruitless(c, proc, note);
 		}
 	}
 	return result == RAW_UNWIND_MISS ? BPFPROF_STACK_no_mapping : result;

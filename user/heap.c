@@ -325,12 +325,37 @@ static int add(struct heap *h, pid_t pid, int fd, uint32_t object)
 	return 0;
 }
 
+/* Has the main thread ended, and others go on? The kernel takes a process for its main thread's
+ * memory, and there is none: it would set breakpoints and call no program. */
+static bool leader_gone(pid_t pid)
+{
+	char path[64], *buf, *s;
+	bool gone = false;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return false;
+	s = strrchr(buf, ')');
+	gone = s && s[1] && s[2] == 'Z';
+	free(buf);
+	return gone;
+}
+
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
 	const struct proc *p = procs__get(h->procs, proc);
 	bool usdt = false;
 	int err = 0, fd;
+
+	if (!h->opts.all && leader_gone(p->tgid)) {
+		log_info(
+			"no heap profile of process %u: its main thread has ended, by which the "
+			"kernel finds its memory",
+			p->tgid);
+		return 0;
+	}
 
 	for (size_t i = 0; i < p->map_cnt && !usdt; i++) {
 		uint32_t object = code__object(h->code, proc, &p->maps[i]);
@@ -379,7 +404,7 @@ static uint64_t cpu_ns(struct heap *h)
 	uint64_t sum = 0;
 
 	if (h->opts.all)
-		return system_cpu_ns();
+		return h->cpu_ns = system_cpu_ns();
 	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
 		const struct proc *p = procs__get(h->procs, i);
 		struct timespec ts;

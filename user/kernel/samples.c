@@ -23,6 +23,7 @@ struct samples {
 	struct ring_buffer *ring;
 	void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz);
 	void *ctx;
+	int64_t left; /* bytes that are still to be read in this round */
 };
 
 /* Do the record's own figures describe the bytes that came? */
@@ -41,14 +42,17 @@ static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
 	return raw->stack_sz <= BPFPROF_RAW_STACK_SZ && sz >= want + sizeof(*raw) + raw->stack_sz;
 }
 
-/* libbpf's callback; a negative value would end the reading */
+/* libbpf's callback; a negative value ends the reading */
 static int on_record(void *ctx, void *data, size_t sz)
 {
 	struct samples *s = ctx;
 
 	if (sz >= sizeof(struct bpfprof_rec) && well_formed(data, sz))
 		s->take(s->ctx, data, sz);
-	return 0;
+	/* Programs may fill the ring as fast as it is read, until the tables are loaded for which
+	 * what was read has to be looked at first. */
+	s->left -= sz;
+	return s->left < 0 ? -ECANCELED : 0;
 }
 
 struct samples *samples__new(struct session *session)
@@ -86,9 +90,13 @@ int samples__fd(const struct samples *s)
 int samples__read(struct samples *s,
 		  void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz), void *ctx)
 {
+	int cnt;
+
 	s->take = take;
 	s->ctx = ctx;
-	return ring_buffer__consume(s->ring);
+	s->left = bpf_map__max_entries(session__skel(s->session)->maps.bp_ring);
+	cnt = ring_buffer__consume(s->ring);
+	return cnt == -ECANCELED ? 1 : cnt;
 }
 
 /* Kernels before 5.6 and odd map types have no batch operation; one key at a time does the same. */

@@ -25,9 +25,10 @@ void samples__free(struct samples *s);
 int samples__fd(const struct samples *s);
 
 /*
- * The records that have arrived, in the order of each CPU's sending: calls `take` for each; rec
- * points to the record with what follows it, sz bytes, valid during the call. Records whose lengths
- * do not add up are left out. Returns how many there were, or -errno.
+ * The records that have arrived, as much as the ring can hold, in the order of each CPU's sending:
+ * calls `take` for each; rec points to the record with what follows it, sz bytes, valid during the
+ * call. Records whose lengths do not add up are left out. Returns above 0 if there were any, 0, or
+ * -errno.
  */
 int samples__read(struct samples *s,
 		  void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz), void *ctx);

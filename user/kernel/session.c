@@ -120,6 +120,7 @@ static void configure_heap(struct session *s)
 		return;
 	s->skel->bss->bp_control.heap_off = 1;
 	cfg->heap_rate = o->heap_rate;
+	cfg->self_tgid = getpid();
 	cfg->heap_sure = sure_size();
 	cfg->first_slot = s->cpu_cnt;
 	cfg->slot_cnt = MAX(s->cpu_cnt, SLOTS_MIN);
