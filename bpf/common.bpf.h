@@ -19,6 +19,7 @@ int stack_unw_fill(__u32 slot, __u64 addr);
 int stack_unw_step_no_table(__u32 slot);
 int stack_unw_replaced(__u32 slot, __u64 at);
 int stack_undo_uprobes(__u32 slot, int returned);
+int stack_undo_breakpoint(__u32 slot);
 /* heap.bpf.c: the same, for the same reason */
 int heap_take_slot(void);
 __u64 heap_draw(void);
@@ -297,10 +298,11 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 
 /*
  * stack.bpf.c: walks the current task's user stack into s->u.frames, by the mappings of the process
- * s->u.rec.proc, which may become that of a process whose memory it borrows. returned: as in struct
- * record_what. Returns enum bpfprof_stack_result, or UNW_MISS if user space has to do it.
+ * s->u.rec.proc, which may become that of a process whose memory it borrows. in_kernel: it was
+ * interrupted there. returned: as in struct record_what. Returns enum bpfprof_stack_result, or
+ * UNW_MISS if user space has to do it.
  */
-__hidden int stack_user(struct scratch *s, __u64 hash, bool returned);
+__hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool returned);
 /* stack.bpf.c: sends registers and stack instead of frames. Returns 0, or 1 if the ring is full. */
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel);
 

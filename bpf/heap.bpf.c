@@ -106,6 +106,24 @@ static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
 	key->exec_id = (__u32)bpf_get_current_task_btf()->self_exec_id;
 }
 
+/* The nearest number of 6 significant bits. */
+static __always_inline __u64 coarse(__u64 size)
+{
+	__u64 shift = 0, t = size >> 6;
+
+	for (int s = 32; s; s >>= 1) {
+		__u64 has = t >> s;
+
+		has = (has | -has) >> 63;
+		UNW_OPAQUE(has);
+		has *= s;
+		shift += has;
+		t >>= has;
+	}
+	shift += t != 0;
+	return (size + ((1ULL << shift) >> 1)) >> shift << shift;
+}
+
 /* Returns 0. */
 __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned)
 {
@@ -115,7 +133,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 		.user_mode = true,
 		.returned = returned != 0,
 		.joined = true,
-		.size = size,
+		.size = bp_control.coarse ? coarse(size) : size,
 		.weight = weight,
 	};
 	struct bpfprof_live live = {};

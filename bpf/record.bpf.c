@@ -118,7 +118,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		result = stack_user(s, hash, what->returned);
+		result = stack_user(s, hash, !what->user_mode, what->returned);
 		if (result == UNW_MISS) {
 			if (what->joined)
 				u->rec.hash = unw_mix(unw_mix(bp_config.seed, u->rec.time_ns),

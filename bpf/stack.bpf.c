@@ -8,6 +8,9 @@
 
 /* USER32_CS, arch/x86/include/asm/segment.h */
 #define CS_USER32 0x23
+/* UPROBE_XOL_SLOT_BYTES, arch/x86/include/asm/uprobes.h: what return probes run lies in the first
+ */
+#define XOL_SLOT_SIZE 128
 
 struct step_ctx {
 	struct scratch *s;
@@ -155,8 +158,8 @@ static __always_inline bool finish_return(struct unw *u)
 }
 
 /*
- * What uprobes, ours or another tool's, have changed in what the current task seems to do: return
- * addresses that were replaced, the place of a breakpoint that it has just hit, a return under way.
+ * What return probes, ours or another tool's, have changed in what the current task seems to do:
+ * return addresses that were replaced, a return under way.
  * Returns whether rip is a return address.
  */
 static __always_inline int undo_uprobes(struct unw *u, int returned)
@@ -165,9 +168,9 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 	struct return_instance *ri;
 	struct uprobe_task *utask;
 	struct xol_area *area;
-	__u8 insn = 0;
 
 	u->uret_pc = 0;
+	u->probed = 0;
 	if (!bpf_core_field_exists(struct task_struct, utask))
 		return returned;
 	/* copied, not followed: see user_regs */
@@ -175,10 +178,7 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 	utask = BPF_CORE_READ(task, utask);
 	if (!utask)
 		return returned;
-	/* The instruction behind a breakpoint has not been reached. */
-	if (!returned && !bpf_probe_read_user(&insn, 1, (void *)(u->regs[UNW_REG_PC] - 1)) &&
-	    insn == 0xcc)
-		u->regs[UNW_REG_PC]--;
+	u->probed = 1;
 	area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
 	if (!area)
 		return returned;
@@ -190,9 +190,37 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 		u->uret[i].ra = BPF_CORE_READ(ri, orig_ret_vaddr);
 		ri = BPF_CORE_READ(ri, next);
 	}
-	if (u->regs[UNW_REG_PC] - u->uret_pc < UNW_PAGE && finish_return(u))
+	if (u->regs[UNW_REG_PC] - u->uret_pc < XOL_SLOT_SIZE && finish_return(u))
 		return 1;
 	return returned;
+}
+
+/*
+ * A task that the kernel has stopped at a breakpoint has not reached the instruction behind it. A
+ * byte of that value may also be padding in front of a function, which no rule covers, or nothing
+ * to do with it where the task is not in the kernel for a trap.
+ */
+__noinline int stack_undo_breakpoint(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct bpfprof_rule rule;
+	__u64 addr;
+	__u8 insn = 0;
+
+	if (!s)
+		return 1;
+	addr = s->u.pc - 1;
+	if (bpf_probe_read_user(&insn, 1, (void *)addr) || insn != 0xcc ||
+	    stack_unw_search_map(slot, addr))
+		return 1;
+	if (s->u.map.chunk < BPFPROF_MAX_CHUNKS) {
+		unw_find_rule(&s->u, addr, &rule);
+		if (rule.cfa == BPFPROF_CFA_NONE)
+			return 1;
+	}
+	s->u.pc = addr;
+	s->u.regs[UNW_REG_PC] = addr;
+	return 0;
 }
 
 __noinline int stack_undo_uprobes(__u32 slot, int returned)
@@ -202,7 +230,7 @@ __noinline int stack_undo_uprobes(__u32 slot, int returned)
 	return s ? undo_uprobes(&s->u, returned) : returned;
 }
 
-__hidden int stack_user(struct scratch *s, __u64 hash, bool returned)
+__hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool returned)
 {
 	struct unw *u = &s->u;
 	bool ra = false, compat32 = false;
@@ -223,6 +251,8 @@ __hidden int stack_user(struct scratch *s, __u64 hash, bool returned)
 	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
 	u->owner[1] = u->rec.proc.start_ns;
 	u->hash = unw_mix(u->hash, proc->gen);
+	if (in_kernel && u->exact && u->probed)
+		stack_undo_breakpoint(u->slot);
 	return walk(s);
 }
 

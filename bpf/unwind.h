@@ -68,7 +68,9 @@ struct unw {
 	__u32 nr;	/* frames found */
 	__u32 max;	/* frames wanted at most */
 	__u32 slot;	/* the includer's own */
-	__u64 hash;	/* of the frames so far */
+	__u32 probed;	/* the same: the task has met a uprobe before */
+	__u32 pad2;
+	__u64 hash; /* of the frames so far */
 
 	struct bpfprof_proc proc;
 	__u64 owner[2]; /* struct bpfprof_proc_key of the process, as two words */

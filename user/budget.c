@@ -130,5 +130,8 @@ double budget__stop(struct budget *b, const struct budget_figures *f)
 		b->seen += own;
 		b->on_ns += f->now_ns - b->since_ns;
 	}
-	return b->seen > 0 ? (b->seen + b->unseen) / b->seen : 1;
+	if (b->state == BUDGET_FULL)
+		return 1;
+	/* a last moment is not to stand for everything before it */
+	return (b->seen + b->unseen) / MAX(b->seen, BUDGET_MIN_OWN_NS);
 }

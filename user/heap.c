@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@
 #define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
 #define OWN_MIN \
 	0.02 /* of the CPU time of a program is its own, whatever the hits are said to cost */
+#define STACKS_MAX 100000     /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
 /* The points of an object, as the kernel side takes them. */
@@ -47,7 +49,7 @@ struct attachment {
 	pid_t pid; /* 0: all */
 	dev_t dev;
 	ino_t ino;
-	int fd; /* O_PATH */
+	int fd;
 	uint32_t object;
 	bool failed;
 	struct probe_heap probes;
@@ -76,6 +78,7 @@ struct heap {
 	bool preloaded;
 	struct budget budget;
 	bool started, sliced;
+	bool rounded; /* sizes, to 6 bits */
 	uint64_t stopped_ns;
 	double stop_weight;		      /* of what was recorded since the last commit */
 	uint64_t first_hits[BPFPROF_NR_HITS]; /* of measuring */
@@ -113,6 +116,17 @@ bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_c
 	return found;
 }
 
+/* Some links for each file in each process: as many as we may have. */
+static void raise_fd_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= l.rlim_max)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
 struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
 		       struct objects *objects, struct code *code, struct collect *collect)
 {
@@ -127,6 +141,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->code = code;
 	h->collect = collect;
 	h->skip_proc = PROCS_NONE;
+	raise_fd_limit();
 	return h;
 }
 
@@ -342,6 +357,16 @@ static bool leader_gone(pid_t pid)
 	return gone;
 }
 
+/* Is the open file the one behind the object? In another mount namespace a path leads elsewhere,
+ * and a build id can be forged. */
+static bool is_object(struct heap *h, int fd, uint32_t object)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy >= 0 &&
+	       objects__add(h->objects, copy, objects__info(h->objects, object)->path) == object;
+}
+
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
@@ -378,6 +403,11 @@ static int look_at(struct heap *h, uint32_t proc)
 		if (usdt && !has_usdt(h, op) && p->maps[i].file != p->maps[0].file)
 			continue;
 		fd = procs__open(h->procs, proc, &p->maps[i]);
+		/* what was found in one file of that name must not be done to another */
+		if (fd >= 0 && !is_object(h, fd, object)) {
+			close(fd);
+			continue;
+		}
 		if (fd >= 0)
 			err = add(h, h->opts.all ? 0 : (pid_t)p->tgid, fd, object);
 	}
@@ -398,6 +428,27 @@ static uint64_t system_cpu_ns(void)
 	return (user + nice + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
+/* CPU time of the children that a process has waited for, and of theirs: many live too shortly to
+ * be asked themselves. In ticks of 10 ms. */
+static uint64_t reaped_ns(pid_t pid)
+{
+	unsigned long long user = 0, sys = 0;
+	char path[64], *buf, *s;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return 0;
+	s = strrchr(buf, ')');
+	/* cutime and cstime, proc(5) */
+	if (s)
+		(void)sscanf(s + 1,
+			     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %llu %llu",
+			     &user, &sys);
+	free(buf);
+	return (user + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
 /* CPU time of the targets that live, and what those that ended had when they were last seen. */
 static uint64_t cpu_ns(struct heap *h)
 {
@@ -410,9 +461,12 @@ static uint64_t cpu_ns(struct heap *h)
 		struct timespec ts;
 		clockid_t clock;
 
-		if (p->tgid && !p->kthread && p->to_ns == UINT64_MAX && i != h->skip_proc &&
-		    !clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
+		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX || i == h->skip_proc)
+			continue;
+		if (!clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
 			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+		if (h->opts.follow)
+			sum += reaped_ns(p->tgid);
 	}
 	/* monotonic, though processes end */
 	if (sum + h->dead_cpu_ns < h->cpu_ns)
@@ -506,6 +560,9 @@ int heap__update(struct heap *h)
 	uint64_t before = util_monotonic_ns();
 	int err = 0;
 
+	/* its number may be given to another */
+	if (h->skip_proc != PROCS_NONE && procs__get(h->procs, h->skip_proc)->to_ns != UINT64_MAX)
+		h->skip_proc = PROCS_NONE;
 	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++) {
 		const struct proc *p = procs__get(h->procs, i);
 		uint64_t maps;
@@ -525,6 +582,10 @@ int heap__update(struct heap *h)
 		h->attach_ns += util_monotonic_ns() - before;
 	/* while those that will have ended by the next time can still be asked */
 	(void)cpu_ns(h);
+	if (!h->rounded && stacks__cnt(collect__stacks(h->collect)) > STACKS_MAX) {
+		h->rounded = true;
+		probe_heap__round_sizes(h->session);
+	}
 	clean_children(h);
 	if (!err && (drop_dead(h) || h->opts.all))
 		err = sweep(h);
@@ -759,8 +820,11 @@ void heap__report(const struct heap *h, struct heap_report *ret)
 				    1 + h->budget.slice_cost / h->budget.slice_own :
 				    1,
 		.sliced = h->sliced,
+		.rounded = h->rounded,
 		.untracked = stats.untracked,
 		.points = h->point_cnt,
 	};
+	for (size_t i = 0; i < h->attachment_cnt && !h->preloaded; i++)
+		ret->listens |= has_usdt(h, &h->points[h->attachments[i].object]);
 	ret->cost_ns = cost_ns(h, &ret->hits);
 }

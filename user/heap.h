@@ -32,6 +32,7 @@ struct heap_opts {
 	enum uprobe_method method; /* that the session was opened for */
 	bool usdt;		   /* the session was opened to listen to USDT probes */
 	bool all;	     /* every process: probes are attached to files, not to processes */
+	bool follow;	     /* children are profiled as well */
 	double budget;	     /* share of the targets' CPU time that probes may cost; 1: any */
 	uint64_t rate;	     /* bytes between samples */
 	uint64_t min_age_ns; /* count as in use only what has been held so long; 0: all */
@@ -47,6 +48,8 @@ struct heap_report {
 	uint64_t attached_ns; /* how long probes were attached */
 	double slowdown;      /* of a program while it is probed, in times; of what was seen */
 	bool sliced;	      /* not all the time: in use is left out */
+	bool listens;	      /* to a program that samples by itself */
+	bool rounded;	      /* sizes, to 6 bits: there were too many different ones */
 	uint64_t untracked;   /* sampled allocations whose frees could not be followed */
 	size_t points;	      /* probes */
 };

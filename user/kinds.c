@@ -28,13 +28,19 @@ static double heap_unit(uint64_t size, uint64_t weight, int64_t rate)
 	return rate <= 1 ? 1 : -1 / expm1(-bytes / rate);
 }
 
+/* What programs say themselves may be anything: 2^53 is as much as a double counts exactly. */
+static int64_t whole(double v)
+{
+	return llround(fmin(v, 0x1p53));
+}
+
 static void heap_values(double total, double held, uint64_t size, int64_t rate, int64_t *ret)
 {
 	(void)rate;
-	ret[0] = llround(total);
-	ret[1] = llround(total * size);
-	ret[2] = llround(held);
-	ret[3] = llround(held * size);
+	ret[0] = whole(total);
+	ret[1] = whole(total * size);
+	ret[2] = whole(held);
+	ret[3] = whole(held * size);
 }
 
 const struct kind kinds[BPFPROF_NR_KINDS] = {

@@ -7,8 +7,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Of descriptors, before we raised it for ourselves: programs that use select(2) rely on it. */
+static struct rlimit fd_limit;
+
+static void __attribute__((constructor)) remember_fd_limit(void)
+{
+	(void)getrlimit(RLIMIT_NOFILE, &fd_limit);
+}
 
 static void __attribute__((noreturn))
 child(char *const argv[], char *const env[], int go_fd, int error_fd)
@@ -21,6 +30,8 @@ child(char *const argv[], char *const env[], int go_fd, int error_fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	if (fd_limit.rlim_cur)
+		(void)setrlimit(RLIMIT_NOFILE, &fd_limit);
 	for (size_t i = 0; env && env[i]; i++)
 		putenv(env[i]);
 	if (read(go_fd, &byte, 1) == 1) {

@@ -19,6 +19,7 @@
 	"in use is not complete: the frees of %" PRIu64 \
 	" samples were not followed, the table was full (a larger --heap-rate needs less)"
 
+#define ROUNDED_TEXT "sizes are rounded to 6 bits (1.6 %): there were too many different ones"
 #define ROUGH_SLOWDOWN 5 /* times */
 
 #define NAME_OF(name, text) #name,
@@ -106,6 +107,8 @@ static int comment_heap(const struct report *r, struct profile *p)
 		snprintf(line, sizeof(line), UNTRACKED_TEXT, r->heap.untracked);
 		err = profile__add_comment(p, line);
 	}
+	if (!err && r->heap.rounded)
+		err = profile__add_comment(p, ROUNDED_TEXT);
 	if (!err && r->opts->min_age_ns) {
 		snprintf(line, sizeof(line), "only what was held for at least %g s at the end",
 			 (double)r->opts->min_age_ns / NSEC_PER_SEC);
@@ -184,6 +187,8 @@ static void summary_heap(const struct report *r)
 		heap_sliced_text(r, line, sizeof(line));
 		fprintf(stderr, "  %s\n", line);
 	}
+	if (r->heap.rounded)
+		fprintf(stderr, "  %s\n", ROUNDED_TEXT);
 	if (r->heap.untracked)
 		fprintf(stderr, "  " UNTRACKED_TEXT "\n", r->heap.untracked);
 }
@@ -217,7 +222,11 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 	if (kind == BPFPROF_HEAP)
 		summary_heap(r);
 	if (!a->recorded) {
-		fprintf(stderr, "  %s\n", kinds[kind].nothing);
+		fprintf(stderr, "  %s\n",
+			kind == BPFPROF_HEAP && r->heap.listens ?
+				"the program samples its allocations by itself, and has told of "
+				"none" :
+				kinds[kind].nothing);
 		return;
 	}
 	fprintf(stderr, "\n");

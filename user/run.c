@@ -272,6 +272,7 @@ static int open_heap(struct run *r)
 		.method = r->uprobes,
 		.usdt = r->usdt,
 		.all = r->opts->all,
+		.follow = r->opts->follow || r->opts->argv,
 		.budget = r->opts->heap_budget / 100,
 		.rate = r->opts->heap_rate,
 		.min_age_ns = r->opts->min_age_ns,

@@ -59,6 +59,9 @@ int probe_heap__measure(struct session *s, enum uprobe_method m, double ret_ns[B
  * opened. */
 void probe_heap__enable(struct session *s, bool on);
 
+/* Rounds sizes from now on, so that there are fewer different ones. */
+void probe_heap__round_sizes(struct session *s);
+
 struct probe_heap_live {
 	struct bpfprof_live_key key;
 	struct bpfprof_live live;

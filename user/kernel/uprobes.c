@@ -7,21 +7,20 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "kernel/cpus.h"
 
 #define MAX_POINTS 65536 /* of one attachment; the kernel takes 2^20 */
-#define MAX_CLOSERS 64	 /* threads that uprobes__detach starts, for their time of waiting */
+#define MAX_CLOSERS 16	 /* processes that uprobes__detach starts */
 #define KTHREADD_PID 2	 /* rest_init in init/main.c; it has no memory of its own, ever */
 #define EVENT_SOURCE "/sys/bus/event_source/devices/uprobe/"
 
@@ -378,61 +377,66 @@ failed:
 
 /* ---- Detaching ---- */
 
-struct closer {
+/* Which of all descriptors, counted through the sets, are meant. */
+struct share {
 	struct uprobes **sets;
 	size_t set_cnt;
-	size_t first,
-		step; /* which of all descriptors, counted through the sets, are to be closed */
+	size_t step;
 };
 
-static void *closer_main(void *arg)
+/* Closes those whose number modulo step is `only`, or all others; -1: all. */
+static void close_fds(const struct share *s, ssize_t only, bool others)
 {
-	const struct closer *c = arg;
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->set_cnt; i++)
-		for (size_t j = 0; c->sets[i] && j < c->sets[i]->fd_cnt; j++)
-			if (n++ % c->step == c->first)
-				close(c->sets[i]->fds[j]);
-	return NULL;
+	for (size_t i = 0; i < s->set_cnt; i++)
+		for (size_t j = 0; s->sets[i] && j < s->sets[i]->fd_cnt; j++, n++)
+			if (only < 0 || ((ssize_t)(n % s->step) == only) != others)
+				close(s->sets[i]->fds[j]);
 }
 
-/* All signals are for the thread that called us: nobody else may take one while these live. */
-static int start_thread(pthread_t *ret, void *(*fn)(void *), void *arg)
+/* A process that holds one share until the pipe's other end is closed. Returns its id, or -1. */
+static pid_t fork_closer(const struct share *s, size_t idx, const int go[2])
 {
-	sigset_t all, old;
-	int err;
+	pid_t pid = fork();
+	char byte;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(ret, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -err;
+	if (pid)
+		return pid;
+	close(go[1]);
+	close_fds(s, idx, true);
+	_exit(read(go[0], &byte, 1) != 0);
 }
 
 /*
- * To close a link is to remove its breakpoints, which takes 5 ms, mostly for the first, then to
- * wait for grace periods of RCU, another 20 to 60 ms. Links closed at the same time share these.
- * Perf events do not: the kernel closes one after the other, whoever asks (event_mutex).
+ * To close the last descriptor of a link is to remove its breakpoints, which takes 5 ms, mostly for
+ * the first, then to wait for grace periods of RCU, another 20 to 60 ms. Links closed at the same
+ * time share these. Perf events do not: the kernel closes one after the other, whoever asks
+ * (event_mutex).
+ *
+ * A process that is killed while it is at this leaves the breakpoints behind for good: the kernel
+ * gives up where a fatal signal is pending ("leaking uprobe"). In a process that exits it does not.
+ * So the last descriptors are left to processes that do nothing else, and exit as well if we are
+ * killed.
  */
 static void close_all(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
 {
-	size_t step = MIN(fd_cnt, (size_t)MAX_CLOSERS + 1);
-	struct closer closers[MAX_CLOSERS + 1];
-	pthread_t threads[MAX_CLOSERS + 1];
-	bool started[MAX_CLOSERS + 1] = { false };
+	struct share s = { sets, set_cnt, MIN(fd_cnt, (size_t)MAX_CLOSERS) };
+	pid_t pids[MAX_CLOSERS];
+	int go[2], status;
 
-	for (size_t i = 0; i < step; i++) {
-		closers[i] = (struct closer){ sets, set_cnt, i, step };
-		/* the first share is ours, and whatever finds no thread */
-		started[i] = i && !start_thread(&threads[i], closer_main, &closers[i]);
+	if (pipe2(go, O_CLOEXEC)) {
+		close_fds(&s, -1, false);
+		return;
 	}
-	for (size_t i = 0; i < step; i++)
-		if (!started[i])
-			closer_main(&closers[i]);
-	for (size_t i = 0; i < step; i++)
-		if (started[i])
-			pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < s.step; i++)
+		pids[i] = fork_closer(&s, i, go);
+	close_fds(&s, -1, false);
+	close(go[1]);
+	close(go[0]);
+	for (size_t i = 0; i < s.step; i++)
+		while (pids[i] > 0 && waitpid(pids[i], &status, 0) < 0 && errno == EINTR)
+			;
 }
 
 void uprobes__detach(struct uprobes **sets, size_t cnt)
@@ -470,6 +474,7 @@ void uprobes__detach(struct uprobes **sets, size_t cnt)
  */
 int uprobes__clean_children(const struct uprobes *set)
 {
+	struct uprobes probe = { .fd_cnt = 1 }, *one = &probe;
 	int fd;
 
 	if (!set->pid || set->method == UPROBES_PERF)
@@ -477,6 +482,7 @@ int uprobes__clean_children(const struct uprobes *set)
 	fd = link_multi(set, KTHREADD_PID);
 	if (fd < 0)
 		return fd;
-	close(fd);
+	probe.fds = &fd;
+	close_all(&one, 1, 1);
 	return 0;
 }
