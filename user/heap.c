@@ -12,7 +12,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@ struct object_points {
 	bool known;
 	struct uprobe_point *points; /* of all groups, one after the other */
 	struct probe_heap_points by_group;
+	size_t safe_cnt; /* of those that allocate, the first ones: no exception leaves them */
 };
 
 /* A file that is probed, in one process or in all. */
@@ -50,6 +53,7 @@ struct attachment {
 	dev_t dev;
 	ino_t ino;
 	int fd;
+	int lock_fd; /* of lock_throwing; -1: those functions are left out */
 	uint32_t object;
 	bool failed;
 	struct probe_heap probes;
@@ -76,6 +80,7 @@ struct heap {
 	size_t seen_cap;
 	uint32_t skip_proc; /* our own image, before the command has become another */
 	bool preloaded;
+	bool shared; /* a file is probed in several processes: see lock_throwing */
 	struct budget budget;
 	bool started, sliced;
 	bool rounded; /* sizes, to 6 bits */
@@ -169,6 +174,8 @@ void heap__free(struct heap *h)
 	for (size_t i = 0; i < h->attachment_cnt; i++) {
 		probe_heap__detach(&h->attachments[i].probes, 1);
 		close(h->attachments[i].fd);
+		if (h->attachments[i].lock_fd >= 0)
+			close(h->attachments[i].lock_fd);
 	}
 	for (size_t i = 0; i < h->point_cap; i++)
 		free(h->points[i].points);
@@ -200,6 +207,24 @@ static bool usable(const struct heap *h, const struct allocator_point *p)
 	       !(p->cookie & BPFPROF_COOKIE_THROWS);
 }
 
+/* Those of a group that may throw, or those that may not. Returns how many. */
+static size_t add_points(const struct heap *h, const struct allocator_points *found, int group,
+			 bool throws, struct uprobe_point *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->cnt; i++) {
+		const struct allocator_point *p = &found->points[i];
+		bool may = p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_THROWS;
+
+		if ((int)p->group == group && may == throws && usable(h, p))
+			ret[n++] = (struct uprobe_point){ .offset = p->offset,
+							  .ref_ctr = p->ref_ctr,
+							  .cookie = p->cookie };
+	}
+	return n;
+}
+
 static int set_points(const struct heap *h, struct object_points *op,
 		      const struct allocator_points *found)
 {
@@ -210,17 +235,14 @@ static int set_points(const struct heap *h, struct object_points *op,
 		return -ENOMEM;
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
 		op->by_group.points[g] = op->points + at;
-		for (size_t i = 0; i < found->cnt; i++) {
-			const struct allocator_point *p = &found->points[i];
-
-			if ((int)p->group != g || !usable(h, p))
-				continue;
-			op->points[at++] = (struct uprobe_point){ .offset = p->offset,
-								  .ref_ctr = p->ref_ctr,
-								  .cookie = p->cookie };
-			op->by_group.cnt[g]++;
-		}
+		for (int throws = 0; throws < 2; throws++)
+			at += add_points(h, found, g, throws, op->points + at);
+		op->by_group.cnt[g] = op->points + at - op->by_group.points[g];
 	}
+	while (op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] &&
+	       !(op->by_group.points[PROBE_HEAP_ALLOC][op->safe_cnt].cookie &
+		 BPFPROF_COOKIE_THROWS))
+		op->safe_cnt++;
 	return 0;
 }
 _Static_assert((int)PROBE_HEAP_ALLOC == (int)ALLOCATOR_ALLOC &&
@@ -274,14 +296,37 @@ static bool has_any(const struct heap *h, const struct object_points *op)
 }
 
 /* The points to be used: a program that samples by itself is not to be probed as well. */
-static void choose(const struct heap *h, const struct object_points *op,
+static void choose(const struct heap *h, const struct object_points *op, bool throwing,
 		   struct probe_heap_points *ret)
 {
 	*ret = op->by_group;
+	if (!throwing)
+		ret->cnt[PROBE_HEAP_ALLOC] = op->safe_cnt;
 	if (has_usdt(h, op))
 		ret->cnt[PROBE_HEAP_ALLOC] = ret->cnt[PROBE_HEAP_FREE] = 0;
 	else
 		ret->cnt[PROBE_HEAP_USDT_ALLOC] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
+}
+
+/*
+ * Up to Linux 6.18 a session link that is not for this process waits for returns in it all the same
+ * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where a function may
+ * throw, that must not be: so only one process of the machine is probed there at a time. Returns a
+ * descriptor that keeps the others out, or -1. An abstract socket, unix(7), since it needs no place
+ * and goes with us.
+ */
+static int lock_throwing(const struct stat *st)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "bpfprof-heap-%" PRIx64 "-%" PRIx64,
+		 (uint64_t)st->st_dev, (uint64_t)st->st_ino);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
 }
 
 static int attach(struct heap *h, struct attachment *a)
@@ -295,7 +340,7 @@ static int attach(struct heap *h, struct attachment *a)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	choose(h, &h->points[a->object], &points);
+	choose(h, &h->points[a->object], a->lock_fd >= 0, &points);
 	err = probe_heap__attach(h->session, h->opts.method, fd, a->pid, &points, &a->probes);
 	close(fd);
 	if (err && !a->failed && err != -ESRCH) {
@@ -310,6 +355,7 @@ static int attach(struct heap *h, struct attachment *a)
 static int add(struct heap *h, pid_t pid, int fd, uint32_t object)
 {
 	struct probe_heap_points points;
+	const struct object_points *op;
 	struct attachment *a;
 	struct stat st;
 	int err = fstat(fd, &st) ? -errno : 0;
@@ -320,6 +366,7 @@ static int add(struct heap *h, pid_t pid, int fd, uint32_t object)
 			close(fd);
 			return 0;
 		}
+		h->shared |= a->dev == st.st_dev && a->ino == st.st_ino;
 	}
 	if (!err)
 		err = util_reserve(&h->attachments, &h->attachment_cap, h->attachment_cnt + 1,
@@ -332,7 +379,14 @@ static int add(struct heap *h, pid_t pid, int fd, uint32_t object)
 	*a = (struct attachment){
 		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
 	};
-	choose(h, &h->points[object], &points);
+	op = &h->points[object];
+	a->lock_fd = op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] ? lock_throwing(&st) : -1;
+	if (a->lock_fd < 0 && op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC])
+		log_info(
+			"%s of process %d: C++ operators that may throw are not probed, since they "
+			"are in another process already",
+			objects__info(h->objects, object)->path, (int)pid);
+	choose(h, op, a->lock_fd >= 0, &points);
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
 		h->point_cnt += points.cnt[g];
 	if (!h->started || h->budget.state != BUDGET_OFF)
@@ -490,6 +544,8 @@ static size_t drop_dead(struct heap *h)
 			continue;
 		}
 		close(a->fd);
+		if (a->lock_fd >= 0)
+			close(a->lock_fd);
 		dead[cnt++] = a->probes;
 	}
 	h->attachment_cnt = kept;
@@ -659,6 +715,10 @@ static uint64_t cost_ns(const struct heap *h, uint64_t *ret_hits)
 		ns += (stats.hits[i] - h->first_hits[i]) * h->hit_ns[i];
 		*ret_hits += stats.hits[i] - h->first_hits[i];
 	}
+	/* then every return is waited for, though not by the process's own link */
+	if (h->shared && h->opts.method == UPROBES_SESSION)
+		ns += (stats.hits[BPFPROF_HIT_ENTRY] - h->first_hits[BPFPROF_HIT_ENTRY]) *
+		      h->hit_ns[BPFPROF_HIT_RETURN];
 	return ns;
 }
 
