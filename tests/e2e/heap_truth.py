@@ -213,6 +213,8 @@ class Recorder:
     def __init__(self, *options, env=None):
         self.out, self.stats = lib.temp(".pb.gz"), lib.temp(".json")
         self.log = lib.temp(".err")
+        # perf events wait for each other, whoever makes or closes them: 100 ms for each that another test closes
+        self.pause = 3 if (env or {}).get("BPFPROF_UPROBES") == "perf" else 0.25
         argv = [lib.BPFPROF, "-P", "heap", "-o", self.out, "--stats", self.stats, *map(str, options)]
         with open(self.log, "wb") as log:
             self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
@@ -221,14 +223,14 @@ class Recorder:
         with open(self.log, errors="replace") as f:
             return " ".join(f.read().split("\n"))
 
-    def wait_attached(self, pid, seconds=10, before=frozenset()):
+    def wait_attached(self, pid, seconds=20, before=frozenset()):
         """Until there are breakpoints, besides those there were, and no more are added."""
         end, last, since = time.monotonic() + seconds, None, 0
         while True:
             now = code_differences(pid) - before
             if now != last:
                 last, since = now, time.monotonic()
-            if last and time.monotonic() - since > 0.25:
+            if last and time.monotonic() - since > self.pause:
                 return last
             need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
             need(time.monotonic() < end, f"no breakpoint within {seconds} s: {self.err()}")
