@@ -295,15 +295,15 @@ static __always_inline int enter(struct pt_regs *ctx, bool optional)
 	t->sampled = sampled(t, size);
 	t->have_old = 0;
 	t->ptr = PT_REGS_PARM1(ctx);
-	if (resizes(op) && t->ptr)
-		take_old(t);
-	if (optional && !t->sampled && !t->have_old && !(cookie & BPFPROF_COOKIE_WRAPPER))
-		return 1;
-	if (cookie & BPFPROF_COOKIE_THROWS && may_fail(size)) {
+	if (cookie & BPFPROF_COOKIE_THROWS && (t->sampled || resizes(op)) && may_fail(size)) {
 		if (t->sampled)
 			lose(BPFPROF_LOST_may_throw);
 		return 1;
 	}
+	if (resizes(op) && t->ptr)
+		take_old(t);
+	if (optional && !t->sampled && !t->have_old && !(cookie & BPFPROF_COOKIE_WRAPPER))
+		return 1;
 	t->at = sp;
 	t->size = size;
 	t->op = op;
