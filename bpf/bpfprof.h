@@ -305,7 +305,6 @@ enum bpfprof_alloc_op {
 	BPFPROF_ALLOC_REALLOCARRAY,   /* (pointer, n, size) */
 	BPFPROF_ALLOC_XALLOCX, /* (pointer, size, ...): in place, returns the size there is */
 	BPFPROF_ALLOC_FREE,    /* (pointer, ...): free, operator delete, sdallocx */
-	BPFPROF_NR_ALLOC_OPS,
 };
 
 /*
@@ -331,7 +330,8 @@ enum bpfprof_alloc_op {
 #define BPFPROF_USDT_OFF(arg) ((__s32)((__u32)(arg) << 11) >> 18) /* signed, 14 bits */
 #define BPFPROF_USDT_CONST 31
 
-/* A sampled allocation that has not been freed yet. An exec ends what was allocated before. */
+/* A sampled allocation that has not been freed yet. After an exec, what was allocated before it can
+ * no longer be: the addresses mean something else. */
 struct bpfprof_live_key {
 	__u64 ptr;
 	__u32 tgid;

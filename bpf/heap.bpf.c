@@ -28,21 +28,28 @@
 
 /* ---- sampling ---- */
 
-/* log2(v) * 2^24 for v in 1..2^32, rounded down. Without a branch: the verifier follows one path.
- */
-static __always_inline __u64 log2_q24(__u64 v)
+/* The number of v's highest bit; 0 for 0. Without a branch: the verifier follows one path. */
+static __always_inline __u64 top_bit(__u64 v)
 {
-	__u64 top = 0, log, y, t = v;
+	__u64 top = 0;
 
 	for (int s = 32; s; s >>= 1) {
-		__u64 has = t >> s;
+		__u64 has = v >> s;
 
 		has = (has | -has) >> 63;
 		UNW_OPAQUE(has);
 		has *= s;
 		top += has;
-		t >>= has;
+		v >>= has;
 	}
+	return top;
+}
+
+/* log2(v) * 2^24 for v in 1..2^32, rounded down; without a branch, too. */
+static __always_inline __u64 log2_q24(__u64 v)
+{
+	__u64 top = top_bit(v), log, y;
+
 	log = top;
 	/* v = y * 2^top, y in 1..2 with 31 bits of fraction: squaring y doubles its logarithm */
 	y = v << (63 - top) >> 32;
@@ -86,6 +93,16 @@ static __always_inline bool sampled(struct heap_task *t, __u64 size)
 
 /* ---- recording ---- */
 
+static __always_inline void lose(enum bpfprof_lost why)
+{
+	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
+
+	if (!stats)
+		return;
+	STATS_ADD(stats->seen, 1);
+	STATS_ADD(stats->lost[why], 1);
+}
+
 /* Takes a slot of bp_scratch for a program that can be preempted. Returns it, or -1. */
 __noinline int heap_take_slot(void)
 {
@@ -109,18 +126,8 @@ static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
 /* The nearest number of 6 significant bits. */
 static __always_inline __u64 coarse(__u64 size)
 {
-	__u64 shift = 0, t = size >> 6;
+	__u64 shift = top_bit(size | 1 << 5) - 5;
 
-	for (int s = 32; s; s >>= 1) {
-		__u64 has = t >> s;
-
-		has = (has | -has) >> 63;
-		UNW_OPAQUE(has);
-		has *= s;
-		shift += has;
-		t >>= has;
-	}
-	shift += t != 0;
 	return (size + ((1ULL << shift) >> 1)) >> shift << shift;
 }
 
@@ -149,8 +156,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 		return 0;
 	slot = heap_take_slot();
 	if (slot < 0) {
-		STATS_ADD(stats->seen, 1);
-		STATS_ADD(stats->lost[BPFPROF_LOST_no_slot], 1);
+		lose(BPFPROF_LOST_no_slot);
 		return 0;
 	}
 	id = slot;
@@ -245,16 +251,6 @@ static __always_inline void take_old(struct heap_task *t)
 	t->old = *old;
 	t->have_old = 1;
 	bpf_map_delete_elem(&bp_live, &t->old_key);
-}
-
-static __always_inline void lose(enum bpfprof_lost why)
-{
-	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
-
-	if (!stats)
-		return;
-	STATS_ADD(stats->seen, 1);
-	STATS_ADD(stats->lost[why], 1);
 }
 
 /* May the allocation fail? Memory is overcommitted: what a process asks for in reason it gets,

@@ -95,23 +95,9 @@ void code__free(struct code *c)
 	free(c);
 }
 
-/* Room for element idx of an array that is kept by number; what is new is zeroed. */
-static int reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz)
-{
-	size_t old = *cap;
-	int err;
-
-	if (idx < old)
-		return 0;
-	err = util_reserve(array, cap, idx + 1, elem_sz);
-	if (!err)
-		memset(*(char **)array + old * elem_sz, 0, (*cap - old) * elem_sz);
-	return err;
-}
-
 static struct object_state *state_of(struct code *c, uint32_t object)
 {
-	if (reserve_zeroed(&c->states, &c->state_cap, object, sizeof(*c->states)))
+	if (util_reserve_zeroed(&c->states, &c->state_cap, object, sizeof(*c->states)))
 		return NULL;
 	return &c->states[object];
 }
@@ -136,7 +122,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 
 	if (f->kind == PROC_FILE_ANON)
 		return OBJECTS_NONE;
-	if (reserve_zeroed(&c->files, &c->file_cap, map->file, sizeof(*c->files)))
+	if (util_reserve_zeroed(&c->files, &c->file_cap, map->file, sizeof(*c->files)))
 		return OBJECTS_NONE;
 	state = &c->files[map->file];
 	if (state->object)
@@ -385,7 +371,7 @@ static uint64_t version_of(const struct code *c, const struct proc *p)
 
 static struct proc_state *proc_state(struct code *c, uint32_t proc)
 {
-	if (reserve_zeroed(&c->procs_state, &c->proc_cap, proc, sizeof(*c->procs_state)))
+	if (util_reserve_zeroed(&c->procs_state, &c->proc_cap, proc, sizeof(*c->procs_state)))
 		return NULL;
 	return &c->procs_state[proc];
 }

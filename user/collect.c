@@ -87,13 +87,8 @@ void collect__free(struct collect *c)
 
 static struct proc_note *note_of(struct collect *c, uint32_t proc)
 {
-	size_t old = c->note_cap;
-
-	if (proc >= old) {
-		if (util_reserve(&c->notes, &c->note_cap, proc + 1, sizeof(*c->notes)))
-			return NULL;
-		memset(c->notes + old, 0, (c->note_cap - old) * sizeof(*c->notes));
-	}
+	if (util_reserve_zeroed(&c->notes, &c->note_cap, proc, sizeof(*c->notes)))
+		return NULL;
 	return &c->notes[proc];
 }
 

@@ -34,9 +34,7 @@
 
 #define IN_FLIGHT_US 1000  /* calls under way when recording stops still return to their probes */
 #define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
-#define OWN_MIN \
-	0.02 /* of the CPU time of a program is its own, whatever the hits are said to cost */
-#define STACKS_MAX 100000     /* with their sizes, before these are rounded */
+#define STACKS_MAX 100000  /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
 /* The points of an object, as the kernel side takes them. */
@@ -187,19 +185,6 @@ void heap__free(struct heap *h)
 
 /* ---- what is probed ---- */
 
-static int reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz)
-{
-	size_t old = *cap;
-	int err;
-
-	if (idx < old)
-		return 0;
-	err = util_reserve(array, cap, idx + 1, elem_sz);
-	if (!err)
-		memset(*(char **)array + old * elem_sz, 0, (*cap - old) * elem_sz);
-	return err;
-}
-
 /* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
 static bool usable(const struct heap *h, const struct allocator_point *p)
 {
@@ -258,7 +243,7 @@ static const struct object_points *points_of(struct heap *h, uint32_t object)
 	struct object_points *op;
 	size_t left_out = 0;
 
-	if (reserve_zeroed(&h->points, &h->point_cap, object, sizeof(*h->points)))
+	if (util_reserve_zeroed(&h->points, &h->point_cap, object, sizeof(*h->points)))
 		return NULL;
 	op = &h->points[object];
 	if (op->known)
@@ -332,17 +317,10 @@ static int lock_throwing(const struct stat *st)
 static int attach(struct heap *h, struct attachment *a)
 {
 	struct probe_heap_points points;
-	char path[64];
-	int fd, err;
+	int err;
 
-	/* the kernel takes a path, and this one leads to the very file */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
 	choose(h, &h->points[a->object], a->lock_fd >= 0, &points);
-	err = probe_heap__attach(h->session, h->opts.method, fd, a->pid, &points, &a->probes);
-	close(fd);
+	err = probe_heap__attach(h->session, h->opts.method, a->fd, a->pid, &points, &a->probes);
 	if (err && !a->failed && err != -ESRCH) {
 		a->failed = true;
 		log_error("cannot probe the allocator in '%s': %s",
@@ -625,7 +603,7 @@ int heap__update(struct heap *h)
 
 		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX || i == h->skip_proc)
 			continue;
-		err = reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
+		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
 		if (err)
 			break;
 		maps = util_hash(p->maps, p->map_cnt * sizeof(*p->maps), p->tgid);
@@ -652,21 +630,22 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 {
 	const struct object_points *op;
 	uint32_t object;
-	int fd;
+	int fd, copy;
 
 	h->skip_proc = procs__find_live(h->procs, pid);
 	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	object = objects__add(h->objects, fd, preload ? preload : "the command");
-	if (object == OBJECTS_NONE)
-		return -errno;
-	op = points_of(h, object);
-	if (!op || !has_any(h, op))
+	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0) {
+		if (fd >= 0)
+			close(fd);
+		return -EMFILE;
+	}
+	object = objects__add(h->objects, copy, preload ? preload : "the command");
+	op = object == OBJECTS_NONE ? NULL : points_of(h, object);
+	if (!op || !has_any(h, op)) {
+		close(fd);
 		return 0;
-	fd = fcntl(objects__fd(h->objects, object), F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
+	}
 	h->preloaded = preload != NULL;
 	return add(h, preload ? 0 : pid, fd, object);
 }
@@ -682,7 +661,7 @@ void heap__complain(const struct heap *h)
 			continue;
 		for (size_t j = 0; j < h->attachment_cnt && !found; j++)
 			found = !h->attachments[j].pid || h->attachments[j].pid == (pid_t)p->tgid;
-		if (found)
+		if (found || leader_gone(p->tgid))
 			continue;
 		for (size_t j = 0; j < p->map_cnt; j++) {
 			const struct proc_file *f = procs__file(h->procs, p->maps[j].file);

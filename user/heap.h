@@ -34,7 +34,6 @@ struct heap_opts {
 	bool all;	     /* every process: probes are attached to files, not to processes */
 	bool follow;	     /* children are profiled as well */
 	double budget;	     /* share of the targets' CPU time that probes may cost; 1: any */
-	uint64_t rate;	     /* bytes between samples */
 	uint64_t min_age_ns; /* count as in use only what has been held so long; 0: all */
 };
 

@@ -2,7 +2,6 @@
 /* How the heap of a command that is about to be started is sampled. */
 #include "launch_heap.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,7 +14,7 @@
 
 #include "base/util.h"
 #include "target/allocators.h"
-#include "target/elf_file.h"
+#include "target/objects.h"
 
 bool launch_heap_library(char *path, size_t path_sz)
 {
@@ -60,12 +59,12 @@ static int open_program(const char *argv0)
 }
 
 /* Does the program hold an allocator of its own, which no library can stand before? */
-static bool own_allocator(const struct elf_file *elf)
+static bool own_allocator(const struct objects *objects, uint32_t object)
 {
 	struct allocator_points points;
 	bool own;
 
-	if (allocators_find(elf, &points))
+	if (objects__allocators(objects, object, &points))
 		return false;
 	own = points.cnt > 0;
 	allocator_points__done(&points);
@@ -74,12 +73,10 @@ static bool own_allocator(const struct elf_file *elf)
 
 /* Why nothing can be preloaded into the program, or NULL. Scripts are started by another program.
  */
-static const char *obstacle(int fd)
+static const char *obstacle(struct objects *objects, int fd, const char *argv0)
 {
-	char interp[PATH_MAX] = "", *base;
-	struct elf_segment seg;
-	struct elf_file *elf;
-	const char *why = NULL;
+	const struct object_info *info;
+	uint32_t object;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
@@ -87,30 +84,24 @@ static const char *obstacle(int fd)
 	if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
 	    (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getegid()))
 		return "it is setuid or setgid, which ignores LD_PRELOAD";
-	elf = elf_file__open(fd);
-	if (!elf)
+	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), argv0);
+	if (object == OBJECTS_NONE || !objects__info(objects, object)->readable)
 		return NULL;
-	if (!elf_file__program_header(elf, PT_INTERP, &seg) || seg.filesz >= sizeof(interp) ||
-	    elf_file__read(elf, seg.offset, interp, seg.filesz)) {
-		why = "it is statically linked";
-	} else {
-		base = strrchr(interp, '/');
-		if (strncmp(base ? base + 1 : interp, "ld-linux", 8))
-			why = "it uses another C library than glibc";
-		else if (own_allocator(elf))
-			why = "it has an allocator of its own";
-	}
-	elf_file__free(elf);
-	return why;
+	info = objects__info(objects, object);
+	if (!*info->interp)
+		return "it is statically linked";
+	if (strncmp(info->interp, "ld-linux", 8))
+		return "it uses another C library than glibc";
+	return own_allocator(objects, object) ? "it has an allocator of its own" : NULL;
 }
 
-void launch_heap(const char *argv0, uint64_t rate, struct launch_heap *ret)
+void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, struct launch_heap *ret)
 {
 	const char *others = getenv("LD_PRELOAD");
 
 	memset(ret, 0, sizeof(*ret));
 	ret->file_fd = open_program(argv0);
-	ret->why = ret->file_fd < 0 ? "it cannot be read" : obstacle(ret->file_fd);
+	ret->why = ret->file_fd < 0 ? "it cannot be read" : obstacle(objects, ret->file_fd, argv0);
 	if (!ret->why && !launch_heap_library(ret->preload, sizeof(ret->preload)))
 		ret->why = LAUNCH_HEAP_LIBRARY " is not installed";
 	if (ret->why) {

@@ -11,6 +11,8 @@
 
 #define LAUNCH_HEAP_LIBRARY "libbpfprof-heap.so"
 
+struct objects;
+
 struct launch_heap {
 	int file_fd;			/* the program, or -1 if it cannot be read */
 	char preload[PATH_MAX];		/* the library; "": it cannot be used, because */
@@ -23,7 +25,8 @@ struct launch_heap {
 bool launch_heap_library(char *path, size_t path_sz);
 
 /* argv0 as exec takes it: looked for in PATH unless it has a '/'. rate: bytes between samples. */
-void launch_heap(const char *argv0, uint64_t rate, struct launch_heap *ret);
+void launch_heap(const char *argv0, uint64_t rate, struct objects *objects,
+		 struct launch_heap *ret);
 void launch_heap__done(struct launch_heap *l);
 
 #endif

@@ -224,7 +224,7 @@ static void choose_usdt(struct run *r)
 	const struct options *o = r->opts;
 
 	if (o->argv)
-		launch_heap(o->argv[0], o->heap_rate, &r->launch_heap);
+		launch_heap(o->argv[0], o->heap_rate, r->objects, &r->launch_heap);
 	r->usdt = o->all || *r->launch_heap.preload ||
 		  heap_finds_usdt(r->objects, o->pids.ids, o->pids.cnt);
 }
@@ -274,7 +274,6 @@ static int open_heap(struct run *r)
 		.all = r->opts->all,
 		.follow = r->opts->follow || r->opts->argv,
 		.budget = r->opts->heap_budget / 100,
-		.rate = r->opts->heap_rate,
 		.min_age_ns = r->opts->min_age_ns,
 	};
 

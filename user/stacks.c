@@ -303,13 +303,8 @@ static uint32_t add_sample(struct stacks *s, uint32_t proc, const struct bpfprof
 
 static struct tally *tally_of(struct kind_state *k, uint32_t sample)
 {
-	size_t old = k->tally_cap;
-
-	if (sample >= old) {
-		if (util_reserve(&k->tallies, &k->tally_cap, sample + 1, sizeof(*k->tallies)))
-			return NULL;
-		memset(k->tallies + old, 0, (k->tally_cap - old) * sizeof(*k->tallies));
-	}
+	if (util_reserve_zeroed(&k->tallies, &k->tally_cap, sample, sizeof(*k->tallies)))
+		return NULL;
 	return &k->tallies[sample];
 }
 

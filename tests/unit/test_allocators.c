@@ -956,7 +956,6 @@ static void test_objects(void **state)
 	build_asm("door.so", ".globl malloc; .type malloc, @function; malloc: push %rbx; ret\n");
 	fd = open(toolrun_path("door.so"), O_RDWR | O_CLOEXEC);
 	id = objects__add(o, fd, "door.so");
-	assert_int_equal(objects__fd(o, id), fd);
 	assert_int_equal(objects__allocators(o, id, &p), 0);
 	assert_int_equal(p.cnt, 1);
 	allocator_points__done(&p);
@@ -966,12 +965,10 @@ static void test_objects(void **state)
 	assert_int_equal(p.cnt, 0);
 	vdso = objects__add_vdso(o);
 	if (vdso != OBJECTS_NONE) {
-		assert_int_equal(objects__fd(o, vdso), -1);
 		assert_int_equal(objects__allocators(o, vdso, &p), 0);
 		assert_int_equal(p.cnt, 0);
 	}
 	id = objects__add(o, open("/etc/passwd", O_RDONLY | O_CLOEXEC), "/etc/passwd");
-	assert_int_equal(objects__fd(o, id), -1);
 	assert_int_equal(objects__allocators(o, id, &p), -ENOEXEC);
 	objects__free(o);
 }

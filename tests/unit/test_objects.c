@@ -159,6 +159,17 @@ static void test_overwritten(void **state)
 	objects__free(o);
 }
 
+static void test_interp(void **state)
+{
+	struct objects *o = objects__new();
+
+	(void)state;
+	/* this program is linked dynamically; the vDSO has nothing to be linked */
+	assert_int_equal(strncmp(objects__info(o, add(o, "/proc/self/exe"))->interp, "ld-", 3), 0);
+	assert_string_equal(objects__info(o, objects__add_vdso(o))->interp, "");
+	objects__free(o);
+}
+
 static void test_unreadable(void **state)
 {
 	struct objects *o = objects__new();
@@ -447,12 +458,12 @@ static void test_libc_debug(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identity),     cmocka_unit_test(test_foreign_build_id),
-		cmocka_unit_test(test_overwritten),  cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_names),
-		cmocka_unit_test(test_no_addresses), cmocka_unit_test(test_read),
-		cmocka_unit_test(test_vdso),	     cmocka_unit_test(test_debugfile),
-		cmocka_unit_test(test_libc_debug),
+		cmocka_unit_test(test_identity),    cmocka_unit_test(test_foreign_build_id),
+		cmocka_unit_test(test_overwritten), cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_interp),	    cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_no_addresses),
+		cmocka_unit_test(test_read),	    cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_debugfile),   cmocka_unit_test(test_libc_debug),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

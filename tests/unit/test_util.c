@@ -38,6 +38,25 @@ static void reserve_grows(void **state)
 	free(a);
 }
 
+static void reserve_zeroes(void **state)
+{
+	uint32_t *a = NULL;
+	size_t cap = 0, last = 0;
+
+	(void)state;
+	for (size_t idx = 0; idx < 1000; idx += 37) {
+		assert_int_equal(util_reserve_zeroed(&a, &cap, idx, sizeof(*a)), 0);
+		assert_true(cap > idx);
+		for (size_t i = last; i < cap; i++)
+			assert_int_equal(a[i], 0);
+		/* what is there stays */
+		memset(a, 0xff, cap * sizeof(*a));
+		last = cap;
+	}
+	assert_int_equal(util_reserve_zeroed(&a, &cap, SIZE_MAX, 1), -ENOMEM);
+	free(a);
+}
+
 static void reserve_refuses(void **state)
 {
 	size_t cap = 0;
@@ -374,12 +393,19 @@ static void messages_are_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reserve_grows),	 cmocka_unit_test(reserve_refuses),
-		cmocka_unit_test(file_is_read),		 cmocka_unit_test(pread_is_full),
-		cmocka_unit_test(numbers_are_parsed),	 cmocka_unit_test(durations_are_parsed),
-		cmocka_unit_test(sums_saturate),	 cmocka_unit_test(clocks_run),
-		cmocka_unit_test(hash_spreads),		 cmocka_unit_test(utf8_agrees_with_iconv),
-		cmocka_unit_test(text_is_made_harmless), cmocka_unit_test(messages_are_lines),
+		cmocka_unit_test(reserve_grows),
+		cmocka_unit_test(reserve_refuses),
+		cmocka_unit_test(reserve_zeroes),
+		cmocka_unit_test(file_is_read),
+		cmocka_unit_test(pread_is_full),
+		cmocka_unit_test(numbers_are_parsed),
+		cmocka_unit_test(durations_are_parsed),
+		cmocka_unit_test(sums_saturate),
+		cmocka_unit_test(clocks_run),
+		cmocka_unit_test(hash_spreads),
+		cmocka_unit_test(utf8_agrees_with_iconv),
+		cmocka_unit_test(text_is_made_harmless),
+		cmocka_unit_test(messages_are_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,22 @@ int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz)
 	return 0;
 }
 
+int util_reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz)
+{
+	size_t old = *cap;
+	char *elems;
+	int err;
+
+	if (idx < old)
+		return 0;
+	err = idx == SIZE_MAX ? -ENOMEM : util_reserve(array, cap, idx + 1, elem_sz);
+	if (err)
+		return err;
+	memcpy(&elems, array, sizeof(elems));
+	memset(elems + old * elem_sz, 0, (*cap - old) * elem_sz);
+	return 0;
+}
+
 int util_read_fd(int fd, size_t max, char **ret_buf, size_t *ret_sz)
 {
 	size_t cap = 0, sz = 0;

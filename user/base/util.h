@@ -29,6 +29,10 @@ static inline int64_t util_add_saturated(int64_t a, int64_t b)
  */
 int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz);
 
+/* Makes room for element idx of an array that is kept by number. New elements are zeroed. 0 or
+ * -ENOMEM as above. */
+int util_reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz);
+
 /*
  * Reads a whole small file (such as one of /proc or /sys), at most `max` bytes, and appends a NUL
  * that is not counted. Returns 0 and a buffer for the caller to free, or -errno; -EFBIG if there is

@@ -5,6 +5,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,20 @@ static bool may_keep(int fd)
 	       (rlim_t)fd < lim.rlim_cur - MIN(lim.rlim_cur / 4, SPARE_FDS);
 }
 
+/* PT_INTERP (gABI, program header): the path of the dynamic linker, with its NUL. */
+static void read_interp(const struct elf_file *elf, char *ret, size_t ret_sz)
+{
+	char path[PATH_MAX] = "";
+	struct elf_segment seg;
+	const char *base;
+
+	if (!elf_file__program_header(elf, PT_INTERP, &seg) || seg.filesz >= sizeof(path) ||
+	    elf_file__read(elf, seg.offset, path, seg.filesz))
+		return;
+	base = strrchr(path, '/');
+	snprintf(ret, ret_sz, "%s", base ? base + 1 : path);
+}
+
 /* Takes fd and elf. OBJECTS_NONE with errno, then they are closed, too. */
 static uint32_t append(struct objects *o, int fd, struct elf_file *elf, const char *path)
 {
@@ -252,8 +267,10 @@ static uint32_t append(struct objects *o, int fd, struct elf_file *elf, const ch
 	}
 	obj.info.path = obj.path;
 	obj.info.readable = elf;
-	if (elf)
+	if (elf) {
 		format_build_id(elf, obj.info.build_id);
+		read_interp(elf, obj.info.interp, sizeof(obj.info.interp));
+	}
 	o->objects[o->cnt] = obj;
 	return o->cnt++;
 }
@@ -405,11 +422,6 @@ bool objects__has_usdt(const struct objects *o, uint32_t id)
 		return false;
 	free(sites);
 	return cnt > 0;
-}
-
-int objects__fd(const struct objects *o, uint32_t id)
-{
-	return o->objects[id].fd;
 }
 
 /* ---- names ---- */

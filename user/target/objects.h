@@ -25,6 +25,7 @@ struct unwind_table;
 struct object_info {
 	const char *path;   /* as the first process that had it names it, for people */
 	char build_id[129]; /* lower-case hex, "" if it has none */
+	char interp[32];    /* base name of its dynamic linker, cut; "": it has none */
 	bool readable;	    /* false: not ELF64 x86-64 or damaged; neither table nor names */
 };
 
@@ -61,9 +62,6 @@ bool objects__has_usdt(const struct objects *o, uint32_t id);
 
 /* As allocators_find. The caller releases *ret by allocator_points__done. */
 int objects__allocators(const struct objects *o, uint32_t id, struct allocator_points *ret);
-
-/* The object's descriptor, borrowed; -1 for the vDSO and for what is not readable. */
-int objects__fd(const struct objects *o, uint32_t id);
 
 /* ---- names ---- */
 
