@@ -399,7 +399,7 @@ struct bpfprof_control {
 	__u32 active;	/* 0 or 1 */
 	__u32 heap_off; /* 1: the heap's probes, where they are hit, record nothing */
 	__u32 coarse;	/* 1: sizes are rounded to 6 bits, as there are too many different ones */
-	__u32 pad;
+	__u32 no_live;	/* 1: what was allocated is not kept until it is freed */
 };
 
 #endif

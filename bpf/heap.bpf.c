@@ -166,7 +166,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 		return 0;
 	live_key(&key, ptr);
 	live.stack = what.ret_key;
-	if (bpf_map_update_elem(&bp_live, &key, &live, BPF_ANY))
+	if (!bp_control.no_live && bpf_map_update_elem(&bp_live, &key, &live, BPF_ANY))
 		STATS_ADD(stats->untracked, 1);
 	STATS_ADD(stats->record_ns, bpf_ktime_get_ns() - live.time_ns);
 	return 0;

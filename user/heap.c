@@ -291,6 +291,9 @@ static void choose(const struct heap *h, const struct object_points *op, bool th
 		ret->cnt[PROBE_HEAP_ALLOC] = ret->cnt[PROBE_HEAP_FREE] = 0;
 	else
 		ret->cnt[PROBE_HEAP_USDT_ALLOC] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
+	/* in slices, what is still in use is not known */
+	if (h->sliced)
+		ret->cnt[PROBE_HEAP_FREE] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
 }
 
 /*
@@ -775,6 +778,7 @@ int heap__tick(struct heap *h)
 	if (!h->sliced)
 		log_debug("the heap's probes cost more than they may: they are attached in slices");
 	h->sliced = true;
+	probe_heap__stop_tracking(h->session);
 	err = detach_all(h);
 	/* what this slice has counted is apart from what the next one will */
 	return err ? err : collect__drain(h->collect);

@@ -99,6 +99,11 @@ void probe_heap__round_sizes(struct session *s)
 	__atomic_store_n(&session__skel(s)->bss->bp_control.coarse, 1, __ATOMIC_SEQ_CST);
 }
 
+void probe_heap__stop_tracking(struct session *s)
+{
+	__atomic_store_n(&session__skel(s)->bss->bp_control.no_live, 1, __ATOMIC_SEQ_CST);
+}
+
 /* ---- what a hit costs ---- */
 
 uint64_t probe_heap_free(uint64_t ptr, uint64_t size);

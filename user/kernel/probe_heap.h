@@ -61,6 +61,8 @@ void probe_heap__enable(struct session *s, bool on);
 
 /* Rounds sizes from now on, so that there are fewer different ones. */
 void probe_heap__round_sizes(struct session *s);
+/* From now on nothing is said to be in use: frees need no probes. */
+void probe_heap__stop_tracking(struct session *s);
 
 struct probe_heap_live {
 	struct bpfprof_live_key key;
