@@ -27,6 +27,7 @@ BPF_OBJ := $(BPF_SRC:%.c=$(OUT)/%.o)
 SKEL := $(OUT)/gen/bpfprof.skel.h
 PROTO_H := $(OUT)/gen/profile.pb-c.h
 PROTO_O := $(OUT)/gen/profile.pb-c.o
+SYSCALLS_H := $(OUT)/gen/syscalls.h
 LIB_SRC := $(filter-out user/main.c user/preload/%,$(wildcard user/*.c user/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(PROTO_O)
 LIB := $(OUT)/libbpfprof.a
@@ -71,8 +72,12 @@ $(OUT)/gen/profile.pb-c.c $(PROTO_H) &: user/profile/profile.proto
 $(PROTO_O): $(OUT)/gen/profile.pb-c.c
 	$(Q)$(CC) $(CPPFLAGS) -O2 -g -c -o $@ $<
 
+$(SYSCALLS_H): scripts/gen-syscalls
+	$(call say,SYSCALL,$@)
+	$(Q)mkdir -p $(@D) && CC='$(CC)' scripts/gen-syscalls > $@
+
 # the generated headers have to exist before their includers are first compiled; -MMD tracks them afterwards
-$(OUT)/%.o: %.c | $(SKEL) $(PROTO_H)
+$(OUT)/%.o: %.c | $(SKEL) $(PROTO_H) $(SYSCALLS_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 

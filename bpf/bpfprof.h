@@ -28,11 +28,17 @@
 #define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
 #define BPFPROF_MAX_FILTERED 16384 /* processes, and threads, that a filter may name */
 #define BPFPROF_MAX_COUNTS 32768   /* distinct stacks counted between two drains */
+#define BPFPROF_MAX_DUE 4096	   /* threads waiting to be sampled on a CPU */
 
 /* ---- Profile kinds ---- */
 enum bpfprof_kind {
 	BPFPROF_CPU,
 	BPFPROF_HEAP,
+	BPFPROF_BLOCK,
+	BPFPROF_MUTEX,
+	BPFPROF_OFFCPU,
+	BPFPROF_THREADCREATE,
+	BPFPROF_THREADS,
 	BPFPROF_NR_KINDS,
 };
 
@@ -47,6 +53,7 @@ enum bpfprof_kind {
 	X(no_slot, "too many stacks were taken at once")           \
 	X(no_state, "no memory for a thread's state")              \
 	X(may_throw, "a return probe could have met an exception") \
+	X(ran_on, "the thread ran on before its stack was read")   \
 	X(orphan, "the count of a stack that never arrived")       \
 	X(no_memory, "user space was out of memory")
 
@@ -95,6 +102,9 @@ struct bpfprof_stats {
 	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
 	__u64 untracked; /* recorded, but bp_live was full: whether they are freed is not known */
+	/* waits only */
+	__u64 below;	/* shorter than --min-wait: not seen */
+	__u64 below_ns; /* that these took together */
 };
 
 /* ---- Unwind tables ---- */
@@ -249,17 +259,20 @@ struct bpfprof_rec {
 	__u16 kernel_cnt;
 	__u16 user_cnt;
 	__u32 tid;
-	__u32 pad2;
+	__u32 wait; /* BPFPROF_WAIT_PACK: block, mutex, offcpu, threads; waits that differ in it are
+		       counted apart */
 	__u64 hash; /* of a raw record of a kind that is joined to its stack later, a number of its
 		       own */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 size;    /* heap: bytes asked for */
 	__u64 weight;  /* heap: bytes that the sample stands for, as the program says; 0: by
 			  --heap-rate */
+	__u64 units;   /* block, mutex, offcpu: waits that it stands for, in 1 / BPFPROF_UNIT */
+	__u64 amount;  /* of these, together: ns; threads: for how long it has been so, ns */
 	struct bpfprof_proc_key proc;
 	char comm[BPFPROF_COMM_SZ]; /* the thread's name; any bytes, NUL-terminated */
 };
-_Static_assert(sizeof(struct bpfprof_rec) == 80, "bpfprof_rec");
+_Static_assert(sizeof(struct bpfprof_rec) == 96, "bpfprof_rec");
 
 /* A function that a return probe waits for: its return address on the stack was replaced. */
 #define BPFPROF_MAX_URETS 4
@@ -290,8 +303,49 @@ struct bpfprof_count_key {
 _Static_assert(sizeof(struct bpfprof_count_key) == 16, "bpfprof_count_key");
 
 struct bpfprof_count {
-	__u64 count;
+	__u64 count; /* samples */
+	/* sums of the records' fields of these names */
+	__u64 units;
+	__u64 amount;
 };
+
+/* ---- Waits ---- */
+
+#define BPFPROF_UNIT (1U << 16) /* one wait: --wait-rate makes some stand for more */
+
+/* Why a thread is not on a CPU. X(name, text): as /proc/PID/status puts it, or as it is called. */
+#define BPFPROF_THREAD_STATES(X)         \
+	X(running, "running")            \
+	X(runnable, "runnable")          \
+	X(sleeping, "sleeping")          \
+	X(disk_sleep, "disk sleep")      \
+	X(io, "waiting for a disk")      \
+	X(stopped, "stopped")            \
+	X(traced, "stopped by a tracer") \
+	X(dead, "exiting")
+
+#define BPFPROF_ENUM_STATE(name, text) BPFPROF_STATE_##name,
+enum bpfprof_thread_state {
+	BPFPROF_THREAD_STATES(BPFPROF_ENUM_STATE) BPFPROF_NR_STATES
+};
+
+/* How a wait for a futex ended. */
+enum bpfprof_wake {
+	BPFPROF_WAKE_PEER,    /* by a wake of the futex that was waited for */
+	BPFPROF_WAKE_REQUEUE, /* by one of another futex, which it had been moved to */
+	BPFPROF_WAKE_TIMEOUT, /* by the clock */
+	BPFPROF_WAKE_SIGNAL,  /* by anything else: a signal, as a rule */
+	BPFPROF_WAKE_NOT_YET, /* the run ended first */
+	BPFPROF_NR_WAKES,
+};
+
+/* bpfprof_rec.wait. syscall: number of the system call, or BPFPROF_NO_SYSCALL. */
+#define BPFPROF_NO_SYSCALL 0xffff
+#define BPFPROF_WAIT_PACK(syscall, state, wake) \
+	((__u32)(syscall) | (__u32)(state) << 16 | (__u32)(wake) << 24)
+#define BPFPROF_WAIT_SYSCALL(wait) ((wait)&0xffff)
+#define BPFPROF_WAIT_STATE(wait) ((wait) >> 16 & 0xff) /* enum bpfprof_thread_state */
+#define BPFPROF_WAIT_WAKE(wait) ((wait) >> 24)	       /* enum bpfprof_wake */
 
 /* ---- Heap ---- */
 
@@ -363,27 +417,72 @@ struct bpfprof_task {
 };
 _Static_assert(sizeof(struct bpfprof_task) == 40, "bpfprof_task");
 
+/*
+ * ---- Record of the threads' iterator (bpf_seq_write) ----
+ * kernel_cnt times __u64, the thread's kernel frames, leaf first, follow. Of a thread on a CPU
+ * neither registers nor frames are known, nor what system call it is in.
+ */
+struct bpfprof_thread {
+	struct bpfprof_proc_key key;
+	__u32 tid;
+	__u32 wait;	/* BPFPROF_WAIT_PACK */
+	__u64 switches; /* times that it has left a CPU: it has not run if they stay the same */
+	__u64 since_ns; /* for how long it has not run; 0: it is running, or that is not known */
+	/* of a thread that is watched for its waits: */
+	__u64 off_ns;  /* CLOCK_MONOTONIC, when its wait began; 0: it is in none */
+	__u64 wake_ns; /* when it was woken; 0: it was not */
+	__u8 on_cpu;
+	__u8 has_user; /* it has a user stack */
+	__u8 ra;       /* 1: rip is a return address (the thread is in a system call) */
+	__u8 compat32;
+	__u8 same;  /* 1: it has not run since off_ns */
+	__u8 woken; /* enum bpfprof_wake */
+	__u16 kernel_cnt;
+	char comm[BPFPROF_COMM_SZ];
+	__u8 off_state; /* enum bpfprof_thread_state, of its wait, until it was woken */
+	__u8 pad[7];
+	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
+	/* see struct bpfprof_raw */
+	__u64 uret_pc;
+	struct bpfprof_uret uret[BPFPROF_MAX_URETS];
+};
+_Static_assert(sizeof(struct bpfprof_thread) == 96 + 8 * BPFPROF_NR_REGS + 16 * BPFPROF_MAX_URETS,
+	       "bpfprof_thread");
+
 /* ---- Configuration, read-only once loaded ---- */
 #define BPFPROF_GLOB_MAX 63 /* bytes of a thread name pattern, without its stars */
 struct bpfprof_config {
 	__u64 seed; /* of the hashes; secret, so that no program can make its stacks collide with
 		       another's */
-	__u8 filter_tgid;   /* only processes in bp_tgids */
-	__u8 filter_tid;    /* only threads in bp_tids */
-	__u8 filter_cgroup; /* only tasks below bp_cgroup[0] */
-	__u8 filter_comm;   /* only threads whose name the automaton below accepts */
-	__u8 user_only;	    /* record no kernel frames, see no kernel threads */
-	__u8 kernel_only;   /* see only what runs in the kernel, record no user frames */
-	__u8 thread_names;  /* keep threads of different names apart */
-	__u8 pad[5];
+	__u8 filter_tgid;	       /* only processes in bp_tgids */
+	__u8 filter_tid;	       /* only threads in bp_tids */
+	__u8 filter_cgroup;	       /* only tasks below bp_cgroup[0] */
+	__u8 filter_comm;	       /* only threads whose name the automaton below accepts */
+	__u8 user_only;		       /* record no kernel frames, see no kernel threads */
+	__u8 kernel_only;	       /* see only what runs in the kernel, record no user frames */
+	__u8 thread_names;	       /* keep threads of different names apart */
+	__u8 record[BPFPROF_NR_KINDS]; /* kinds that are recorded */
+	__u8 follow;		       /* children of watched processes are watched */
+	__u8 switch_state; /* sched_switch tells the state of who leaves (5.18, fa2c3254d7cf) */
+	__u8 hash_states;  /* the waits' states are in bp_wait_hash: there is no task storage */
+	__u8 pad[7];
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
 	__u64 heap_sure; /* bytes; a smaller allocation does not fail but for a limit on the process
 			  */
-	__u32 first_slot; /* of bp_scratch and bp_raw for programs that run in tasks; below, one a
-			     CPU */
+	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */
+	__u64 wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0: all are
+			     */
+	/*
+	 * Slots of bp_scratch and bp_raw: one a CPU for the sampler, from trace_slot on one a CPU
+	 * for tracepoints, from first_slot on slot_cnt for programs that can be preempted.
+	 */
+	__s64 preempt_count_off; /* of it from the run queue, in a CPU's variables; 0: unknown */
+	__u32 trace_slot;
+	__u32 first_slot;
 	__u32 slot_cnt;
+	__u32 pad2;
 	/*
 	 * Thread name pattern as an automaton that reads one byte a step (shift-and, Baeza-Yates
 	 * and Gonnet 1992): state bit i means that the first i bytes of the pattern, stars not
@@ -400,6 +499,11 @@ struct bpfprof_control {
 	__u32 heap_off; /* 1: the heap's probes, where they are hit, record nothing */
 	__u32 coarse;	/* 1: sizes are rounded to 6 bits, as there are too many different ones */
 	__u32 no_live;	/* 1: what was allocated is not kept until it is freed */
+	__u32 waits_on; /* 1: waits and new threads are recorded */
+	__u32 pad;
+	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
+	__u64 start_ns;
+	__u64 stop_ns; /* 0: the run goes on */
 };
 
 #endif

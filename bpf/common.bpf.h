@@ -68,6 +68,10 @@ extern struct bp_ksyms_map bp_ksyms SEC(".maps");
 extern struct bp_slots_map bp_slots SEC(".maps");
 extern struct bp_live_map bp_live SEC(".maps");
 extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
+extern struct bp_waits_map bp_waits SEC(".maps");
+extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
+extern struct bp_thread_map bp_thread SEC(".maps");
+extern struct bp_threads_due_map bp_threads_due SEC(".maps");
 
 struct bp_chunk_inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -181,6 +185,74 @@ struct bp_heap_tasks_map {
 	__type(value, struct heap_task);
 };
 
+/* A sample of a wait: fields of struct bpfprof_rec. */
+struct record_wait {
+	__u64 units, amount;
+	__u32 wait;
+	__u32 pad;
+};
+
+/* A thread that is watched for its waits. */
+struct wait_task {
+	__u64 off_ns;	/* when it left its CPU; 0: it is on one, or has not left one yet */
+	__u64 wake_ns;	/* when it was woken since; 0: it was not */
+	__u64 switches; /* of it, when it left */
+	__u8 state;	/* enum bpfprof_thread_state, then */
+	__u8 woken;	/* enum bpfprof_wake, if it was in a futex */
+	__u8 pad[6];
+	struct record_wait waits[2]; /* that are being recorded */
+};
+
+struct bp_waits_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wait_task);
+};
+
+/* By thread id, where the kernel has no task storage; sized when loaded. */
+struct bp_wait_hash_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_task);
+};
+
+/* The state of a watched thread, or NULL: it is not watched. Makes none, since there is no telling
+ * whether memory may be asked for inside the scheduler. */
+static __always_inline struct wait_task *wait_state_of(struct task_struct *task)
+{
+	__u32 tid;
+
+	if (!bp_config.hash_states)
+		return bpf_task_storage_get(&bp_waits, task, NULL, 0);
+	tid = task->pid;
+	return bpf_map_lookup_elem(&bp_wait_hash, &tid);
+}
+
+/* The record of the threads' iterator is put together here: it runs once at a time. Frames: one
+ * more than are recorded, a power of two, so that their size is seen to be bounded. */
+struct thread_buf {
+	struct bpfprof_thread head;
+	__u64 kernel[BPFPROF_MAX_KFRAMES + 1];
+};
+
+struct bp_thread_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct thread_buf);
+};
+
+/* Threads, by id, that are to be sampled as soon as they are met on a CPU: who takes one out has
+ * it. */
+struct bp_threads_due_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BPFPROF_MAX_DUE);
+	__type(key, __u32);
+	__type(value, __u8);
+};
+
 /* ---- what unwind.h asks of its includer ---- */
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
 {
@@ -262,7 +334,7 @@ static __always_inline bool task_borrowed_memory(struct bpfprof_proc_key *key)
 {
 	struct task_struct *task, *parent;
 
-	/* copied, not followed: see user_regs in stack.bpf.c */
+	/* copied, not followed: see task_regs */
 	task = (void *)bpf_get_current_task();
 	parent = BPF_CORE_READ(task, real_parent);
 	if (BPF_CORE_READ(parent, mm) != BPF_CORE_READ(task, mm) ||
@@ -274,6 +346,53 @@ static __always_inline bool task_borrowed_memory(struct bpfprof_proc_key *key)
 	return true;
 }
 
+/* The registers with which a task entered the kernel, or was interrupted in user mode: the top of
+ * its kernel stack. task: one that may be dereferenced, if there are such. 0 or not. */
+static __always_inline int task_regs(struct task_struct *task, struct pt_regs *ret)
+{
+	const void *at;
+
+	if (compat_have_task_pt_regs())
+		at = (const void *)bpf_task_pt_regs(task);
+	else
+		at = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*ret);
+	/* copied whole: the verifier looks every field read through a BTF pointer up in all of
+	 * the kernel's BTF, a ms or two for each */
+	return bpf_probe_read_kernel(ret, sizeof(*ret), at);
+}
+
+/* USER32_CS, arch/x86/include/asm/segment.h */
+#define CS_USER32 0x23
+
+/* The number of the system call that a task with these registers is in, or BPFPROF_NO_SYSCALL. */
+static __always_inline __u32 regs_syscall(const struct pt_regs *regs)
+{
+	/* interrupts and exceptions set orig_ax to -1; 32-bit calls have other numbers */
+	if ((long)regs->orig_ax < 0 || regs->orig_ax >= BPFPROF_NO_SYSCALL || regs->cs == CS_USER32)
+		return BPFPROF_NO_SYSCALL;
+	return regs->orig_ax;
+}
+
+/*
+ * Is this an interrupt, hard or soft? The count that tells (include/linux/preempt.h) is a per-CPU
+ * variable, which a kernel without CONFIG_KALLSYMS_ALL lets nobody name. It is as far from the
+ * run queue, which the current task leads to, as the two are apart in the kernel's image.
+ */
+static __always_inline bool in_interrupt(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u32 count = 0;
+	const void *rq;
+
+	if (!bp_config.preempt_count_off)
+		return false;
+	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
+	if (bpf_probe_read_kernel(&count, sizeof(count), rq + bp_config.preempt_count_off))
+		return false;
+	/* NMI_MASK, HARDIRQ_MASK, and serving a softirq */
+	return count & 0x00ff0100;
+}
+
 /* ---- functions that cross files ---- */
 
 /* record.bpf.c: does the current task pass the filters? */
@@ -281,17 +400,26 @@ __hidden bool record_wanted(const struct task_facts *task);
 struct record_what {
 	__u32 kind;
 	bool user_mode; /* the task was not in the kernel: there are no kernel frames */
+	bool user_only; /* none are wanted */
 	bool returned;	/* it has just returned from a function: rip is a return address */
 	bool joined;	/* the sample is joined to its stack later, by ret_key, raw or not */
 	__u64 size,
 		weight; /* see struct bpfprof_rec; samples that differ in them are counted apart */
+	__u32 wait;	/* these too */
+	/* Of a kind of waits, in place of the above: of the sample, and of a second one of the same
+	 * stack, if it has units. Not on the stack: the verifier would follow each choice that made
+	 * them through all of the unwinder. */
+	const struct record_wait *waits;
 	struct bpfprof_count_key ret_key; /* that it was counted under */
 };
+
+/* record.bpf.c: the part of record_wanted that is not about who the task is. */
+__hidden bool record_wanted_more(void);
 
 /*
  * record.bpf.c: takes the current stack as a sample, counts it and sends it if it is new. task has
  * passed record_wanted; slot is the caller's own. ctx is the program's. Returns 0 if it was
- * recorded, 1 if it was lost; both have been counted.
+ * recorded, above 0 if it was lost; both have been counted.
  */
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 			   struct record_what *what);

@@ -25,6 +25,18 @@ static __always_inline bool compat_have_loop(void)
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
 }
 
+/* task_struct.__state, `state` before 5.14 (2f064a59a11f) */
+struct task_struct___before_5_14 {
+	volatile long state;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u32 compat_task_state(const struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return BPF_CORE_READ((const struct task_struct___before_5_14 *)task, state);
+}
+
 /* PF_KTHREAD | PF_IO_WORKER, include/linux/sched.h: kernel code on, perhaps, a program's memory,
  * without a user stack */
 #define COMPAT_PF_WORKER 0x00200010

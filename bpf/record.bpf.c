@@ -31,6 +31,13 @@ static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
 	return start && *start == start_ns;
 }
 
+__hidden bool record_wanted_more(void)
+{
+	if (bp_config.filter_cgroup && bpf_current_task_under_cgroup(&bp_cgroup, 0) != 1)
+		return false;
+	return !bp_config.filter_comm || comm_wanted();
+}
+
 __hidden bool record_wanted(const struct task_facts *task)
 {
 	if (!task->tid)
@@ -39,9 +46,7 @@ __hidden bool record_wanted(const struct task_facts *task)
 		return false;
 	if (bp_config.filter_tid && !in_set(&bp_tids, task->tid, task->key.start_ns))
 		return false;
-	if (bp_config.filter_cgroup && bpf_current_task_under_cgroup(&bp_cgroup, 0) != 1)
-		return false;
-	return !bp_config.filter_comm || comm_wanted();
+	return record_wanted_more();
 }
 
 /* Sends the record that stands in u. Returns 0, or 1 if the ring is full. */
@@ -61,7 +66,7 @@ static __always_inline int send_sample(struct unw *u)
 }
 
 /* Returns 0, or 1 if the sample was lost. */
-static __always_inline int record_stack(struct unw *u, const struct bpfprof_count_key *key)
+static __noinline int record_stack(struct unw *u, const struct bpfprof_count_key *key)
 {
 	struct bpfprof_count *count, none = {};
 	bool second = bp_control.active;
@@ -70,6 +75,10 @@ static __always_inline int record_stack(struct unw *u, const struct bpfprof_coun
 			 bpf_map_lookup_elem(&bp_counts0, key);
 	if (count) {
 		__sync_fetch_and_add(&count->count, 1);
+		if (u->rec.units) {
+			__sync_fetch_and_add(&count->units, u->rec.units);
+			__sync_fetch_and_add(&count->amount, u->rec.amount);
+		}
 		return 0;
 	}
 	if (send_sample(u))
@@ -81,15 +90,40 @@ static __always_inline int record_stack(struct unw *u, const struct bpfprof_coun
 	return 0;
 }
 
-/* Returns 0, or 1 if the sample was lost. */
+static __always_inline void set_wait(struct bpfprof_rec *rec, const struct record_wait *wait)
+{
+	rec->wait = wait->wait;
+	rec->units = wait->units;
+	rec->amount = wait->amount;
+}
+
+static __always_inline int send_raw(void *ctx, struct scratch *s, struct record_what *what,
+				    bool with_kernel)
+{
+	struct unw *u = &s->u;
+	int lost;
+
+	if (what->joined)
+		u->rec.hash = unw_mix(unw_mix(bp_config.seed, u->rec.time_ns), u->rec.tid);
+	what->ret_key.hash = u->rec.hash;
+	what->ret_key.tgid = u->rec.proc.tgid;
+	lost = stack_send_raw(ctx, s, with_kernel);
+	if (what->waits && what->waits[1].units) {
+		set_wait(&u->rec, &what->waits[1]);
+		lost += stack_send_raw(ctx, s, with_kernel);
+	}
+	return lost;
+}
+
+/* Takes the stack of task, and records it as one sample, or as two. Returns how many were lost. */
 static __always_inline int take_sample(void *ctx, struct scratch *s, const struct task_facts *task,
 				       struct record_what *what, struct bpfprof_stats *stats)
 {
-	bool with_kernel = !what->user_mode && !bp_config.user_only;
+	bool with_kernel = !what->user_mode && !what->user_only && !bp_config.user_only;
 	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
 	__u64 hash = bp_config.seed;
-	int result = BPFPROF_STACK_complete;
+	int result = BPFPROF_STACK_complete, lost;
 	__u32 user_cnt = 0;
 
 	u->rec.type = BPFPROF_REC_SAMPLE;
@@ -100,6 +134,11 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	u->rec.time_ns = bpf_ktime_get_ns();
 	u->rec.size = what->size;
 	u->rec.weight = what->weight;
+	u->rec.wait = what->wait;
+	u->rec.units = 0;
+	u->rec.amount = 0;
+	if (what->waits)
+		set_wait(&u->rec, &what->waits[0]);
 	u->rec.proc = task->key;
 	__builtin_memset(u->rec.comm, 0, sizeof(u->rec.comm));
 	if (bp_config.thread_names)
@@ -119,14 +158,8 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 
 	if (with_user) {
 		result = stack_user(s, hash, !what->user_mode, what->returned);
-		if (result == UNW_MISS) {
-			if (what->joined)
-				u->rec.hash = unw_mix(unw_mix(bp_config.seed, u->rec.time_ns),
-						      u->rec.tid);
-			what->ret_key.hash = u->rec.hash;
-			what->ret_key.tgid = u->rec.proc.tgid;
-			return stack_send_raw(ctx, s, with_kernel);
-		}
+		if (result == UNW_MISS)
+			return send_raw(ctx, s, what, with_kernel);
 		user_cnt = u->nr;
 		if (user_cnt > BPFPROF_MAX_UFRAMES)
 			user_cnt = BPFPROF_MAX_UFRAMES;
@@ -145,12 +178,19 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 		for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < n; i++)
 			hash = unw_mix(hash, kernel[i]);
 	}
-	u->rec.hash = hash;
-	what->ret_key.hash = hash;
+	u->rec.hash = unw_mix(hash, u->rec.wait);
+	what->ret_key.hash = u->rec.hash;
 	what->ret_key.tgid = u->rec.proc.tgid;
 	what->ret_key.kernel_cnt = u->rec.kernel_cnt;
 	what->ret_key.user_cnt = user_cnt;
-	return record_stack(u, &what->ret_key);
+	lost = record_stack(u, &what->ret_key);
+	if (what->waits && what->waits[1].units) {
+		set_wait(&u->rec, &what->waits[1]);
+		u->rec.hash = unw_mix(hash, u->rec.wait);
+		what->ret_key.hash = u->rec.hash;
+		lost += record_stack(u, &what->ret_key);
+	}
+	return lost;
 }
 
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
@@ -158,22 +198,21 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	struct bpfprof_stats *stats = stats_of(what->kind);
+	__u32 cnt = what->waits && what->waits[1].units ? 2 : 1;
 	int lost;
 
 	if (!s || !stats)
 		return 1;
-	STATS_ADD(stats->seen, 1);
+	STATS_ADD(stats->seen, cnt);
 	if (s->busy) {
-		STATS_ADD(stats->lost[BPFPROF_LOST_nested], 1);
+		STATS_ADD(stats->lost[BPFPROF_LOST_nested], cnt);
 		return 1;
 	}
 	s->busy = 1;
 	s->u.slot = slot;
 	lost = take_sample(ctx, s, task, what, stats);
 	s->busy = 0;
-	if (lost)
-		STATS_ADD(stats->lost[BPFPROF_LOST_ring_full], 1);
-	else
-		STATS_ADD(stats->recorded, 1);
+	STATS_ADD(stats->lost[BPFPROF_LOST_ring_full], lost);
+	STATS_ADD(stats->recorded, cnt - lost);
 	return lost;
 }

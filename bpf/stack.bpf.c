@@ -6,8 +6,6 @@
  */
 #include "common.bpf.h"
 
-/* USER32_CS, arch/x86/include/asm/segment.h */
-#define CS_USER32 0x23
 /* UPROBE_XOL_SLOT_BYTES, arch/x86/include/asm/uprobes.h: what return probes run lies in the first
  */
 #define XOL_SLOT_SIZE 128
@@ -80,23 +78,13 @@ static __always_inline int walk(struct scratch *s)
 	return BPFPROF_STACK_too_deep;
 }
 
-/* The registers with which the task entered the kernel, or was interrupted in user mode: the top of
- * its kernel stack. */
 static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
 {
 	struct pt_regs copy, *regs = &copy;
-	const void *at;
+	struct task_struct *task = compat_have_task_pt_regs() ? bpf_get_current_task_btf() :
+								(void *)bpf_get_current_task();
 
-	if (compat_have_task_pt_regs()) {
-		at = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	} else {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
-		at = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(copy);
-	}
-	/* copied whole: the verifier looks every field read through a BTF pointer up in all of
-	 * the kernel's BTF, a ms or two for each */
-	if (bpf_probe_read_kernel(&copy, sizeof(copy), at))
+	if (task_regs(task, &copy))
 		return 1;
 	u->regs[0] = regs->ax;
 	u->regs[1] = regs->dx;
@@ -173,7 +161,7 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 	u->probed = 0;
 	if (!bpf_core_field_exists(struct task_struct, utask))
 		return returned;
-	/* copied, not followed: see user_regs */
+	/* copied, not followed: see task_regs */
 	task = (void *)bpf_get_current_task();
 	utask = BPF_CORE_READ(task, utask);
 	if (!utask)

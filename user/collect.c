@@ -41,7 +41,11 @@ struct collect {
 	struct code *code;
 	struct stacks *stacks;
 	uint64_t raw[BPFPROF_NR_KINDS]; /* stacks unwound here */
-	uint64_t drained_cnt;		/* stacks known when the counts were last drained */
+	/* of records that were made here, beside what the kernel side counts */
+	struct {
+		uint64_t seen, recorded, lost[BPFPROF_NR_LOST];
+	} injected[BPFPROF_NR_KINDS];
+	uint64_t drained_cnt; /* stacks known when the counts were last drained */
 	struct proc_note *notes;
 	size_t note_cap;
 	uint8_t *pending; /* records read from the ring, waiting for the events that explain them */
@@ -220,20 +224,39 @@ static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 	stacks__add(c->stacks, proc, rec, kernel, user, user_cnt, result);
 }
 
-/* Keeps a record until the events that had happened before it have been read too. */
-static void keep_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
+/* Keeps a record until the events that had happened before it have been read too. 0 or -ENOMEM. */
+static int keep(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
 {
-	struct collect *c = ctx;
 	size_t need = 8 + ((sz + 7) & ~(size_t)7);
 	uint64_t len = sz;
 
 	if (util_reserve(&c->pending, &c->pending_cap, c->pending_sz + need, 1)) {
 		stacks__lose(c->stacks, rec->kind);
-		return;
+		return -ENOMEM;
 	}
 	memcpy(c->pending + c->pending_sz, &len, sizeof(len));
 	memcpy(c->pending + c->pending_sz + 8, rec, sz);
 	c->pending_sz += need;
+	return 0;
+}
+
+static void keep_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
+{
+	(void)keep(ctx, rec, sz);
+}
+
+int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
+{
+	/* counted as one that the kernel side recorded: what is lost of it from here on is, too */
+	c->injected[rec->kind].seen++;
+	c->injected[rec->kind].recorded++;
+	return keep(c, rec, sz);
+}
+
+void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why)
+{
+	c->injected[kind].seen++;
+	c->injected[kind].lost[why]++;
 }
 
 /* ---- events ---- */
@@ -518,7 +541,7 @@ int collect__drain(struct collect *c)
 	}
 	c->drained_cnt = stacks__cnt(c->stacks);
 	for (size_t i = 0; i < cnt; i++)
-		stacks__count(c->stacks, &counts[i].key, counts[i].count.count);
+		stacks__count(c->stacks, &counts[i].key, &counts[i].count);
 	free(counts);
 	return 0;
 }
@@ -527,26 +550,30 @@ int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_a
 {
 	struct stacks_account stacks;
 	struct bpfprof_stats stats;
-	uint64_t here;
+	uint64_t here, recorded;
 	int err = session__stats(c->session, kind, &stats);
 
 	if (err)
 		return err;
 	stacks__account(c->stacks, kind, &stacks);
 	memset(ret, 0, sizeof(*ret));
-	ret->seen = stats.seen;
+	ret->seen = stats.seen + c->injected[kind].seen;
 	ret->recorded = stacks.total;
-	memcpy(ret->lost, stats.lost, sizeof(ret->lost));
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		ret->lost[i] = stats.lost[i] + c->injected[kind].lost[i];
 	/* recorded there, and yet not here: for want of memory, or else for a reason that there
 	 * should not be */
 	here = stacks.total + stacks.no_memory;
 	ret->lost[BPFPROF_LOST_no_memory] += stacks.no_memory;
-	if (stats.recorded > here)
-		ret->lost[BPFPROF_LOST_orphan] += stats.recorded - here;
+	recorded = stats.recorded + c->injected[kind].recorded;
+	if (recorded > here)
+		ret->lost[BPFPROF_LOST_orphan] += recorded - here;
 	memcpy(ret->stacks, stacks.results, sizeof(ret->stacks));
 	ret->unwinds = stats.unwinds;
 	ret->frames = stats.frames;
 	ret->raw = c->raw[kind];
+	ret->below = stats.below;
+	ret->below_ns = stats.below_ns;
 	ret->events_lost = c->events_lost;
 	return 0;
 }

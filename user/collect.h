@@ -39,6 +39,7 @@ struct collect_account {
 						recorded */
 	uint64_t unwinds, frames; /* walks in the kernel, and user frames that they found */
 	uint64_t raw;		  /* stacks that were copied and unwound here */
+	uint64_t below, below_ns; /* waits that were left out as too short; not in seen */
 	uint64_t events_lost; /* times that process events were lost and everything was read anew */
 };
 
@@ -62,6 +63,14 @@ int collect__prepare(struct collect *c);
 
 /* Takes in what has arrived. To be called several times a second. 0 or -errno. */
 int collect__poll(struct collect *c);
+
+/*
+ * A record that was made here and not by the kernel side: as if it had come through the ring. rec
+ * has sz bytes with what follows it; counted as seen. 0 or -ENOMEM, and then it is counted as lost.
+ */
+int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz);
+/* One that could not be made: seen and lost. */
+void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why);
 
 /* Adds the counts up, so that the stacks hold all that was sampled so far. 0 or -errno. */
 int collect__drain(struct collect *c);

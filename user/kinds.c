@@ -5,12 +5,35 @@
 #include <math.h>
 #include <string.h>
 
-static void cpu_values(double total, double held, uint64_t size, int64_t period, int64_t *ret)
+#include "base/util.h"
+#include "waits.h"
+
+/* What programs say themselves may be anything: 2^53 is as much as a double counts exactly. */
+static int64_t whole(double v)
 {
-	(void)held;
-	(void)size;
-	ret[0] = llround(total);
+	return llround(fmin(v, 0x1p53));
+}
+
+/* ---- cpu ---- */
+
+static int64_t cpu_period(uint32_t frequency, uint64_t heap_rate)
+{
+	(void)heap_rate;
+	return (NSEC_PER_SEC + frequency / 2) / frequency;
+}
+
+static void cpu_values(const struct kind_sums *sums, int64_t period, int64_t *ret)
+{
+	ret[0] = llround(sums->total);
 	ret[1] = ret[0] * period;
+}
+
+/* ---- heap ---- */
+
+static int64_t heap_period(uint32_t frequency, uint64_t heap_rate)
+{
+	(void)frequency;
+	return heap_rate;
 }
 
 /*
@@ -28,20 +51,75 @@ static double heap_unit(uint64_t size, uint64_t weight, int64_t rate)
 	return rate <= 1 ? 1 : -1 / expm1(-bytes / rate);
 }
 
-/* What programs say themselves may be anything: 2^53 is as much as a double counts exactly. */
-static int64_t whole(double v)
-{
-	return llround(fmin(v, 0x1p53));
-}
-
-static void heap_values(double total, double held, uint64_t size, int64_t rate, int64_t *ret)
+static void heap_values(const struct kind_sums *sums, int64_t rate, int64_t *ret)
 {
 	(void)rate;
-	ret[0] = whole(total);
-	ret[1] = whole(total * size);
-	ret[2] = whole(held);
-	ret[3] = whole(held * size);
+	ret[0] = whole(sums->total);
+	ret[1] = whole(sums->total * sums->size);
+	ret[2] = whole(sums->held);
+	ret[3] = whole(sums->held * sums->size);
 }
+
+static size_t heap_labels(const struct bpfprof_rec *rec, struct kind_label *ret)
+{
+	ret[0] = (struct kind_label){ .key = "bytes", .num = rec->size, .unit = "bytes" };
+	return 1;
+}
+
+/* ---- waits ---- */
+
+static void wait_values(const struct kind_sums *sums, int64_t period, int64_t *ret)
+{
+	(void)period;
+	ret[0] = whole(sums->total);
+	ret[1] = whole(sums->amount);
+}
+
+/* A kernel thread has no user stack; one that is cut short before its first frame says so. */
+static bool is_kthread(const struct bpfprof_rec *rec)
+{
+	return rec->type == BPFPROF_REC_SAMPLE && !rec->user_cnt &&
+	       rec->result == BPFPROF_STACK_complete;
+}
+
+static size_t futex_labels(const struct bpfprof_rec *rec, struct kind_label *ret)
+{
+	const char *woken = waits_woken(rec->wait);
+
+	ret[0] = (struct kind_label){ .key = "woken", .str = woken };
+	return woken != NULL;
+}
+
+static size_t offcpu_labels(const struct bpfprof_rec *rec, struct kind_label *ret)
+{
+	const char *syscall = waits_syscall(rec->wait);
+
+	ret[0] = (struct kind_label){ .key = "reason",
+				      .str = waits_reason(rec->wait, is_kthread(rec)) };
+	ret[1] = (struct kind_label){ .key = "syscall", .str = syscall };
+	return 1 + (syscall != NULL);
+}
+
+/* ---- threads ---- */
+
+static void count_values(const struct kind_sums *sums, int64_t period, int64_t *ret)
+{
+	(void)period;
+	ret[0] = whole(sums->total);
+}
+
+static size_t thread_labels(const struct bpfprof_rec *rec, struct kind_label *ret)
+{
+	ret[0] = (struct kind_label){ .key = "tid", .num = rec->tid, .unit = "tid" };
+	ret[1] = (struct kind_label){ .key = "state", .str = waits_state(rec->wait) };
+	ret[2] = (struct kind_label){ .key = "in", .str = waits_in(rec->wait, is_kthread(rec)) };
+	ret[3] = (struct kind_label){ .key = "since",
+				      .num = MIN(rec->amount, INT64_MAX),
+				      .unit = "nanoseconds" };
+	return 4;
+}
+
+/* ---- the table ---- */
 
 const struct kind kinds[BPFPROF_NR_KINDS] = {
 	[BPFPROF_CPU] = {
@@ -49,12 +127,14 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.value_types = { { "samples", "count" }, { "cpu", "nanoseconds" } },
 		.value_cnt = 2,
 		.period_type = { "cpu", "nanoseconds" },
-		.quantity = "of CPU",
+		.period = cpu_period,
+		.quantities = { NULL, "of CPU" },
 		.nothing = "nothing ran on a CPU while it was watched",
 		.values = cpu_values,
 		.by_default = true,
-		.in_kernel = true,
 		.default_with_all = true,
+		.in_kernel = true,
+		.timed = true,
 		.description = "where CPU time is spent, in the program and in the kernel on its behalf",
 		.cost = "one stack walk for each sample, --frequency times a second on each busy CPU",
 	},
@@ -64,16 +144,97 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 				 { "inuse_objects", "count" }, { "inuse_space", "bytes" } },
 		.value_cnt = 4,
 		.period_type = { "space", "bytes" },
+		.period = heap_period,
 		.folded_value = 3,
-		.quantity = "in use",
+		.quantities = { NULL, "allocated", NULL, "in use" },
 		.nothing = "nothing was allocated, or too little to be sampled (--heap-rate)",
 		.unit = heap_unit,
 		.values = heap_values,
-		.size_label = "bytes",
+		.labels = heap_labels,
 		.by_default = true,
 		.description = "what the program allocates, and has not freed when the run ends",
 		.cost = "0.5 to 1 us for each allocation and each free of a running program, up to "
 			"--heap-budget; a few ns in a program started with -- COMMAND",
+	},
+	[BPFPROF_BLOCK] = {
+		.name = "block",
+		.value_types = { { "contentions", "count" }, { "delay", "nanoseconds" } },
+		.value_cnt = 2,
+		.period_type = { "contentions", "count" },
+		.folded_value = 1,
+		.quantities = { "contentions", "of delay" },
+		.nothing = "nothing waited for a lock, or not for as long as --min-wait",
+		.values = wait_values,
+		.labels = futex_labels,
+		.by_default = true,
+		.default_with_all = true,
+		.waits = true,
+		.min_wait_ns = 1000,
+		.min_wait_all_ns = 1000,
+		.description = "time blocked on synchronization (mutexes, condition variables, "
+			       "semaphores...), by the stack that waited",
+		.cost = "up to 0.3 us for each context switch, up to 3 us for one that ends a wait; "
+			"nothing for a lock that is free",
+	},
+	[BPFPROF_MUTEX] = {
+		.name = "mutex",
+		.value_types = { { "contentions", "count" }, { "delay", "nanoseconds" } },
+		.value_cnt = 2,
+		.period_type = { "contentions", "count" },
+		.folded_value = 1,
+		.quantities = { "contentions", "of delay" },
+		.nothing = "nothing that waited for a lock was woken by who held it",
+		.values = wait_values,
+		.labels = futex_labels,
+		.waits = true,
+		.min_wait_ns = 1000,
+		.min_wait_all_ns = 1000,
+		.description = "the same delays, by the stack that ended them: who held the lock",
+		.cost = "as block, the stack being taken in the thread that wakes",
+	},
+	[BPFPROF_OFFCPU] = {
+		.name = "offcpu",
+		.value_types = { { "events", "count" }, { "delay", "nanoseconds" } },
+		.value_cnt = 2,
+		.period_type = { "events", "count" },
+		.folded_value = 1,
+		.quantities = { "waits", "off the CPU" },
+		.nothing = "nothing left its CPU, or not for as long as --min-wait",
+		.values = wait_values,
+		.labels = offcpu_labels,
+		.in_kernel = true,
+		.waits = true,
+		.min_wait_all_ns = 1000000,
+		.description = "every time off the CPU, and why: sleep, poll, disk, page fault, run "
+			       "queue...",
+		.cost = "up to 0.3 us for each context switch, up to 3 us for one that is recorded",
+	},
+	[BPFPROF_THREADCREATE] = {
+		.name = "threadcreate",
+		.value_types = { { "threadcreate", "count" } },
+		.value_cnt = 1,
+		.period_type = { "threadcreate", "count" },
+		.quantities = { "threads created" },
+		.nothing = "no thread was created while it was watched",
+		.values = count_values,
+		.by_default = true,
+		.default_with_all = true,
+		.description = "where threads are created",
+		.cost = "one stack walk for each thread that is created",
+	},
+	[BPFPROF_THREADS] = {
+		.name = "threads",
+		.value_types = { { "threads", "count" } },
+		.value_cnt = 1,
+		.period_type = { "threads", "count" },
+		.quantities = { "threads" },
+		.nothing = "no thread was there",
+		.values = count_values,
+		.labels = thread_labels,
+		.in_kernel = true,
+		.description = "the stack of every thread at one moment: at once if it is the only "
+			       "kind, else at the end",
+		.cost = "nothing: no thread is stopped, their stacks are read from outside",
 	},
 };
 

@@ -12,27 +12,52 @@
 #include "bpfprof.h"
 #include "profile/profile.h"
 
+#define KIND_MAX_LABELS 4
+
+/* What the samples of one stack and labels stand for, together. */
+struct kind_sums {
+	double total;  /* how many of what is measured */
+	double held;   /* heap: of these, still held */
+	double amount; /* ns that they took */
+	uint64_t size; /* heap: bytes of each */
+};
+
+/* A label of a sample. */
+struct kind_label {
+	const char *key;
+	const char *str; /* NULL: it is a number */
+	int64_t num;
+	const char *unit; /* of the number */
+};
+
 struct kind {
 	const char *name; /* as -P takes it and as it stands in file names: [a-z]+ */
 	struct profile_value_type value_types[PROFILE_MAX_VALUES];
 	size_t value_cnt;
 	struct profile_value_type period_type;
-	size_t folded_value;  /* of value_types: what formats with one value show */
-	const char *quantity; /* what the last value is, in a sentence: "of CPU" */
-	const char *nothing;  /* what it means if there are no samples */
+	/* A unit of the period: 1 if NULL. */
+	int64_t (*period)(uint32_t frequency, uint64_t heap_rate);
+	size_t folded_value; /* of value_types: what formats with one value show */
+	/* What a value is, in a sentence behind the figure: "of CPU". NULL: it is left out. */
+	const char *quantities[PROFILE_MAX_VALUES];
+	const char *nothing; /* what it means if there are no samples */
 	/*
-	 * How many of what is measured a sample stands for; NULL: one. size, weight: struct
-	 * bpfprof_rec's. period: the profile's.
+	 * How many of what is measured a sample stands for, where its record does not say (units);
+	 * NULL: one. size, weight: struct bpfprof_rec's. period: the profile's.
 	 */
 	double (*unit)(uint64_t size, uint64_t weight, int64_t period);
-	/* The values of a sample that stands for total of them, of size bytes, of which held are
-	 * still held. */
-	void (*values)(double total, double held, uint64_t size, int64_t period, int64_t *ret);
-	const char
-		*size_label;   /* key of the label that tells samples of different sizes, or NULL */
+	/* The values of a sample. */
+	void (*values)(const struct kind_sums *sums, int64_t period, int64_t *ret);
+	/* Labels that tell samples apart beside those of every kind; returns how many, at most
+	 * KIND_MAX_LABELS. NULL: none. */
+	size_t (*labels)(const struct bpfprof_rec *rec, struct kind_label *ret);
 	bool by_default;       /* recorded where -P is not given */
-	bool in_kernel;	       /* what it measures happens in the kernel as well */
 	bool default_with_all; /* and --all is */
+	bool in_kernel;	       /* what it measures happens in the kernel as well */
+	bool waits;	       /* it measures waits: --min-wait and --wait-rate are for it */
+	/* Shorter waits are left out where --min-wait is not given; with --all. */
+	uint64_t min_wait_ns, min_wait_all_ns;
+	bool timed;		 /* sampled by a clock, --frequency times a second */
 	const char *description; /* what a sample means */
 	const char *cost;	 /* to the profiled program */
 };

@@ -21,6 +21,8 @@ enum {
 	OPT_HEAP_RATE,
 	OPT_HEAP_BUDGET,
 	OPT_MIN_AGE,
+	OPT_MIN_WAIT,
+	OPT_WAIT_RATE,
 	OPT_STATS,
 	OPT_VERSION,
 };
@@ -45,6 +47,8 @@ static const struct option long_options[] = {
 	{ "heap-rate", required_argument, NULL, OPT_HEAP_RATE },
 	{ "heap-budget", required_argument, NULL, OPT_HEAP_BUDGET },
 	{ "min-age", required_argument, NULL, OPT_MIN_AGE },
+	{ "min-wait", required_argument, NULL, OPT_MIN_WAIT },
+	{ "wait-rate", required_argument, NULL, OPT_WAIT_RATE },
 	{ "output", required_argument, NULL, 'o' },
 	{ "format", required_argument, NULL, 'f' },
 	{ "stats", required_argument, NULL, OPT_STATS },
@@ -91,6 +95,15 @@ static int fail_no_memory(struct parser *p)
 {
 	fail(p, "out of memory");
 	return -ENOMEM;
+}
+
+uint64_t options_min_wait_ns(const struct options *o, enum bpfprof_kind kind)
+{
+	if (!kinds[kind].waits)
+		return 0;
+	if (o->min_wait_given)
+		return o->min_wait_ns;
+	return o->all ? kinds[kind].min_wait_all_ns : kinds[kind].min_wait_ns;
 }
 
 const char *options_format_ext(enum options_format format)
@@ -205,6 +218,33 @@ static int parse_time(struct parser *p, uint64_t *ret, const char *option, const
 			    "%s: '%s' is no time above 0: write for example 30, 30s, 500ms or 5m",
 			    option, arg);
 	}
+}
+
+static int parse_min_wait(struct parser *p, const char *arg)
+{
+	uint64_t ns = 0;
+	int err = util_parse_duration(arg, &ns);
+
+	/* 0 is out of that function's range */
+	if (err && (err != -ERANGE || strtod(arg, NULL) != 0))
+		return fail(p,
+			    "--min-wait: '%s' is no time that a wait can last: write for example "
+			    "0, 10us or 1ms",
+			    arg);
+	p->o->min_wait_ns = ns;
+	p->o->min_wait_given = true;
+	return 0;
+}
+
+static int parse_wait_rate(struct parser *p, const char *arg)
+{
+	if (util_parse_duration(arg, &p->o->wait_rate_ns) ||
+	    p->o->wait_rate_ns > OPTIONS_MAX_WAIT_RATE_NS)
+		return fail(p,
+			    "--wait-rate: '%s' is no time above 0 and up to 4s: write for example "
+			    "100us or 1ms",
+			    arg);
+	return 0;
 }
 
 /* Bytes, with k, M or G behind for powers of 1024. */
@@ -348,6 +388,10 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return parse_heap_budget(p, arg);
 	case OPT_MIN_AGE:
 		return parse_time(p, &o->min_age_ns, "--min-age", "nothing is held that long", arg);
+	case OPT_MIN_WAIT:
+		return parse_min_wait(p, arg);
+	case OPT_WAIT_RATE:
+		return parse_wait_rate(p, arg);
 	case 'o':
 		return parse_path(p, &o->output, "--output", arg);
 	case 'f':
@@ -439,16 +483,24 @@ static int check_target(struct parser *p)
 static int check_output(struct parser *p)
 {
 	const struct options *o = p->o;
+	bool waits = false;
 	int kind_cnt = 0;
 
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		kind_cnt += o->kinds[i];
+		waits |= o->kinds[i] && kinds[i].waits;
+	}
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (o->kernel_only && o->kinds[i] && !kinds[i].in_kernel)
 			return fail(p, "--kernel: the %s profile has no kernel frames",
 				    kinds[i].name);
 	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
 		return fail(p, "--min-age goes with the heap profile: add -P heap");
+	if ((o->min_wait_given || o->wait_rate_ns) && !waits)
+		return fail(p,
+			    "%s goes with the block, mutex and offcpu profiles: add one of them to "
+			    "-P",
+			    o->min_wait_given ? "--min-wait" : "--wait-rate");
 	if (o->user_only && o->kernel_only)
 		return fail(p,
 			    "--user and --kernel exclude each other: leave both out to have all "
@@ -577,8 +629,11 @@ void options_usage(FILE *f)
 	      "  -K, --kernel          only kernel frames\n"
 	      "\n"
 	      "How:\n"
-	      "  -P, --profile LIST    profile kinds, see bpfprof list; default cpu,heap\n"
-	      "                        (with --all: cpu)\n"
+	      "  -P, --profile LIST    of cpu, heap, block, mutex, offcpu, threadcreate, threads; "
+	      "see\n"
+	      "                        bpfprof list; default cpu,heap,block,threadcreate, with "
+	      "--all\n"
+	      "                        without heap\n"
 	      "  -d, --duration TIME   30, 30s, 500ms, 5m; default until Ctrl-C or the target's "
 	      "end\n"
 	      "  -F, --frequency HZ    samples per second and CPU; default 99\n"
@@ -594,6 +649,13 @@ void options_usage(FILE *f)
 	      "is left\n"
 	      "                        out; 100: no limit\n"
 	      "      --min-age TIME    only memory that has been held that long at the end\n"
+	      "\n"
+	      "Waits (block, mutex, offcpu):\n"
+	      "      --min-wait TIME   leave out shorter ones; default 1us, of offcpu 0, with "
+	      "--all 1ms\n"
+	      "      --wait-rate TIME  record a shorter wait with probability length / TIME, "
+	      "weighted\n"
+	      "                        accordingly, for busy systems; default: every one\n"
 	      "\n"
 	      "Result:\n"
 	      "  -o, --output PATH     the file, - for standard output; default "

@@ -16,6 +16,7 @@
 #define OPTIONS_DEFAULT_FREQUENCY 99
 #define OPTIONS_DEFAULT_HEAP_RATE 524288
 #define OPTIONS_DEFAULT_HEAP_BUDGET 5
+#define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
 
 enum options_command {
 	OPTIONS_RECORD,
@@ -64,9 +65,13 @@ struct options {
 	uint64_t duration_ns;	      /* 0: until it is interrupted, or the target ends */
 	uint32_t frequency;	      /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */
 	enum options_event event;
-	uint64_t heap_rate;  /* mean bytes between samples, 1..UINT32_MAX */
-	double heap_budget;  /* percent of the target's CPU time, above 0, up to 100: no limit */
-	uint64_t min_age_ns; /* heap: only what has been held so long; 0: all */
+	uint64_t heap_rate;    /* mean bytes between samples, 1..UINT32_MAX */
+	double heap_budget;    /* percent of the target's CPU time, above 0, up to 100: no limit */
+	uint64_t min_age_ns;   /* heap: only what has been held so long; 0: all */
+	uint64_t min_wait_ns;  /* see options_min_wait_ns */
+	bool min_wait_given;   /* it was named: 0 means 0 */
+	uint64_t wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0, or
+				  up to OPTIONS_MAX_WAIT_RATE_NS */
 
 	const char *output; /* "-": standard output; NULL: a name made from the target */
 	enum options_format format;
@@ -84,6 +89,9 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 
 /* Frees what options_parse allocated. */
 void options_done(struct options *o);
+
+/* Waits of this kind that are shorter are left out: as given, or the kind's default. */
+uint64_t options_min_wait_ns(const struct options *o, enum bpfprof_kind kind);
 
 /* "pb.gz", "folded", "txt": the end of the file names of a format. Static storage. */
 const char *options_format_ext(enum options_format format);

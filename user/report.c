@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,11 +16,6 @@
 #include "profile/profile.h"
 #include "profile/text.h"
 
-#define UNTRACKED_TEXT                                  \
-	"in use is not complete: the frees of %" PRIu64 \
-	" samples were not followed, the table was full (a larger --heap-rate needs less)"
-
-#define ROUNDED_TEXT "sizes are rounded to 6 bits (1.6 %): there were too many different ones"
 #define ROUGH_SLOWDOWN 5 /* times */
 
 #define NAME_OF(name, text) #name,
@@ -64,57 +60,127 @@ static const char *heap_trust(const struct heap_report *h)
 		       "";
 }
 
-/* Why in use is not in the profile. */
-static void heap_sliced_text(const struct report *r, char *line, size_t line_sz)
+/* A time as --min-wait takes it. */
+static const char *time_text(uint64_t ns, char *buf, size_t buf_sz)
 {
-	snprintf(
-		line, line_sz,
-		"in use is left out: probes were attached %.1f %% of the time only, to stay within "
-		"--heap-budget %g; alloc is scaled up%s (--heap-budget 100 lifts the limit)",
-		r->duration_ns ? 100.0 * r->heap.attached_ns / r->duration_ns : 0.0,
-		r->opts->heap_budget, heap_trust(&r->heap));
+	static const struct {
+		double ns;
+		const char *unit;
+	} scales[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
+	size_t i = 0;
+
+	while (ns && ns < scales[i].ns)
+		i++;
+	snprintf(buf, buf_sz, "%.4g %s", ns / scales[i].ns, scales[i].unit);
+	return buf;
 }
 
-/* How this kind was sampled. */
+/* How this kind was sampled: ", " and a few words, or nothing if there is nothing to be said. */
 static void how_text(const struct report *r, enum bpfprof_kind kind, char *line, size_t line_sz)
 {
+	uint64_t min_wait = options_min_wait_ns(r->opts, kind);
+	char text[32];
+
+	*line = '\0';
 	if (kind == BPFPROF_HEAP)
-		snprintf(line, line_sz, "rate %" PRIu64 " bytes", r->opts->heap_rate);
-	else
-		snprintf(line, line_sz, "event %s, %u Hz", event_name(r->opts), r->frequency);
+		snprintf(line, line_sz, ", rate %" PRIu64 " bytes", r->opts->heap_rate);
+	else if (kinds[kind].timed)
+		snprintf(line, line_sz, ", event %s, %u Hz", event_name(r->opts), r->frequency);
+	else if (kinds[kind].waits && min_wait)
+		snprintf(line, line_sz, ", waits of %s and more",
+			 time_text(min_wait, text, sizeof(text)));
+	else if (kinds[kind].waits)
+		snprintf(line, line_sz, ", waits of any length");
 }
 
-/* What the probes cost. */
-static void heap_cost_text(const struct report *r, char *line, size_t line_sz)
-{
-	snprintf(line, line_sz,
-		 "%zu probes (%s), %" PRIu64 " hits, which took %.2f %% of the program's CPU time",
-		 r->heap.points, r->heap.method, r->heap.hits, heap_share(&r->heap));
-}
+/* ---- what only some kinds have to say, in the profile and at the end of the run ---- */
 
-static int comment_heap(const struct report *r, struct profile *p)
+/* A line for people: a comment of the profile, or, if it is NULL, on standard error. 0 or -ENOMEM.
+ */
+static int __attribute__((format(printf, 2, 3))) say(struct profile *to, const char *fmt, ...)
 {
 	char line[512];
-	int err;
+	va_list ap;
 
-	heap_cost_text(r, line, sizeof(line));
-	err = profile__add_comment(p, line);
-	if (!err && r->heap.sliced) {
-		heap_sliced_text(r, line, sizeof(line));
-		err = profile__add_comment(p, line);
-	}
-	if (!err && r->heap.untracked) {
-		snprintf(line, sizeof(line), UNTRACKED_TEXT, r->heap.untracked);
-		err = profile__add_comment(p, line);
-	}
-	if (!err && r->heap.rounded)
-		err = profile__add_comment(p, ROUNDED_TEXT);
-	if (!err && r->opts->min_age_ns) {
-		snprintf(line, sizeof(line), "only what was held for at least %g s at the end",
-			 (double)r->opts->min_age_ns / NSEC_PER_SEC);
-		err = profile__add_comment(p, line);
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (to)
+		return profile__add_comment(to, line);
+	fprintf(stderr, "  %s\n", line);
+	return 0;
+}
+
+static int heap_notes(const struct report *r, struct profile *to)
+{
+	const struct heap_report *h = &r->heap;
+	int err = say(to,
+		      "%zu probes (%s), %" PRIu64
+		      " hits, which took %.2f %% of the program's CPU "
+		      "time",
+		      h->points, h->method, h->hits, heap_share(h));
+
+	if (!err && h->sliced)
+		err = say(to,
+			  "in use is left out: probes were attached %.1f %% of the time only, to "
+			  "stay within --heap-budget %g; alloc is scaled up%s (--heap-budget 100 "
+			  "lifts the limit)",
+			  r->duration_ns ? 100.0 * h->attached_ns / r->duration_ns : 0.0,
+			  r->opts->heap_budget, heap_trust(h));
+	if (!err && h->untracked)
+		err = say(to,
+			  "in use is not complete: the frees of %" PRIu64
+			  " samples were not followed, the table was full (a larger --heap-rate "
+			  "needs less)",
+			  h->untracked);
+	if (!err && h->rounded)
+		err = say(to,
+			  "sizes are rounded to 6 bits (1.6 %%): there were too many different "
+			  "ones");
+	if (!err && r->opts->min_age_ns)
+		err = say(to, "only what was held for at least %g s at the end",
+			  (double)r->opts->min_age_ns / NSEC_PER_SEC);
+	return err;
+}
+
+static int wait_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	const struct collect_account *a = &r->accounts[kind];
+	uint64_t min_wait = options_min_wait_ns(r->opts, kind);
+	char text[32], together[32];
+	int err = 0;
+
+	/* of waits without any length nobody wants to hear */
+	if (a->below && min_wait)
+		err = say(to, "left out: %" PRIu64 " waits shorter than %s, together %s", a->below,
+			  time_text(min_wait, text, sizeof(text)),
+			  time_text(a->below_ns, together, sizeof(together)));
+	if (!err && r->opts->wait_rate_ns) {
+		time_text(r->opts->wait_rate_ns, text, sizeof(text));
+		err = say(to,
+			  "a wait shorter than %s was recorded with the probability length / %s, "
+			  "and weighted accordingly",
+			  text, text);
 	}
 	return err;
+}
+
+static int thread_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	if (kind == BPFPROF_THREADCREATE && r->have_threads_at_start)
+		return say(to, "threads alive at the start: %" PRIu64, r->threads_at_start);
+	if (kind == BPFPROF_THREADS)
+		return say(to, "the stacks were read within %.1f ms", r->snapshot_ns / 1e6);
+	return 0;
+}
+
+static int notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	if (kind == BPFPROF_HEAP)
+		return heap_notes(r, to);
+	if (kinds[kind].waits)
+		return wait_notes(r, kind, to);
+	return thread_notes(r, kind, to);
 }
 
 int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p)
@@ -126,8 +192,8 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 
 	uname(&uts);
 	how_text(r, kind, how, sizeof(how));
-	snprintf(line, sizeof(line), "bpfprof %s on Linux %s, %s of %s, %s, %d CPUs",
-		 BPFPROF_VERSION, uts.release, kinds[kind].name, r->target, how, r->cpus);
+	snprintf(line, sizeof(line), "bpfprof %s on Linux %s, %s of %s%s, %d CPUs", BPFPROF_VERSION,
+		 uts.release, kinds[kind].name, r->target, how, r->cpus);
 	err = profile__add_comment(p, line);
 	snprintf(line, sizeof(line),
 		 "samples: %" PRIu64 " seen, %" PRIu64 " recorded, %" PRIu64 " lost", a->seen,
@@ -152,45 +218,36 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 			 result_text[i]);
 		err = profile__add_comment(p, line);
 	}
-	if (!err && kind == BPFPROF_HEAP)
-		err = comment_heap(r, p);
-	return err;
+	return err ? err : notes(r, kind, p);
 }
 
 /* The sum of a value over a profile, for people. */
 static void quantity_text(const struct profile *p, size_t value, char *buf, size_t buf_sz)
 {
+	const char *unit = p->value_types[value].unit;
 	int64_t total = 0;
+	int scale = 0;
 	double v;
-	int unit = 0;
 
 	for (size_t i = 0; i < p->sample_cnt; i++)
 		total = util_add_saturated(total, p->samples[i].value[value]);
 	v = total;
-	if (!strcmp(p->value_types[value].unit, "nanoseconds")) {
-		snprintf(buf, buf_sz, "%.2f s", v / NSEC_PER_SEC);
+	if (!strcmp(unit, "count")) {
+		snprintf(buf, buf_sz, "%" PRId64, total);
 		return;
 	}
-	for (; v >= 1024 && unit < 4; unit++)
-		v /= 1024;
-	snprintf(buf, buf_sz, unit ? "%.2f %s" : "%.0f %s", v,
-		 (const char *[]){ "B", "KiB", "MiB", "GiB", "TiB" }[unit]);
-}
-
-static void summary_heap(const struct report *r)
-{
-	char line[512];
-
-	heap_cost_text(r, line, sizeof(line));
-	fprintf(stderr, "  %s\n", line);
-	if (r->heap.sliced) {
-		heap_sliced_text(r, line, sizeof(line));
-		fprintf(stderr, "  %s\n", line);
+	if (!strcmp(unit, "nanoseconds")) {
+		/* CPU time comes in steps of 10 ms, waits may be much shorter together */
+		if (total > 0 && v < 0.1 * NSEC_PER_SEC)
+			time_text(total, buf, buf_sz);
+		else
+			snprintf(buf, buf_sz, "%.2f s", v / NSEC_PER_SEC);
+		return;
 	}
-	if (r->heap.rounded)
-		fprintf(stderr, "  %s\n", ROUNDED_TEXT);
-	if (r->heap.untracked)
-		fprintf(stderr, "  " UNTRACKED_TEXT "\n", r->heap.untracked);
+	for (; v >= 1024 && scale < 4; scale++)
+		v /= 1024;
+	snprintf(buf, buf_sz, scale ? "%.2f %s" : "%.0f %s", v,
+		 (const char *[]){ "B", "KiB", "MiB", "GiB", "TiB" }[scale]);
 }
 
 void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
@@ -198,19 +255,18 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 {
 	const struct collect_account *a = &r->accounts[kind];
 	uint64_t lost = sum(a->lost, BPFPROF_NR_LOST);
-	char shown[1024], all[64], last[64];
+	char shown[1024], quantity[64];
 
 	if (log_get_level() < LOG_INFO)
 		return;
 	util_printable(shown, sizeof(shown), strcmp(path, "-") ? path : "standard output");
-	quantity_text(p, p->value_cnt - 1, last, sizeof(last));
 	fprintf(stderr, "%s: %" PRIu64 " samples, ", shown, a->recorded);
-	if (kinds[kind].value_cnt > 2) {
-		quantity_text(p, 1, all, sizeof(all));
-		fprintf(stderr, "%s allocated, ", all);
+	for (size_t v = 0; v < p->value_cnt; v++) {
+		if (!kinds[kind].quantities[v])
+			continue;
+		quantity_text(p, v, quantity, sizeof(quantity));
+		fprintf(stderr, "%s %s, ", quantity, kinds[kind].quantities[v]);
 	}
-	if (p->value_cnt == kinds[kind].value_cnt)
-		fprintf(stderr, "%s %s, ", last, kinds[kind].quantity);
 	fprintf(stderr, "%.2f %% of stacks whole, %" PRIu64 " lost\n", whole_percent(a), lost);
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		if (a->lost[i])
@@ -219,8 +275,7 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 		if (a->stacks[i])
 			fprintf(stderr, "  cut short %" PRIu64 ": %s\n", a->stacks[i],
 				result_text[i]);
-	if (kind == BPFPROF_HEAP)
-		summary_heap(r);
+	(void)notes(r, kind, NULL);
 	if (!a->recorded) {
 		fprintf(stderr, "  %s\n",
 			kind == BPFPROF_HEAP && r->heap.listens ?
@@ -279,8 +334,18 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 	fprintf(f, "},\"samples\":%zu", r->samples[kind]);
 	if (kind == BPFPROF_HEAP)
 		stats_heap(r, f);
-	else
+	if (kinds[kind].timed)
 		fprintf(f, ",\"period_ns\":%" PRIu64, (uint64_t)(NSEC_PER_SEC / r->frequency));
+	if (kinds[kind].waits)
+		fprintf(f,
+			",\"below\":%" PRIu64 ",\"below_ns\":%" PRIu64 ",\"min_wait_ns\":%" PRIu64
+			",\"wait_rate_ns\":%" PRIu64,
+			a->below, a->below_ns, options_min_wait_ns(r->opts, kind),
+			r->opts->wait_rate_ns);
+	if (kind == BPFPROF_THREADCREATE && r->have_threads_at_start)
+		fprintf(f, ",\"threads_at_start\":%" PRIu64, r->threads_at_start);
+	if (kind == BPFPROF_THREADS)
+		fprintf(f, ",\"snapshot_ns\":%" PRIu64, r->snapshot_ns);
 	fprintf(f, ",\"stacks\":{\"complete\":%" PRIu64 ",\"truncated\":{",
 		a->stacks[BPFPROF_STACK_complete]);
 	stats_names(f, result_name, a->stacks, BPFPROF_STACK_complete + 1, BPFPROF_NR_RESULTS);

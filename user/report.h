@@ -5,6 +5,7 @@
 #define REPORT_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,6 +33,9 @@ struct report {
 	struct code_stats code;
 	struct heap_report heap;
 	uint64_t bpf_ns, bpf_runs;
+	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
+	uint64_t threads_at_start; /* of the targets, for threadcreate */
+	bool have_threads_at_start;
 };
 
 /* Writes into the profile how it was made, what was lost and what is not whole. 0 or -ENOMEM. */

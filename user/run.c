@@ -28,6 +28,7 @@
 #include "kernel/events.h"
 #include "kernel/features.h"
 #include "kernel/ksyms.h"
+#include "kernel/probe_waits.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
@@ -40,10 +41,12 @@
 #include "profile/profile.h"
 #include "profile/text.h"
 #include "report.h"
+#include "snapshot.h"
 #include "stacks.h"
 #include "symbolize.h"
 #include "target/objects.h"
 #include "target/procs.h"
+#include "waits.h"
 
 #define TICK_NS                                                                                   \
 	100000000ULL /* how often the rings are read; a process that lived shorter is still known \
@@ -58,6 +61,8 @@ struct run {
 	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
 	uint32_t frequency;
 	enum uprobe_method uprobes;
+	struct probe_waits_how waits_how;
+	bool only_threads;     /* no kind takes time */
 	bool usdt;	       /* some program may sample its heap by itself */
 	char target[256];      /* for people and --stats */
 	char file_target[256]; /* as it stands in file names */
@@ -72,7 +77,10 @@ struct run {
 	struct samples *samples;
 	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
-	struct heap *heap; /* NULL: not recorded */
+	struct heap *heap;	   /* NULL: not recorded */
+	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
+	struct snapshot_result snapshot;
+	uint64_t threads_at_start; /* of the targets; 0: not counted */
 	struct profile *profiles[BPFPROF_NR_KINDS];
 	int *pidfds; /* of the processes named, -1: ended */
 	size_t alive;
@@ -218,6 +226,26 @@ static int choose_uprobes(struct run *r)
 	return 0;
 }
 
+/* Takes out waits where their end cannot be seen, unless they were named. */
+static int choose_waits(struct run *r)
+{
+	static const char why[] = "this kernel has neither sched_exit_tp (6.15) nor kprobes";
+
+	if (!r->kinds[BPFPROF_BLOCK] && !r->kinds[BPFPROF_MUTEX] && !r->kinds[BPFPROF_OFFCPU])
+		return 0;
+	probe_waits__probe(&r->waits_how);
+	if (r->waits_how.resume != PROBE_WAITS_NONE ||
+	    (!r->kinds[BPFPROF_BLOCK] && !r->kinds[BPFPROF_OFFCPU]))
+		return 0;
+	if (r->opts->kinds_given) {
+		log_error("cannot record waits: %s", why);
+		return -ENOTSUP;
+	}
+	log_info("no block profile: %s", why);
+	r->kinds[BPFPROF_BLOCK] = r->kinds[BPFPROF_OFFCPU] = false;
+	return 0;
+}
+
 /* Is there anything to listen to? Programs that are not needed take time to load. */
 static void choose_usdt(struct run *r)
 {
@@ -245,25 +273,21 @@ static int open_session(struct run *r)
 		.comm = o->comm,
 		.heap_rate = o->heap_rate,
 		.uprobes = r->uprobes,
+		.waits = r->waits_how,
+		.wait_rate_ns = o->wait_rate_ns,
 		.usdt = r->usdt,
 		.run_time_stats = o->stats != NULL,
 	};
 	char err[512];
 
 	memcpy(s.kinds, r->kinds, sizeof(s.kinds));
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		s.min_wait_ns[i] = options_min_wait_ns(o, i);
 	r->session = session__open(&s, err, sizeof(err));
 	if (r->session)
 		return 0;
 	log_error("%s", err);
 	return -errno;
-}
-
-/* A unit of the period: nanoseconds between CPU samples, bytes between heap samples. */
-static int64_t period_of(const struct run *r, int kind)
-{
-	if (kind == BPFPROF_HEAP)
-		return r->opts->heap_rate;
-	return (NSEC_PER_SEC + r->frequency / 2) / r->frequency;
 }
 
 static int open_heap(struct run *r)
@@ -298,8 +322,9 @@ static int open_parts(struct run *r)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		if (!r->kinds[i])
 			continue;
-		r->profiles[i] = profile__new(kinds[i].value_types, kinds[i].value_cnt,
-					      kinds[i].period_type, period_of(r, i));
+		r->profiles[i] = profile__new(
+			kinds[i].value_types, kinds[i].value_cnt, kinds[i].period_type,
+			kinds[i].period ? kinds[i].period(r->frequency, o->heap_rate) : 1);
 		if (!r->profiles[i])
 			return -errno;
 		r->profiles[i]->folded_value = kinds[i].folded_value;
@@ -441,6 +466,19 @@ static int add_targets(struct run *r)
 	return err;
 }
 
+/* Watches for waits and for new threads: whoever is in the filter by now. */
+static int open_waits(struct run *r)
+{
+	if (!r->kinds[BPFPROF_BLOCK] && !r->kinds[BPFPROF_MUTEX] && !r->kinds[BPFPROF_OFFCPU] &&
+	    !r->kinds[BPFPROF_THREADCREATE])
+		return 0;
+	r->waits = probe_waits__new(r->session);
+	if (r->waits)
+		return 0;
+	log_error("cannot watch threads: %s", strerror(errno));
+	return -errno;
+}
+
 /* Signals arrive as reads of a descriptor; SIGCHLD tells of the command's end. */
 static int open_loop(struct run *r)
 {
@@ -506,6 +544,8 @@ static int set_up(struct run *r)
 	}
 	r->objects = objects__new();
 	err = r->objects ? choose_uprobes(r) : -ENOMEM;
+	if (!err)
+		err = choose_waits(r);
 	if (!err && r->kinds[BPFPROF_HEAP])
 		choose_usdt(r);
 	if (!err)
@@ -536,6 +576,11 @@ static int set_up(struct run *r)
 		if (!r->opts->argv)
 			heap__complain(r->heap);
 	}
+	err = open_waits(r);
+	if (err)
+		return err;
+	if (r->kinds[BPFPROF_THREADCREATE])
+		r->threads_at_start = procs__thread_cnt(r->procs);
 	err = session__arm(r->session, text, sizeof(text));
 	if (err) {
 		log_error("%s", text);
@@ -544,6 +589,11 @@ static int set_up(struct run *r)
 	if (r->heap)
 		heap__start(r->heap);
 	r->armed_ns = util_monotonic_ns();
+	if (r->waits) {
+		err = probe_waits__start(r->waits, r->armed_ns);
+		if (err)
+			return err;
+	}
 	r->startup_ns = since_exec_ns();
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
@@ -601,7 +651,7 @@ static bool finished(struct run *r)
 	const struct options *o = r->opts;
 	uint64_t now = util_monotonic_ns();
 
-	if (r->stops || (o->duration_ns && now - r->armed_ns >= o->duration_ns))
+	if (r->stops || r->only_threads || (o->duration_ns && now - r->armed_ns >= o->duration_ns))
 		return true;
 	if (o->argv)
 		return launch_ended(&r->launch);
@@ -675,7 +725,8 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 			err = folded_write(p, out.f);
 			break;
 		case OPTIONS_TEXT:
-			err = text_write(p, out.f, 0);
+			err = kind == BPFPROF_THREADS ? threads_text_write(p, out.f) :
+							text_write(p, out.f, 0);
 			break;
 		}
 		if (err)
@@ -727,6 +778,8 @@ static int finish_kind(struct run *r, struct report *report, int kind)
 				p->mapping_cnt, &report->symbols[kind]);
 	if (!err && kind == BPFPROF_HEAP)
 		heap__hide(p);
+	if (!err && kind == BPFPROF_OFFCPU)
+		waits_hide(p);
 	if (!err)
 		err = profile__finish(p);
 	report->samples[kind] = p->sample_cnt;
@@ -750,6 +803,9 @@ static int finish(struct run *r)
 		.cpus = cpus_possible(),
 		.duration_ns = r->stopped_ns - r->armed_ns,
 		.startup_ns = r->startup_ns,
+		.snapshot_ns = r->snapshot.ns,
+		.threads_at_start = r->threads_at_start,
+		.have_threads_at_start = r->threads_at_start > 0,
 	};
 	int err;
 
@@ -780,6 +836,7 @@ static int finish(struct run *r)
 
 static void tear_down(struct run *r)
 {
+	probe_waits__free(r->waits);
 	heap__free(r->heap);
 	collect__free(r->collect);
 	code__free(r->code);
@@ -801,6 +858,28 @@ static void tear_down(struct run *r)
 			close(*fd);
 }
 
+/* What threads are doing when the run ends: as a profile of its own, and where waits are in
+ * progress. */
+static int take_snapshot(struct run *r)
+{
+	const struct options *o = r->opts;
+	struct snapshot_opts s = {
+		.threads = r->kinds[BPFPROF_THREADS],
+		.block = r->kinds[BPFPROF_BLOCK],
+		.offcpu = r->kinds[BPFPROF_OFFCPU],
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+		.min_wait_ns = { options_min_wait_ns(o, BPFPROF_BLOCK),
+				 options_min_wait_ns(o, BPFPROF_OFFCPU) },
+		.waits = r->waits,
+		.stopped_ns = r->stopped_ns,
+	};
+
+	if (!s.threads && !s.block && !s.offcpu)
+		return 0;
+	return snapshot_take(&s, r->session, r->collect, &r->snapshot);
+}
+
 static int record(struct run *r)
 {
 	int err = set_up(r);
@@ -817,8 +896,14 @@ static int record(struct run *r)
 	err = loop(r);
 	r->stopped_ns = util_monotonic_ns();
 	session__disarm(r->session);
+	if (r->waits)
+		probe_waits__stop(r->waits, r->stopped_ns);
 	if (r->heap)
 		heap__stop(r->heap);
+	if (!err)
+		err = take_snapshot(r);
+	probe_waits__free(r->waits);
+	r->waits = NULL;
 	if (r->progress_shown)
 		fprintf(stderr, "\r%40s\r", "");
 	if (err) {
@@ -835,6 +920,9 @@ int run_record(const struct options *opts)
 
 	r.launch.go_fd = r.launch.error_fd = r.launch_heap.file_fd = -1;
 	memcpy(r.kinds, opts->kinds, sizeof(r.kinds));
+	r.only_threads = true;
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		r.only_threads &= !r.kinds[i] || i == BPFPROF_THREADS;
 	describe_target(&r);
 	err = check_outputs(&r);
 	if (!err) {

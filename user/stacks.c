@@ -29,15 +29,13 @@ struct known_stack {
 	struct bpfprof_count_key key;
 	uint32_t sample; /* index + 1; 0: free slot */
 	uint8_t kind, result;
-	double unit; /* what each sample stands for */
+	double unit; /* what each sample stands for, where the counts do not say */
 };
 
-/* By index of a sample: how many of what it measures. */
+/* By index of a sample: what it stands for. */
 struct tally {
-	double now;    /* since the last commit */
-	double total;  /* committed */
-	double held;   /* of these, still held */
-	uint64_t size; /* of each, in bytes */
+	double now, now_amount; /* since the last commit */
+	struct kind_sums sums;	/* committed */
 };
 
 /* A range of a file at an address is one mapping of the profile, in however many processes it
@@ -234,7 +232,8 @@ static uint32_t marker(struct kind_state *k, int result)
 static size_t add_labels(struct stacks *s, struct profile *p, uint32_t proc,
 			 const struct bpfprof_rec *rec, struct profile_label *labels)
 {
-	const char *size_label = kinds[rec->kind].size_label;
+	struct kind_label own[KIND_MAX_LABELS];
+	size_t own_cnt = kinds[rec->kind].labels ? kinds[rec->kind].labels(rec, own) : 0;
 	char comm[BPFPROF_COMM_SZ + 1] = "";
 	size_t n = 0;
 
@@ -256,11 +255,12 @@ static size_t add_labels(struct stacks *s, struct profile *p, uint32_t proc,
 			.key = profile__string(p, "thread"),
 			.str = profile__string(p, comm),
 		};
-	if (size_label)
+	for (size_t i = 0; i < own_cnt; i++)
 		labels[n++] = (struct profile_label){
-			.key = profile__string(p, size_label),
-			.num = rec->size,
-			.num_unit = profile__string(p, size_label),
+			.key = profile__string(p, own[i].key),
+			.str = own[i].str ? profile__string(p, own[i].str) : 0,
+			.num = own[i].num,
+			.num_unit = own[i].unit ? profile__string(p, own[i].unit) : 0,
 		};
 	return n;
 }
@@ -274,7 +274,7 @@ static uint32_t add_sample(struct stacks *s, uint32_t proc, const struct bpfprof
 	struct kind_state *k = &s->kinds[rec->kind];
 	struct profile *p = k->profile;
 	const struct proc_map *map = NULL;
-	struct profile_label labels[4];
+	struct profile_label labels[3 + KIND_MAX_LABELS];
 	uint32_t locs[MAX_LOCS], mapping = PROFILE_NONE;
 	size_t n = 0;
 
@@ -299,6 +299,13 @@ static uint32_t add_sample(struct stacks *s, uint32_t proc, const struct bpfprof
 		if (locs[i] == PROFILE_NONE)
 			return PROFILE_NONE;
 	return profile__add_sample(p, locs, n, labels, add_labels(s, p, proc, rec, labels), none);
+}
+
+/* n samples more. units, amount: what they stand for, where it is said; else unit for each. */
+static void tally__add(struct tally *t, uint64_t n, double unit, uint64_t units, uint64_t amount)
+{
+	t->now += units ? (double)units / BPFPROF_UNIT : n * unit;
+	t->now_amount += amount;
 }
 
 static struct tally *tally_of(struct kind_state *k, uint32_t sample)
@@ -374,8 +381,9 @@ void stacks__add(struct stacks *s, uint32_t proc, const struct bpfprof_rec *rec,
 	}
 	if (kinds[rec->kind].unit)
 		stack.unit = kinds[rec->kind].unit(rec->size, rec->weight, k->profile->period);
-	tally->now += stack.unit;
-	tally->size = rec->size;
+	/* without units, the amount is not what a sample stands for, but how long it has been so */
+	tally__add(tally, 1, stack.unit, rec->units, rec->units ? rec->amount : 0);
+	tally->sums.size = rec->size;
 	k->account.total++;
 	k->account.results[result]++;
 	stack.sample = sample + 1;
@@ -393,7 +401,8 @@ void stacks__lose(struct stacks *s, enum bpfprof_kind kind)
 	s->kinds[kind].account.no_memory++;
 }
 
-void stacks__count(struct stacks *s, const struct bpfprof_count_key *key, uint64_t n)
+void stacks__count(struct stacks *s, const struct bpfprof_count_key *key,
+		   const struct bpfprof_count *count)
 {
 	const struct known_stack *stack = find_stack(s, key);
 	struct kind_state *k;
@@ -401,9 +410,10 @@ void stacks__count(struct stacks *s, const struct bpfprof_count_key *key, uint64
 	if (!stack)
 		return;
 	k = &s->kinds[stack->kind];
-	k->tallies[stack->sample - 1].now += n * stack->unit;
-	k->account.total += n;
-	k->account.results[stack->result] += n;
+	tally__add(&k->tallies[stack->sample - 1], count->count, stack->unit, count->units,
+		   count->amount);
+	k->account.total += count->count;
+	k->account.results[stack->result] += count->count;
 }
 
 void stacks__commit(struct stacks *s, enum bpfprof_kind kind, double scale)
@@ -411,8 +421,11 @@ void stacks__commit(struct stacks *s, enum bpfprof_kind kind, double scale)
 	struct kind_state *k = &s->kinds[kind];
 
 	for (size_t i = 0; i < k->tally_cap; i++) {
-		k->tallies[i].total += k->tallies[i].now * scale;
-		k->tallies[i].now = 0;
+		struct tally *t = &k->tallies[i];
+
+		t->sums.total += t->now * scale;
+		t->sums.amount += t->now_amount * scale;
+		t->now = t->now_amount = 0;
 	}
 }
 
@@ -422,7 +435,7 @@ bool stacks__hold(struct stacks *s, const struct bpfprof_count_key *key)
 
 	if (!stack)
 		return false;
-	s->kinds[stack->kind].tallies[stack->sample - 1].held += stack->unit;
+	s->kinds[stack->kind].tallies[stack->sample - 1].sums.held += stack->unit;
 	return true;
 }
 
@@ -440,10 +453,10 @@ int stacks__finish(struct stacks *s, enum bpfprof_kind kind, bool only_held)
 	if (!keep)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->sample_cnt && i < k->tally_cap; i++) {
-		const struct tally *t = &k->tallies[i];
+		const struct kind_sums *sums = &k->tallies[i].sums;
 
-		kinds[kind].values(t->total, t->held, t->size, p->period, p->samples[i].value);
-		keep[i] = !only_held || t->held > 0;
+		kinds[kind].values(sums, p->period, p->samples[i].value);
+		keep[i] = !only_held || sums->held > 0;
 	}
 	profile__keep_samples(p, keep);
 	free(keep);

@@ -41,8 +41,9 @@ void stacks__add(struct stacks *s, uint32_t proc, const struct bpfprof_rec *rec,
 /* A sample that could not even be looked at. */
 void stacks__lose(struct stacks *s, enum bpfprof_kind kind);
 
-/* n more samples of a stack that was added; nothing if it was not. */
-void stacks__count(struct stacks *s, const struct bpfprof_count_key *key, uint64_t n);
+/* More samples of a stack that was added; nothing if it was not. */
+void stacks__count(struct stacks *s, const struct bpfprof_count_key *key,
+		   const struct bpfprof_count *count);
 
 /* What the samples of this kind since the last call stand for: `scale` times as many of them. */
 void stacks__commit(struct stacks *s, enum bpfprof_kind kind, double scale);

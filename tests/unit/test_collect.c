@@ -21,7 +21,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -304,6 +306,101 @@ static void test_prepared(void **state)
 	assert_int_equal(a.raw, 0);
 	assert_true(a.recorded > 200 * HZ / 1000 / 2);
 	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 99);
+}
+
+/* ---- records that are made here ---- */
+
+static struct {
+	struct bpfprof_rec rec;
+	struct bpfprof_raw raw;
+	uint8_t stack[BPFPROF_RAW_STACK_SZ];
+} made;
+
+/* Our own stack below depth frames, as one that was read from outside. */
+static NOIPA void make_raw(int depth)
+{
+	static const int greg[BPFPROF_NR_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
+						   REG_RDI, REG_RBP, REG_RSP, REG_R8,  REG_R9,
+						   REG_R10, REG_R11, REG_R12, REG_R13, REG_R14,
+						   REG_R15, REG_RIP };
+	struct iovec local = { made.stack, sizeof(made.stack) }, remote;
+	ucontext_t uc;
+	ssize_t sz;
+
+	if (depth) {
+		make_raw(depth - 1);
+		__asm__ volatile("");
+		return;
+	}
+	assert_int_equal(getcontext(&uc), 0);
+	for (int i = 0; i < BPFPROF_NR_REGS; i++)
+		made.raw.regs[i] = uc.uc_mcontext.gregs[greg[i]];
+	made.raw.ra = 1;
+	made.raw.stack_addr = made.raw.regs[7] - BPFPROF_RED_ZONE;
+	remote = (struct iovec){ (void *)made.raw.stack_addr, sizeof(made.stack) };
+	sz = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+	assert_true(sz > 0);
+	made.raw.stack_sz = sz;
+}
+
+static void test_injected(void **state)
+{
+	const struct collect_opts opts = { .only_added = true };
+	struct {
+		struct bpfprof_rec rec;
+		uint64_t pc;
+	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	uint32_t self = getpid(), proc;
+	struct collect_account a;
+	size_t deepest = 0;
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	proc = procs__find_live(procs, self);
+	assert_int_not_equal(proc, PROCS_NONE);
+	memset(&made, 0, sizeof(made));
+	made.rec =
+		(struct bpfprof_rec){ .type = BPFPROF_REC_RAW,
+				      .kind = BPFPROF_CPU,
+				      .tid = self,
+				      .time_ns = util_monotonic_ns(),
+				      .proc = { .tgid = self,
+						.exec_id = procs__get(procs, proc)->exec_id,
+						.start_ns = procs__get(procs, proc)->start_ns } };
+	walked.rec = made.rec;
+	walked.rec.type = BPFPROF_REC_SAMPLE;
+	walked.rec.user_cnt = 1;
+	make_raw(30);
+	assert_int_equal(collect__inject(collect, &made.rec,
+					 sizeof(made.rec) + sizeof(made.raw) + made.raw.stack_sz),
+			 0);
+	assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
+	collect__lose(collect, BPFPROF_CPU, BPFPROF_LOST_ran_on);
+	collect__lose(collect, BPFPROF_CPU, BPFPROF_LOST_ran_on);
+	collect__lose(collect, BPFPROF_HEAP, BPFPROF_LOST_no_memory);
+	/* on its way: nothing is recorded yet, and it adds up all the same */
+	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
+	assert_int_equal(a.seen, 4);
+	assert_int_equal(a.recorded, 0);
+	assert_int_equal(a.lost[BPFPROF_LOST_orphan], 2);
+	assert_int_equal(a.lost[BPFPROF_LOST_ran_on], 2);
+	assert_int_equal(collect__drain(collect), 0);
+	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
+	assert_int_equal(a.seen, 4);
+	assert_int_equal(a.recorded, 2);
+	assert_int_equal(a.lost[BPFPROF_LOST_orphan], 0);
+	assert_int_equal(a.lost[BPFPROF_LOST_ran_on], 2);
+	assert_int_equal(a.raw, 1);
+	assert_int_equal(collect__account(collect, BPFPROF_HEAP, &a), 0);
+	assert_int_equal(a.seen, 1);
+	assert_int_equal(a.lost[BPFPROF_LOST_no_memory], 1);
+	assert_int_equal(profile->sample_cnt, 2);
+	for (size_t i = 0; i < 2; i++)
+		deepest = MAX(deepest, profile->samples[i].loc_cnt);
+	/* make_raw 31 times, this function, cmocka's, main, and what called it */
+	assert_in_range(deepest, 31 + 4, 31 + 20);
 }
 
 /* Children that run another program: their samples are theirs, with their names. */
@@ -601,6 +698,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_ourselves, teardown),
 		cmocka_unit_test_teardown(test_prepared, teardown),
+		cmocka_unit_test_teardown(test_injected, teardown),
 		cmocka_unit_test_teardown(test_children, teardown),
 		cmocka_unit_test_teardown(test_short_lived, teardown),
 		cmocka_unit_test_teardown(test_zombie, teardown),

@@ -38,6 +38,18 @@ static int parse(struct options *o, const char *const *words)
 
 #define PARSE(o, ...) parse(o, (const char *const[]){ __VA_ARGS__, NULL })
 
+/* names: of all kinds that are to be recorded, with a blank between two. */
+static void assert_kinds(const struct options *o, const char *names)
+{
+	char text[256] = "";
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (o->kinds[i])
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+				 *text ? " " : "", kinds[i].name);
+	assert_string_equal(text, names);
+}
+
 static void test_defaults(void **state)
 {
 	struct options o;
@@ -60,16 +72,14 @@ static void test_defaults(void **state)
 	assert_int_equal(o.format, OPTIONS_PPROF);
 	assert_int_equal(o.log_level, LOG_INFO);
 	assert_true(o.thread_labels);
-	assert_true(o.kinds[BPFPROF_CPU]);
-	assert_true(o.kinds[BPFPROF_HEAP]);
+	assert_kinds(&o, "cpu heap block threadcreate");
 	assert_false(o.kinds_given);
 	assert_int_equal(o.heap_rate, 524288);
 	assert_true(o.heap_budget == 5);
 	assert_int_equal(o.min_age_ns, 0);
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-a"), 0);
-	assert_true(o.kinds[BPFPROF_CPU]);
-	assert_false(o.kinds[BPFPROF_HEAP]);
+	assert_kinds(&o, "cpu block threadcreate");
 	options_done(&o);
 }
 
@@ -81,17 +91,68 @@ static void test_heap(void **state)
 	assert_int_equal(PARSE(&o, "-p1", "-P", "heap", "--heap-rate", "64k", "--heap-budget",
 			       "2.5%", "--min-age", "10s"),
 			 0);
-	assert_true(o.kinds[BPFPROF_HEAP] && !o.kinds[BPFPROF_CPU] && o.kinds_given);
+	assert_kinds(&o, "heap");
+	assert_true(o.kinds_given);
 	assert_int_equal(o.heap_rate, 65536);
 	assert_true(o.heap_budget == 2.5);
 	assert_int_equal(o.min_age_ns, 10000000000);
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-p1", "-K"), 0);
-	assert_true(o.kinds[BPFPROF_CPU] && !o.kinds[BPFPROF_HEAP]);
+	assert_kinds(&o, "cpu");
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-p1", "--heap-rate", "1", "--heap-budget", "100"), 0);
 	assert_int_equal(o.heap_rate, 1);
 	assert_true(o.heap_budget == 100);
+	options_done(&o);
+}
+
+static void test_waits(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} times[] = {
+		{ "0", 0 },
+		{ "0us", 0 },
+		{ "0.0s", 0 },
+		{ "10us", 10000 },
+		{ "1ns", 1 },
+		{ "2.5ms", 2500000 },
+		{ "3", 3 * NSEC_PER_SEC },
+	};
+	struct options o;
+
+	(void)state;
+	/* as the issue has them, and nothing for what measures no waits */
+	assert_int_equal(PARSE(&o, "-p1", "-P", "threads,offcpu,block,mutex,threadcreate"), 0);
+	assert_kinds(&o, "block mutex offcpu threadcreate threads");
+	assert_false(o.min_wait_given);
+	assert_int_equal(o.wait_rate_ns, 0);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_BLOCK), 1000);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_MUTEX), 1000);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_OFFCPU), 0);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_THREADS), 0);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-a", "-P", "offcpu,block"), 0);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_BLOCK), 1000);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_OFFCPU), 1000000);
+	options_done(&o);
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		assert_int_equal(PARSE(&o, "-a", "--min-wait", times[i].text), 0);
+		assert_true(o.min_wait_given);
+		assert_int_equal(options_min_wait_ns(&o, BPFPROF_BLOCK), times[i].ns);
+		assert_int_equal(options_min_wait_ns(&o, BPFPROF_MUTEX), times[i].ns);
+		assert_int_equal(options_min_wait_ns(&o, BPFPROF_OFFCPU), times[i].ns);
+		assert_int_equal(options_min_wait_ns(&o, BPFPROF_CPU), 0);
+		options_done(&o);
+	}
+	assert_int_equal(PARSE(&o, "-p1", "-P", "mutex", "--wait-rate", "100us"), 0);
+	assert_int_equal(o.wait_rate_ns, 100000);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "--wait-rate", "4s"), 0);
+	options_done(&o);
+	/* what has kernel frames may be asked for without the others */
+	assert_int_equal(PARSE(&o, "-p1", "-K", "-P", "offcpu,threads"), 0);
 	options_done(&o);
 }
 
@@ -276,7 +337,8 @@ static const struct {
 	{ { "-a", "--event", "instructions", NULL }, "'instructions'" },
 	{ { "-a", "-o", "", NULL }, "--output" },
 	{ { "-a", "--stats", "", NULL }, "--stats" },
-	{ { "-a", "-o", "-", "--stats", "-", NULL }, "--stats" },
+	{ { "-a", "-P", "cpu", "-o", "-", "--stats", "-", NULL }, "--stats" },
+	{ { "-a", "-o", "-", NULL }, "standard output takes one profile" },
 	{ { "-a", "--cgroup", "", NULL }, "--cgroup" },
 	{ { "-a", "--comm", "", NULL }, "--comm" },
 	{ { "-a", "--comm", "sixteen-bytes-xx", NULL }, "15 bytes" },
@@ -294,6 +356,21 @@ static const struct {
 	{ { "-p", "1", "--heap-budget", "5x", NULL }, "--heap-budget: '5x'" },
 	{ { "-p", "1", "--min-age", "0", NULL }, "--min-age: '0' is out of range" },
 	{ { "-a", "--min-age", "1s", NULL }, "--min-age goes with the heap profile" },
+	{ { "-p", "1", "--min-wait", "x", NULL }, "--min-wait: 'x' is no time" },
+	{ { "-p", "1", "--min-wait", "", NULL }, "--min-wait: '' is no time" },
+	{ { "-p", "1", "--min-wait", "-1us", NULL }, "--min-wait: '-1us' is no time" },
+	{ { "-p", "1", "--min-wait", "0x1", NULL }, "--min-wait: '0x1' is no time" },
+	{ { "-p", "1", "--min-wait", "0.0000000001", NULL }, "'0.0000000001' is no time" },
+	{ { "-p", "1", "--min-wait", "99999999999999999999", NULL }, "--min-wait: '9999" },
+	{ { "-p", "1", "-P", "cpu", "--min-wait", "0", NULL }, "--min-wait goes with the block" },
+	{ { "-p", "1", "--wait-rate", "0", NULL }, "--wait-rate: '0' is no time above 0" },
+	{ { "-p", "1", "--wait-rate", "5s", NULL }, "--wait-rate: '5s' is no time above 0 and up" },
+	{ { "-p", "1", "--wait-rate", "us", NULL }, "--wait-rate: 'us' is no time" },
+	{ { "-p", "1", "-P", "threads", "--wait-rate", "1ms", NULL }, "--wait-rate goes with" },
+	{ { "-p", "1", "-K", "-P", "block", NULL },
+	  "--kernel: the block profile has no kernel frames" },
+	{ { "-p", "1", "-K", "-P", "cpu,mutex", NULL }, "--kernel: the mutex profile has no" },
+	{ { "-p", "1", "-K", "-P", "threadcreate", NULL }, "--kernel: the threadcreate profile" },
 	{ { "-p", "1", "-K", "-P", "heap", NULL },
 	  "--kernel: the heap profile has no kernel frames" },
 	{ { "--al=1", NULL }, "--all takes no argument" },
@@ -346,7 +423,8 @@ static void test_usage(void **state)
 		"-P, --profile", "-d, --duration", "-F, --frequency", "--event",
 		"-o, --output",	 "-f, --format",   "--stats",	      "--no-labels",
 		"-q, --quiet",	 "-v, --verbose",  "--version",	      "-h, --help",
-		"-- COMMAND",
+		"-- COMMAND",	 "--heap-rate",	   "--heap-budget",   "--min-age",
+		"--min-wait",	 "--wait-rate",
 	};
 	char *text;
 	size_t sz;
@@ -388,6 +466,11 @@ static void test_kinds(void **state)
 	kinds_print(f);
 	fclose(f);
 	assert_non_null(strstr(text, "samples/count, cpu/nanoseconds"));
+	assert_non_null(strstr(text, "contentions/count, delay/nanoseconds"));
+	assert_non_null(strstr(text, "threadcreate/count\n"));
+	assert_non_null(strstr(text, "heap (default, but with --all)"));
+	assert_non_null(strstr(text, "block (default)"));
+	assert_non_null(strstr(text, "offcpu\n"));
 	free(text);
 }
 
@@ -404,6 +487,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_long_options),
 		cmocka_unit_test(test_short_options),
 		cmocka_unit_test(test_lists_without_repetition),

@@ -124,12 +124,42 @@ static void test_identity(void **state)
 	assert_true(
 		judge("k = s['kinds']['cpu']\n"
 		      "assert k['lost'] == dict(ring_full=1, nested=2, no_slot=3, no_state=4, "
-		      "may_throw=5, orphan=6, no_memory=7)\n"
+		      "may_throw=5, ran_on=6, orphan=7, no_memory=8)\n"
 		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
 		      "t = k['stacks']['truncated']\n"
 		      "assert k['recorded'] == k['stacks']['complete'] + sum(t.values())\n"
 		      "assert k['stacks']['complete'] == 955 and 'complete' not in t\n"
 		      "assert {'no_table', 'read_fault', 'too_deep'} <= set(t)\n"));
+}
+
+/* What only some kinds have to say, for programs. */
+static void test_stats_of_waits(void **state)
+{
+	(void)state;
+	if (!have_python())
+		skip();
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		opts.kinds[i] = i != BPFPROF_HEAP;
+	report.accounts[BPFPROF_BLOCK].below = 12345;
+	report.accounts[BPFPROF_BLOCK].below_ns = 18446744073709551615ULL;
+	report.snapshot_ns = 7654321;
+	write_stats();
+	assert_true(
+		judge("k = s['kinds']\n"
+		      "assert list(k) == ['cpu', 'block', 'mutex', 'offcpu', 'threadcreate', "
+		      "'threads']\n"
+		      "assert k['block']['below'] == 12345\n"
+		      "assert k['block']['below_ns'] == 2**64 - 1\n"
+		      "assert k['block']['min_wait_ns'] == 1000\n"
+		      "assert k['offcpu']['below'] == 0 and k['offcpu']['min_wait_ns'] == 0\n"
+		      "assert 'below' not in k['threads'] and 'below' not in k['cpu']\n"
+		      "assert k['threads']['snapshot_ns'] == 7654321\n"
+		      "assert [n for n in k if 'period_ns' in k[n]] == ['cpu']\n"
+		      "assert 'threads_at_start' not in k['threadcreate']\n"));
+	report.have_threads_at_start = true;
+	report.threads_at_start = 17;
+	write_stats();
+	assert_true(judge("assert s['kinds']['threadcreate']['threads_at_start'] == 17\n"));
 }
 
 static void test_no_kind(void **state)
@@ -192,16 +222,19 @@ static void test_hostile_names(void **state)
 	}
 }
 
+static struct profile *profile_of(enum bpfprof_kind kind, const int64_t *values)
+{
+	const struct kind *k = &kinds[kind];
+	struct profile *p = profile__new(k->value_types, k->value_cnt, k->period_type, 1);
+
+	assert_non_null(p);
+	(void)profile__add_sample(p, NULL, 0, NULL, 0, values);
+	return p;
+}
+
 static struct profile *new_profile(void)
 {
-	const struct kind *k = &kinds[BPFPROF_CPU];
-
-	struct profile *p = profile__new(k->value_types, k->value_cnt, k->period_type, 10101010);
-
-	if (p)
-		(void)profile__add_sample(p, NULL, 0, NULL, 0,
-					  (const int64_t[]){ 1000, 10101010000 });
-	return p;
+	return profile_of(BPFPROF_CPU, (const int64_t[]){ 1000, 10101010000 });
 }
 
 static bool has_comment(const struct profile *p, const char *part)
@@ -222,7 +255,7 @@ static void test_comments(void **state)
 	assert_non_null(p);
 	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
 	assert_true(has_comment(p, "cpu of pid:1234, event cpu-clock, 99 Hz, 2 CPUs"));
-	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 28 lost",
+	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 36 lost",
 		 (unsigned long long)a->seen, (unsigned long long)a->recorded);
 	assert_true(has_comment(p, part));
 	assert_true(has_comment(p, "lost 1: the ring to user space was full"));
@@ -242,7 +275,7 @@ static void test_comments(void **state)
 }
 
 /* Standard error of report_summary(), for the caller to free. */
-static char *summary(struct profile *p, const char *path)
+static char *summary_of(enum bpfprof_kind kind, struct profile *p, const char *path)
 {
 	int saved = dup(STDERR_FILENO);
 	FILE *f = fopen(toolrun_path("stderr"), "w");
@@ -251,7 +284,7 @@ static char *summary(struct profile *p, const char *path)
 
 	fflush(stderr);
 	dup2(fileno(f), STDERR_FILENO);
-	report_summary(&report, BPFPROF_CPU, p, path);
+	report_summary(&report, kind, p, path);
 	fflush(stderr);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
@@ -259,6 +292,120 @@ static char *summary(struct profile *p, const char *path)
 	text = toolrun_read(toolrun_path("stderr"), &sz);
 	text[sz] = '\0';
 	return text;
+}
+
+static char *summary(struct profile *p, const char *path)
+{
+	return summary_of(BPFPROF_CPU, p, path);
+}
+
+/* The line of each kind reads as a sentence. */
+static void test_summary_of_kinds(void **state)
+{
+	static const struct {
+		enum bpfprof_kind kind;
+		int64_t values[PROFILE_MAX_VALUES];
+		const char *line;
+	} rows[] = {
+		{ BPFPROF_CPU, { 1, 1234567890 }, ": 9 samples, 1.23 s of CPU, 100.00 %" },
+		{ BPFPROF_HEAP,
+		  { 1, 2048, 1, 1000 },
+		  ": 9 samples, 2.00 KiB allocated, 1000 B in use, 100.00 %" },
+		{ BPFPROF_BLOCK,
+		  { 340, 1204000000 },
+		  ": 9 samples, 340 contentions, 1.20 s of delay, 100.00 %" },
+		{ BPFPROF_MUTEX, { 2, 12345 }, ": 9 samples, 2 contentions, 12.35 us of delay, " },
+		{ BPFPROF_BLOCK, { 2, 0 }, ": 9 samples, 2 contentions, 0.00 s of delay, " },
+		{ BPFPROF_OFFCPU,
+		  { 70000, 99000000 },
+		  ": 9 samples, 70000 waits, 99 ms off the CPU, " },
+		{ BPFPROF_THREADCREATE, { 1000 }, ": 9 samples, 1000 threads created, 100.00 %" },
+		{ BPFPROF_THREADS, { 200 }, ": 9 samples, 200 threads, 100.00 %" },
+	};
+
+	(void)state;
+	report.heap.method = "session";
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct profile *p = profile_of(rows[i].kind, rows[i].values);
+		char *text;
+
+		report.accounts[rows[i].kind] = (struct collect_account){
+			.seen = 9, .recorded = 9, .stacks[BPFPROF_STACK_complete] = 9
+		};
+		text = summary_of(rows[i].kind, p, "x.pb.gz");
+		if (!strstr(text, rows[i].line))
+			fail_msg("row %zu: '%s'", i, text);
+		free(text);
+		profile__free(p);
+	}
+}
+
+/* What was left out, and how many threads there were, for people: in the file and at the end. */
+static void test_notes_of_waits(void **state)
+{
+	static const struct {
+		enum bpfprof_kind kind;
+		bool given;
+		uint64_t min_wait, rate, below, below_ns;
+		const char *says[2];
+		const char * not ;
+	} rows[] = {
+		{ .kind = BPFPROF_BLOCK,
+		  .says = { "block of pid:1234, waits of 1 us and more, 2 CPUs" },
+		  .not = "left out" },
+		{ .kind = BPFPROF_OFFCPU,
+		  .below = 3,
+		  .says = { "offcpu of pid:1234, waits of any length, 2 CPUs" },
+		  .not = "left out" },
+		{ .kind = BPFPROF_MUTEX,
+		  .given = true,
+		  .min_wait = 2500000,
+		  .below = 17,
+		  .below_ns = 1234567,
+		  .says = { "mutex of pid:1234, waits of 2.5 ms and more, 2 CPUs",
+			    "left out: 17 waits shorter than 2.5 ms, together 1.235 ms" },
+		  .not = "probability" },
+		{ .kind = BPFPROF_BLOCK,
+		  .given = true,
+		  .rate = 100000,
+		  .says = { "waits of any length",
+			    "shorter than 100 us was recorded with the probability length / 100 "
+			    "us" },
+		  .not = "left out" },
+		{ .kind = BPFPROF_THREADCREATE,
+		  .says = { "threadcreate of pid:1234, 2 CPUs", "threads alive at the start: 17" },
+		  .not = "waits" },
+		{ .kind = BPFPROF_THREADS,
+		  .says = { "threads of pid:1234, 2 CPUs", "read within 12.3 ms" },
+		  .not = "waits" },
+	};
+
+	(void)state;
+	report.snapshot_ns = 12345678;
+	report.threads_at_start = 17;
+	report.have_threads_at_start = true;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct profile *p = profile_of(rows[i].kind, (const int64_t[]){ 1, 1 });
+		char *text;
+
+		opts.min_wait_given = rows[i].given;
+		opts.min_wait_ns = rows[i].min_wait;
+		opts.wait_rate_ns = rows[i].rate;
+		report.accounts[rows[i].kind].below = rows[i].below;
+		report.accounts[rows[i].kind].below_ns = rows[i].below_ns;
+		assert_int_equal(report_comment(&report, rows[i].kind, p), 0);
+		text = summary_of(rows[i].kind, p, "x.pb.gz");
+		for (size_t j = 0; j < 2 && rows[i].says[j]; j++) {
+			if (!has_comment(p, rows[i].says[j]))
+				fail_msg("row %zu: no comment '%s'", i, rows[i].says[j]);
+			if (j)
+				assert_non_null(strstr(text, rows[i].says[j]));
+		}
+		assert_false(has_comment(p, rows[i].not ));
+		assert_null(strstr(text, rows[i].not ));
+		free(text);
+		profile__free(p);
+	}
 }
 
 static void test_summary(void **state)
@@ -270,7 +417,7 @@ static void test_summary(void **state)
 	text = summary(p, "evil\033[31m\n.pb.gz");
 	assert_null(strchr(text, '\033'));
 	assert_non_null(
-		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 28 lost"));
+		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 36 lost"));
 	assert_non_null(strstr(text, "go tool pprof"));
 	free(text);
 	/* a pipe cannot be opened again */
@@ -320,10 +467,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_stats, setup),
 		cmocka_unit_test_setup(test_identity, setup),
+		cmocka_unit_test_setup(test_stats_of_waits, setup),
 		cmocka_unit_test_setup(test_no_kind, setup),
 		cmocka_unit_test_setup(test_hostile_names, setup),
 		cmocka_unit_test_setup(test_comments, setup),
 		cmocka_unit_test_setup(test_summary, setup),
+		cmocka_unit_test_setup(test_summary_of_kinds, setup),
+		cmocka_unit_test_setup(test_notes_of_waits, setup),
 		cmocka_unit_test_setup(test_kinds, setup),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

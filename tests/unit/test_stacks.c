@@ -47,9 +47,13 @@ static void start_with(const struct stacks_opts *opts, int64_t rate)
 	procs = procs__new("/proc");
 	assert_true(objects && procs);
 	code = code__new(procs, objects, NULL);
-	profiles[BPFPROF_CPU] = new_profile(BPFPROF_CPU, CPU_PERIOD);
-	profiles[BPFPROF_HEAP] = new_profile(BPFPROF_HEAP, rate);
-	assert_true(code && profiles[BPFPROF_CPU] && profiles[BPFPROF_HEAP]);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		profiles[i] = new_profile(i, i == BPFPROF_CPU  ? CPU_PERIOD :
+					     i == BPFPROF_HEAP ? rate :
+								 1);
+		assert_non_null(profiles[i]);
+	}
+	assert_non_null(code);
 	stacks = stacks__new(opts, procs, code, profiles);
 	assert_non_null(stacks);
 }
@@ -110,7 +114,7 @@ static void count(const struct bpfprof_rec *rec, uint64_t n)
 {
 	struct bpfprof_count_key key = key_of(rec);
 
-	stacks__count(stacks, &key, n);
+	stacks__count(stacks, &key, &(struct bpfprof_count){ .count = n });
 }
 
 static bool hold(const struct bpfprof_rec *rec)
@@ -398,6 +402,190 @@ static void cpu_counts_periods(void **state)
 	assert_int_equal(a.total, 0);
 }
 
+/* ---- waits and threads ---- */
+
+static struct bpfprof_rec wait_rec(enum bpfprof_kind kind, uint64_t hash, uint32_t wait,
+				   double waits, uint64_t ns)
+{
+	return (struct bpfprof_rec){ .type = BPFPROF_REC_SAMPLE,
+				     .kind = kind,
+				     .user_cnt = 1,
+				     .hash = hash,
+				     .wait = wait,
+				     .units = waits * BPFPROF_UNIT,
+				     .amount = ns,
+				     .proc.tgid = TGID,
+				     .tid = TGID + 1,
+				     .comm = "worker" };
+}
+
+static void count_waits(const struct bpfprof_rec *rec, uint64_t samples, double waits, uint64_t ns)
+{
+	struct bpfprof_count_key key = key_of(rec);
+	struct bpfprof_count count = { .count = samples,
+				       .units = waits * BPFPROF_UNIT,
+				       .amount = ns };
+
+	stacks__count(stacks, &key, &count);
+}
+
+/* The text of a label; "" if there is none. */
+static const char *text_of(const struct profile *p, const struct profile_sample *s, const char *key)
+{
+	const struct profile_label *l = label_of(p, s, key);
+
+	return l ? strtab__get(p->strings, l->str) : "";
+}
+
+static void waits_are_added_up(void **state)
+{
+	static const enum bpfprof_kind of[] = { BPFPROF_BLOCK, BPFPROF_MUTEX, BPFPROF_OFFCPU };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+		struct bpfprof_rec rec = wait_rec(of[i], i + 1, 0, 1, 1234567);
+		const struct profile_sample *s;
+		struct stacks_account a;
+
+		add(&rec, 0x1000);
+		count_waits(&rec, 2, 2, 1000);
+		/* more than 32 bits of ns, to the ns */
+		count_waits(&rec, 1, 1, 123456789012345);
+		finish(of[i], false);
+		s = sample_of(of[i], 0x1000, 0);
+		assert_non_null(s);
+		assert_int_equal(s->value[0], 4);
+		assert_int_equal(s->value[1], 123456789012345 + 1000 + 1234567);
+		stacks__account(stacks, of[i], &a);
+		assert_int_equal(a.total, 4);
+	}
+}
+
+/* --wait-rate: a sample stands for some waits and a fraction; the sum is rounded, not each. */
+static void drawn_waits_are_rounded_once(void **state)
+{
+	struct bpfprof_rec rec = wait_rec(BPFPROF_BLOCK, 1, 0, 2.5, 100000);
+	const struct profile_sample *s;
+	struct stacks_account a;
+
+	(void)state;
+	add(&rec, 0x1000);
+	for (int i = 0; i < 9; i++)
+		count_waits(&rec, 1, 2.5, 100000);
+	/* the same stack under another key */
+	rec.hash = 2;
+	rec.units = BPFPROF_UNIT / 4;
+	add(&rec, 0x1000);
+	finish(BPFPROF_BLOCK, false);
+	assert_int_equal(profiles[BPFPROF_BLOCK]->sample_cnt, 1);
+	s = sample_of(BPFPROF_BLOCK, 0x1000, 0);
+	assert_int_equal(s->value[0], 25); /* of 25.25 */
+	assert_int_equal(s->value[1], 1100000);
+	stacks__account(stacks, BPFPROF_BLOCK, &a);
+	assert_int_equal(a.total, 11);
+}
+
+/* How a wait ended tells samples apart, but for a wake by a peer, which is what is expected. */
+static void wakes_are_labels(void **state)
+{
+	const struct profile *p = profiles[BPFPROF_BLOCK];
+	const struct profile_sample *s;
+
+	(void)state;
+	for (int wake = 0; wake < BPFPROF_NR_WAKES; wake++) {
+		struct bpfprof_rec rec =
+			wait_rec(BPFPROF_BLOCK, wake + 1,
+				 BPFPROF_WAIT_PACK(202, BPFPROF_STATE_sleeping, wake), 1, 5);
+
+		add(&rec, 0x1000 + wake);
+	}
+	finish(BPFPROF_BLOCK, false);
+	assert_int_equal(p->sample_cnt, BPFPROF_NR_WAKES);
+	assert_null(label_of(p, sample_of(BPFPROF_BLOCK, 0x1000, 0), "woken"));
+	s = sample_of(BPFPROF_BLOCK, 0x1000 + BPFPROF_WAKE_TIMEOUT, 0);
+	assert_string_equal(text_of(p, s, "woken"), "time-out");
+	assert_string_equal(text_of(p, s, "thread"), "worker");
+	assert_null(label_of(p, s, "reason"));
+	assert_null(label_of(p, s, "syscall"));
+}
+
+static void reasons_are_labels(void **state)
+{
+	const struct profile *p = profiles[BPFPROF_OFFCPU];
+	struct bpfprof_rec rec = wait_rec(BPFPROF_OFFCPU, 1,
+					  BPFPROF_WAIT_PACK(202, BPFPROF_STATE_sleeping, 0), 1, 5);
+	const struct profile_sample *s;
+
+	(void)state;
+	add(&rec, 0x1000);
+	rec.hash = 2;
+	rec.wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_runnable, 0);
+	add(&rec, 0x2000);
+	/* a kernel thread */
+	rec.hash = 3;
+	rec.kernel_cnt = 1;
+	rec.user_cnt = 0;
+	rec.wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_disk_sleep, 0);
+	stacks__add(stacks, PROCS_NONE, &rec, (uint64_t[]){ ~0xfffUL }, NULL, 0,
+		    BPFPROF_STACK_complete);
+	finish(BPFPROF_OFFCPU, false);
+	s = sample_of(BPFPROF_OFFCPU, 0x1000, 0);
+	assert_string_equal(text_of(p, s, "reason"), "futex");
+	assert_string_equal(text_of(p, s, "syscall"), "futex");
+	assert_null(label_of(p, s, "woken"));
+	s = sample_of(BPFPROF_OFFCPU, 0x2000, 0);
+	assert_string_equal(text_of(p, s, "reason"), "run queue");
+	assert_null(label_of(p, s, "syscall"));
+	s = sample_of(BPFPROF_OFFCPU, ~0xfffUL, 0);
+	assert_string_equal(text_of(p, s, "reason"), "kernel");
+}
+
+/* Each is one sample, whatever it shares with others; for how long it waits is a label. */
+static void threads_are_told_apart(void **state)
+{
+	const struct profile *p = profiles[BPFPROF_THREADS];
+	struct bpfprof_rec rec =
+		wait_rec(BPFPROF_THREADS, 0, BPFPROF_WAIT_PACK(202, BPFPROF_STATE_sleeping, 0), 0,
+			 77000000000);
+
+	(void)state;
+	for (uint32_t tid = 100; tid < 200; tid++) {
+		rec.tid = tid;
+		add(&rec, 0x1000);
+	}
+	finish(BPFPROF_THREADS, false);
+	assert_int_equal(p->sample_cnt, 100);
+	for (size_t i = 0; i < 100; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		const struct profile_label *since = label_of(p, s, "since");
+
+		assert_int_equal(s->value[0], 1);
+		assert_in_range(label_of(p, s, "tid")->num, 100, 199);
+		assert_string_equal(strtab__get(p->strings, label_of(p, s, "tid")->num_unit),
+				    "tid");
+		assert_string_equal(text_of(p, s, "thread"), "worker");
+		assert_string_equal(text_of(p, s, "state"), "sleeping");
+		assert_string_equal(text_of(p, s, "in"), "futex");
+		assert_int_equal(since->num, 77000000000);
+		assert_string_equal(strtab__get(p->strings, since->num_unit), "nanoseconds");
+	}
+}
+
+static void creations_are_counted(void **state)
+{
+	struct bpfprof_rec rec = wait_rec(BPFPROF_THREADCREATE, 1, 0, 0, 0);
+
+	(void)state;
+	add(&rec, 0x1000);
+	count(&rec, 499);
+	rec.hash = 2;
+	add(&rec, 0x2000);
+	finish(BPFPROF_THREADCREATE, false);
+	assert_int_equal(sample_of(BPFPROF_THREADCREATE, 0x1000, 0)->value[0], 500);
+	assert_int_equal(sample_of(BPFPROF_THREADCREATE, 0x2000, 0)->value[0], 1);
+	assert_int_equal(sample_of(BPFPROF_THREADCREATE, 0x2000, 0)->label_cnt, 1);
+}
+
 /* More stacks than any table begins with; each finds its own counts again. */
 static void many_are_found_again(void **state)
 {
@@ -446,7 +634,8 @@ static void what_is_not_recorded_is_ignored(void **state)
 	(void)state;
 	assert_non_null(others);
 	stacks__add(others, PROCS_NONE, &rec, NULL, (uint64_t[]){ 1 }, 1, BPFPROF_STACK_complete);
-	stacks__count(others, &(struct bpfprof_count_key){ .hash = 1 }, 5);
+	stacks__count(others, &(struct bpfprof_count_key){ .hash = 1 },
+		      &(struct bpfprof_count){ .count = 5 });
 	assert_int_equal(stacks__cnt(others), 0);
 	stacks__lose(others, BPFPROF_CPU);
 	stacks__account(others, BPFPROF_CPU, &a);
@@ -509,6 +698,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_are_told_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(raw_records_are_joined, setup, teardown),
 		cmocka_unit_test_setup_teardown(cpu_counts_periods, setup, teardown),
+		cmocka_unit_test_setup_teardown(waits_are_added_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(drawn_waits_are_rounded_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(wakes_are_labels, setup, teardown),
+		cmocka_unit_test_setup_teardown(reasons_are_labels, setup, teardown),
+		cmocka_unit_test_setup_teardown(threads_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(creations_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_are_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_recorded_is_ignored, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),

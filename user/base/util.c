@@ -139,8 +139,12 @@ int util_parse_duration(const char *s, uint64_t *ret_ns)
 		const char *suffix;
 		uint64_t ns;
 	} units[] = {
-		{ "", NSEC_PER_SEC },	       { "s", NSEC_PER_SEC },
-		{ "ms", NSEC_PER_SEC / 1000 }, { "m", 60 * NSEC_PER_SEC },
+		{ "", NSEC_PER_SEC },
+		{ "s", NSEC_PER_SEC },
+		{ "ms", NSEC_PER_SEC / 1000 },
+		{ "us", NSEC_PER_SEC / 1000000 },
+		{ "ns", 1 },
+		{ "m", 60 * NSEC_PER_SEC },
 		{ "h", 3600 * NSEC_PER_SEC },
 	};
 	unsigned __int128 ns;

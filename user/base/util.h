@@ -46,8 +46,8 @@ int util_read_fd(int fd, size_t max, char **ret_buf, size_t *ret_sz);
 /* Decimal number in [min, max], nothing before or behind it. Returns 0 or -EINVAL, -ERANGE. */
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 
-/* "30", "30s", "500ms", "1.5s", "5m", "1h" -> nanoseconds, above 0. Returns 0 or -EINVAL, -ERANGE
- * (2^62 ns at most). */
+/* "30", "30s", "500ms", "1.5s", "10us", "5m", "1h" -> nanoseconds, above 0. Returns 0 or -EINVAL,
+ * -ERANGE (2^62 ns at most). */
 int util_parse_duration(const char *s, uint64_t *ret_ns);
 
 /* Reads exactly sz bytes at off, restarting after signals. Returns 0, -errno, or -ENODATA at the

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
 
 static bool open_perf(struct perf_event_attr *attr)
@@ -187,6 +188,39 @@ static bool probe_task_storage(void)
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
 
+/* Tracepoints whose arguments BTF types. */
+static bool probe_tracepoints(void)
+{
+	static const char *const names[] = { "sched_switch", "sched_waking", "task_newtask" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (libbpf_find_vmlinux_btf_id(names[i], BPF_TRACE_RAW_TP) <= 0)
+			return false;
+	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_TRACING, NULL) == 1;
+}
+
+static enum probe_waits_resume resume(void)
+{
+	struct probe_waits_how how;
+
+	probe_waits__probe(&how);
+	return how.resume;
+}
+
+static bool probe_resume(void)
+{
+	return resume() != PROBE_WAITS_NONE;
+}
+
+/* What the best place there is means for the waits. */
+static const char *resume_text(void)
+{
+	return resume() == PROBE_WAITS_EXIT ?
+		       "block and offcpu, by the tracepoint sched_exit_tp" :
+		       "block and offcpu, by a kprobe on finish_task_switch: every context switch "
+		       "costs more, until Linux 6.15";
+}
+
 static const struct {
 	const char *name, *purpose, *remedy;
 	bool needed;
@@ -245,10 +279,20 @@ static const struct {
 			      "kernel needs CONFIG_UPROBE_EVENTS",
 			      false, probe_uprobes, uprobes_text },
 	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
-	[FEATURE_TASK_STORAGE] = { "BPF task storage", "heap samples drawn for each thread",
-				   "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; "
-				   "needs Linux 5.12",
+	[FEATURE_TASK_STORAGE] = { "BPF task storage",
+				   "heap samples drawn for each thread; what each one waits for",
+				   "no heap profile, and waits of 65536 threads at most: run as "
+				   "root, or give CAP_BPF and CAP_PERFMON; needs Linux 5.12",
 				   false, probe_task_storage, NULL },
+	/* 5.5, f1b9509c2fb0 */
+	[FEATURE_TRACEPOINTS] = { "typed tracepoints", "block, mutex, offcpu, threadcreate",
+				  "no block, mutex, offcpu, threadcreate: run as root, or give "
+				  "CAP_BPF and CAP_PERFMON; needs Linux 5.5 with "
+				  "CONFIG_DEBUG_INFO_BTF",
+				  false, probe_tracepoints, NULL },
+	[FEATURE_RESUME] = { "end of waits", "block and offcpu",
+			     "no block, no offcpu: needs Linux 6.15, or CONFIG_KPROBE_EVENTS",
+			     false, probe_resume, resume_text },
 };
 
 struct feature_result features_probe(enum feature f)

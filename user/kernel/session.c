@@ -116,16 +116,12 @@ static void configure_heap(struct session *s)
 
 	bpf_map__set_autocreate(s->skel->maps.bp_live, wanted);
 	bpf_map__set_autocreate(s->skel->maps.bp_heap_tasks, wanted);
+	bpf_map__set_autocreate(s->skel->maps.bp_slots, wanted);
 	if (!wanted)
 		return;
 	s->skel->bss->bp_control.heap_off = 1;
 	cfg->heap_rate = o->heap_rate;
-	cfg->self_tgid = getpid();
 	cfg->heap_sure = sure_size();
-	cfg->first_slot = s->cpu_cnt;
-	cfg->slot_cnt = MAX(s->cpu_cnt, SLOTS_MIN);
-	bpf_map__set_max_entries(s->skel->maps.bp_scratch, s->cpu_cnt + cfg->slot_cnt);
-	bpf_map__set_max_entries(s->skel->maps.bp_raw, s->cpu_cnt + cfg->slot_cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_slots, cfg->slot_cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_live,
 				 MIN(MAX(LIVE_HEAP / o->heap_rate, LIVE_MIN), LIVE_MAX));
@@ -137,6 +133,23 @@ static void configure_heap(struct session *s)
 								   MAX(o->uprobes, UPROBES_MULTI) :
 								   UPROBES_SESSION));
 	}
+}
+
+/* Where stacks are taken: see bpfprof_config. */
+static void configure_slots(struct session *s)
+{
+	const bool *kinds = s->opts.kinds;
+	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
+	bool traced = kinds[BPFPROF_BLOCK] || kinds[BPFPROF_MUTEX] || kinds[BPFPROF_OFFCPU] ||
+		      kinds[BPFPROF_THREADCREATE];
+	uint32_t cnt;
+
+	cfg->trace_slot = s->cpu_cnt;
+	cfg->first_slot = cfg->trace_slot + (traced ? s->cpu_cnt : 0);
+	cfg->slot_cnt = kinds[BPFPROF_HEAP] ? MAX(s->cpu_cnt, SLOTS_MIN) : 0;
+	cnt = cfg->first_slot + cfg->slot_cnt;
+	bpf_map__set_max_entries(s->skel->maps.bp_scratch, cnt);
+	bpf_map__set_max_entries(s->skel->maps.bp_raw, cnt);
 }
 
 static int configure(struct session *s, char *err, size_t err_sz)
@@ -163,8 +176,11 @@ static int configure(struct session *s, char *err, size_t err_sz)
 			return ret;
 		}
 	}
-	bpf_map__set_max_entries(s->skel->maps.bp_scratch, s->cpu_cnt);
-	bpf_map__set_max_entries(s->skel->maps.bp_raw, s->cpu_cnt);
+	cfg->follow = o->follow;
+	cfg->self_tgid = getpid();
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		cfg->record[i] = o->kinds[i];
+	configure_slots(s);
 	bpf_map__set_max_entries(
 		s->skel->maps.bp_ring,
 		ring_size(s->cpu_cnt, o->kinds[BPFPROF_HEAP] && o->heap_rate < DENSE_RATE));
@@ -181,7 +197,13 @@ static int configure(struct session *s, char *err, size_t err_sz)
 		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
 	bpf_program__set_autoload(s->skel->progs.cpu_sample, o->kinds[BPFPROF_CPU]);
+	bpf_program__set_autoload(s->skel->progs.threads_read, o->kinds[BPFPROF_THREADS] ||
+								       o->kinds[BPFPROF_BLOCK] ||
+								       o->kinds[BPFPROF_OFFCPU]);
+	bpf_program__set_autoload(s->skel->progs.threads_sample, o->kinds[BPFPROF_THREADS]);
+	bpf_map__set_autocreate(s->skel->maps.bp_threads_due, o->kinds[BPFPROF_THREADS]);
 	configure_heap(s);
+	probe_waits__configure(s, o);
 	return 0;
 }
 
@@ -438,6 +460,8 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 			ret->hits[j] += per_cpu[i].hits[j];
 		ret->record_ns += per_cpu[i].record_ns;
 		ret->untracked += per_cpu[i].untracked;
+		ret->below += per_cpu[i].below;
+		ret->below_ns += per_cpu[i].below_ns;
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)
 			ret->lost[j] += per_cpu[i].lost[j];
 	}

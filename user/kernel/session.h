@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
 
 struct bpfprof_bpf;
@@ -30,8 +31,11 @@ struct session_opts {
 	const char *comm;	      /* pattern with * and ?, or NULL */
 	uint64_t heap_rate;	      /* mean bytes between heap samples; 1: every allocation */
 	enum uprobe_method uprobes;   /* by which the heap's probes will be attached */
-	bool usdt;		      /* listen to programs that sample their heap by themselves */
-	bool run_time_stats;	      /* let the kernel measure the programs' run time */
+	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out, and counted */
+	struct probe_waits_how waits;		/* how waits will be watched */
+	uint64_t wait_rate_ns;			/* see bpfprof_config; 0, or below 2^32 */
+	bool usdt;	     /* listen to programs that sample their heap by themselves */
+	bool run_time_stats; /* let the kernel measure the programs' run time */
 };
 
 /*

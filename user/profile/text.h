@@ -29,4 +29,19 @@ int text_write(const struct profile *p, FILE *f, size_t top);
 /* Only the rows of that table, without header, for the summary of a run. */
 int text_write_top(const struct profile *p, FILE *f, size_t top);
 
+/*
+ * A profile of threads: the comments, "# " before each, then a block for each thread, by its id, as
+ * Go prints those of its goroutines, with an empty line between them. A block begins with
+ *
+ *     thread TID "NAME" of PID "COMM" [STATE in WHAT, SINCE]:
+ *
+ * from the labels tid, thread, pid, comm, state, in and since, less what there is no label for. In
+ * quotes, quotes and backslashes have a backslash before them; SINCE is as options take durations.
+ *
+ * Two lines for each frame follow, leaf first, inlined ones as frames of their own: the function;
+ * then, behind a tab, file:line, or where the line is not known, object+0xoffset, the place in the
+ * object's file. A marker has no second line.
+ */
+int threads_text_write(const struct profile *p, FILE *f);
+
 #endif

@@ -93,6 +93,30 @@ size_t procs__file_cnt(const struct procs *ps)
 	return ps->file_cnt;
 }
 
+uint64_t procs__thread_cnt(const struct procs *ps)
+{
+	char path[4200], *buf, *s;
+	uint64_t cnt = 0;
+	size_t sz;
+
+	for (size_t i = 0; i < ps->entry_cnt; i++) {
+		const struct proc *p = &ps->entries[i].p;
+
+		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX)
+			continue;
+		snprintf(path, sizeof(path), "%s/%u/stat", ps->proc_dir, p->tgid);
+		if (util_read_file(path, 4096, &buf, &sz))
+			continue;
+		s = strrchr(buf, ')');
+		/* num_threads, proc(5) */
+		for (int field = 2; s && field < 20; field++)
+			s = strchr(s + 1, ' ');
+		cnt += s ? strtoull(s, NULL, 10) : 0;
+		free(buf);
+	}
+	return cnt;
+}
+
 /* ---- entries ---- */
 
 static uint32_t *bucket_of(struct procs *ps, uint32_t tgid)

@@ -77,6 +77,9 @@ const struct proc *procs__get(const struct procs *ps,
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
 size_t procs__file_cnt(const struct procs *ps);
 
+/* Threads that the processes have now, kernel threads not counted. */
+uint64_t procs__thread_cnt(const struct procs *ps);
+
 /*
  * A process that a scan met which began at time_ns. An entry that contradicts it ends now. Returns
  * its number, or PROCS_NONE with errno.

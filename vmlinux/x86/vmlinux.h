@@ -8,7 +8,9 @@
 #endif
 
 struct bpf_iter_meta;
+struct cfs_rq;
 struct cgroup;
+struct cgroup_subsys_state;
 struct css_set;
 struct file;
 struct inode;
@@ -18,6 +20,7 @@ struct nsproxy;
 struct pid;
 struct pid_namespace;
 struct return_instance;
+struct rq;
 struct seq_file;
 struct signal_struct;
 struct task_struct;
@@ -79,19 +82,40 @@ struct thread_info {
 	u32 status;
 };
 
+struct sched_entity {
+	u64 exec_start;
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
+};
+
+struct sched_info {
+	long long unsigned int last_arrival;
+	long long unsigned int last_queued;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int __state;
 	void *stack;
 	unsigned int flags;
+	int on_cpu;
+	struct sched_entity se;
+	unsigned int policy;
+	struct sched_info sched_info;
 	struct mm_struct *mm;
 	struct mm_struct *active_mm;
 	int exit_state;
 	unsigned int in_execve : 1;
+	unsigned int in_iowait : 1;
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	int *clear_child_tid;
+	long unsigned int nvcsw;
+	long unsigned int nivcsw;
 	u64 start_boottime;
 	char comm[16];
 	struct nsproxy *nsproxy;
@@ -99,6 +123,10 @@ struct task_struct {
 	u64 self_exec_id;
 	struct css_set *cgroups;
 	struct uprobe_task *utask;
+};
+
+struct cfs_rq {
+	struct rq *rq;
 };
 
 struct rlimit {
@@ -163,9 +191,23 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
 struct cgroup {
+	struct cgroup_subsys_state self;
 	int level;
 	struct kernfs_node *kn;
+};
+
+struct bpf_array {
+	union {
+		struct {
+			void *ptrs[0];
+		};
+	};
 };
 
 struct kernfs_node {

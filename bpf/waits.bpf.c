@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/*
+ * Time that threads spend off a CPU: why (offcpu), waiting for another thread (block), and which
+ * one ended that wait (mutex).
+ *
+ * Three moments make a wait. Leaving the CPU notes the time and the state, in the scheduler and
+ * with nothing to allocate. The wake, in the context of who wakes, tells how long the thread was
+ * blocked and by whom it was released. Being back on the CPU, in the thread's own context, is where
+ * its stack can be read, and by then it is known whether the wait was long enough to be worth it.
+ *
+ * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
+ * not come here. What is waited for is told by the registers with which the thread entered the
+ * kernel, so that no system call is traced.
+ *
+ * A thread is watched if it has a state, made by the iterator when the run begins or when it is
+ * created; all that the others cost is to look for one.
+ */
+#include "common.bpf.h"
+
+/* include/linux/sched.h, include/uapi/linux/sched.h */
+#define TASK_INTERRUPTIBLE 0x01
+#define TASK_UNINTERRUPTIBLE 0x02
+#define TASK_STOPPED 0x04
+#define TASK_TRACED 0x08
+#define EXIT_STATES 0x30
+#define TASK_DEAD 0x80
+#define PF_EXITING 0x04
+#define PF_KTHREAD 0x00200000
+#define TIF_SIGPENDING (1 << 2) /* arch/x86/include/asm/thread_info.h */
+#define CLONE_THREAD 0x00010000
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_CMD_MASK 0x7f
+#define FUTEX_WAKE_OP 5
+#define FUTEX_WAITS                                                                   \
+	(1 << 0 | 1 << 6 | 1 << 9 | 1 << 11 | 1 << 13) /* WAIT, LOCK_PI, WAIT_BITSET, \
+							  WAIT_REQUEUE_PI, LOCK_PI2 */
+#define FUTEX_WAKES                                                                        \
+	(1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 10 | 1 << 12) /* WAKE, REQUEUE, \
+		CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI */
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define NR_FUTEX 202
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAKE 454
+#define NR_FUTEX_WAIT 455
+#define NR_FUTEX_REQUEUE 456
+
+/* ---- futexes ---- */
+
+/* A futex system call that a task is in. */
+struct futex {
+	__u64 addr;  /* that is waited for or woken; 0: one of several */
+	__u64 addr2; /* that is woken too, or 0 */
+	__u32 syscall;
+	bool waits, wakes;
+};
+
+/*
+ * This and syscall_of are not inlined, for the sake of the stack: until 6.13 gave each function one
+ * of its own, all that are active together have 512 bytes. The registers are a third of that, and
+ * the walk of a user stack needs it.
+ */
+static __noinline void read_futex(struct task_struct *task, struct futex *ret)
+{
+	struct pt_regs regs;
+	__u32 cmd;
+
+	ret->addr = ret->addr2 = 0;
+	ret->waits = ret->wakes = false;
+	ret->syscall = BPFPROF_NO_SYSCALL;
+	if (task_regs(task, &regs))
+		return;
+	ret->syscall = regs_syscall(&regs);
+	switch (ret->syscall) {
+	case NR_FUTEX:
+		cmd = 1 << (regs.si & FUTEX_CMD_MASK & 31);
+		ret->addr = regs.di;
+		ret->waits = cmd & FUTEX_WAITS;
+		ret->wakes = cmd & FUTEX_WAKES;
+		if ((regs.si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
+			ret->addr2 = regs.r8;
+		break;
+	case NR_FUTEX_WAITV:
+		ret->waits = true;
+		break;
+	case NR_FUTEX_WAIT:
+		ret->addr = regs.di;
+		ret->waits = true;
+		break;
+	case NR_FUTEX_WAKE:
+		ret->addr = regs.di;
+		ret->wakes = true;
+		break;
+	case NR_FUTEX_REQUEUE:
+		ret->wakes = true;
+		break;
+	}
+}
+
+static __noinline __u32 syscall_of(struct task_struct *task)
+{
+	struct pt_regs regs;
+
+	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : regs_syscall(&regs);
+}
+
+/* Who has ended the wait of `sleeper` for `wait`: called by who wakes it. */
+static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
+						  const struct futex *wait)
+{
+	struct task_struct *me = (void *)bpf_get_current_task();
+	__u32 flags = BPF_CORE_READ(me, flags);
+	struct futex wake;
+
+	if (BPF_CORE_READ(sleeper, thread_info.flags) & TIF_SIGPENDING)
+		return BPFPROF_WAKE_SIGNAL;
+	/* timers run in threads of the kernel where all is preemptible */
+	if (in_interrupt() || flags & PF_KTHREAD)
+		return BPFPROF_WAKE_TIMEOUT;
+	/* a thread that ends wakes who waits for its id, and those for locks that it held */
+	if (flags & PF_EXITING)
+		return BPF_CORE_READ(me, tgid) == sleeper->tgid ? BPFPROF_WAKE_PEER :
+								  BPFPROF_WAKE_SIGNAL;
+	read_futex(compat_have_task_btf() ? bpf_get_current_task_btf() : me, &wake);
+	if (!wake.wakes)
+		return BPFPROF_WAKE_SIGNAL;
+	/* the same memory may be at other addresses in another process */
+	if (!wait->addr || !wake.addr || wake.addr == wait->addr || wake.addr2 == wait->addr ||
+	    BPF_CORE_READ(me, tgid) != sleeper->tgid)
+		return BPFPROF_WAKE_PEER;
+	return BPFPROF_WAKE_REQUEUE;
+}
+
+/* ---- what is recorded of a wait ---- */
+
+/* Is a wait of ns to be recorded, and for how much does it stand? */
+static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
+{
+	__u64 rate = bp_config.wait_rate_ns;
+	struct bpfprof_stats *stats;
+
+	if (!ns || ns < bp_config.min_wait_ns[kind]) {
+		stats = stats_of(kind);
+		if (stats) {
+			STATS_ADD(stats->below, 1);
+			STATS_ADD(stats->below_ns, ns);
+		}
+		return false;
+	}
+	ret->units = BPFPROF_UNIT;
+	ret->amount = ns;
+	if (ns >= rate)
+		return true;
+	/* with probability ns / rate; rate is below 2^32 */
+	if (bpf_get_prandom_u32() * rate >> 32 >= ns)
+		return false;
+	ret->units = rate * BPFPROF_UNIT / ns;
+	ret->amount = rate;
+	return true;
+}
+
+static __always_inline int record(void *ctx, struct record_what *what)
+{
+	struct task_facts task;
+
+	task_facts(&task);
+	if (!record_wanted(&task))
+		return 0;
+	return record_sample(ctx, bp_config.trace_slot + bpf_get_smp_processor_id(), &task, what);
+}
+
+/* ---- leaving the CPU ---- */
+
+static __always_inline __u8 state_of(struct task_struct *task, bool preempted, __u32 state)
+{
+	if (state & (TASK_DEAD | EXIT_STATES))
+		return BPFPROF_STATE_dead;
+	if (preempted || !state)
+		return BPFPROF_STATE_runnable;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return BPFPROF_STATE_io;
+	if (state & TASK_TRACED)
+		return BPFPROF_STATE_traced;
+	if (state & TASK_STOPPED)
+		return BPFPROF_STATE_stopped;
+	return state & TASK_UNINTERRUPTIBLE ? BPFPROF_STATE_disk_sleep : BPFPROF_STATE_sleeping;
+}
+
+/* In the context of the thread that leaves. */
+SEC("?tp_btf/sched_switch")
+int wait_switch(__u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct wait_task *w;
+	__u32 tid;
+
+	if (!bp_control.waits_on)
+		return 0;
+	w = wait_state_of(prev);
+	if (!w)
+		return 0;
+	w->state = state_of(prev, ctx[0],
+			    bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
+	w->wake_ns = 0;
+	w->woken = BPFPROF_WAKE_PEER;
+	w->switches = prev->nvcsw + prev->nivcsw;
+	w->off_ns = bpf_ktime_get_ns();
+	if (w->state != BPFPROF_STATE_dead)
+		return 0;
+	w->off_ns = 0;
+	if (bp_config.hash_states) {
+		tid = prev->pid;
+		bpf_map_delete_elem(&bp_wait_hash, &tid);
+	}
+	return 0;
+}
+
+/* ---- the wake ---- */
+
+/* In the context of who wakes, which may be an interrupt. */
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(wait_waking, struct task_struct *sleeper)
+{
+	struct record_what what = { .kind = BPFPROF_MUTEX, .user_only = true };
+	struct wait_task *w;
+	struct futex wait;
+
+	if (!bp_control.waits_on || bp_control.stop_ns)
+		return 0;
+	w = wait_state_of(sleeper);
+	if (!w || !w->off_ns || w->wake_ns || w->state == BPFPROF_STATE_runnable)
+		return 0;
+	w->wake_ns = bpf_ktime_get_ns();
+	if (w->state != BPFPROF_STATE_sleeping ||
+	    !(bp_config.record[BPFPROF_BLOCK] || bp_config.record[BPFPROF_MUTEX]))
+		return 0;
+	read_futex(sleeper, &wait);
+	if (!wait.waits)
+		return 0;
+	w->woken = woken_by(sleeper, &wait);
+	if (!bp_config.record[BPFPROF_MUTEX] || w->woken > BPFPROF_WAKE_REQUEUE ||
+	    !weigh(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
+		return 0;
+	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
+	w->waits[1].units = 0;
+	what.waits = w->waits;
+	record(ctx, &what);
+	return 0;
+}
+
+/* ---- back on the CPU ---- */
+
+static __always_inline void record_block(void *ctx, struct task_struct *task, struct wait_task *w,
+					 __u64 blocked_ns)
+{
+	struct record_what what = { .kind = BPFPROF_BLOCK, .user_only = true };
+	struct futex wait;
+
+	read_futex(task, &wait);
+	if (!wait.waits || !weigh(BPFPROF_BLOCK, blocked_ns, &w->waits[0]))
+		return;
+	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
+	w->waits[1].units = 0;
+	what.waits = w->waits;
+	record(ctx, &what);
+}
+
+/* Until the wake it was blocked, and from then on it waited for a CPU. */
+static __always_inline void record_offcpu(void *ctx, struct task_struct *task, struct wait_task *w,
+					  __u64 blocked_ns, __u64 queued_ns)
+{
+	struct record_what what = { .kind = BPFPROF_OFFCPU, .waits = w->waits };
+	__u32 syscall, cnt = 0;
+
+	w->waits[1].units = 0;
+	if (w->state != BPFPROF_STATE_runnable && weigh(BPFPROF_OFFCPU, blocked_ns, &w->waits[0])) {
+		w->waits[0].wait = w->state;
+		cnt = 1;
+	}
+	if (weigh(BPFPROF_OFFCPU, queued_ns, &w->waits[cnt])) {
+		w->waits[cnt].wait = BPFPROF_STATE_runnable;
+		cnt++;
+	}
+	if (!cnt)
+		return;
+	syscall = syscall_of(task);
+	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
+	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
+	record(ctx, &what);
+}
+
+static __always_inline int resumed(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 off_ns, wake_ns, now, blocked_ns, stop_ns = bp_control.stop_ns;
+	struct wait_task *w;
+
+	if (!bp_control.waits_on)
+		return 0;
+	w = wait_state_of(task);
+	if (!w || !w->off_ns)
+		return 0;
+	off_ns = w->off_ns;
+	w->off_ns = 0;
+	now = bpf_ktime_get_ns();
+	if (stop_ns) {
+		/* the run is over; what woke it since was not looked at */
+		if (off_ns >= stop_ns)
+			return 0;
+		now = stop_ns;
+		if (!w->wake_ns)
+			w->woken = BPFPROF_WAKE_NOT_YET;
+	}
+	/* a wake that was not seen, before it had left the CPU, say */
+	wake_ns = w->wake_ns > off_ns ? w->wake_ns : now;
+	blocked_ns = w->state == BPFPROF_STATE_runnable ? 0 : wake_ns - off_ns;
+	if (bp_config.filter_cgroup || bp_config.filter_comm)
+		if (!record_wanted_more())
+			return 0;
+	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping)
+		record_block(ctx, task, w, blocked_ns);
+	if (bp_config.record[BPFPROF_OFFCPU])
+		record_offcpu(ctx, task, w, blocked_ns, now - off_ns - blocked_ns);
+	return 0;
+}
+
+/* 6.15 (4ba7518327c6); called for every pass of the scheduler, the last thing that it does */
+SEC("?tp_btf/sched_exit_tp")
+int wait_resumed(__u64 *ctx)
+{
+	/* is_switch */
+	return (__u8)ctx[0] ? resumed(ctx) : 0;
+}
+
+/* finish_task_switch: the first thing that a thread does on its CPU again */
+SEC("?kprobe")
+int wait_resumed_kprobe(struct pt_regs *ctx)
+{
+	return resumed(ctx);
+}
+
+/* ---- who is watched ---- */
+
+static __always_inline struct wait_task *make_state(struct task_struct *task)
+{
+	struct wait_task none = {};
+	__u32 tid;
+
+	if (!bp_config.hash_states)
+		return bpf_task_storage_get(&bp_waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	tid = task->pid;
+	bpf_map_update_elem(&bp_wait_hash, &tid, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&bp_wait_hash, &tid);
+}
+
+static __always_inline bool watchable(struct task_struct *task)
+{
+	__u64 *start, start_ns = task->group_leader->start_boottime;
+	__u32 tgid = task->tgid, tid = task->pid;
+
+	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
+		return false;
+	if (bp_config.filter_tgid) {
+		start = bpf_map_lookup_elem(&bp_tgids, &tgid);
+		if (!start || *start != start_ns)
+			return false;
+	}
+	if (bp_config.filter_tid) {
+		start = bpf_map_lookup_elem(&bp_tids, &tid);
+		return start && *start == start_ns;
+	}
+	return true;
+}
+
+/*
+ * Makes the states of the threads there are; once waits are recorded, those that wait already are
+ * given the start of the run for the beginning of their wait. If one of them goes on at the same
+ * moment, the time that it is given stands for nothing: it is set anew when the thread leaves its
+ * CPU, and not looked at before that.
+ */
+SEC("?iter/task")
+int wait_begin(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct wait_task *w;
+
+	if (!task || !watchable(task))
+		return 0;
+	w = make_state(task);
+	if (!w || !bp_control.waits_on || w->switches || w->off_ns || task->on_cpu)
+		return 0;
+	w->state = state_of(task, false, compat_task_state(task));
+	w->switches = task->nvcsw + task->nivcsw;
+	if (w->state != BPFPROF_STATE_dead)
+		w->off_ns = bp_control.start_ns;
+	return 0;
+}
+
+/* Threads of watched processes are watched, and children where they are followed. */
+SEC("?tp_btf/task_newtask")
+int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
+{
+	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
+		return 0;
+	if (bp_config.filter_tgid && (!(clone_flags & CLONE_THREAD || bp_config.follow) ||
+				      !wait_state_of(bpf_get_current_task_btf())))
+		return 0;
+	make_state(task);
+	return 0;
+}
+
+/* ---- threads that are created ---- */
+
+SEC("?tp_btf/task_newtask")
+int BPF_PROG(threadcreate, struct task_struct *task, __u64 clone_flags)
+{
+	struct record_what what = { .kind = BPFPROF_THREADCREATE, .user_only = true };
+
+	if (bp_control.waits_on && !bp_control.stop_ns && clone_flags & CLONE_THREAD)
+		record(ctx, &what);
+	return 0;
+}

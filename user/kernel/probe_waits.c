@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Attaches what watches threads for their waits, and those that are created. */
+#include <linux/types.h>
+
+#include "kernel/probe_waits.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "bpfprof.skel.h"
+#include "kernel/session.h"
+
+#define HASH_STATES 65536 /* threads watched at most where there is no task storage */
+#define MAX_LINKS 8
+
+struct probe_waits {
+	struct session *session;
+	struct bpf_link *links[MAX_LINKS];
+	size_t link_cnt;
+};
+
+/* How many arguments a tracepoint gives to BPF programs; 0: there is none of this name. */
+static int tracepoint_args(const struct btf *btf, const char *name)
+{
+	const struct btf_type *t;
+	char type[128];
+	int id;
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	id = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	if (t && btf_is_ptr(t))
+		t = btf__type_by_id(btf, t->type);
+	/* the first one is for the tracepoint itself */
+	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : 0;
+}
+
+/* Where a variable stands among those that each CPU has its own of; -1: it is none. */
+static int64_t per_cpu_offset(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	const struct btf_var_secinfo *var = t ? btf_var_secinfos(t) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		const struct btf_type *v = btf__type_by_id(btf, var[i].type);
+
+		if (v && !strcmp(btf__name_by_offset(btf, v->name_off), name))
+			return var[i].offset;
+	}
+	return -1;
+}
+
+/* Bytes before a member of a struct; -1: there is none. */
+static int64_t member_offset(const struct btf *btf, const char *type, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	const struct btf_member *m = t ? btf_members(t) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		if (!strcmp(btf__name_by_offset(btf, m[i].name_off), name))
+			return btf_member_bit_offset(t, i) / 8;
+		if (*btf__name_by_offset(btf, m[i].name_off))
+			continue;
+		/* unnamed: what is in it belongs to the struct */
+		for (const struct btf_type *in = btf__type_by_id(btf, m[i].type);
+		     in && btf_is_composite(in); in = NULL)
+			for (int j = 0; j < btf_vlen(in); j++)
+				if (!strcmp(btf__name_by_offset(btf, btf_members(in)[j].name_off),
+					    name))
+					return (btf_member_bit_offset(t, i) +
+						btf_member_bit_offset(in, j)) /
+					       8;
+	}
+	return -1;
+}
+
+/* A variable of its own, but from 6.2 to 6.14 a field of pcpu_hot (64701838bf05, 46e8fff6d45f). */
+static int64_t preempt_count_off(const struct btf *btf)
+{
+	int64_t rq = per_cpu_offset(btf, "runqueues"), hot = per_cpu_offset(btf, "pcpu_hot"),
+		count = per_cpu_offset(btf, "__preempt_count"), in_hot;
+
+	if (hot >= 0) {
+		in_hot = member_offset(btf, "pcpu_hot", "preempt_count");
+		count = in_hot < 0 ? -1 : hot + in_hot;
+	}
+	return rq < 0 || count < 0 ? 0 : count - rq;
+}
+
+/* The scheduler's function, by the name that this kernel's compiler has given it. */
+static bool find_resume_symbol(char *ret, size_t sz)
+{
+	static const char name[] = "finish_task_switch";
+	char line[512], symbol[256];
+	bool found = false;
+	FILE *f = fopen("/proc/kallsyms", "re");
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, name) || sscanf(line, "%*s %*c %255s", symbol) != 1)
+			continue;
+		found = !strncmp(symbol, name, sizeof(name) - 1) &&
+			(!symbol[sizeof(name) - 1] ||
+			 !strncmp(symbol + sizeof(name) - 1, ".isra.", 6) ||
+			 !strncmp(symbol + sizeof(name) - 1, ".constprop.", 11));
+	}
+	if (f)
+		fclose(f);
+	if (found && ret)
+		snprintf(ret, sz, "%s", symbol);
+	return found;
+}
+
+static bool have_task_storage(void)
+{
+	const char *forced = getenv("BPFPROF_STATES"); /* for tests */
+
+	if (forced && !strcmp(forced, "hash"))
+		return false;
+	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 1 &&
+	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
+}
+
+void probe_waits__probe(struct probe_waits_how *ret)
+{
+	const char *forced = getenv("BPFPROF_RESUME"); /* for tests */
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	*ret = (struct probe_waits_how){ .resume = PROBE_WAITS_NONE,
+					 .task_storage = have_task_storage() };
+	if (!btf)
+		return;
+	/* (preempt, prev, next) before */
+	ret->preempt_count_off = preempt_count_off(btf);
+	ret->switch_state = tracepoint_args(btf, "sched_switch") > 3;
+	if (tracepoint_args(btf, "sched_exit_tp") && !(forced && !strcmp(forced, "kprobe")))
+		ret->resume = PROBE_WAITS_EXIT;
+	else if (!access("/sys/bus/event_source/devices/kprobe/type", R_OK) &&
+		 find_resume_symbol(NULL, 0))
+		ret->resume = PROBE_WAITS_KPROBE;
+	btf__free(btf);
+}
+
+static bool wants_waits(const struct session_opts *o)
+{
+	return o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_MUTEX] || o->kinds[BPFPROF_OFFCPU];
+}
+
+void probe_waits__configure(struct session *s, const struct session_opts *o)
+{
+	struct bpfprof_bpf *skel = session__skel(s);
+	struct bpfprof_config *cfg = (struct bpfprof_config *)&skel->rodata->bp_config;
+	bool waits = wants_waits(o), resume = o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_OFFCPU];
+
+	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
+	cfg->hash_states = waits && !o->waits.task_storage;
+	bpf_map__set_autocreate(skel->maps.bp_waits, waits && !cfg->hash_states);
+	bpf_map__set_autocreate(skel->maps.bp_wait_hash, cfg->hash_states);
+	if (cfg->hash_states)
+		bpf_map__set_max_entries(skel->maps.bp_wait_hash, HASH_STATES);
+	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
+	cfg->wait_rate_ns = o->wait_rate_ns;
+	if (!waits)
+		return;
+	cfg->switch_state = o->waits.switch_state;
+	cfg->preempt_count_off = o->waits.preempt_count_off;
+	bpf_program__set_autoload(skel->progs.wait_switch, true);
+	bpf_program__set_autoload(skel->progs.wait_waking, true);
+	bpf_program__set_autoload(skel->progs.wait_resumed,
+				  resume && o->waits.resume == PROBE_WAITS_EXIT);
+	bpf_program__set_autoload(skel->progs.wait_resumed_kprobe,
+				  resume && o->waits.resume == PROBE_WAITS_KPROBE);
+	bpf_program__set_autoload(skel->progs.wait_begin, true);
+	bpf_program__set_autoload(skel->progs.wait_newtask, true);
+}
+
+/* Visits all threads. */
+static int run_begin(struct probe_waits *w)
+{
+	struct bpf_link *link;
+	char buf[64];
+	int fd, err = 0;
+
+	link = bpf_program__attach_iter(session__skel(w->session)->progs.wait_begin, NULL);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0 || read(fd, buf, sizeof(buf)) < 0)
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return err;
+}
+
+static int keep(struct probe_waits *w, struct bpf_link *link)
+{
+	if (!link)
+		return -errno;
+	w->links[w->link_cnt++] = link;
+	return 0;
+}
+
+static int attach(struct probe_waits *w)
+{
+	struct bpfprof_bpf *skel = session__skel(w->session);
+	struct bpf_program *progs[] = { skel->progs.wait_newtask, skel->progs.wait_switch,
+					skel->progs.wait_waking, skel->progs.wait_resumed,
+					skel->progs.threadcreate };
+	char symbol[256];
+	int err = 0;
+
+	for (size_t i = 0; !err && i < ARRAY_SIZE(progs); i++)
+		if (bpf_program__autoload(progs[i]))
+			err = keep(w, bpf_program__attach(progs[i]));
+	if (!err && bpf_program__autoload(skel->progs.wait_resumed_kprobe)) {
+		if (!find_resume_symbol(symbol, sizeof(symbol)))
+			return -ENOTSUP;
+		err = keep(w, bpf_program__attach_kprobe(skel->progs.wait_resumed_kprobe, false,
+							 symbol));
+	}
+	return err;
+}
+
+struct probe_waits *probe_waits__new(struct session *s)
+{
+	struct probe_waits *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return NULL;
+	w->session = s;
+	/* threads that are created from here on make their own states */
+	err = attach(w);
+	if (!err && bpf_program__autoload(session__skel(s)->progs.wait_begin))
+		err = run_begin(w);
+	if (!err)
+		return w;
+	probe_waits__free(w);
+	errno = -err;
+	return NULL;
+}
+
+int probe_waits__start(struct probe_waits *w, uint64_t start_ns)
+{
+	struct bpfprof_bpf *skel = session__skel(w->session);
+
+	skel->bss->bp_control.start_ns = start_ns;
+	__atomic_store_n(&skel->bss->bp_control.waits_on, 1, __ATOMIC_SEQ_CST);
+	return bpf_program__autoload(skel->progs.wait_begin) ? run_begin(w) : 0;
+}
+
+void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns)
+{
+	__atomic_store_n(&session__skel(w->session)->bss->bp_control.stop_ns, stop_ns,
+			 __ATOMIC_SEQ_CST);
+}
+
+void probe_waits__off(struct probe_waits *w)
+{
+	__atomic_store_n(&session__skel(w->session)->bss->bp_control.waits_on, 0, __ATOMIC_SEQ_CST);
+}
+
+void probe_waits__free(struct probe_waits *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->link_cnt; i++)
+		bpf_link__destroy(w->links[i]);
+	free(w);
+}

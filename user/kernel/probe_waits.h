@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Attaches what watches threads for their waits, and those that are created. */
+#ifndef KERNEL_PROBE_WAITS_H
+#define KERNEL_PROBE_WAITS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+
+struct session;
+struct session_opts;
+struct probe_waits;
+
+/* Where a thread that is back on its CPU can be met. */
+enum probe_waits_resume {
+	PROBE_WAITS_EXIT,   /* tracepoint sched_exit_tp */
+	PROBE_WAITS_KPROBE, /* kprobe on finish_task_switch */
+	PROBE_WAITS_NONE,
+};
+
+/* How waits are watched on this kernel. */
+struct probe_waits_how {
+	enum probe_waits_resume resume;
+	bool task_storage;	   /* else the threads' states are in a hash */
+	bool switch_state;	   /* sched_switch tells the state of who leaves */
+	int64_t preempt_count_off; /* see bpfprof_config */
+};
+
+/* The best that this kernel has. */
+void probe_waits__probe(struct probe_waits_how *ret);
+
+/* Part of session__open: what of the programs is loaded, and how they are configured. */
+void probe_waits__configure(struct session *s, const struct session_opts *opts);
+
+/*
+ * Attaches the programs and makes the states of the threads that are in the filter by now; nothing
+ * is recorded yet. NULL with errno; ENOTSUP: this kernel has no place where a thread's waits can be
+ * seen to end. Borrows s.
+ */
+struct probe_waits *probe_waits__new(struct session *s);
+/* Records from start_ns (CLOCK_MONOTONIC) on; waits that are in progress count from there. 0 or
+ * -errno. */
+int probe_waits__start(struct probe_waits *w, uint64_t start_ns);
+/* Ends the run at stop_ns. Waits in progress are recorded when they end, up to stop_ns, until
+ * probe_waits__off; from then on nothing is, and the states stay as they are. */
+void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns);
+void probe_waits__off(struct probe_waits *w);
+/* Detaches. NULL is allowed. */
+void probe_waits__free(struct probe_waits *w);
+
+#endif
