@@ -7,16 +7,19 @@ PROGS_FLAGS := -std=gnu11 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -
 PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.cc,$^) $(3)
 
 ALLOC_C := alloc alloc_calls alloc_threads
+WAITS_C := waits waits_raw waits_lengths waits_long waits_off waits_wall waits_convoy spawn parked
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle late
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
 	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so libalpha.so libbeta.so notable inlined busy \
-	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so
+	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
+	$(WAITS_C) waits-static
 
 # what needs more than gcc is left out where it is missing; the tests say so
-PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static)
-PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static $(ALLOC_C:%=%-musl))
-PROGS += $(if $(shell rustc --version 2>/dev/null),rusty)
+PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static waits_std)
+PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static $(ALLOC_C:%=%-musl) waits-musl)
+PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
+PROGS += $(if $(shell go version 2>/dev/null),waits_go)
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
@@ -99,3 +102,25 @@ $(PROGS_DIR)/liballoc_own.so: $(PROGS_SRC)/alloc_own.c
 
 $(PROGS_DIR)/alloc_none: $(PROGS_SRC)/alloc_none.c
 	$(call PROGS_CC,gcc,-nostdlib -static -fno-pie -no-pie)
+
+# ---- programs with known waits ----
+$(WAITS_C:%=$(PROGS_DIR)/%): $(PROGS_DIR)/%: $(PROGS_SRC)/%.c $(PROGS_SRC)/waits.h $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,,-pthread)
+
+$(PROGS_DIR)/parked: PROGS_FLAGS += -g
+
+$(PROGS_DIR)/waits-static: $(PROGS_SRC)/waits.c $(PROGS_SRC)/waits.h $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,-static,-pthread)
+
+$(PROGS_DIR)/waits-musl: $(PROGS_SRC)/waits.c $(PROGS_SRC)/waits.h $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,musl-gcc,-static,-pthread)
+
+$(PROGS_DIR)/waits_std: $(PROGS_SRC)/waits_std.cc $(PROGS_SRC)/waits.h $(PROGS_SRC)/prog.h
+	$(Q)mkdir -p $(@D) && g++ -std=gnu++20 -O2 -fomit-frame-pointer -Wall -Wextra -Wno-volatile -D_GNU_SOURCE -o $@ $< -pthread
+
+$(PROGS_DIR)/waits_rust: $(PROGS_SRC)/waits_rust.rs
+	$(Q)mkdir -p $(@D) && MAKEFLAGS= rustc -O -o $@ $<
+
+# the cache is not in the home folder, which root may not have
+$(PROGS_DIR)/waits_go: $(PROGS_SRC)/waits_go.go
+	$(Q)mkdir -p $(@D) && GOCACHE=$(abspath $(OUT))/go GO111MODULE=off go build -o $@ $<

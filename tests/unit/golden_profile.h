@@ -8,12 +8,18 @@
  *
  * The heap profile has four values, a label that tells samples of one stack apart by their size,
  * samples that hold nothing any more, and an allocation of no bytes.
+ *
+ * The profiles of waits and threads are made by their rows of kinds.c: values and labels of waits
+ * of every reason and end, and of threads in different states.
  */
 #ifndef TESTS_GOLDEN_PROFILE_H
 #define TESTS_GOLDEN_PROFILE_H
 
+#include <linux/types.h>
 #include <stdint.h>
 
+#include "bpfprof.h"
+#include "kinds.h"
 #include "profile/profile.h"
 
 #define GOLDEN_MS INT64_C(1000000)
@@ -148,6 +154,99 @@ static inline struct profile *golden_heap_profile(void)
 	golden_heap_sample(p, (uint32_t[]){ cache, parse, start }, 3, 1048576, 1, 1);
 	golden_heap_sample(p, (uint32_t[]){ odd, start }, 2, 0, 524288, 524288);
 	profile__add_comment(p, "8 probes (session), 100 hits");
+	if (profile__finish(p)) {
+		profile__free(p);
+		return NULL;
+	}
+	return p;
+}
+
+/* A record of the profile of a kind: a wait of `amount` ns in all, `units` times, at one of the
+ * stacks below. */
+struct golden_record {
+	enum bpfprof_kind kind;
+	int stack;
+	uint32_t tid, wait;
+	uint64_t units, amount;
+};
+
+#define GOLDEN_WAIT(syscall, state, wake) \
+	BPFPROF_WAIT_PACK(syscall, BPFPROF_STATE_##state, BPFPROF_WAKE_##wake)
+
+static const struct golden_record golden_records[] = {
+	/* system calls: 0 read, 35 nanosleep, 74 fsync, 202 futex, 232 epoll_wait */
+	{ BPFPROF_BLOCK, 0, 7, GOLDEN_WAIT(202, sleeping, PEER), 340, 1200 * GOLDEN_MS },
+	{ BPFPROF_BLOCK, 1, 8, GOLDEN_WAIT(202, sleeping, TIMEOUT), 3, 30 * GOLDEN_MS },
+	{ BPFPROF_BLOCK, 1, 8, GOLDEN_WAIT(202, sleeping, SIGNAL), 1, 2 * GOLDEN_MS },
+	{ BPFPROF_BLOCK, 1, 8, GOLDEN_WAIT(202, sleeping, NOT_YET), 1, 2500 * GOLDEN_MS },
+	{ BPFPROF_MUTEX, 0, 7, GOLDEN_WAIT(202, sleeping, PEER), 340, 1200 * GOLDEN_MS },
+	{ BPFPROF_MUTEX, 1, 8, GOLDEN_WAIT(202, sleeping, REQUEUE), 2, 5 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 0, 7, GOLDEN_WAIT(202, sleeping, PEER), 340, 1200 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 0, 7, GOLDEN_WAIT(202, runnable, PEER), 340, 4 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(35, sleeping, PEER), 10, 1000 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(232, sleeping, PEER), 5, 500 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(0, sleeping, PEER), 4, 40 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(74, io, PEER), 2, 20 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(BPFPROF_NO_SYSCALL, io, PEER), 1, 3 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(BPFPROF_NO_SYSCALL, stopped, PEER), 1,
+	  100 * GOLDEN_MS },
+	{ BPFPROF_OFFCPU, 1, 8, GOLDEN_WAIT(BPFPROF_NO_SYSCALL, runnable, PEER), 9, GOLDEN_MS / 2 },
+	{ BPFPROF_THREADCREATE, 0, 7, 0, 900, 0 },
+	{ BPFPROF_THREADCREATE, 1, 7, 0, 100, 0 },
+	{ BPFPROF_THREADS, 0, 7, GOLDEN_WAIT(202, sleeping, PEER), 1, 12000 * GOLDEN_MS },
+	{ BPFPROF_THREADS, 0, 9, GOLDEN_WAIT(202, sleeping, PEER), 1, 90 * GOLDEN_MS },
+	{ BPFPROF_THREADS, 1, 8, GOLDEN_WAIT(BPFPROF_NO_SYSCALL, running, PEER), 1, 0 },
+};
+
+/* Finished; NULL if there is no memory. */
+static inline struct profile *golden_kind_profile(enum bpfprof_kind kind)
+{
+	const struct kind *k = &kinds[kind];
+	struct profile *p = profile__new(k->value_types, k->value_cnt, k->period_type, 1);
+	struct profile_mapping app = { .start = 0x555555554000, .limit = 0x555555556000 };
+	uint32_t m, stacks[2][2];
+
+	if (!p)
+		return NULL;
+	p->folded_value = k->folded_value;
+	p->time_ns = INT64_C(1700000000) * 1000 * GOLDEN_MS;
+	p->duration_ns = 2500 * GOLDEN_MS;
+	app.filename = profile__string(p, "/usr/bin/app");
+	m = profile__add_mapping(p, &app);
+	stacks[0][1] = stacks[1][1] =
+		golden_location(p, m, 0x555555554100, "worker", "worker", "/src/main.c", 21);
+	stacks[0][0] = golden_location(p, m, 0x555555554200, "take", "take", "/src/queue.c", 12);
+	stacks[1][0] = golden_location(p, m, 0x555555554300, "idle", "idle", "/src/idle.c", 34);
+	for (size_t i = 0; i < sizeof(golden_records) / sizeof(*golden_records); i++) {
+		const struct golden_record *g = &golden_records[i];
+		struct bpfprof_rec rec = { .kind = kind,
+					   .user_cnt = 2,
+					   .tid = g->tid,
+					   .wait = g->wait,
+					   .amount = g->amount };
+		struct kind_sums sums = { .total = g->units, .amount = g->amount };
+		struct profile_label labels[KIND_MAX_LABELS + 1];
+		struct kind_label own[KIND_MAX_LABELS];
+		int64_t values[PROFILE_MAX_VALUES];
+		size_t cnt;
+
+		if (g->kind != kind)
+			continue;
+		cnt = k->labels ? k->labels(&rec, own) : 0;
+		for (size_t j = 0; j < cnt; j++)
+			labels[j] = (struct profile_label){
+				.key = profile__string(p, own[j].key),
+				.str = own[j].str ? profile__string(p, own[j].str) : 0,
+				.num = own[j].num,
+				.num_unit = own[j].str ? 0 : profile__string(p, own[j].unit),
+			};
+		labels[cnt++] = (struct profile_label){
+			.key = profile__string(p, "thread"),
+			.str = profile__string(p, g->tid == 8 ? "idler" : "worker")
+		};
+		k->values(&sums, 1, values);
+		profile__add_sample(p, stacks[g->stack], 2, labels, cnt, values);
+	}
 	if (profile__finish(p)) {
 		profile__free(p);
 		return NULL;

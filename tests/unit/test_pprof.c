@@ -679,6 +679,30 @@ static void go_reads_a_heap(void **state)
 	profile__free(p);
 }
 
+static void go_reads_waits_and_threads(void **state)
+{
+	(void)state;
+	if (!golden_have_pprof())
+		skip();
+	for (int kind = BPFPROF_BLOCK; kind <= BPFPROF_THREADS; kind++) {
+		struct profile *p = golden_kind_profile(kind);
+		struct bytes b = written(p);
+		char name[64], *text = golden_pprof("-raw", b.data, b.sz);
+
+		drop_columns(text);
+		snprintf(name, sizeof(name), "%s.raw", kinds[kind].name);
+		golden_compare(name, text);
+		free(text);
+		if (kind == BPFPROF_OFFCPU) {
+			check_top(&b, "", "Type: delay\n");
+			check_top(&b, "-unit=ms '-tagfocus=reason=^run queue$'",
+				  "4ms  0.14%  0.14%        4ms  0.14%  take\n");
+		}
+		free(b.data);
+		profile__free(p);
+	}
+}
+
 /* The same without what is in use, which bpfprof leaves out where probes were not attached all the
  * time. */
 static void go_reads_a_sliced_heap(void **state)
@@ -739,6 +763,7 @@ int main(void)
 		cmocka_unit_test(go_reads_it),
 		cmocka_unit_test(go_reads_a_heap),
 		cmocka_unit_test(go_reads_a_sliced_heap),
+		cmocka_unit_test(go_reads_waits_and_threads),
 		cmocka_unit_test(go_reads_empty),
 	};
 

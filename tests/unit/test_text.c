@@ -31,6 +31,12 @@ static int folded(const struct profile *p, FILE *f, size_t top)
 	return folded_write(p, f);
 }
 
+static int dump(const struct profile *p, FILE *f, size_t top)
+{
+	(void)top;
+	return threads_text_write(p, f);
+}
+
 static char *written(const struct profile *p, write_fn write, size_t top)
 {
 	char *text;
@@ -91,6 +97,24 @@ static void golden_texts(void **state)
 			    "     500ms 27.78% 86.11%      700ms 38.89%  helper\n");
 	free(text);
 	profile__free(p);
+}
+
+static void golden_kind_texts(void **state)
+{
+	(void)state;
+	for (int kind = BPFPROF_BLOCK; kind <= BPFPROF_THREADS; kind++) {
+		struct profile *p = golden_kind_profile(kind);
+		char name[64], *text = written(p, folded, 0);
+
+		snprintf(name, sizeof(name), "%s.folded", kinds[kind].name);
+		golden_compare(name, text);
+		free(text);
+		text = written(p, kind == BPFPROF_THREADS ? dump : text_write, 0);
+		snprintf(name, sizeof(name), "%s.txt", kinds[kind].name);
+		golden_compare(name, text);
+		free(text);
+		profile__free(p);
+	}
 }
 
 static void golden_heap_texts(void **state)
@@ -370,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_texts),
 		cmocka_unit_test(golden_heap_texts),
+		cmocka_unit_test(golden_kind_texts),
 		cmocka_unit_test(empty_is_written),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(rows_are_sorted_and_cut),

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the tests of waits and threads share: bpfprof at work with several kinds, its profiles and account, and the comparison
+with what programs (tests/progs/waits.h) know of their waits."""
+
+import collections
+import contextlib
+import glob
+import gzip
+import json
+import os
+import re
+import signal
+import time
+
+import heap_truth
+import lib
+from heap_truth import Target, is_cut, read_pprof
+from lib import need
+
+WHOLE = 0.995
+TYPES = {
+    "block": [("contentions", "count"), ("delay", "nanoseconds")],
+    "mutex": [("contentions", "count"), ("delay", "nanoseconds")],
+    "offcpu": [("events", "count"), ("delay", "nanoseconds")],
+    "threadcreate": [("threadcreate", "count")],
+    "threads": [("threads", "count")],
+}
+Side = collections.namedtuple("Side", "count ns samples")
+
+
+def say(text):
+    """A measured number, for who asks for it."""
+    if os.environ.get("V"):
+        print(f"# {text}", flush=True)
+
+
+def name_of(frame):
+    """A function's own name: without parameters, namespaces, and what was inlined into what."""
+    return re.sub(r"\(.*\)( const)?$", "", frame).rsplit("::", 1)[-1]
+
+
+def has_frames(sample, frames):
+    """Do these follow each other in it, from the root?"""
+    names = [name_of(f) for f in sample.frames]
+    n = len(frames)
+    return any(names[i : i + n] == frames for i in range(len(names) - n + 1))
+
+
+def times(path):
+    """(start, duration) that stand in a profile."""
+    with gzip.open(path) as f:
+        top = dict(heap_truth._fields(f.read()))
+    return top.get(9, 0), top.get(10, 0)
+
+
+def label_units(path):
+    """Of the numeric labels: {key: {units}}."""
+    with gzip.open(path) as f:
+        top = list(heap_truth._fields(f.read()))
+    text = [v.decode() for n, v in top if n == 6]
+    units = collections.defaultdict(set)
+    for number, sample in top:
+        if number == 2:
+            for n, label in heap_truth._fields(sample):
+                m = dict(heap_truth._fields(label)) if n == 3 else {}
+                if m and 2 not in m:
+                    units[text[m[1]]].add(text[m.get(4, 0)])
+    return units
+
+
+def check_profile(profile, kind):
+    need(profile.types == TYPES[kind], f"{kind}: sample types {profile.types}")
+    need(profile.period_type == TYPES[kind][0] and profile.period == 1, f"{kind}: period {profile.period_type} {profile.period}")
+    need(all(v >= 0 for s in profile.samples for v in s.values), f"{kind}: negative values")
+
+
+def check_account(stats, kind, lost=False, whole=WHOLE, ran_on=0):
+    """ran_on: so many waits that were in progress at the end may have ended before their stacks were read."""
+    k = stats["kinds"][kind]
+    need(k["seen"] == k["recorded"] + sum(k["lost"].values()), f"{kind}: seen is not recorded and lost: {k}")
+    ends = k["stacks"]
+    need(k["recorded"] == ends["complete"] + sum(ends["truncated"].values()), f"{kind}: not every stack has an end: {k}")
+    need(lost or sum(k["lost"].values()) <= min(ran_on, k["lost"]["ran_on"]), f"{kind}: lost: {k['lost']}")
+    share = ends["complete"] / k["recorded"] if k["recorded"] else 1
+    need(share >= whole, f"{kind}: {100 * share:.2f} % of {k['recorded']} stacks are whole: {ends['truncated']}")
+    return k
+
+
+class Recorder:
+    """bpfprof at work; finish() gives its profiles, by kind, and its account."""
+
+    def __init__(self, kinds, *options, env=None):
+        self.kinds = kinds.split(",")
+        self.out, self.stats, self.log = lib.temp(), lib.temp(".json"), lib.temp(".err")
+        argv = [lib.BPFPROF, "-P", kinds, "-o", self.out, "--stats", self.stats, *map(str, options)]
+        with open(self.log, "wb") as log:
+            self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
+
+    def err(self):
+        with open(self.log, errors="replace") as f:
+            return " ".join(f.read().split("\n"))
+
+    def path(self, kind):
+        return self.out if len(self.kinds) == 1 else f"{self.out}.{kind}.pb.gz"
+
+    def links(self):
+        """How many BPF programs it has attached: what waits, and who creates threads, is known by nothing else."""
+        n = 0
+        for path in glob.glob(f"/proc/{self.p.pid}/fdinfo/*"):
+            with contextlib.suppress(OSError), open(path) as f:
+                n += "link_type:" in f.read()
+        return n
+
+    def wait_attached(self, seconds=20):
+        end, last, since = time.monotonic() + seconds, 0, time.monotonic()
+        while True:
+            now = self.links()
+            if now != last:
+                last, since = now, time.monotonic()
+            if last and time.monotonic() - since > 0.4:
+                return
+            need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
+            need(time.monotonic() < end, f"nothing attached within {seconds} s: {self.err()}")
+            time.sleep(0.02)
+
+    def finish(self, sig=signal.SIGINT, seconds=60, status=0):
+        if sig:
+            with contextlib.suppress(ProcessLookupError):
+                self.p.send_signal(sig)
+        try:
+            got = self.p.wait(seconds)
+        except Exception:
+            raise AssertionError(f"bpfprof does not end: {self.err()}") from None
+        finally:
+            lib.stop(self.p)
+        need(got == status, f"bpfprof: exit status {got}: {self.err()}")
+        with open(self.stats) as f:
+            stats = json.load(f)
+        profiles = {k: read_pprof(self.path(k)) for k in self.kinds}
+        for kind in self.kinds:
+            if kind in TYPES:
+                check_profile(profiles[kind], kind)
+        return profiles, stats
+
+    def stop(self):
+        lib.stop(self.p)
+
+
+def record(kinds, target, options=(), env=None, during=None):
+    """Attaches, lets the target go, ends when it has said what it did: profiles, account, truth, the recorder."""
+    r = Recorder(kinds, "--pid", target.pid, *options, env=env)
+    try:
+        r.wait_attached()
+        target.go()
+        if during:
+            during(r)
+        said = target.truth()
+        time.sleep(0.05)  # who was woken last has to run for its wait to be over
+        profiles, stats = r.finish()
+        need(target.p.poll() is None, f"the target died: {target.p.returncode}")
+        return profiles, stats, said, r
+    finally:
+        r.stop()
+
+
+# ---- waits: what a program says against what a profile says ----
+
+
+def belongs(sample, line):
+    return sample.labels.get("thread") == line["thread"][:15] and has_frames(sample, line["frames"])
+
+
+def sum_of(samples):
+    return Side(sum(s.values[0] for s in samples), sum(s.values[1] for s in samples), samples)
+
+
+def shown(samples, n=3):
+    return " | ".join(f"{';'.join(s.frames)} {s.labels} {s.values}" for s in samples[:n])
+
+
+def wrong_label(line, samples):
+    wanted = line["woken"]
+    if wanted.endswith("?"):
+        allowed = {None, wanted[:-1]}
+    else:
+        allowed = {wanted or None}
+    return sorted({str(s.labels.get("woken")) for s in samples} - {str(a) for a in allowed})
+
+
+def compare(profile, lines, side, frames=True):
+    """Lines of one side (waiter: block, holder: mutex) with a profile; without `frames`, by threads alone. Returns what is wrong
+    by mode: (surely, maybe by noise)."""
+    surely, maybe = collections.defaultdict(list), collections.defaultdict(list)
+    lines = [line if frames else {**line, "frames": []} for line in lines if line["side"] == side]
+    left = list(profile.samples)
+    for line in lines:
+        got = sum_of([s for s in left if belongs(s, line)])
+        left = [s for s in left if not belongs(s, line)]
+        mode, n = line["mode"], line["count"]
+        near = 0.01 * line["ns"] + 20000 * n
+        off = got.ns - line["ns"]
+        say(f"{side} {mode}: {got.count} of {n}; {off / max(1, n) / 1000:+.1f} us each, {100 * off / max(1, line['ns']):+.2f} %")
+        if got.count != n:
+            surely[mode].append(f"{side}s: {got.count} waits, truth {n}: {shown(got.samples)}")
+        elif not line["low"] - near <= got.ns <= line["high"] + near:
+            surely[mode].append(f"{side}s: {got.ns} ns, truth {line['low']} to {line['high']}")
+        elif abs(off) > near and not line["slow"]:
+            maybe[mode].append(f"{side}s: {got.ns} ns, truth {line['ns']} ({off / n / 1000:+.1f} us a wait)")
+        if bad := wrong_label(line, got.samples):
+            surely[mode].append(f"{side}s: woken by {bad}, truth {line['woken'] or None}")
+        if frames and (cut := [s for s in got.samples if is_cut(s)]):
+            surely[mode].append(f"{side}s: stacks that are cut: {shown(cut, 1)}")
+    if frames and left:
+        surely["others"].append(f"{side}s: {sum_of(left).count} waits that cannot be: {shown(left)}")
+    return surely, maybe

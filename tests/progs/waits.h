@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the programs with known waits share: threads that wait for each other in turns, and the
+ * account of for how long.
+ *
+ * `PROGRAM SECONDS MODE[,MODE...]|all [now] [exit] [NAME=NUMBER...]` prints "ready", waits for
+ * SIGUSR1 (with `now` it does not), goes through n=N rounds of each mode, in which the lock is held
+ * for hold=US, and prints the truth as one line of JSON:
+ *     {"waits":[{"mode":"mutex","side":"waiter","frames":["waiter_thread","waiter_mutex"],
+ *       "thread":"w mutex","count":40,"ns":..,"low":..,"high":..,"woken":""}, ...]}
+ * ns: from just before the waiter asks to just before the holder releases, or to when the time is
+ * out; not exact if "slow": the holder releases behind its last function. The wait itself was
+ * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
+ * than high (from just before it asks, to when the release was over).
+ * The threads wait for their turns by looking at the clock, never in a futex: all of those that
+ * there are belong to the modes.
+ */
+#ifndef WAITS_H
+#define WAITS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#if __has_include(<linux/futex.h>) /* musl-gcc has only musl's headers */
+#include <linux/futex.h>
+#endif
+
+#include "prog.h"
+
+#define WAITS_MAX_WAITERS 4
+
+struct waits_mode {
+	const char *name;
+	const char *waiter_fn, *holder_fn; /* names of wait and release, as they are in stacks */
+	const char *woken;		   /* the label */
+	int waiters;
+	int no_mutex; /* nobody holds: a time-out, a signal */
+	int inside;   /* release calls waits_hold itself */
+	int slow;     /* release does not know when it is over */
+	int greedy;   /* the holder does not let go of the CPU for 3 ms after its release */
+	int alone;    /* the wait ends by itself after hold, or somewhat earlier */
+	void (*prepare)(int round); /* in the holder, before the waiters are let in; or NULL */
+	void (*wait)(void);
+	void (*release)(void);
+	void (*after)(void); /* in the waiter, or NULL */
+};
+
+struct waits_waiter {
+	pthread_t thread;
+	int tid, started, done;
+	uint64_t from_ns, seen_ns, until_ns;
+};
+
+static int waits_argc;
+static char **waits_argv;
+static const struct waits_mode *waits_now; /* the mode at work */
+static struct waits_waiter waits_waiter[WAITS_MAX_WAITERS];
+static int waits_round, waits_open, waits_quit, waits_unsupported;
+static long waits_n, waits_hold_us;
+static uint64_t waits_release_ns; /* when the release began */
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static inline void pause_us(long us)
+{
+	struct timespec t = { us / 1000000, us % 1000000 * 1000 };
+
+	nanosleep(&t, NULL);
+}
+
+static inline int waits_get(const int *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline void waits_set(int *p, int value)
+{
+	__atomic_store_n(p, value, __ATOMIC_RELEASE);
+}
+
+static inline void waits_until(const int *p, int value)
+{
+	while (waits_get(p) != value)
+		pause_us(30);
+}
+
+/* State of a thread of ours: the letter behind the name in /proc/PID/stat (proc_pid_stat(5)). */
+static inline char thread_state(int tid)
+{
+	char path[64], text[256], *end;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	end = strrchr(text, ')');
+	return end && end[1] ? end[2] : 0;
+}
+
+static inline int is_asleep(int tid)
+{
+	return thread_state(tid) == 'S';
+}
+
+static inline void name_thread(const char *prefix, const char *name)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%s %.12s", prefix, name);
+	prctl(PR_SET_NAME, text);
+}
+
+/* Lets the waiters in, and returns once all have been asleep for a while. */
+static NOIPA void waits_hold(void)
+{
+	int i, round = waits_round;
+
+	waits_set(&waits_open, round);
+	for (i = 0; i < waits_now->waiters; i++) {
+		struct waits_waiter *w = &waits_waiter[i];
+
+		waits_until(&w->started, round);
+		while (!is_asleep(w->tid))
+			pause_us(10);
+		w->seen_ns = now_ns();
+	}
+	pause_us(waits_hold_us);
+	waits_release_ns = now_ns();
+}
+
+static NOIPA void *waiter_thread(void *arg)
+{
+	struct waits_waiter *w = (struct waits_waiter *)arg;
+	const struct waits_mode *m = waits_now;
+	int round;
+
+	name_thread("w", m->name);
+	waits_set(&w->tid, gettid());
+	for (round = 1; round <= waits_n; round++) {
+		waits_until(&waits_open, round);
+		w->from_ns = now_ns();
+		waits_set(&w->started, round);
+		m->wait();
+		w->until_ns = now_ns();
+		if (m->after)
+			m->after();
+		waits_set(&w->done, round);
+	}
+	pause(); /* libc's lock of its stacks, which ending threads take, is none of the modes */
+	return NULL;
+}
+
+struct waits_sum {
+	uint64_t count, ns, low, high;
+};
+
+static inline uint64_t waits_over(uint64_t to, uint64_t from)
+{
+	return to > from ? to - from : 0;
+}
+
+static inline void waits_one_round(const struct waits_mode *m, int round, struct waits_sum *sum)
+{
+	uint64_t released;
+	int i;
+
+	waits_round = round;
+	if (m->prepare)
+		m->prepare(round);
+	if (m->alone)
+		waits_set(&waits_open, round);
+	else if (!m->inside)
+		waits_hold();
+	if (m->release)
+		m->release();
+	released = now_ns();
+	while (m->greedy && now_ns() < released + 3000000)
+		;
+	for (i = 0; i < m->waiters; i++) {
+		struct waits_waiter *w = &waits_waiter[i];
+		uint64_t end = waits_release_ns;
+
+		waits_until(&w->done, round);
+		sum->count++;
+		if (m->alone) {
+			sum->ns += waits_hold_us * 1000;
+			sum->high += w->until_ns - w->from_ns;
+			continue;
+		}
+		sum->ns += waits_over(end, w->from_ns);
+		sum->low += waits_over(end, w->seen_ns);
+		sum->high += waits_over(m->slow ? w->until_ns : released, w->from_ns);
+	}
+}
+
+static NOIPA void *holder_thread(void *arg)
+{
+	struct waits_sum *sum = (struct waits_sum *)arg;
+	const struct waits_mode *m = waits_now;
+	int i;
+
+	name_thread("h", m->name);
+	for (i = 0; i < m->waiters; i++)
+		while (!waits_get(&waits_waiter[i].tid))
+			pause_us(30);
+	for (i = 1; i <= waits_n && !waits_unsupported; i++)
+		waits_one_round(m, i, sum);
+	waits_set(&waits_quit, 1);
+	pause();
+	return NULL;
+}
+
+static char waits_text[1 << 19];
+static size_t waits_text_len;
+
+static inline __attribute__((format(printf, 1, 2))) void waits_say(const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(waits_text + waits_text_len, sizeof(waits_text) - waits_text_len, format,
+		      args);
+	va_end(args);
+	if (n < 0 || (size_t)n >= sizeof(waits_text) - waits_text_len)
+		_exit(3);
+	waits_text_len += n;
+}
+
+static inline void waits_flush(void)
+{
+	const char *at = waits_text;
+
+	while (waits_text_len) {
+		ssize_t n = write(STDOUT_FILENO, at, waits_text_len);
+
+		if (n <= 0)
+			_exit(1);
+		at += n;
+		waits_text_len -= n;
+	}
+}
+
+static inline void waits_say_side(const struct waits_mode *m, const struct waits_sum *sum,
+				  int waiter)
+{
+	const char *fn = waiter ? m->waiter_fn : m->holder_fn, *quote = *fn ? "\"" : "";
+
+	waits_say("%s{\"mode\":\"%s\",\"side\":\"%s\",\"frames\":[",
+		  waits_text[waits_text_len - 1] == '[' ? "" : ",", m->name,
+		  waiter ? "waiter" : "holder");
+	/* a thread that is joined has a first function of its own */
+	if (waiter || !m->slow)
+		waits_say("\"%s_thread\",", waiter ? "waiter" : "holder");
+	waits_say("%s%s%s],\"thread\":\"%c %.12s\",\"slow\":%d,", quote, fn, quote,
+		  waiter ? 'w' : 'h', m->name, m->slow);
+	waits_say("\"count\":%ld,\"ns\":%ld,\"low\":%ld,\"high\":%ld,\"woken\":\"%s\"}",
+		  (long)sum->count, (long)sum->ns, (long)sum->low, (long)sum->high,
+		  m->woken ? m->woken : "");
+}
+
+static inline void waits_thread(pthread_t *t, void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(t, &attr, fn, arg))
+		_exit(3);
+	pthread_attr_destroy(&attr);
+}
+
+/* Nobody is joined: that would be a wait. */
+static inline void waits_run_mode(const struct waits_mode *m)
+{
+	struct waits_sum sum = { 0, 0, 0, 0 };
+	pthread_t holder;
+	int i;
+
+	waits_now = m;
+	waits_open = waits_quit = waits_unsupported = 0;
+	memset(waits_waiter, 0, sizeof(waits_waiter));
+	for (i = 0; i < m->waiters; i++)
+		waits_thread(&waits_waiter[i].thread, waiter_thread, &waits_waiter[i]);
+	waits_thread(&holder, holder_thread, &sum);
+	waits_until(&waits_quit, 1);
+	if (waits_unsupported)
+		return;
+	waits_say_side(m, &sum, 1);
+	if (!m->no_mutex)
+		waits_say_side(m, &sum, 0);
+}
+
+static inline int waits_has(const char *word)
+{
+	int i;
+
+	for (i = 3; i < waits_argc; i++)
+		if (!strcmp(waits_argv[i], word))
+			return 1;
+	return 0;
+}
+
+/* The NUMBER of "NAME=NUMBER". */
+static inline long waits_number(const char *name, long otherwise)
+{
+	size_t len = strlen(name);
+	int i;
+
+	for (i = 3; i < waits_argc; i++)
+		if (!strncmp(waits_argv[i], name, len) && waits_argv[i][len] == '=')
+			return atol(waits_argv[i] + len + 1);
+	return otherwise;
+}
+
+/* Is it one of "a,b,c", or are all wanted? */
+static inline int waits_wanted(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	const char *at;
+
+	if (!strcmp(list, "all"))
+		return 1;
+	for (at = list; (at = strstr(at, name)); at += len)
+		if ((at == list || at[-1] == ',') && (!at[len] || at[len] == ','))
+			return 1;
+	return 0;
+}
+
+/* Returns the mode. No thread is there yet, so that all block the signal. */
+static inline const char *waits_begin(int argc, char **argv)
+{
+	const char *mode = prog_start(argc, argv);
+	sigset_t set;
+
+	waits_argc = argc;
+	waits_argv = argv;
+	waits_n = waits_number("n", 40);
+	waits_hold_us = waits_number("hold", 2000);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	prctl(PR_SET_TIMERSLACK, 1);
+	return mode;
+}
+
+/* Until the next SIGUSR1, which is blocked, so that one that comes early is not lost. */
+static inline void waits_go(void)
+{
+	sigset_t set;
+	int sig;
+
+	prog_ready();
+	if (waits_has("now")) {
+		pause_us(waits_number("pause", 0) * 1000);
+		return;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigwait(&set, &sig);
+}
+
+static inline void waits_end(void)
+{
+	waits_flush();
+	while (!waits_has("exit"))
+		pause();
+}
+
+static inline void waits_run(const char *list, const struct waits_mode *modes, size_t cnt)
+{
+	size_t i;
+
+	waits_go();
+	waits_say("{\"waits\":[");
+	for (i = 0; i < cnt; i++)
+		if (waits_wanted(list, modes[i].name))
+			waits_run_mode(&modes[i]);
+	waits_say("]}\n");
+	waits_end();
+}
+
+static inline __attribute__((unused)) long futex(void *addr, int op, unsigned val, const void *arg4,
+						 void *addr2, unsigned val3)
+{
+	return syscall(SYS_futex, addr, op, val, arg4, addr2, val3);
+}
+
+#endif
