@@ -70,6 +70,7 @@ extern struct bp_live_map bp_live SEC(".maps");
 extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 extern struct bp_waits_map bp_waits SEC(".maps");
 extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
+extern struct bp_futexes_map bp_futexes SEC(".maps");
 extern struct bp_thread_map bp_thread SEC(".maps");
 extern struct bp_threads_due_map bp_threads_due SEC(".maps");
 
@@ -200,7 +201,30 @@ struct wait_task {
 	__u8 state;	/* enum bpfprof_thread_state, then */
 	__u8 woken;	/* enum bpfprof_wake, if it was in a futex */
 	__u8 pad[6];
+	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
 	struct record_wait waits[2]; /* that are being recorded */
+};
+
+struct futex_key {
+	__u64 addr;
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* Who waits for a futex: see charge in waits.bpf.c. */
+struct futex_waiters {
+	__u64 sum;
+	__u64 woken_ns;	 /* when somebody was woken there last */
+	__u64 create_ns; /* of this entry */
+};
+
+/* Only for the mutex profile. Entries that were dropped are no harm: who waited longer than the
+ * entry is old stands for itself. */
+struct bp_futexes_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct futex_key);
+	__type(value, struct futex_waiters);
 };
 
 struct bp_waits_map {

@@ -193,13 +193,17 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	return lost;
 }
 
+static __always_inline int samples_of(const struct record_what *what)
+{
+	return what->waits && what->waits[1].units ? 2 : 1;
+}
+
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 			   struct record_what *what)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	struct bpfprof_stats *stats = stats_of(what->kind);
-	__u32 cnt = what->waits && what->waits[1].units ? 2 : 1;
-	int lost;
+	int lost, cnt = samples_of(what);
 
 	if (!s || !stats)
 		return 1;
@@ -213,6 +217,7 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 	lost = take_sample(ctx, s, task, what, stats);
 	s->busy = 0;
 	STATS_ADD(stats->lost[BPFPROF_LOST_ring_full], lost);
-	STATS_ADD(stats->recorded, cnt - lost);
+	/* not kept meanwhile: the stack is short */
+	STATS_ADD(stats->recorded, samples_of(what) - lost);
 	return lost;
 }

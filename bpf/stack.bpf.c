@@ -80,11 +80,13 @@ static __always_inline int walk(struct scratch *s)
 
 static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
 {
-	struct pt_regs copy, *regs = &copy;
+	/* not on the stack, of which this is a third: until 6.13 gave each function one of its own,
+	 * all that are active together have 512 bytes */
+	struct pt_regs *regs = (struct pt_regs *)u->win;
 	struct task_struct *task = compat_have_task_pt_regs() ? bpf_get_current_task_btf() :
 								(void *)bpf_get_current_task();
 
-	if (task_regs(task, &copy))
+	if (task_regs(task, regs))
 		return 1;
 	u->regs[0] = regs->ax;
 	u->regs[1] = regs->dx;

@@ -132,6 +132,91 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 	return BPFPROF_WAKE_REQUEUE;
 }
 
+/* ---- who makes whom wait ---- */
+
+/*
+ * A wake ends one wait, and it is not the waker alone who made it so long: a thread that waits for
+ * a lock waits while others hold it in turn. What the waker has to answer for is the time since
+ * the last wake there, of all that wait: it held the lock in that time. Each ns of each wait is
+ * charged once, so that all charges together are all waits. (Go's mutex profile does the same,
+ * runtime/sema.go, "contention that this unlock caused".)
+ *
+ * With n threads waiting, since s1, s2, …, and t the time now, what is not charged yet is
+ * n * t - (s1 + s2 + …) + (the time of those who left): n * t + x, where x changes only when
+ * somebody comes, leaves or is charged. One word holds both, so that one atomic operation changes
+ * them together: n above 48 bits of x, which is signed. In units of 64 ns since the start, x has
+ * room for 104 days of waiting.
+ */
+#define FUTEX_TIME(ns) ((__s64)((ns)-bp_control.start_ns) >> 6)
+#define FUTEX_NS(time) ((__u64)(time) << 6)
+#define FUTEX_WAITER (1ULL << 48)
+
+static __always_inline struct futex_waiters *waiters_of(struct task_struct *task, __u64 addr,
+							struct futex_key *key)
+{
+	key->addr = addr;
+	key->tgid = task->tgid;
+	key->pad = 0;
+	return bpf_map_lookup_elem(&bp_futexes, key);
+}
+
+/* A task has left its CPU, or had when the run began: is it for a futex? */
+static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
+{
+	struct futex_waiters none = { .create_ns = w->off_ns }, *f;
+	struct futex_key key;
+	struct futex wait;
+
+	if (w->state != BPFPROF_STATE_sleeping || !bp_config.record[BPFPROF_MUTEX])
+		return;
+	read_futex(task, &wait);
+	if (!wait.waits || !wait.addr)
+		return;
+	f = waiters_of(task, wait.addr, &key);
+	if (!f) {
+		bpf_map_update_elem(&bp_futexes, &key, &none, BPF_NOEXIST);
+		f = bpf_map_lookup_elem(&bp_futexes, &key);
+	}
+	if (!f)
+		return;
+	w->futex = wait.addr;
+	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->off_ns));
+}
+
+/*
+ * The wait that w is in ends at end_ns. Returns, if it is a peer who ends it, the ns that it is to
+ * be charged for; what others waited for in vain is charged to nobody.
+ */
+static __always_inline __u64 charge(struct task_struct *task, struct wait_task *w, __u64 end_ns,
+				    bool peer)
+{
+	__s64 since = FUTEX_TIME(w->off_ns), now = FUTEX_TIME(end_ns), x, n, due;
+	struct futex_waiters *f;
+	struct futex_key key;
+	__u64 sum;
+
+	if (!w->futex)
+		return end_ns - w->off_ns;
+	f = waiters_of(task, w->futex, &key);
+	w->futex = 0;
+	if (!f || f->create_ns > w->off_ns)
+		return end_ns - w->off_ns;
+	if (!peer) {
+		if (f->woken_ns > w->off_ns)
+			since = FUTEX_TIME(f->woken_ns);
+		__sync_fetch_and_add(&f->sum, since - FUTEX_WAITER);
+		return 0;
+	}
+	__sync_fetch_and_add(&f->sum, now - FUTEX_WAITER);
+	sum = *(volatile __u64 *)&f->sum;
+	x = (__s64)(sum << 16) >> 16;
+	n = (__s64)(sum - x) >> 48;
+	due = x + n * now;
+	__sync_fetch_and_add(&f->sum, -due);
+	f->woken_ns = end_ns;
+	return due > 0 ? FUTEX_NS(due) : 0;
+}
+
 /* ---- what is recorded of a wait ---- */
 
 /* Is a wait of ns to be recorded, and for how much does it stand? */
@@ -206,6 +291,7 @@ int wait_switch(__u64 *ctx)
 	w->woken = BPFPROF_WAKE_PEER;
 	w->switches = prev->nvcsw + prev->nivcsw;
 	w->off_ns = bpf_ktime_get_ns();
+	note_futex(prev, w);
 	if (w->state != BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = 0;
@@ -225,6 +311,8 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	struct record_what what = { .kind = BPFPROF_MUTEX, .user_only = true };
 	struct wait_task *w;
 	struct futex wait;
+	__u64 due_ns;
+	bool peer;
 
 	if (!bp_control.waits_on || bp_control.stop_ns)
 		return 0;
@@ -239,9 +327,14 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	if (!wait.waits)
 		return 0;
 	w->woken = woken_by(sleeper, &wait);
-	if (!bp_config.record[BPFPROF_MUTEX] || w->woken > BPFPROF_WAKE_REQUEUE ||
-	    !weigh(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
+	if (!bp_config.record[BPFPROF_MUTEX])
 		return 0;
+	peer = w->woken <= BPFPROF_WAKE_REQUEUE;
+	due_ns = charge(sleeper, w, w->wake_ns, peer);
+	/* it is the wait itself that counts as long or short */
+	if (!peer || !weigh(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
+		return 0;
+	w->waits[0].amount = (w->waits[0].units >> 8) * due_ns >> 8;
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
@@ -302,18 +395,22 @@ static __always_inline int resumed(void *ctx)
 	if (!w || !w->off_ns)
 		return 0;
 	off_ns = w->off_ns;
+	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
+		charge(task, w, off_ns, false);
 	w->off_ns = 0;
 	now = bpf_ktime_get_ns();
+	/* a wake that was not seen came when it was about to sleep, but had not left its CPU yet */
+	wake_ns = w->wake_ns ?: off_ns;
 	if (stop_ns) {
-		/* the run is over; what woke it since was not looked at */
 		if (off_ns >= stop_ns)
 			return 0;
 		now = stop_ns;
-		if (!w->wake_ns)
+		/* what woke it after the end of the run was not looked at */
+		if (!w->wake_ns) {
+			wake_ns = stop_ns;
 			w->woken = BPFPROF_WAKE_NOT_YET;
+		}
 	}
-	/* a wake that was not seen, before it had left the CPU, say */
-	wake_ns = w->wake_ns > off_ns ? w->wake_ns : now;
 	blocked_ns = w->state == BPFPROF_STATE_runnable ? 0 : wake_ns - off_ns;
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
@@ -392,8 +489,10 @@ int wait_begin(struct bpf_iter__task *ctx)
 		return 0;
 	w->state = state_of(task, false, compat_task_state(task));
 	w->switches = task->nvcsw + task->nivcsw;
-	if (w->state != BPFPROF_STATE_dead)
-		w->off_ns = bp_control.start_ns;
+	if (w->state == BPFPROF_STATE_dead)
+		return 0;
+	w->off_ns = bp_control.start_ns;
+	note_futex(task, w);
 	return 0;
 }
 

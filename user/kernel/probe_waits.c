@@ -60,29 +60,34 @@ static int64_t per_cpu_offset(const struct btf *btf, const char *name)
 	return -1;
 }
 
-/* Bytes before a member of a struct; -1: there is none. */
+/* Bits before a member of a struct; -1: there is none. What is in an unnamed struct or union, at
+ * most so deep, is a member too: in struct pcpu_hot all are, two deep. */
+static int64_t member_bits(const struct btf *btf, const struct btf_type *t, const char *name,
+			   int depth)
+{
+	const struct btf_member *m = t && btf_is_composite(t) ? btf_members(t) : NULL;
+
+	for (int i = 0; m && i < btf_vlen(t); i++) {
+		const char *member = btf__name_by_offset(btf, m[i].name_off);
+		int64_t bits = -1;
+
+		if (!strcmp(member, name))
+			return btf_member_bit_offset(t, i);
+		if (!*member && depth > 0)
+			bits = member_bits(btf, btf__type_by_id(btf, m[i].type), name, depth - 1);
+		if (bits >= 0)
+			return btf_member_bit_offset(t, i) + bits;
+	}
+	return -1;
+}
+
+/* The same in bytes, of a struct by name. */
 static int64_t member_offset(const struct btf *btf, const char *type, const char *name)
 {
 	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
-	const struct btf_member *m = t ? btf_members(t) : NULL;
+	int64_t bits = id > 0 ? member_bits(btf, btf__type_by_id(btf, id), name, 4) : -1;
 
-	for (int i = 0; t && i < btf_vlen(t); i++) {
-		if (!strcmp(btf__name_by_offset(btf, m[i].name_off), name))
-			return btf_member_bit_offset(t, i) / 8;
-		if (*btf__name_by_offset(btf, m[i].name_off))
-			continue;
-		/* unnamed: what is in it belongs to the struct */
-		for (const struct btf_type *in = btf__type_by_id(btf, m[i].type);
-		     in && btf_is_composite(in); in = NULL)
-			for (int j = 0; j < btf_vlen(in); j++)
-				if (!strcmp(btf__name_by_offset(btf, btf_members(in)[j].name_off),
-					    name))
-					return (btf_member_bit_offset(t, i) +
-						btf_member_bit_offset(in, j)) /
-					       8;
-	}
-	return -1;
+	return bits < 0 ? -1 : bits / 8;
 }
 
 /* A variable of its own, but from 6.2 to 6.14 a field of pcpu_hot (64701838bf05, 46e8fff6d45f). */
@@ -165,6 +170,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
 	cfg->hash_states = waits && !o->waits.task_storage;
 	bpf_map__set_autocreate(skel->maps.bp_waits, waits && !cfg->hash_states);
+	bpf_map__set_autocreate(skel->maps.bp_futexes, o->kinds[BPFPROF_MUTEX]);
 	bpf_map__set_autocreate(skel->maps.bp_wait_hash, cfg->hash_states);
 	if (cfg->hash_states)
 		bpf_map__set_max_entries(skel->maps.bp_wait_hash, HASH_STATES);
