@@ -503,7 +503,8 @@ struct bpfprof_control {
 	__u32 pad;
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
-	__u64 stop_ns; /* 0: the run goes on */
+	__u64 stop_ns;	    /* 0: the run goes on */
+	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 };
 
 #endif

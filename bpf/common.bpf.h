@@ -195,11 +195,12 @@ struct record_wait {
 
 /* A thread that is watched for its waits. */
 struct wait_task {
-	__u64 off_ns;	/* when it left its CPU; 0: it is on one, or has not left one yet */
-	__u64 wake_ns;	/* when it was woken since; 0: it was not */
-	__u64 switches; /* of it, when it left */
-	__u8 state;	/* enum bpfprof_thread_state, then */
-	__u8 woken;	/* enum bpfprof_wake, if it was in a futex */
+	__u64 off_ns;	 /* when it left its CPU; 0: it is on one, or has not left one yet */
+	__u64 wake_ns;	 /* when it was woken since; 0: it was not, or that is not watched */
+	__u64 queued_ns; /* that it had waited for CPUs, in all its life, when it left */
+	__u64 switches;	 /* of it, when it left */
+	__u8 state;	 /* enum bpfprof_thread_state, then */
+	__u8 woken;	 /* enum bpfprof_wake, if it was in a futex */
 	__u8 pad[6];
 	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
 	struct record_wait waits[2]; /* that are being recorded */

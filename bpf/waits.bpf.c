@@ -3,10 +3,11 @@
  * Time that threads spend off a CPU: why (offcpu), waiting for another thread (block), and which
  * one ended that wait (mutex).
  *
- * Three moments make a wait. Leaving the CPU notes the time and the state, in the scheduler and
- * with nothing to allocate. The wake, in the context of who wakes, tells how long the thread was
- * blocked and by whom it was released. Being back on the CPU, in the thread's own context, is where
- * its stack can be read, and by then it is known whether the wait was long enough to be worth it.
+ * Leaving the CPU notes the time and the state, in the scheduler and with nothing to allocate. Back
+ * on the CPU, in its own context, is where a thread's stack can be read, and by then it is known
+ * whether the wait was long enough to be worth it; how much of it the thread was ready, and waited
+ * for a CPU, the scheduler has counted. Only the mutex profile looks at the wake, too, in the
+ * context of who wakes: each program costs every context switch some 0.1 us.
  *
  * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
  * not come here. What is waited for is told by the registers with which the thread entered the
@@ -26,12 +27,13 @@
 #define TASK_DEAD 0x80
 #define PF_EXITING 0x04
 #define PF_KTHREAD 0x00200000
-#define TIF_SIGPENDING (1 << 2) /* arch/x86/include/asm/thread_info.h */
 #define CLONE_THREAD 0x00010000
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_CMD_MASK 0x7f
+#define FUTEX_CLOCK_REALTIME 256
 #define FUTEX_WAKE_OP 5
+#define FUTEX_LOCK_PI 6
 #define FUTEX_WAITS                                                                   \
 	(1 << 0 | 1 << 6 | 1 << 9 | 1 << 11 | 1 << 13) /* WAIT, LOCK_PI, WAIT_BITSET, \
 							  WAIT_REQUEUE_PI, LOCK_PI2 */
@@ -46,14 +48,19 @@
 #define NR_FUTEX_WAIT 455
 #define NR_FUTEX_REQUEUE 456
 
+/* From setting its timer to leaving its CPU, for a thread that is not interrupted there. */
+#define TIMEOUT_SLACK_NS 20000
+
 /* ---- futexes ---- */
 
 /* A futex system call that a task is in. */
 struct futex {
-	__u64 addr;  /* that is waited for or woken; 0: one of several */
-	__u64 addr2; /* that is woken too, or 0 */
+	__u64 addr;    /* that is waited for or woken; 0: one of several */
+	__u64 addr2;   /* that is woken too, or 0 */
+	__u64 timeout; /* address of a struct timespec, or 0 */
 	__u32 syscall;
 	bool waits, wakes;
+	bool relative, realtime; /* the time-out is */
 };
 
 /*
@@ -66,8 +73,8 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 	struct pt_regs regs;
 	__u32 cmd;
 
-	ret->addr = ret->addr2 = 0;
-	ret->waits = ret->wakes = false;
+	ret->addr = ret->addr2 = ret->timeout = 0;
+	ret->waits = ret->wakes = ret->relative = ret->realtime = false;
 	ret->syscall = BPFPROF_NO_SYSCALL;
 	if (task_regs(task, &regs))
 		return;
@@ -77,16 +84,23 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 		cmd = 1 << (regs.si & FUTEX_CMD_MASK & 31);
 		ret->addr = regs.di;
 		ret->waits = cmd & FUTEX_WAITS;
+		ret->timeout = regs.r10;
+		ret->relative = cmd == 1;
+		ret->realtime = regs.si & FUTEX_CLOCK_REALTIME || cmd == 1 << FUTEX_LOCK_PI;
 		ret->wakes = cmd & FUTEX_WAKES;
 		if ((regs.si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
 			ret->addr2 = regs.r8;
 		break;
 	case NR_FUTEX_WAITV:
 		ret->waits = true;
+		ret->timeout = regs.r10;
+		ret->realtime = !regs.r8;
 		break;
 	case NR_FUTEX_WAIT:
 		ret->addr = regs.di;
 		ret->waits = true;
+		ret->timeout = regs.r8;
+		ret->realtime = !regs.r9;
 		break;
 	case NR_FUTEX_WAKE:
 		ret->addr = regs.di;
@@ -105,6 +119,26 @@ static __noinline __u32 syscall_of(struct task_struct *task)
 	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : regs_syscall(&regs);
 }
 
+/* Might it be in a futex system call? One field, where it can be read without a copy. */
+static __always_inline bool may_be_futex(struct task_struct *task)
+{
+	__u64 nr;
+
+	if (!compat_have_task_pt_regs())
+		return true;
+	nr = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
+	return nr == NR_FUTEX || (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
+}
+
+/* Has it a signal to handle? (The flag that says so has different numbers on different kernels.) */
+static __always_inline bool has_signal(struct task_struct *task)
+{
+	__u64 sent = BPF_CORE_READ(task, pending.signal.sig[0]) |
+		     BPF_CORE_READ(task, signal, shared_pending.signal.sig[0]);
+
+	return sent & ~BPF_CORE_READ(task, blocked.sig[0]);
+}
+
 /* Who has ended the wait of `sleeper` for `wait`: called by who wakes it. */
 static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 						  const struct futex *wait)
@@ -113,7 +147,7 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 	__u32 flags = BPF_CORE_READ(me, flags);
 	struct futex wake;
 
-	if (BPF_CORE_READ(sleeper, thread_info.flags) & TIF_SIGPENDING)
+	if (has_signal(sleeper))
 		return BPFPROF_WAKE_SIGNAL;
 	/* timers run in threads of the kernel where all is preemptible */
 	if (in_interrupt() || flags & PF_KTHREAD)
@@ -130,6 +164,25 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 	    BPF_CORE_READ(me, tgid) != sleeper->tgid)
 		return BPFPROF_WAKE_PEER;
 	return BPFPROF_WAKE_REQUEUE;
+}
+
+/* The same where wakes are not watched: what the time and the thread itself tell. What a peer did
+ * just before the time-out is taken for it. */
+static __always_inline enum bpfprof_wake
+woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u64 wake_ns)
+{
+	__u64 ts[2] = {}, end_ns;
+
+	if (has_signal(task))
+		return BPFPROF_WAKE_SIGNAL;
+	if (!wait->timeout || bpf_probe_read_user(ts, sizeof(ts), (const void *)wait->timeout))
+		return BPFPROF_WAKE_PEER;
+	end_ns = ts[0] * 1000000000 + ts[1];
+	if (wait->relative)
+		end_ns += off_ns;
+	else if (wait->realtime)
+		end_ns -= bp_control.realtime_off;
+	return wake_ns + TIMEOUT_SLACK_NS >= end_ns ? BPFPROF_WAKE_TIMEOUT : BPFPROF_WAKE_PEER;
 }
 
 /* ---- who makes whom wait ---- */
@@ -167,7 +220,8 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 	struct futex_key key;
 	struct futex wait;
 
-	if (w->state != BPFPROF_STATE_sleeping || !bp_config.record[BPFPROF_MUTEX])
+	if (w->state != BPFPROF_STATE_sleeping || !bp_config.record[BPFPROF_MUTEX] ||
+	    !may_be_futex(task))
 		return;
 	read_futex(task, &wait);
 	if (!wait.waits || !wait.addr)
@@ -228,8 +282,9 @@ static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
 	if (!ns || ns < bp_config.min_wait_ns[kind]) {
 		stats = stats_of(kind);
 		if (stats) {
-			STATS_ADD(stats->below, 1);
-			STATS_ADD(stats->below_ns, ns);
+			/* nothing that runs in between counts in the same kind */
+			stats->below++;
+			stats->below_ns += ns;
 		}
 		return false;
 	}
@@ -272,6 +327,12 @@ static __always_inline __u8 state_of(struct task_struct *task, bool preempted, _
 	return state & TASK_UNINTERRUPTIBLE ? BPFPROF_STATE_disk_sleep : BPFPROF_STATE_sleeping;
 }
 
+/* That a task has waited for a CPU in all its life. */
+static __always_inline __u64 queued_ns(struct task_struct *task)
+{
+	return bpf_core_field_exists(struct sched_info, run_delay) ? task->sched_info.run_delay : 0;
+}
+
 /* In the context of the thread that leaves. */
 SEC("?tp_btf/sched_switch")
 int wait_switch(__u64 *ctx)
@@ -289,6 +350,7 @@ int wait_switch(__u64 *ctx)
 			    bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
+	w->queued_ns = queued_ns(prev);
 	w->switches = prev->nvcsw + prev->nivcsw;
 	w->off_ns = bpf_ktime_get_ns();
 	note_futex(prev, w);
@@ -304,7 +366,7 @@ int wait_switch(__u64 *ctx)
 
 /* ---- the wake ---- */
 
-/* In the context of who wakes, which may be an interrupt. */
+/* For the mutex profile. In the context of who wakes, which may be an interrupt. */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *sleeper)
 {
@@ -320,15 +382,12 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	if (!w || !w->off_ns || w->wake_ns || w->state == BPFPROF_STATE_runnable)
 		return 0;
 	w->wake_ns = bpf_ktime_get_ns();
-	if (w->state != BPFPROF_STATE_sleeping ||
-	    !(bp_config.record[BPFPROF_BLOCK] || bp_config.record[BPFPROF_MUTEX]))
+	if (w->state != BPFPROF_STATE_sleeping || !may_be_futex(sleeper))
 		return 0;
 	read_futex(sleeper, &wait);
 	if (!wait.waits)
 		return 0;
 	w->woken = woken_by(sleeper, &wait);
-	if (!bp_config.record[BPFPROF_MUTEX])
-		return 0;
 	peer = w->woken <= BPFPROF_WAKE_REQUEUE;
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
 	/* it is the wait itself that counts as long or short */
@@ -345,14 +404,18 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 /* ---- back on the CPU ---- */
 
 static __always_inline void record_block(void *ctx, struct task_struct *task, struct wait_task *w,
-					 __u64 blocked_ns)
+					 __u64 off_ns, __u64 blocked_ns)
 {
 	struct record_what what = { .kind = BPFPROF_BLOCK, .user_only = true };
 	struct futex wait;
 
+	if (!may_be_futex(task))
+		return;
 	read_futex(task, &wait);
 	if (!wait.waits || !weigh(BPFPROF_BLOCK, blocked_ns, &w->waits[0]))
 		return;
+	if (!bp_config.record[BPFPROF_MUTEX] && w->woken != BPFPROF_WAKE_NOT_YET)
+		w->woken = woken_how(task, &wait, off_ns, off_ns + blocked_ns);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
@@ -399,24 +462,26 @@ static __always_inline int resumed(void *ctx)
 		charge(task, w, off_ns, false);
 	w->off_ns = 0;
 	now = bpf_ktime_get_ns();
-	/* a wake that was not seen came when it was about to sleep, but had not left its CPU yet */
-	wake_ns = w->wake_ns ?: off_ns;
+	/* as the mutex profile has it, so that the two agree; else by what the scheduler has
+	 * counted */
+	wake_ns = w->wake_ns ?: now - (queued_ns(task) - w->queued_ns);
+	if (wake_ns < off_ns || w->state == BPFPROF_STATE_runnable)
+		wake_ns = off_ns;
 	if (stop_ns) {
 		if (off_ns >= stop_ns)
 			return 0;
 		now = stop_ns;
-		/* what woke it after the end of the run was not looked at */
-		if (!w->wake_ns) {
+		if (wake_ns > stop_ns) {
 			wake_ns = stop_ns;
 			w->woken = BPFPROF_WAKE_NOT_YET;
 		}
 	}
-	blocked_ns = w->state == BPFPROF_STATE_runnable ? 0 : wake_ns - off_ns;
+	blocked_ns = wake_ns - off_ns;
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
 			return 0;
 	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping)
-		record_block(ctx, task, w, blocked_ns);
+		record_block(ctx, task, w, off_ns, blocked_ns);
 	if (bp_config.record[BPFPROF_OFFCPU])
 		record_offcpu(ctx, task, w, blocked_ns, now - off_ns - blocked_ns);
 	return 0;
@@ -489,6 +554,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 		return 0;
 	w->state = state_of(task, false, compat_task_state(task));
 	w->switches = task->nvcsw + task->nivcsw;
+	w->queued_ns = queued_ns(task);
 	if (w->state == BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = bp_control.start_ns;

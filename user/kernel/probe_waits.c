@@ -181,7 +181,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	cfg->switch_state = o->waits.switch_state;
 	cfg->preempt_count_off = o->waits.preempt_count_off;
 	bpf_program__set_autoload(skel->progs.wait_switch, true);
-	bpf_program__set_autoload(skel->progs.wait_waking, true);
+	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
 	bpf_program__set_autoload(skel->progs.wait_resumed,
 				  resume && o->waits.resume == PROBE_WAITS_EXIT);
 	bpf_program__set_autoload(skel->progs.wait_resumed_kprobe,
@@ -262,6 +262,8 @@ int probe_waits__start(struct probe_waits *w, uint64_t start_ns)
 	struct bpfprof_bpf *skel = session__skel(w->session);
 
 	skel->bss->bp_control.start_ns = start_ns;
+	skel->bss->bp_control.realtime_off =
+		(int64_t)util_realtime_ns() - (int64_t)util_monotonic_ns();
 	__atomic_store_n(&skel->bss->bp_control.waits_on, 1, __ATOMIC_SEQ_CST);
 	return bpf_program__autoload(skel->progs.wait_begin) ? run_begin(w) : 0;
 }

@@ -90,8 +90,16 @@ struct sched_entity {
 };
 
 struct sched_info {
+	long long unsigned int run_delay;
 	long long unsigned int last_arrival;
-	long long unsigned int last_queued;
+};
+
+typedef struct {
+	long unsigned int sig[1];
+} sigset_t;
+
+struct sigpending {
+	sigset_t signal;
 };
 
 struct task_struct {
@@ -113,13 +121,14 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
-	int *clear_child_tid;
 	long unsigned int nvcsw;
 	long unsigned int nivcsw;
 	u64 start_boottime;
 	char comm[16];
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
+	sigset_t blocked;
+	struct sigpending pending;
 	u64 self_exec_id;
 	struct css_set *cgroups;
 	struct uprobe_task *utask;
@@ -135,6 +144,7 @@ struct rlimit {
 };
 
 struct signal_struct {
+	struct sigpending shared_pending;
 	struct rlimit rlim[16];
 };
 
