@@ -136,7 +136,7 @@ check-root: all progs
 
 # ---- what it costs, against others, in one run ----
 BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols heap_pairs heap_links \
-	cputime.so)
+	cputime.so switches offcpu)
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -o $@ $<
@@ -148,6 +148,14 @@ $(OUT)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name fpwalk > $@
 
 $(OUT)/tests/bench/fpwalk.o: $(OUT)/gen/fpwalk.skel.h
+
+$(OUT)/gen/offcpu.skel.h: $(OUT)/tests/bench/offcpu.bpf.o
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name offcpu > $@
+
+$(OUT)/tests/bench/offcpu.o: $(OUT)/gen/offcpu.skel.h
+
+$(OUT)/tests/bench/switches: tests/bench/switches.c
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -o $@ $< -lpthread
 
 $(OUT)/tests/bench/heap_pairs: tests/bench/heap_pairs.c
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fno-builtin -o $@ $< -lpthread
