@@ -316,6 +316,31 @@ static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
  * writing one. */
 #define STATS_ADD(counter, n) __sync_fetch_and_add(&(counter), n)
 
+/* ---- filters ---- */
+
+/* Is the number in the set, and still the process's that was meant? */
+static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
+{
+	__u64 *start = bpf_map_lookup_elem(set, &id);
+
+	return start && *start == start_ns;
+}
+
+/* Does a thread's name match the pattern? See bpfprof_config. */
+static __always_inline bool comm_matches(const char comm[BPFPROF_COMM_SZ])
+{
+	__u64 state = 1;
+
+	for (int i = 0; i < BPFPROF_COMM_SZ; i++) {
+		__u8 c = comm[i];
+
+		if (!c)
+			break;
+		state = ((state & bp_config.comm_match[c]) << 1) | (state & bp_config.comm_loop);
+	}
+	return state & bp_config.comm_accept;
+}
+
 /* ---- the current task ---- */
 struct task_facts {
 	struct bpfprof_proc_key key;
@@ -416,6 +441,33 @@ static __always_inline bool in_interrupt(void)
 		return false;
 	/* NMI_MASK, HARDIRQ_MASK, and serving a softirq */
 	return count & 0x00ff0100;
+}
+
+/* include/linux/sched.h */
+#define TASK_UNINTERRUPTIBLE 0x02
+#define TASK_STOPPED 0x04
+#define TASK_TRACED 0x08
+#define EXIT_STATES 0x30
+#define TASK_DEAD 0x80
+#define TASK_NOLOAD 0x400 /* sleeps like one that cannot be interrupted, but has nothing to do */
+
+/* Why a task that may be dereferenced is not on a CPU; state: its own, preempted: it lost the CPU,
+ * whatever its state says. */
+static __always_inline enum bpfprof_thread_state task_state(struct task_struct *task,
+							    bool preempted, __u32 state)
+{
+	if (state & (TASK_DEAD | EXIT_STATES))
+		return BPFPROF_STATE_dead;
+	if (preempted || !state)
+		return BPFPROF_STATE_runnable;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return BPFPROF_STATE_io;
+	if (state & TASK_TRACED)
+		return BPFPROF_STATE_traced;
+	if (state & TASK_STOPPED)
+		return BPFPROF_STATE_stopped;
+	return state & TASK_UNINTERRUPTIBLE && !(state & TASK_NOLOAD) ? BPFPROF_STATE_disk_sleep :
+									BPFPROF_STATE_sleeping;
 }
 
 /* ---- functions that cross files ---- */

@@ -7,35 +7,16 @@
  */
 #include "common.bpf.h"
 
-static __always_inline bool comm_wanted(void)
-{
-	__u64 state = 1;
-	char comm[BPFPROF_COMM_SZ];
-
-	bpf_get_current_comm(comm, sizeof(comm));
-	for (int i = 0; i < BPFPROF_COMM_SZ; i++) {
-		__u8 c = comm[i];
-
-		if (!c)
-			break;
-		state = ((state & bp_config.comm_match[c]) << 1) | (state & bp_config.comm_loop);
-	}
-	return state & bp_config.comm_accept;
-}
-
-/* Is the number in the set, and still the process's that was meant? */
-static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
-{
-	__u64 *start = bpf_map_lookup_elem(set, &id);
-
-	return start && *start == start_ns;
-}
-
 __hidden bool record_wanted_more(void)
 {
+	char comm[BPFPROF_COMM_SZ];
+
 	if (bp_config.filter_cgroup && bpf_current_task_under_cgroup(&bp_cgroup, 0) != 1)
 		return false;
-	return !bp_config.filter_comm || comm_wanted();
+	if (!bp_config.filter_comm)
+		return true;
+	bpf_get_current_comm(comm, sizeof(comm));
+	return comm_matches(comm);
 }
 
 __hidden bool record_wanted(const struct task_facts *task)

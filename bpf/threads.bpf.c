@@ -5,40 +5,12 @@
  */
 #include "common.bpf.h"
 
-/* include/linux/sched.h */
-#define TASK_UNINTERRUPTIBLE 0x02
-#define TASK_STOPPED 0x04
-#define TASK_TRACED 0x08
-#define TASK_DEAD 0x80
-#define TASK_NOLOAD 0x400 /* an idle kernel thread */
-
 /* include/uapi/linux/sched.h: SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE */
 #define FAIR_POLICIES (1 << 0 | 1 << 3 | 1 << 5)
 
 #define MAX_CGROUP_DEPTH 64
 
 /* ---- filters: those of record_wanted, for another task ---- */
-
-static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
-{
-	__u64 *start = bpf_map_lookup_elem(set, &id);
-
-	return start && *start == start_ns;
-}
-
-static __always_inline bool comm_wanted(const char comm[BPFPROF_COMM_SZ])
-{
-	__u64 state = 1;
-
-	for (int i = 0; i < BPFPROF_COMM_SZ; i++) {
-		__u8 c = comm[i];
-
-		if (!c)
-			break;
-		state = ((state & bp_config.comm_match[c]) << 1) | (state & bp_config.comm_loop);
-	}
-	return state & bp_config.comm_accept;
-}
 
 /*
  * There is a helper for the current task alone. The cgroup is what the map holds, a bpf_array; as a
@@ -71,7 +43,7 @@ static __always_inline bool wanted(struct task_struct *task, const struct bpfpro
 		return false;
 	if (bp_config.filter_cgroup && !in_cgroup(task))
 		return false;
-	return !bp_config.filter_comm || comm_wanted(t->comm);
+	return !bp_config.filter_comm || comm_matches(t->comm);
 }
 
 /* ---- a thread ---- */
@@ -94,24 +66,6 @@ static __always_inline bool is_on_cpu(struct task_struct *task)
 static __always_inline __u64 switches_of(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
-}
-
-static __always_inline __u32 state_of(struct task_struct *task)
-{
-	__u32 state = compat_task_state(task);
-
-	if (!state)
-		return BPFPROF_STATE_runnable;
-	if (state & TASK_DEAD)
-		return BPFPROF_STATE_dead;
-	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
-		return BPFPROF_STATE_io;
-	if (state & TASK_TRACED)
-		return BPFPROF_STATE_traced;
-	if (state & TASK_STOPPED)
-		return BPFPROF_STATE_stopped;
-	return (state & TASK_UNINTERRUPTIBLE) && !(state & TASK_NOLOAD) ? BPFPROF_STATE_disk_sleep :
-									  BPFPROF_STATE_sleeping;
 }
 
 /*
@@ -227,7 +181,9 @@ static __always_inline __u32 read_waiting(struct task_struct *task, struct threa
 		set_urets(t, task);
 	}
 	t->since_ns = since_ns(task);
-	t->wait = BPFPROF_WAIT_PACK(syscall, set_wait(t, task, state_of(task)), t->woken);
+	t->wait = BPFPROF_WAIT_PACK(
+		syscall, set_wait(t, task, task_state(task, false, compat_task_state(task))),
+		t->woken);
 	if (!bp_config.user_only)
 		sz = bpf_get_task_stack(task, b->kernel, BPFPROF_MAX_KFRAMES * 8, 0);
 	t->on_cpu = is_on_cpu(task) || switches_of(task) != t->switches;

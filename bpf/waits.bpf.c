@@ -18,13 +18,7 @@
  */
 #include "common.bpf.h"
 
-/* include/linux/sched.h, include/uapi/linux/sched.h */
-#define TASK_INTERRUPTIBLE 0x01
-#define TASK_UNINTERRUPTIBLE 0x02
-#define TASK_STOPPED 0x04
-#define TASK_TRACED 0x08
-#define EXIT_STATES 0x30
-#define TASK_DEAD 0x80
+/* include/linux/sched.h, include/uapi/linux/sched.h: flags */
 #define PF_EXITING 0x04
 #define PF_KTHREAD 0x00200000
 #define CLONE_THREAD 0x00010000
@@ -166,7 +160,7 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 	return BPFPROF_WAKE_REQUEUE;
 }
 
-/* The same where wakes are not watched: what the time and the thread itself tell. What a peer did
+/* The same where the wake was not seen: what the time and the thread itself tell. What a peer did
  * just before the time-out is taken for it. */
 static __always_inline enum bpfprof_wake
 woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u64 wake_ns)
@@ -312,21 +306,6 @@ static __always_inline int record(void *ctx, struct record_what *what)
 
 /* ---- leaving the CPU ---- */
 
-static __always_inline __u8 state_of(struct task_struct *task, bool preempted, __u32 state)
-{
-	if (state & (TASK_DEAD | EXIT_STATES))
-		return BPFPROF_STATE_dead;
-	if (preempted || !state)
-		return BPFPROF_STATE_runnable;
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-		return BPFPROF_STATE_io;
-	if (state & TASK_TRACED)
-		return BPFPROF_STATE_traced;
-	if (state & TASK_STOPPED)
-		return BPFPROF_STATE_stopped;
-	return state & TASK_UNINTERRUPTIBLE ? BPFPROF_STATE_disk_sleep : BPFPROF_STATE_sleeping;
-}
-
 /* That a task has waited for a CPU in all its life. */
 static __always_inline __u64 queued_ns(struct task_struct *task)
 {
@@ -346,8 +325,8 @@ int wait_switch(__u64 *ctx)
 	w = wait_state_of(prev);
 	if (!w)
 		return 0;
-	w->state = state_of(prev, ctx[0],
-			    bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
+	w->state = task_state(prev, ctx[0],
+			      bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(prev);
@@ -414,7 +393,7 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	read_futex(task, &wait);
 	if (!wait.waits || !weigh(BPFPROF_BLOCK, blocked_ns, &w->waits[0]))
 		return;
-	if (!bp_config.record[BPFPROF_MUTEX] && w->woken != BPFPROF_WAKE_NOT_YET)
+	if (!w->wake_ns && w->woken != BPFPROF_WAKE_NOT_YET)
 		w->woken = woken_how(task, &wait, off_ns, off_ns + blocked_ns);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
@@ -518,21 +497,14 @@ static __always_inline struct wait_task *make_state(struct task_struct *task)
 
 static __always_inline bool watchable(struct task_struct *task)
 {
-	__u64 *start, start_ns = task->group_leader->start_boottime;
+	__u64 start_ns = task->group_leader->start_boottime;
 	__u32 tgid = task->tgid, tid = task->pid;
 
 	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
 		return false;
-	if (bp_config.filter_tgid) {
-		start = bpf_map_lookup_elem(&bp_tgids, &tgid);
-		if (!start || *start != start_ns)
-			return false;
-	}
-	if (bp_config.filter_tid) {
-		start = bpf_map_lookup_elem(&bp_tids, &tid);
-		return start && *start == start_ns;
-	}
-	return true;
+	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
+		return false;
+	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
 }
 
 /*
@@ -552,7 +524,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 	w = make_state(task);
 	if (!w || !bp_control.waits_on || w->switches || w->off_ns || task->on_cpu)
 		return 0;
-	w->state = state_of(task, false, compat_task_state(task));
+	w->state = task_state(task, false, compat_task_state(task));
 	w->switches = task->nvcsw + task->nivcsw;
 	w->queued_ns = queued_ns(task);
 	if (w->state == BPFPROF_STATE_dead)

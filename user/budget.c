@@ -45,16 +45,26 @@ void budget__start(struct budget *b, double share, uint64_t seed, const struct b
 	};
 }
 
-static void go_off(struct budget *b, uint64_t now_ns)
+/* The mean distance of slices, in ns: the cost of one, shared out over all the time that it stands
+ * for; early excess is paid back. */
+static double mean_gap(const struct budget *b)
 {
 	double mean = BUDGET_MAX_GAP_NS;
 
-	/* a slice's cost, shared out over all the time that it stands for; early excess is paid
-	 * back */
 	if (b->rate > 0)
-		mean = (b->cost - MIN(b->credit, 0) * NEWS) / b->share / b->rate - BUDGET_SLICE_NS;
-	mean = MIN(MAX(mean, (double)BUDGET_MIN_GAP_NS), (double)BUDGET_MAX_GAP_NS);
-	b->next_ns = now_ns + (uint64_t)(mean * (0.5 + even(b)));
+		mean = (b->cost - MIN(b->credit, 0) * NEWS) / (BUDGET_SLICED * b->share) / b->rate -
+		       BUDGET_SLICE_NS;
+	return MIN(MAX(mean, (double)BUDGET_MIN_GAP_NS), (double)BUDGET_MAX_GAP_NS);
+}
+
+static void go_off(struct budget *b, uint64_t now_ns)
+{
+	/* the first part ends where much is allocated: it is to stand for little more than itself
+	 */
+	if (b->state == BUDGET_FULL)
+		b->mean_gap = BUDGET_MIN_GAP_NS;
+	b->next_ns = now_ns + (uint64_t)(b->mean_gap * (0.5 + even(b)));
+	b->mean_gap = mean_gap(b);
 	b->on_ns += now_ns - b->since_ns;
 	b->since_ns = now_ns;
 	b->state = BUDGET_OFF;

@@ -5,9 +5,10 @@
  * the caller.
  *
  * The share is a credit that CPU time fills and hits use up, with room for short bursts. Once it is
- * used up, probes are attached in slices: of a fixed length, at distances drawn at random around
- * the mean that the cost of many slices allows, so that no rhythm of the program can meet only the
- * one or the other, and the distances hardly depend on what the slices beside them have seen.
+ * used up, probes are attached in slices, which cost a part of the share only: of a fixed length,
+ * at distances drawn at random around the mean that the cost of many slices allows, so that no
+ * rhythm of the program can meet only the one or the other. The distances do not depend on what the
+ * slices beside them have seen, since a busy one would then stand for more than a quiet one.
  *
  * What a slice has seen stands for itself and for half of what the programs did before it and after
  * it without probes. That is measured in the programs' own CPU time, not on the clock: a probed
@@ -23,6 +24,8 @@
 #define BUDGET_MIN_GAP_NS 60000000ULL /* detaching takes some 40 ms */
 #define BUDGET_MAX_GAP_NS 3000000000ULL
 #define BUDGET_CREDIT_NS 10000000.0 /* at first, and at most: a burst of some 12,000 hits */
+/* Of the share; slices leave out what is in use, and need no more. */
+#define BUDGET_SLICED 0.3
 #define BUDGET_MIN_OWN_NS 1000000.0 /* CPU time of a part that can stand for others */
 
 enum budget_state {
@@ -48,6 +51,7 @@ struct budget {
 	uint32_t slices;	    /* so far */
 	double edges;		    /* cost of the current gap: of attaching and detaching; ns */
 	double cost, rate; /* of a slice, ns; own CPU time per time: means over many slices */
+	double mean_gap;   /* ns, by all slices but the last one */
 	double seen;	   /* own CPU time of what was seen and stands for nothing yet; ns */
 	double unseen;	   /* of the gaps before, or their halves, that it will stand for as well */
 	double gap;	   /* of the current gap */
