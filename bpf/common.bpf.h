@@ -203,6 +203,7 @@ struct wait_task {
 	__u8 woken;	 /* enum bpfprof_wake, if it was in a futex */
 	__u8 pad[6];
 	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
+	__u64 futex_create_ns;	     /* of the entry there that it is counted in */
 	struct record_wait waits[2]; /* that are being recorded */
 };
 
@@ -219,8 +220,8 @@ struct futex_waiters {
 	__u64 create_ns; /* of this entry */
 };
 
-/* Only for the mutex profile. Entries that were dropped are no harm: who waited longer than the
- * entry is old stands for itself. */
+/* Only for the mutex profile. Entries that were dropped are no harm: who was counted in one stands
+ * for itself. */
 struct bp_futexes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);

@@ -171,6 +171,9 @@ woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u6
 		return BPFPROF_WAKE_SIGNAL;
 	if (!wait->timeout || bpf_probe_read_user(ts, sizeof(ts), (const void *)wait->timeout))
 		return BPFPROF_WAKE_PEER;
+	/* for ever, or nearly */
+	if (ts[0] >> 33)
+		return BPFPROF_WAKE_PEER;
 	end_ns = ts[0] * 1000000000 + ts[1];
 	if (wait->relative)
 		end_ns += off_ns;
@@ -228,6 +231,7 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 	if (!f)
 		return;
 	w->futex = wait.addr;
+	w->futex_create_ns = f->create_ns;
 	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->off_ns));
 }
 
@@ -247,7 +251,8 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 		return end_ns - w->off_ns;
 	f = waiters_of(task, w->futex, &key);
 	w->futex = 0;
-	if (!f || f->create_ns > w->off_ns)
+	/* dropped since, for want of room, and perhaps made anew */
+	if (!f || f->create_ns != w->futex_create_ns)
 		return end_ns - w->off_ns;
 	if (!peer) {
 		if (f->woken_ns > w->off_ns)
@@ -325,6 +330,9 @@ int wait_switch(__u64 *ctx)
 	w = wait_state_of(prev);
 	if (!w)
 		return 0;
+	/* of a wait whose end was not seen */
+	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
+		charge(prev, w, w->off_ns, false);
 	w->state = task_state(prev, ctx[0],
 			      bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	w->wake_ns = 0;
