@@ -34,6 +34,14 @@ def say(text):
         print(f"# {text}", flush=True)
 
 
+def on_disk(path):
+    """Is it in a file system that has to wait for a device? Where /tmp is memory, nothing does."""
+    dev = os.stat(path).st_dev
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
+        kinds = {line.split(" - ")[1].split()[0] for line in f if line.split()[2] == f"{os.major(dev)}:{os.minor(dev)}"}
+    return not kinds & {"tmpfs", "ramfs"}
+
+
 def name_of(frame):
     """A function's own name: without parameters, namespaces, and what was inlined into what."""
     return re.sub(r"\(.*\)( const)?$", "", frame).rsplit("::", 1)[-1]
