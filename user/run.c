@@ -591,8 +591,10 @@ static int set_up(struct run *r)
 	r->armed_ns = util_monotonic_ns();
 	if (r->waits) {
 		err = probe_waits__start(r->waits, r->armed_ns);
-		if (err)
+		if (err) {
+			log_error("cannot watch threads: %s", strerror(-err));
 			return err;
+		}
 	}
 	r->startup_ns = since_exec_ns();
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
