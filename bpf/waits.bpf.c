@@ -311,7 +311,8 @@ static __always_inline int record(void *ctx, struct record_what *what)
 
 /* ---- leaving the CPU ---- */
 
-/* That a task has waited for a CPU in all its life. */
+/* That a task has waited for a CPU in all its life. A kernel without CONFIG_SCHED_INFO does not
+ * know: there, being ready counts as blocked. */
 static __always_inline __u64 queued_ns(struct task_struct *task)
 {
 	return bpf_core_field_exists(struct sched_info, run_delay) ? task->sched_info.run_delay : 0;

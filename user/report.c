@@ -167,7 +167,7 @@ static int wait_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 
 static int thread_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
-	if (kind == BPFPROF_THREADCREATE && r->have_threads_at_start)
+	if (kind == BPFPROF_THREADCREATE && r->threads_at_start)
 		return say(to, "threads alive at the start: %" PRIu64, r->threads_at_start);
 	if (kind == BPFPROF_THREADS)
 		return say(to, "the stacks were read within %.1f ms", r->snapshot_ns / 1e6);
@@ -342,7 +342,7 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 			",\"wait_rate_ns\":%" PRIu64,
 			a->below, a->below_ns, options_min_wait_ns(r->opts, kind),
 			r->opts->wait_rate_ns);
-	if (kind == BPFPROF_THREADCREATE && r->have_threads_at_start)
+	if (kind == BPFPROF_THREADCREATE && r->threads_at_start)
 		fprintf(f, ",\"threads_at_start\":%" PRIu64, r->threads_at_start);
 	if (kind == BPFPROF_THREADS)
 		fprintf(f, ",\"snapshot_ns\":%" PRIu64, r->snapshot_ns);

@@ -34,8 +34,7 @@ struct report {
 	struct heap_report heap;
 	uint64_t bpf_ns, bpf_runs;
 	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
-	uint64_t threads_at_start; /* of the targets, for threadcreate */
-	bool have_threads_at_start;
+	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */
 };
 
 /* Writes into the profile how it was made, what was lost and what is not whole. 0 or -ENOMEM. */

@@ -807,7 +807,6 @@ static int finish(struct run *r)
 		.startup_ns = r->startup_ns,
 		.snapshot_ns = r->snapshot.ns,
 		.threads_at_start = r->threads_at_start,
-		.have_threads_at_start = r->threads_at_start > 0,
 	};
 	int err;
 

@@ -156,7 +156,6 @@ static void test_stats_of_waits(void **state)
 		      "assert k['threads']['snapshot_ns'] == 7654321\n"
 		      "assert [n for n in k if 'period_ns' in k[n]] == ['cpu']\n"
 		      "assert 'threads_at_start' not in k['threadcreate']\n"));
-	report.have_threads_at_start = true;
 	report.threads_at_start = 17;
 	write_stats();
 	assert_true(judge("assert s['kinds']['threadcreate']['threads_at_start'] == 17\n"));
@@ -383,7 +382,6 @@ static void test_notes_of_waits(void **state)
 	(void)state;
 	report.snapshot_ns = 12345678;
 	report.threads_at_start = 17;
-	report.have_threads_at_start = true;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct profile *p = profile_of(rows[i].kind, (const int64_t[]){ 1, 1 });
 		char *text;

@@ -359,14 +359,15 @@ static void disarm_cpu(struct session *s, int cpu)
 	s->cpus[cpu] = NULL;
 }
 
-static int arm_cpu(struct session *s, int cpu)
+int session__clock(struct bpf_program *prog, int cpu, bool cycles, uint64_t frequency,
+		   struct bpf_link **ret)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
-		.type = s->opts.hw_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
-		.config = s->opts.hw_cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
+		.type = cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+		.config = cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
 		.freq = 1,
-		.sample_freq = s->opts.frequency,
+		.sample_freq = frequency,
 		.exclude_idle = 1,
 		.disabled = 1,
 	};
@@ -376,12 +377,18 @@ static int arm_cpu(struct session *s, int cpu)
 	if (fd < 0)
 		return -errno;
 	/* enables the event too */
-	s->cpus[cpu] = bpf_program__attach_perf_event(s->skel->progs.cpu_sample, fd);
-	if (s->cpus[cpu])
+	*ret = bpf_program__attach_perf_event(prog, fd);
+	if (*ret)
 		return 0;
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+static int arm_cpu(struct session *s, int cpu)
+{
+	return session__clock(s->skel->progs.cpu_sample, cpu, s->opts.hw_cycles, s->opts.frequency,
+			      &s->cpus[cpu]);
 }
 
 int session__arm(struct session *s, char *err, size_t err_sz)

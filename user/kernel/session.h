@@ -16,6 +16,8 @@
 #include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
 
+struct bpf_link;
+struct bpf_program;
 struct bpfprof_bpf;
 struct session;
 
@@ -74,5 +76,9 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
+/* Runs a program on the clock (cycles: the cycle counter) of a CPU, frequency times a second. The
+ * link owns the event. 0 or -errno with *ret NULL. */
+int session__clock(struct bpf_program *prog, int cpu, bool cycles, uint64_t frequency,
+		   struct bpf_link **ret);
 
 #endif

@@ -7,10 +7,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -95,27 +93,7 @@ static uint64_t sample_rate(void)
 
 static int arm_cpu(struct threads_sampler *ts, int cpu, uint64_t rate)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = rate,
-		.exclude_idle = 1,
-		.disabled = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	/* enables the event too */
-	ts->cpus[cpu] = bpf_program__attach_perf_event(ts->skel->progs.threads_sample, fd);
-	if (ts->cpus[cpu])
-		return 0;
-	err = -errno;
-	close(fd);
-	return err;
+	return session__clock(ts->skel->progs.threads_sample, cpu, false, rate, &ts->cpus[cpu]);
 }
 
 struct threads_sampler *threads_sampler__new(struct session *s)
