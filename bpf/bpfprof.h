@@ -495,16 +495,19 @@ struct bpfprof_config {
 
 /* Which of the two count maps the sampler uses; user space flips it and drains the other one. */
 struct bpfprof_control {
-	__u32 active;	/* 0 or 1 */
-	__u32 heap_off; /* 1: the heap's probes, where they are hit, record nothing */
-	__u32 coarse;	/* 1: sizes are rounded to 6 bits, as there are too many different ones */
-	__u32 no_live;	/* 1: what was allocated is not kept until it is freed */
-	__u32 waits_on; /* 1: waits and new threads are recorded */
-	__u32 pad;
+	__u32 active;	 /* 0 or 1 */
+	__u32 heap_off;	 /* 1: the heap's probes, where they are hit, record nothing */
+	__u32 coarse;	 /* 1: sizes are rounded to 6 bits, as there are too many different ones */
+	__u32 no_live;	 /* 1: what was allocated is not kept until it is freed */
+	__u32 waits_on;	 /* 1: waits and new threads are recorded */
+	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
 	__u64 stop_ns;	    /* 0: the run goes on */
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
+	/* the programs' own: where the kernel's function for all system calls goes on; 0: unknown
+	 */
+	__u64 kstack_base;
 };
 
 #endif

@@ -20,6 +20,9 @@ int stack_unw_step_no_table(__u32 slot);
 int stack_unw_replaced(__u32 slot, __u64 at);
 int stack_undo_uprobes(__u32 slot, int returned);
 int stack_undo_breakpoint(__u32 slot);
+/* kstack.bpf.c: the same */
+__u64 kstack_look(__u32 slot, __u64 base);
+int kstack_count(__u32 slot, __u64 base);
 /* heap.bpf.c: the same, for the same reason */
 int heap_take_slot(void);
 __u64 heap_draw(void);
@@ -35,7 +38,9 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
  */
 struct scratch {
 	__u32 busy;
-	__u32 pad;
+	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
+	__u64 words[512];  /* a kernel stack's */
+	__u64 kernel_outer[2]; /* the last two frames that the kernel's walk found */
 	struct unw u;
 };
 
@@ -71,6 +76,8 @@ extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 extern struct bp_waits_map bp_waits SEC(".maps");
 extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
 extern struct bp_futexes_map bp_futexes SEC(".maps");
+extern struct bp_sched_clocks_map bp_sched_clocks SEC(".maps");
+extern struct bp_kstacks_map bp_kstacks SEC(".maps");
 extern struct bp_thread_map bp_thread SEC(".maps");
 extern struct bp_threads_due_map bp_threads_due SEC(".maps");
 
@@ -196,7 +203,8 @@ struct record_wait {
 /* A thread that is watched for its waits. */
 struct wait_task {
 	__u64 off_ns;	 /* when it left its CPU; 0: it is on one, or has not left one yet */
-	__u64 wake_ns;	 /* when it was woken since; 0: it was not, or that is not watched */
+	__u64 wake_ns;	 /* when it was woken since, from a futex; 0: it was not, or that is not
+			    watched */
 	__u64 queued_ns; /* that it had waited for CPUs, in all its life, when it left */
 	__u64 switches;	 /* of it, when it left */
 	__u8 state;	 /* enum bpfprof_thread_state, then */
@@ -227,6 +235,34 @@ struct bp_futexes_map {
 	__uint(max_entries, 16384);
 	__type(key, struct futex_key);
 	__type(value, struct futex_waiters);
+};
+
+/* A CPU's clock of the scheduler beside CLOCK_MONOTONIC: see switch_ns in waits.bpf.c. */
+struct sched_clock {
+	__u64 measured; /* when, on the former; 0: not yet */
+	__s64 off;	/* of the latter from it, ns */
+	__s64 last;	/* result of the last measurement */
+};
+
+struct bp_sched_clocks_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sched_clock);
+};
+
+/* A stack in the kernel, by what it looks like in memory: see kstack.bpf.c. */
+struct known_kstack {
+	__u64 hash;
+	__u32 cnt;
+	__u32 pad;
+};
+
+struct bp_kstacks_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, struct known_kstack);
 };
 
 struct bp_waits_map {
@@ -480,6 +516,7 @@ struct record_what {
 	bool user_mode; /* the task was not in the kernel: there are no kernel frames */
 	bool user_only; /* none are wanted */
 	bool returned;	/* it has just returned from a function: rip is a return address */
+	bool slept;	/* it has slept, in the frames it is in */
 	bool joined;	/* the sample is joined to its stack later, by ret_key, raw or not */
 	__u64 size,
 		weight; /* see struct bpfprof_rec; samples that differ in them are counted apart */
@@ -509,6 +546,12 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
  * UNW_MISS if user space has to do it.
  */
 __hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool returned);
+/* kstack.bpf.c: takes the frames in the kernel, behind the user frames that are in s->u.rec.
+ * Returns a hash of them. */
+__hidden __u64 kstack_walk(void *ctx, struct scratch *s);
+/* kstack.bpf.c: the same of a task that has slept in them; may leave the frames out, and says so in
+ * s->kernel_left. */
+__hidden __u64 kstack_slept(void *ctx, struct scratch *s);
 /* stack.bpf.c: sends registers and stack instead of frames. Returns 0, or 1 if the ring is full. */
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel);
 

@@ -46,25 +46,46 @@ static __always_inline int send_sample(struct unw *u)
 	return bpf_ringbuf_output(&bp_ring, &u->rec, sz, flags) != 0;
 }
 
-/* Returns 0, or 1 if the sample was lost. */
-static __noinline int record_stack(struct unw *u, const struct bpfprof_count_key *key)
+/* Counts the sample if its stack has been sent. */
+static __always_inline bool count_known(const struct unw *u, const struct bpfprof_count_key *key)
 {
-	struct bpfprof_count *count, none = {};
-	bool second = bp_control.active;
+	struct bpfprof_count *count = bp_control.active ? bpf_map_lookup_elem(&bp_counts1, key) :
+							  bpf_map_lookup_elem(&bp_counts0, key);
 
-	count = second ? bpf_map_lookup_elem(&bp_counts1, key) :
-			 bpf_map_lookup_elem(&bp_counts0, key);
-	if (count) {
-		__sync_fetch_and_add(&count->count, 1);
-		if (u->rec.units) {
-			__sync_fetch_and_add(&count->units, u->rec.units);
-			__sync_fetch_and_add(&count->amount, u->rec.amount);
-		}
+	if (!count)
+		return false;
+	__sync_fetch_and_add(&count->count, 1);
+	if (u->rec.units) {
+		__sync_fetch_and_add(&count->units, u->rec.units);
+		__sync_fetch_and_add(&count->amount, u->rec.amount);
+	}
+	return true;
+}
+
+/*
+ * Records the sample in s, whose user frames have the hash u->hash and whose kernel frames kernel.
+ * Returns 0, or 1 if it was lost.
+ */
+static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
+				   struct bpfprof_count_key *key)
+{
+	struct bpfprof_count none = {};
+	struct unw *u = &s->u;
+
+	key->tgid = u->rec.proc.tgid;
+	key->user_cnt = u->rec.user_cnt;
+	key->kernel_cnt = u->rec.kernel_cnt;
+	key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
+	if (count_known(u, key))
 		return 0;
+	if (s->kernel_left) {
+		kernel = kstack_walk(ctx, s);
+		key->kernel_cnt = u->rec.kernel_cnt;
+		key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
 	}
 	if (send_sample(u))
 		return 1;
-	if (second)
+	if (bp_control.active)
 		bpf_map_update_elem(&bp_counts1, key, &none, BPF_NOEXIST);
 	else
 		bpf_map_update_elem(&bp_counts0, key, &none, BPF_NOEXIST);
@@ -103,7 +124,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	bool with_kernel = !what->user_mode && !what->user_only && !bp_config.user_only;
 	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
-	__u64 hash = bp_config.seed;
+	__u64 hash = bp_config.seed, kernel = 0;
 	int result = BPFPROF_STACK_complete, lost;
 	__u32 user_cnt = 0;
 
@@ -149,27 +170,16 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	}
 	u->rec.result = result;
 	u->rec.user_cnt = user_cnt;
-	hash = unw_mix(u->hash, result);
-	if (with_kernel) {
-		__u64 *kernel = &u->frames[user_cnt];
-		long sz = bpf_get_stack(ctx, kernel, BPFPROF_MAX_KFRAMES * 8, 0);
-		__u32 n = sz > 0 ? (__u32)sz / 8 : 0;
-
-		u->rec.kernel_cnt = n;
-		for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < n; i++)
-			hash = unw_mix(hash, kernel[i]);
-	}
-	u->rec.hash = unw_mix(hash, u->rec.wait);
-	what->ret_key.hash = u->rec.hash;
-	what->ret_key.tgid = u->rec.proc.tgid;
-	what->ret_key.kernel_cnt = u->rec.kernel_cnt;
-	what->ret_key.user_cnt = user_cnt;
-	lost = record_stack(u, &what->ret_key);
+	u->hash = unw_mix(u->hash, result);
+	s->kernel_left = 0;
+	if (with_kernel && bp_config.record[BPFPROF_OFFCPU] && what->slept)
+		kernel = kstack_slept(ctx, s);
+	else if (with_kernel)
+		kernel = kstack_walk(ctx, s);
+	lost = record_stack(ctx, s, kernel, &what->ret_key);
 	if (what->waits && what->waits[1].units) {
 		set_wait(&u->rec, &what->waits[1]);
-		u->rec.hash = unw_mix(hash, u->rec.wait);
-		what->ret_key.hash = u->rec.hash;
-		lost += record_stack(u, &what->ret_key);
+		lost += record_stack(ctx, s, kernel, &what->ret_key);
 	}
 	return lost;
 }

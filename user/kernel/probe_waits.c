@@ -171,6 +171,8 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	cfg->hash_states = waits && !o->waits.task_storage;
 	bpf_map__set_autocreate(skel->maps.bp_waits, waits && !cfg->hash_states);
 	bpf_map__set_autocreate(skel->maps.bp_futexes, o->kinds[BPFPROF_MUTEX]);
+	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits);
+	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
 	bpf_map__set_autocreate(skel->maps.bp_wait_hash, cfg->hash_states);
 	if (cfg->hash_states)
 		bpf_map__set_max_entries(skel->maps.bp_wait_hash, HASH_STATES);

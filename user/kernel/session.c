@@ -44,6 +44,7 @@ struct session {
 	int cpu_cnt;
 	int cgroup_fd;
 	int stats_fd;
+	bool any_tgid; /* one was added */
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -340,6 +341,13 @@ static int add(struct bpf_map *map, uint32_t id, uint64_t start_ns)
 
 int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns)
 {
+	volatile __u32 *only = &s->skel->bss->bp_control.only_tgid;
+
+	if (!s->any_tgid && !s->opts.follow)
+		*only = tgid;
+	else if (*only != tgid)
+		*only = 0;
+	s->any_tgid = true;
 	return add(s->skel->maps.bp_tgids, tgid, start_ns);
 }
 

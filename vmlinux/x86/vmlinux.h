@@ -102,6 +102,10 @@ struct sigpending {
 	sigset_t signal;
 };
 
+struct thread_struct {
+	long unsigned int sp;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -132,10 +136,15 @@ struct task_struct {
 	u64 self_exec_id;
 	struct css_set *cgroups;
 	struct uprobe_task *utask;
+	struct thread_struct thread;
 };
 
 struct cfs_rq {
 	struct rq *rq;
+};
+
+struct rq {
+	u64 clock;
 };
 
 struct rlimit {
