@@ -465,7 +465,8 @@ struct bpfprof_config {
 	__u8 follow;		       /* children of watched processes are watched */
 	__u8 switch_state; /* sched_switch tells the state of who leaves (5.18, fa2c3254d7cf) */
 	__u8 hash_states;  /* the waits' states are in bp_wait_hash: there is no task storage */
-	__u8 pad[7];
+	__u8 futex_probes; /* futex waits are watched where they are, not at every switch */
+	__u8 pad[6];
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */

@@ -23,8 +23,10 @@ int stack_undo_breakpoint(__u32 slot);
 /* kstack.bpf.c: the same */
 __u64 kstack_look(__u32 slot, __u64 base);
 int kstack_count(__u32 slot, __u64 base);
+/* record.bpf.c: the same: a slot of bp_scratch for a program that can be preempted, which owns it
+ * until it deletes it from bp_slots. -1: there is none. */
+int record_take_slot(void);
 /* heap.bpf.c: the same, for the same reason */
-int heap_take_slot(void);
 __u64 heap_draw(void);
 int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
@@ -207,6 +209,7 @@ struct wait_task {
 			    watched */
 	__u64 queued_ns; /* that it had waited for CPUs, in all its life, when it left */
 	__u64 switches;	 /* of it, when it left */
+	__u64 sleeps;	 /* voluntary ones, before it queued itself at a futex */
 	__u8 state;	 /* enum bpfprof_thread_state, then */
 	__u8 woken;	 /* enum bpfprof_wake, if it was in a futex */
 	__u8 pad[6];
@@ -215,7 +218,7 @@ struct wait_task {
 	struct record_wait waits[2]; /* that are being recorded */
 };
 
-struct futex_key {
+struct futex_id {
 	__u64 addr;
 	__u32 tgid;
 	__u32 pad;
@@ -233,7 +236,7 @@ struct futex_waiters {
 struct bp_futexes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, struct futex_key);
+	__type(key, struct futex_id);
 	__type(value, struct futex_waiters);
 };
 

@@ -17,7 +17,6 @@
  */
 #include "common.bpf.h"
 
-#define SLOT_TRIES 8
 /* include/uapi/asm-generic/resource.h */
 #define RLIMIT_DATA 2
 #define RLIMIT_AS 9
@@ -103,19 +102,6 @@ static __always_inline void lose(enum bpfprof_lost why)
 	STATS_ADD(stats->lost[why], 1);
 }
 
-/* Takes a slot of bp_scratch for a program that can be preempted. Returns it, or -1. */
-__noinline int heap_take_slot(void)
-{
-	__u32 slot, cnt = bp_config.slot_cnt, at = bpf_get_smp_processor_id();
-
-	for (__u32 i = 0; i < SLOT_TRIES && i < cnt; i++) {
-		slot = bp_config.first_slot + (at + i) % cnt;
-		if (!bpf_map_update_elem(&bp_slots, &slot, &cnt, BPF_NOEXIST))
-			return slot;
-	}
-	return -1;
-}
-
 static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
 {
 	key->ptr = ptr;
@@ -154,7 +140,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 	/* what we allocate for a profile of all is nobody's business */
 	if (!stats || !record_wanted(&task) || task.key.tgid == bp_config.self_tgid)
 		return 0;
-	slot = heap_take_slot();
+	slot = record_take_slot();
 	if (slot < 0) {
 		lose(BPFPROF_LOST_no_slot);
 		return 0;

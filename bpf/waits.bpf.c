@@ -182,6 +182,33 @@ woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u6
 	return wake_ns + TIMEOUT_SLACK_NS >= end_ns ? BPFPROF_WAKE_TIMEOUT : BPFPROF_WAKE_PEER;
 }
 
+/* FUT_OFF_INODE, kernel/futex/futex.h: the key of a futex in a file that is shared */
+#define FUTEX_KEY_INODE 1
+
+/* The same where the thread's entry in the futex's queue is known, for what that tells: who is
+ * woken has been taken out by the waker, and the key is that of the futex it waited for last. */
+static __always_inline enum bpfprof_wake woken_from(const struct futex_q *q,
+						    struct task_struct *task,
+						    const struct futex *wait, __u64 off_ns,
+						    __u64 wake_ns)
+{
+	__u32 offset = BPF_CORE_READ(q, key.both.offset);
+	enum bpfprof_wake ret = BPFPROF_WAKE_PEER;
+
+	if (BPF_CORE_READ(q, lock_ptr)) {
+		/* of several futexes another one may have been woken; one with priority
+		 * inheritance is left by who has got it, too */
+		if (wait->addr && wait->timeout && !BPF_CORE_READ(q, pi_state) && !has_signal(task))
+			return BPFPROF_WAKE_TIMEOUT;
+		ret = woken_how(task, wait, off_ns, wake_ns);
+	}
+	/* its two lowest bits are flags */
+	if (ret == BPFPROF_WAKE_PEER && wait->addr && !(offset & FUTEX_KEY_INODE) &&
+	    BPF_CORE_READ(q, key.private.address) + (offset & ~3U) != wait->addr)
+		ret = BPFPROF_WAKE_REQUEUE;
+	return ret;
+}
+
 /* ---- who makes whom wait ---- */
 
 /*
@@ -202,7 +229,7 @@ woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u6
 #define FUTEX_WAITER (1ULL << 48)
 
 static __always_inline struct futex_waiters *waiters_of(struct task_struct *task, __u64 addr,
-							struct futex_key *key)
+							struct futex_id *key)
 {
 	key->addr = addr;
 	key->tgid = task->tgid;
@@ -214,7 +241,7 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
 {
 	struct futex_waiters none = { .create_ns = w->off_ns }, *f;
-	struct futex_key key;
+	struct futex_id key;
 	struct futex wait;
 
 	if (w->state != BPFPROF_STATE_sleeping || !bp_config.record[BPFPROF_MUTEX] ||
@@ -244,7 +271,7 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 {
 	__s64 since = FUTEX_TIME(w->off_ns), now = FUTEX_TIME(end_ns), x, n, due;
 	struct futex_waiters *f;
-	struct futex_key key;
+	struct futex_id key;
 	__u64 sum;
 
 	if (!w->futex)
@@ -272,6 +299,18 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 
 /* ---- what is recorded of a wait ---- */
 
+static __always_inline void count_below(struct bpfprof_stats *stats, __u64 ns)
+{
+	if (bp_config.futex_probes) {
+		STATS_ADD(stats->below, 1);
+		STATS_ADD(stats->below_ns, ns);
+		return;
+	}
+	/* inside the scheduler nothing that runs in between counts in the same kind */
+	stats->below++;
+	stats->below_ns += ns;
+}
+
 /* Is a wait of ns to be recorded, and for how much does it stand? */
 static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
 {
@@ -280,11 +319,8 @@ static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
 
 	if (!ns || ns < bp_config.min_wait_ns[kind]) {
 		stats = stats_of(kind);
-		if (stats) {
-			/* nothing that runs in between counts in the same kind */
-			stats->below++;
-			stats->below_ns += ns;
-		}
+		if (stats)
+			count_below(stats, ns);
 		return false;
 	}
 	ret->units = BPFPROF_UNIT;
@@ -299,14 +335,36 @@ static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
 	return true;
 }
 
-static __always_inline int record(void *ctx, struct record_what *what)
+static __always_inline void record(void *ctx, struct record_what *what)
 {
+	__u32 slot = bp_config.trace_slot + bpf_get_smp_processor_id();
 	struct task_facts task;
 
 	task_facts(&task);
-	if (!record_wanted(&task))
-		return 0;
-	return record_sample(ctx, bp_config.trace_slot + bpf_get_smp_processor_id(), &task, what);
+	if (record_wanted(&task))
+		record_sample(ctx, slot, &task, what);
+}
+
+/* The same of a program that can be preempted. */
+static __always_inline void record_preemptible(void *ctx, struct record_what *what)
+{
+	struct bpfprof_stats *stats = stats_of(what->kind);
+	struct task_facts task;
+	int taken;
+	__u32 slot;
+
+	task_facts(&task);
+	if (!stats || !record_wanted(&task))
+		return;
+	taken = record_take_slot();
+	if (taken < 0) {
+		STATS_ADD(stats->seen, 1);
+		STATS_ADD(stats->lost[BPFPROF_LOST_no_slot], 1);
+		return;
+	}
+	slot = taken;
+	record_sample(ctx, slot, &task, what);
+	bpf_map_delete_elem(&bp_slots, &slot);
 }
 
 /* ---- who is not watched ---- */
@@ -437,8 +495,9 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 
 /* ---- back on the CPU ---- */
 
+/* q: its entry in the futex's queue, or NULL */
 static __always_inline void record_block(void *ctx, struct task_struct *task, struct wait_task *w,
-					 __u64 off_ns, __u64 blocked_ns)
+					 const struct futex_q *q, __u64 off_ns, __u64 blocked_ns)
 {
 	struct record_what what = { .kind = BPFPROF_BLOCK, .user_only = true };
 	struct futex wait;
@@ -449,11 +508,15 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	if (!wait.waits || !weigh(BPFPROF_BLOCK, blocked_ns, &w->waits[0]))
 		return;
 	if (!w->wake_ns && w->woken != BPFPROF_WAKE_NOT_YET)
-		w->woken = woken_how(task, &wait, off_ns, off_ns + blocked_ns);
+		w->woken = q ? woken_from(q, task, &wait, off_ns, off_ns + blocked_ns) :
+			       woken_how(task, &wait, off_ns, off_ns + blocked_ns);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
-	record(ctx, &what);
+	if (bp_config.futex_probes)
+		record_preemptible(ctx, &what);
+	else
+		record(ctx, &what);
 }
 
 /* Until the wake it was blocked, and from then on it waited for a CPU. */
@@ -480,22 +543,15 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	record(ctx, &what);
 }
 
-static __always_inline int resumed(void *ctx)
+/* The wait that w is in has ended at now. q: as in record_block */
+static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
+				       const struct futex_q *q, __u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 off_ns, wake_ns, now, blocked_ns, stop_ns = bp_control.stop_ns;
-	struct wait_task *w;
+	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, stop_ns = bp_control.stop_ns;
 
-	if (!bp_control.waits_on || is_other(task))
-		return 0;
-	w = wait_state_of(task);
-	if (!w || !w->off_ns)
-		return 0;
-	off_ns = w->off_ns;
 	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
 		charge(task, w, off_ns, false);
 	w->off_ns = 0;
-	now = switch_ns(task, NULL);
 	if (now < off_ns)
 		now = off_ns;
 	/* as the mutex profile has it, so that the two agree; else by what the scheduler has
@@ -505,7 +561,7 @@ static __always_inline int resumed(void *ctx)
 		wake_ns = off_ns;
 	if (stop_ns) {
 		if (off_ns >= stop_ns)
-			return 0;
+			return;
 		now = stop_ns;
 		if (wake_ns > stop_ns) {
 			wake_ns = stop_ns;
@@ -515,11 +571,23 @@ static __always_inline int resumed(void *ctx)
 	blocked_ns = wake_ns - off_ns;
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
-			return 0;
+			return;
 	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping)
-		record_block(ctx, task, w, off_ns, blocked_ns);
+		record_block(ctx, task, w, q, off_ns, blocked_ns);
 	if (bp_config.record[BPFPROF_OFFCPU])
 		record_offcpu(ctx, task, w, blocked_ns, now - off_ns - blocked_ns);
+}
+
+static __always_inline int resumed(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wait_task *w;
+
+	if (!bp_control.waits_on || is_other(task))
+		return 0;
+	w = wait_state_of(task);
+	if (w && w->off_ns)
+		resumed_at(ctx, task, w, NULL, switch_ns(task, NULL));
 	return 0;
 }
 
@@ -536,6 +604,64 @@ SEC("?kprobe")
 int wait_resumed_kprobe(struct pt_regs *ctx)
 {
 	return resumed(ctx);
+}
+
+/* ---- waits for a futex alone ---- */
+
+/*
+ * Where nothing but block is wanted, no switch needs to be looked at: each wait for a futex begins
+ * by queueing itself, in __futex_queue, and once it is over goes through futex_unqueue, whoever has
+ * ended it; those for one with priority inheritance through futex_unqueue_pi (kernel/futex, 5.16).
+ * All three are entered by the thread that waits, also if it has waited since before the run.
+ */
+SEC("?fentry/__futex_queue")
+int wait_queue(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wait_task *w;
+
+	if (!bp_control.waits_on || is_other(task))
+		return 0;
+	w = wait_state_of(task);
+	if (!w)
+		return 0;
+	w->state = BPFPROF_STATE_sleeping;
+	w->wake_ns = 0;
+	w->woken = BPFPROF_WAKE_PEER;
+	w->queued_ns = queued_ns(task);
+	w->sleeps = task->nvcsw;
+	/* once it sleeps */
+	w->switches = task->nvcsw + task->nivcsw + 1;
+	w->off_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline int unqueued(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wait_task *w;
+
+	if (!bp_control.waits_on || is_other(task))
+		return 0;
+	w = wait_state_of(task);
+	if (!w || !w->off_ns)
+		return 0;
+	if (task->nvcsw > w->sleeps)
+		resumed_at(ctx, task, w, (void *)ctx[0], bpf_ktime_get_ns());
+	w->off_ns = 0;
+	return 0;
+}
+
+SEC("?fentry/futex_unqueue")
+int wait_unqueue(__u64 *ctx)
+{
+	return unqueued(ctx);
+}
+
+SEC("?fentry/futex_unqueue_pi")
+int wait_unqueue_pi(__u64 *ctx)
+{
+	return unqueued(ctx);
 }
 
 /* ---- who is watched ---- */
@@ -587,6 +713,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 	if (w->state == BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = bp_control.start_ns;
+	w->sleeps = task->nvcsw - 1;
 	note_futex(task, w);
 	return 0;
 }

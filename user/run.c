@@ -226,6 +226,15 @@ static int choose_uprobes(struct run *r)
 	return 0;
 }
 
+static bool ends_are_seen(const struct run *r)
+{
+	if (r->waits_how.resume != PROBE_WAITS_NONE)
+		return true;
+	if (r->kinds[BPFPROF_OFFCPU])
+		return false;
+	return !r->kinds[BPFPROF_BLOCK] || (r->waits_how.futex && !r->kinds[BPFPROF_MUTEX]);
+}
+
 /* Takes out waits where their end cannot be seen, unless they were named. */
 static int choose_waits(struct run *r)
 {
@@ -234,8 +243,7 @@ static int choose_waits(struct run *r)
 	if (!r->kinds[BPFPROF_BLOCK] && !r->kinds[BPFPROF_MUTEX] && !r->kinds[BPFPROF_OFFCPU])
 		return 0;
 	probe_waits__probe(&r->waits_how);
-	if (r->waits_how.resume != PROBE_WAITS_NONE ||
-	    (!r->kinds[BPFPROF_BLOCK] && !r->kinds[BPFPROF_OFFCPU]))
+	if (ends_are_seen(r))
 		return 0;
 	if (r->opts->kinds_given) {
 		log_error("cannot record waits: %s", why);

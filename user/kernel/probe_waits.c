@@ -19,7 +19,7 @@
 #include "kernel/session.h"
 
 #define HASH_STATES 65536 /* threads watched at most where there is no task storage */
-#define MAX_LINKS 8
+#define MAX_LINKS 9
 
 struct probe_waits {
 	struct session *session;
@@ -126,6 +126,35 @@ static bool find_resume_symbol(char *ret, size_t sz)
 	return found;
 }
 
+/* The kernel's functions that wait_queue, wait_unqueue and wait_unqueue_pi are attached to: is it
+ * possible? Types do not tell: it takes ftrace, too. */
+static bool have_futex_probes(const struct btf *btf)
+{
+	static const char *const names[] = { "__futex_queue", "futex_unqueue", "futex_unqueue_pi" };
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
+	int prog, link = -1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		int id = btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC);
+
+		if (id <= 0)
+			return false;
+		opts.attach_btf_id = id;
+	}
+	prog = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "GPL", insns, ARRAY_SIZE(insns), &opts);
+	if (prog >= 0)
+		link = bpf_raw_tracepoint_open(NULL, prog);
+	if (link >= 0)
+		close(link);
+	if (prog >= 0)
+		close(prog);
+	return link >= 0;
+}
+
 static bool have_task_storage(void)
 {
 	const char *forced = getenv("BPFPROF_STATES"); /* for tests */
@@ -153,7 +182,15 @@ void probe_waits__probe(struct probe_waits_how *ret)
 	else if (!access("/sys/bus/event_source/devices/kprobe/type", R_OK) &&
 		 find_resume_symbol(NULL, 0))
 		ret->resume = PROBE_WAITS_KPROBE;
+	/* a test that wants a place to resume wants the switches watched */
+	ret->futex = !forced && have_futex_probes(btf);
 	btf__free(btf);
+}
+
+bool probe_waits__by_futex(const struct session_opts *o)
+{
+	return o->kinds[BPFPROF_BLOCK] && !o->kinds[BPFPROF_MUTEX] && !o->kinds[BPFPROF_OFFCPU] &&
+	       o->waits.futex;
 }
 
 static bool wants_waits(const struct session_opts *o)
@@ -165,13 +202,14 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 {
 	struct bpfprof_bpf *skel = session__skel(s);
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&skel->rodata->bp_config;
-	bool waits = wants_waits(o), resume = o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_OFFCPU];
+	bool waits = wants_waits(o), futex = probe_waits__by_futex(o);
+	bool resume = (o->kinds[BPFPROF_BLOCK] && !futex) || o->kinds[BPFPROF_OFFCPU];
 
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
 	cfg->hash_states = waits && !o->waits.task_storage;
 	bpf_map__set_autocreate(skel->maps.bp_waits, waits && !cfg->hash_states);
 	bpf_map__set_autocreate(skel->maps.bp_futexes, o->kinds[BPFPROF_MUTEX]);
-	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits);
+	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits && !futex);
 	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
 	bpf_map__set_autocreate(skel->maps.bp_wait_hash, cfg->hash_states);
 	if (cfg->hash_states)
@@ -182,7 +220,11 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 		return;
 	cfg->switch_state = o->waits.switch_state;
 	cfg->preempt_count_off = o->waits.preempt_count_off;
-	bpf_program__set_autoload(skel->progs.wait_switch, true);
+	cfg->futex_probes = futex;
+	bpf_program__set_autoload(skel->progs.wait_queue, futex);
+	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);
+	bpf_program__set_autoload(skel->progs.wait_unqueue_pi, futex);
+	bpf_program__set_autoload(skel->progs.wait_switch, !futex);
 	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
 	bpf_program__set_autoload(skel->progs.wait_resumed,
 				  resume && o->waits.resume == PROBE_WAITS_EXIT);
@@ -222,9 +264,10 @@ static int keep(struct probe_waits *w, struct bpf_link *link)
 static int attach(struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
-	struct bpf_program *progs[] = { skel->progs.wait_newtask, skel->progs.wait_switch,
-					skel->progs.wait_waking, skel->progs.wait_resumed,
-					skel->progs.threadcreate };
+	struct bpf_program *progs[] = { skel->progs.wait_newtask,    skel->progs.wait_switch,
+					skel->progs.wait_waking,     skel->progs.wait_resumed,
+					skel->progs.wait_queue,	     skel->progs.wait_unqueue,
+					skel->progs.wait_unqueue_pi, skel->progs.threadcreate };
 	char symbol[256];
 	int err = 0;
 

@@ -24,6 +24,7 @@ enum probe_waits_resume {
 /* How waits are watched on this kernel. */
 struct probe_waits_how {
 	enum probe_waits_resume resume;
+	bool futex;		   /* waits for futexes can be watched without all the others */
 	bool task_storage;	   /* else the threads' states are in a hash */
 	bool switch_state;	   /* sched_switch tells the state of who leaves */
 	int64_t preempt_count_off; /* see bpfprof_config */
@@ -31,6 +32,9 @@ struct probe_waits_how {
 
 /* The best that this kernel has. */
 void probe_waits__probe(struct probe_waits_how *ret);
+
+/* Are the waits to be watched at the futexes, and not at every switch? */
+bool probe_waits__by_futex(const struct session_opts *opts);
 
 /* Part of session__open: what of the programs is loaded, and how they are configured. */
 void probe_waits__configure(struct session *s, const struct session_opts *opts);

@@ -117,13 +117,11 @@ static void configure_heap(struct session *s)
 
 	bpf_map__set_autocreate(s->skel->maps.bp_live, wanted);
 	bpf_map__set_autocreate(s->skel->maps.bp_heap_tasks, wanted);
-	bpf_map__set_autocreate(s->skel->maps.bp_slots, wanted);
 	if (!wanted)
 		return;
 	s->skel->bss->bp_control.heap_off = 1;
 	cfg->heap_rate = o->heap_rate;
 	cfg->heap_sure = sure_size();
-	bpf_map__set_max_entries(s->skel->maps.bp_slots, cfg->slot_cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_live,
 				 MIN(MAX(LIVE_HEAP / o->heap_rate, LIVE_MIN), LIVE_MAX));
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
@@ -143,11 +141,14 @@ static void configure_slots(struct session *s)
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
 	bool traced = kinds[BPFPROF_BLOCK] || kinds[BPFPROF_MUTEX] || kinds[BPFPROF_OFFCPU] ||
 		      kinds[BPFPROF_THREADCREATE];
+	bool preempted = kinds[BPFPROF_HEAP] || probe_waits__by_futex(&s->opts);
 	uint32_t cnt;
 
 	cfg->trace_slot = s->cpu_cnt;
 	cfg->first_slot = cfg->trace_slot + (traced ? s->cpu_cnt : 0);
-	cfg->slot_cnt = kinds[BPFPROF_HEAP] ? MAX(s->cpu_cnt, SLOTS_MIN) : 0;
+	cfg->slot_cnt = preempted ? MAX(s->cpu_cnt, SLOTS_MIN) : 0;
+	bpf_map__set_autocreate(s->skel->maps.bp_slots, preempted);
+	bpf_map__set_max_entries(s->skel->maps.bp_slots, MAX(cfg->slot_cnt, 1));
 	cnt = cfg->first_slot + cfg->slot_cnt;
 	bpf_map__set_max_entries(s->skel->maps.bp_scratch, cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_raw, cnt);

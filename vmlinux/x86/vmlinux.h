@@ -13,6 +13,7 @@ struct cgroup;
 struct cgroup_subsys_state;
 struct css_set;
 struct file;
+struct futex_pi_state;
 struct inode;
 struct kernfs_node;
 struct mm_struct;
@@ -23,6 +24,7 @@ struct return_instance;
 struct rq;
 struct seq_file;
 struct signal_struct;
+struct spinlock;
 struct task_struct;
 struct uprobe_task;
 struct xol_area;
@@ -145,6 +147,36 @@ struct cfs_rq {
 
 struct rq {
 	u64 clock;
+};
+
+typedef struct spinlock spinlock_t;
+
+union futex_key {
+	struct {
+		u64 i_seq;
+		long unsigned int pgoff;
+		unsigned int offset;
+	} shared;
+	struct {
+		union {
+			struct mm_struct *mm;
+			u64 __tmp;
+		};
+		long unsigned int address;
+		unsigned int offset;
+	} private;
+	struct {
+		u64 ptr;
+		long unsigned int word;
+		unsigned int offset;
+		unsigned int node;
+	} both;
+};
+
+struct futex_q {
+	spinlock_t *lock_ptr;
+	union futex_key key;
+	struct futex_pi_state *pi_state;
 };
 
 struct rlimit {
