@@ -543,6 +543,7 @@ int collect__drain(struct collect *c)
 	for (size_t i = 0; i < cnt; i++)
 		stacks__count(c->stacks, &counts[i].key, &counts[i].count);
 	free(counts);
+	stacks__compact(c->stacks);
 	return 0;
 }
 

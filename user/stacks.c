@@ -21,6 +21,10 @@
 #define ANON_OWNER 0x80000000U /* in the owner of a mapping: memory of the process behind it */
 #define MAX_LOCS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
+/* Samples of a profile from which on those of processes that have ended are told apart no more:
+ * some 400 bytes each. */
+#define COMPACT_SAMPLES ((size_t)32768)
+
 /* The kernel's addresses, as a mapping of the profile: all of the upper half, modules included. */
 #define KERNEL_START 0xffff800000000000ULL
 
@@ -38,12 +42,13 @@ struct tally {
 	struct kind_sums sums;	/* committed */
 };
 
-/* A range of a file at an address is one mapping of the profile, in however many processes it
- * stands. */
+/* A range of a file is one mapping of the profile, in however many processes it stands, and at the
+ * address where it was met first: with address space layout randomization each of them has its own.
+ */
 struct known_mapping {
-	struct proc_map map;
-	uint32_t proc;	  /* only of memory without a file, which is each process's own */
-	uint32_t mapping; /* index + 1; 0: free slot */
+	struct proc_map map; /* of a file: from 0 on */
+	uint32_t proc;	     /* only of memory without a file, which is each process's own */
+	uint32_t mapping;    /* index + 1; 0: free slot */
 };
 
 struct kind_state {
@@ -55,6 +60,7 @@ struct kind_state {
 	uint32_t kernel_mapping;
 	struct tally *tallies; /* by index of the profile's samples */
 	size_t tally_cap;
+	size_t compact_at; /* samples */
 	struct stacks_account account;
 };
 
@@ -65,6 +71,7 @@ struct stacks {
 	struct kind_state kinds[BPFPROF_NR_KINDS];
 	struct known_stack *known;
 	size_t known_cnt, known_cap;
+	uint64_t added; /* to known, so far */
 };
 
 struct stacks *stacks__new(const struct stacks_opts *opts, struct procs *procs, struct code *code,
@@ -80,6 +87,7 @@ struct stacks *stacks__new(const struct stacks_opts *opts, struct procs *procs, 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		s->kinds[i].profile = profiles[i];
 		s->kinds[i].kernel_mapping = PROFILE_NONE;
+		s->kinds[i].compact_at = COMPACT_SAMPLES;
 	}
 	return s;
 }
@@ -165,13 +173,18 @@ static uint32_t user_mapping(struct stacks *s, struct kind_state *k, uint32_t pr
 	struct profile_mapping m = { .start = map->start, .limit = map->end };
 	struct symbolize_source source = { .what = SYMBOLIZE_NOTHING };
 	uint32_t owner = f->kind == PROC_FILE_ANON ? proc + 1 : 0;
+	struct proc_map range = *map;
 	struct known_mapping *slot;
 	char path[4096];
 	size_t len;
 
 	if (grow_mappings(k))
 		return PROFILE_NONE;
-	slot = mapping_slot(k, map, owner);
+	if (!owner) {
+		range.start = 0;
+		range.end -= map->start;
+	}
+	slot = mapping_slot(k, &range, owner);
 	if (slot->mapping)
 		return find_source(s, k, proc, map, slot->mapping - 1);
 	source.object = code__object(s->code, proc, map);
@@ -195,7 +208,7 @@ static uint32_t user_mapping(struct stacks *s, struct kind_state *k, uint32_t pr
 	slot->mapping = new_mapping(k, &m, source) + 1;
 	if (!slot->mapping)
 		return PROFILE_NONE;
-	slot->map = *map;
+	slot->map = range;
 	slot->proc = owner;
 	k->mapping_cnt++;
 	return slot->mapping - 1;
@@ -274,6 +287,7 @@ static uint32_t add_sample(struct stacks *s, uint32_t proc, const struct bpfprof
 	struct kind_state *k = &s->kinds[rec->kind];
 	struct profile *p = k->profile;
 	const struct proc_map *map = NULL;
+	uint64_t moved = 0;
 	struct profile_label labels[3 + KIND_MAX_LABELS];
 	uint32_t locs[MAX_LOCS], mapping = PROFILE_NONE;
 	size_t n = 0;
@@ -290,8 +304,10 @@ static uint32_t add_sample(struct stacks *s, uint32_t proc, const struct bpfprof
 				      NULL :
 				      procs__map_at_time(s->procs, proc, user[i], rec->time_ns);
 			mapping = map ? user_mapping(s, k, proc, map) : PROFILE_NONE;
+			moved = mapping == PROFILE_NONE ? 0 :
+							  p->mappings[mapping].start - map->start;
 		}
-		locs[n++] = profile__add_location(p, mapping, user[i]);
+		locs[n++] = profile__add_location(p, mapping, user[i] + moved);
 	}
 	if (result != BPFPROF_STACK_complete)
 		locs[n++] = marker(k, result);
@@ -353,6 +369,7 @@ static int remember(struct stacks *s, const struct known_stack *stack)
 	}
 	slot = stack_slot(s, &stack->key);
 	s->known_cnt += !slot->sample;
+	s->added += !slot->sample;
 	*slot = *stack;
 	return 0;
 }
@@ -439,9 +456,129 @@ bool stacks__hold(struct stacks *s, const struct bpfprof_count_key *key)
 	return true;
 }
 
+/* ---- stacks of processes that have ended ---- */
+
+struct ended {
+	struct stacks *stacks;
+	uint8_t *live; /* bit by process id: it is one that there is */
+	size_t cnt;
+};
+
+static int find_live(struct ended *e)
+{
+	size_t cap = 0;
+
+	for (size_t i = 0; i < procs__cnt(e->stacks->procs); i++) {
+		uint32_t tgid = procs__get(e->stacks->procs, i)->tgid;
+
+		if (!tgid)
+			continue;
+		if (util_reserve_zeroed(&e->live, &cap, tgid / 8, 1))
+			return -ENOMEM;
+		e->live[tgid / 8] |= 1 << tgid % 8;
+	}
+	e->cnt = cap;
+	return 0;
+}
+
+static bool has_ended(void *arg, int64_t tgid)
+{
+	const struct ended *e = arg;
+
+	return tgid < 0 || (uint64_t)tgid / 8 >= e->cnt || !(e->live[tgid / 8] >> tgid % 8 & 1);
+}
+
+/* Moves what samples stand for to where profile__drop_label has moved them. */
+static int move_tallies(struct kind_state *k, const uint32_t *moved, size_t cnt)
+{
+	struct tally *tallies = NULL;
+	size_t cap = 0;
+
+	if (k->profile->sample_cnt &&
+	    util_reserve_zeroed(&tallies, &cap, k->profile->sample_cnt - 1, sizeof(*tallies)))
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt && i < k->tally_cap; i++) {
+		struct tally *to = &tallies[moved[i]], *from = &k->tallies[i];
+
+		to->now += from->now;
+		to->now_amount += from->now_amount;
+		to->sums.total += from->sums.total;
+		to->sums.amount += from->sums.amount;
+		to->sums.held += from->sums.held;
+		to->sums.size = from->sums.size;
+	}
+	free(k->tallies);
+	k->tallies = tallies;
+	k->tally_cap = cap;
+	return 0;
+}
+
+static int compact_kind(struct kind_state *k, struct ended *e)
+{
+	struct profile *p = k->profile;
+	size_t cnt = p->sample_cnt;
+	uint32_t *moved = malloc(cnt * sizeof(*moved));
+	int err = moved ? profile__drop_label(p, "pid", has_ended, e, moved) : -ENOMEM;
+
+	if (!err)
+		err = move_tallies(k, moved, cnt);
+	for (size_t i = 0; !err && i < e->stacks->known_cap; i++) {
+		struct known_stack *known = &e->stacks->known[i];
+
+		if (known->sample && &e->stacks->kinds[known->kind] == k)
+			known->sample = moved[known->sample - 1] + 1;
+	}
+	free(moved);
+	return err;
+}
+
+/* Nothing more is counted of processes that have ended; heap's are kept, which may still be held.
+ */
+static int forget_known(struct stacks *s, struct ended *e)
+{
+	struct known_stack *old = s->known;
+	size_t cap = s->known_cap;
+
+	s->known = calloc(cap, sizeof(*s->known));
+	if (!s->known) {
+		s->known = old;
+		return -ENOMEM;
+	}
+	s->known_cnt = 0;
+	for (size_t i = 0; i < cap; i++) {
+		if (!old[i].sample ||
+		    (old[i].kind != BPFPROF_HEAP && has_ended(e, old[i].key.tgid)))
+			continue;
+		*stack_slot(s, &old[i].key) = old[i];
+		s->known_cnt++;
+	}
+	free(old);
+	return 0;
+}
+
+void stacks__compact(struct stacks *s)
+{
+	struct ended e = { .stacks = s };
+	bool found = false;
+
+	for (int i = 0; s->opts.label_process && i < BPFPROF_NR_KINDS; i++) {
+		struct kind_state *k = &s->kinds[i];
+
+		if (!k->profile || i == BPFPROF_HEAP || k->profile->sample_cnt < k->compact_at)
+			continue;
+		/* without memory for it everything stays as it is */
+		if (!found && (find_live(&e) || forget_known(s, &e)))
+			break;
+		found = true;
+		(void)compact_kind(k, &e);
+		k->compact_at = MAX(COMPACT_SAMPLES, 2 * k->profile->sample_cnt);
+	}
+	free(e.live);
+}
+
 uint64_t stacks__cnt(const struct stacks *s)
 {
-	return s->known_cnt;
+	return s->added;
 }
 
 int stacks__finish(struct stacks *s, enum bpfprof_kind kind, bool only_held)

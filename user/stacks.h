@@ -48,6 +48,13 @@ void stacks__count(struct stacks *s, const struct bpfprof_count_key *key,
 /* What the samples of this kind since the last call stand for: `scale` times as many of them. */
 void stacks__commit(struct stacks *s, enum bpfprof_kind kind, double scale);
 
+/*
+ * Keeps memory within bounds where processes come and go: in a profile that has become large, the
+ * samples of processes that have ended lose their label pid, and equal ones become one. To be
+ * called when all that the kernel side has counted of these was taken in.
+ */
+void stacks__compact(struct stacks *s);
+
 /* One of the samples counted under the key is still held. False if the stack is not known. */
 bool stacks__hold(struct stacks *s, const struct bpfprof_count_key *key);
 

@@ -686,6 +686,82 @@ static void addresses_lie_in_mappings(void **state)
 	assert_null(label_of(p, s, "thread"));
 }
 
+/* Where a file lies in another process does not make its functions others. */
+static void equal_code_is_one_location(void **state)
+{
+	uint64_t pc = (uintptr_t)equal_code_is_one_location + 1, moved;
+	const uint64_t shift = 0x10000000;
+	struct bpfprof_rec rec = {
+		.type = BPFPROF_REC_SAMPLE, .kind = BPFPROF_CPU, .user_cnt = 1, .hash = 1
+	};
+	const struct profile *p = profiles[BPFPROF_CPU];
+	const struct proc_map *map;
+	uint32_t proc, other;
+
+	(void)state;
+	rec.proc.tgid = getpid();
+	rec.time_ns = util_monotonic_ns();
+	proc = procs__add(procs, getpid(), 0, 0, "tester", false, 0);
+	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
+	map = procs__map_at_time(procs, proc, pc, rec.time_ns);
+	assert_non_null(map);
+	stacks__add(stacks, proc, &rec, NULL, &pc, 1, BPFPROF_STACK_complete);
+	other = procs__add(procs, TGID, 0, 0, "other", false, 0);
+	assert_int_equal(procs__on_mmap(procs, TGID, rec.time_ns, map->start + shift,
+					map->end - map->start, map->offset,
+					procs__file(procs, map->file)),
+			 0);
+	moved = pc + shift;
+	rec.proc.tgid = TGID;
+	rec.hash = 2;
+	rec.time_ns++;
+	stacks__add(stacks, other, &rec, NULL, &moved, 1, BPFPROF_STACK_complete);
+	finish(BPFPROF_CPU, false);
+	assert_int_equal(p->location_cnt, 1);
+	assert_int_equal(p->locations[0].address, pc);
+	assert_int_equal(p->sample_cnt, 1);
+	assert_int_equal(p->samples[0].value[0], 2);
+}
+
+/* Of processes that come and go by the thousand, what is told apart has a bound; nothing of what
+ * they did is lost. */
+static void the_dead_are_added_up(void **state)
+{
+	const uint32_t cnt = 40000;
+	struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE, .kind = BPFPROF_CPU, .user_cnt = 1 };
+	struct bpfprof_rec live = rec;
+	const struct profile *p;
+	const struct profile_sample *mine = NULL, *theirs = NULL;
+
+	teardown(state);
+	start_with(&(struct stacks_opts){ .label_process = true }, RATE);
+	p = profiles[BPFPROF_CPU];
+	live.hash = 1;
+	live.proc.tgid = getpid();
+	assert_int_not_equal(procs__add(procs, getpid(), 0, 0, "tester", false, 0), PROCS_NONE);
+	add(&live, 0x1000);
+	for (uint32_t i = 0; i < cnt; i++) {
+		rec.hash = 2 + i;
+		rec.proc.tgid = 1000000 + i;
+		add(&rec, 0x1000);
+		count(&rec, 1);
+		if (i == cnt / 2) {
+			stacks__compact(stacks);
+			assert_int_equal(p->sample_cnt, 2 + i);
+		}
+	}
+	stacks__compact(stacks);
+	assert_int_equal(p->sample_cnt, 2);
+	/* whoever lives is still counted where it was */
+	count(&live, 4);
+	finish(BPFPROF_CPU, false);
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		*(label_of(p, &p->samples[i], "pid") ? &mine : &theirs) = &p->samples[i];
+	assert_true(mine && theirs);
+	assert_int_equal(mine->value[0], 5);
+	assert_int_equal(theirs->value[0], 2 * cnt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -707,6 +783,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_are_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_recorded_is_ignored, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(equal_code_is_one_location, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_dead_are_added_up, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

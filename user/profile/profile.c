@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 
+#define MAX_LABELS 16	/* of a sample that loses one */
 #define FIRST_SLOTS 256 /* a power of two */
 /* Addresses that no processor has: not canonical, with 48 bits of address or with 57. */
 #define MARKER_BASE (1ULL << 63)
@@ -434,6 +435,85 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 	p->label_cnt += key.label_cnt;
 	table__take(&x->samples, s, p->sample_cnt);
 	return (uint32_t)p->sample_cnt++;
+}
+
+/* What profile__add_sample fills. */
+struct sample_tables {
+	struct profile_sample *samples;
+	struct profile_label *labels;
+	uint32_t *loc_ids;
+	size_t sample_cnt, label_cnt, loc_id_cnt, sample_cap, label_cap, loc_id_cap;
+	struct table index;
+};
+
+/* Puts other tables in the place of those that p has, which are returned. */
+static struct sample_tables swap_samples(struct profile *p, const struct sample_tables *in)
+{
+	struct profile_index *x = p->index;
+	struct sample_tables out = {
+		.samples = p->samples,
+		.labels = p->labels,
+		.loc_ids = p->loc_ids,
+		.sample_cnt = p->sample_cnt,
+		.label_cnt = p->label_cnt,
+		.loc_id_cnt = p->loc_id_cnt,
+		.sample_cap = x->sample_cap,
+		.label_cap = x->label_cap,
+		.loc_id_cap = x->loc_id_cap,
+		.index = x->samples,
+	};
+
+	p->samples = in->samples;
+	p->labels = in->labels;
+	p->loc_ids = in->loc_ids;
+	p->sample_cnt = in->sample_cnt;
+	p->label_cnt = in->label_cnt;
+	p->loc_id_cnt = in->loc_id_cnt;
+	x->sample_cap = in->sample_cap;
+	x->label_cap = in->label_cap;
+	x->loc_id_cap = in->loc_id_cap;
+	x->samples = in->index;
+	return out;
+}
+
+static void sample_tables__done(struct sample_tables *t)
+{
+	free(t->samples);
+	free(t->labels);
+	free(t->loc_ids);
+	free(t->index.slots);
+}
+
+int profile__drop_label(struct profile *p, const char *key, bool (*drop)(void *arg, int64_t num),
+			void *arg, uint32_t *moved)
+{
+	struct sample_tables none = { 0 }, old, failed;
+	struct profile_label labels[MAX_LABELS];
+	uint32_t key_id = profile__string(p, key);
+
+	if (key_id == PROFILE_NONE)
+		return -ENOMEM;
+	old = swap_samples(p, &none);
+	for (size_t i = 0; i < old.sample_cnt; i++) {
+		const struct profile_sample *s = &old.samples[i];
+		size_t cnt = 0;
+
+		for (size_t j = 0; j < s->label_cnt && cnt < MAX_LABELS; j++) {
+			const struct profile_label *l = &old.labels[s->label + j];
+
+			if (l->key != key_id || l->str || !drop(arg, l->num))
+				labels[cnt++] = *l;
+		}
+		moved[i] = profile__add_sample(p, old.loc_ids + s->loc, s->loc_cnt, labels, cnt,
+					       s->value);
+		if (moved[i] == PROFILE_NONE) {
+			failed = swap_samples(p, &old);
+			sample_tables__done(&failed);
+			return -ENOMEM;
+		}
+	}
+	sample_tables__done(&old);
+	return 0;
 }
 
 int profile__add_comment(struct profile *p, const char *text)
