@@ -38,7 +38,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all progs unit check check-root bench install uninstall format clean
+.PHONY: all progs unit check check-root bench soak install uninstall format clean
 
 all: bpfprof $(PRELOAD)
 
@@ -170,6 +170,9 @@ $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
 # not `all`: its link ./bpfprof is that of another build folder, where OUT names one
 bench: $(OUT)/bpfprof $(PRELOAD) $(BENCH)
 	$(Q)tests/bench/run $(OUT) $(BENCH_ARGS)
+
+soak: all progs
+	$(Q)PROGS=$(PROGS_DIR) tests/soak/run $(SOAK_SECONDS)
 
 format:
 	clang-format -i $(FORMATTED)
