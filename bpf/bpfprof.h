@@ -50,6 +50,7 @@ enum bpfprof_kind {
 #define BPFPROF_LOST_REASONS(X)                                    \
 	X(ring_full, "the ring to user space was full")            \
 	X(nested, "the sampler interrupted itself")                \
+	X(missed, "the kernel was recording another on that CPU")  \
 	X(no_slot, "too many stacks were taken at once")           \
 	X(no_state, "no memory for a thread's state")              \
 	X(may_throw, "a return probe could have met an exception") \
@@ -483,7 +484,7 @@ struct bpfprof_config {
 	__u32 trace_slot;
 	__u32 first_slot;
 	__u32 slot_cnt;
-	__u32 pad2;
+	__u32 interrupt_mask; /* bits of the preempt count: see probe_waits.c */
 	/*
 	 * Thread name pattern as an automaton that reads one byte a step (shift-and, Baeza-Yates
 	 * and Gonnet 1992): state bit i means that the first i bytes of the pattern, stars not

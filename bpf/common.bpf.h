@@ -291,7 +291,7 @@ static __always_inline struct wait_task *wait_state_of(struct task_struct *task)
 
 	if (!bp_config.hash_states)
 		return bpf_task_storage_get(&bp_waits, task, NULL, 0);
-	tid = task->pid;
+	tid = COMPAT_TASK(task, pid);
 	return bpf_map_lookup_elem(&bp_wait_hash, &tid);
 }
 
@@ -479,8 +479,7 @@ static __always_inline bool in_interrupt(void)
 	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
 	if (bpf_probe_read_kernel(&count, sizeof(count), rq + bp_config.preempt_count_off))
 		return false;
-	/* NMI_MASK, HARDIRQ_MASK, and serving a softirq */
-	return count & 0x00ff0100;
+	return count & bp_config.interrupt_mask;
 }
 
 /* include/linux/sched.h */

@@ -13,16 +13,19 @@ static __always_inline bool compat_have_task_btf(void)
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
 }
 
+/* Both of it: a field of the current task, or of another one that may be dereferenced. */
+#define COMPAT_TASK(task, field) \
+	(compat_have_task_btf() ? (task)->field : BPF_CORE_READ(task, field))
+
+static __always_inline struct task_struct *compat_current(void)
+{
+	return compat_have_task_btf() ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
+}
+
 /* bpf_task_pt_regs, 5.15 (dd6e10fbd9fb) */
 static __always_inline bool compat_have_task_pt_regs(void)
 {
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
-}
-
-/* bpf_loop, 5.17 (e6f2dd0f8067) */
-static __always_inline bool compat_have_loop(void)
-{
-	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
 }
 
 /* task_struct.__state, `state` before 5.14 (2f064a59a11f) */
@@ -35,6 +38,15 @@ static __always_inline __u32 compat_task_state(const struct task_struct *task)
 	if (bpf_core_field_exists(task->__state))
 		return BPF_CORE_READ(task, __state);
 	return BPF_CORE_READ((const struct task_struct___before_5_14 *)task, state);
+}
+
+/* task_struct.on_cpu, an int, and a u8 by 7.3: read as bit fields are, by the size that it has
+ * here. Absent where there is only one CPU, which is ours. */
+static __always_inline bool compat_on_cpu(const struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->on_cpu))
+		return task == (void *)bpf_get_current_task();
+	return BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu) != 0;
 }
 
 /* PF_KTHREAD | PF_IO_WORKER, include/linux/sched.h: kernel code on, perhaps, a program's memory,

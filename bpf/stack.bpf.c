@@ -10,18 +10,7 @@
  */
 #define XOL_SLOT_SIZE 128
 
-struct step_ctx {
-	struct scratch *s;
-	int result;
-};
-
-static long step(__u32 i, struct step_ctx *c)
-{
-	c->result = unw_step(&c->s->u);
-	return c->result != UNW_CONTINUE;
-}
-
-/* The parts of the unwinder that UNW_CALL names, and a whole step, for kernels without bpf_loop. */
+/* The parts of the unwinder that UNW_CALL names. */
 __noinline int stack_unw_search_map(__u32 slot, __u64 addr)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
@@ -50,25 +39,21 @@ __noinline int stack_unw_replaced(__u32 slot, __u64 at)
 	return s ? unw_replaced(&s->u, at) : 1;
 }
 
+/*
+ * All frames. This file is compiled twice: kernels before 5.17 (e6f2dd0f8067) have no bpf_loop, and
+ * those before 5.13 (69c087ba6225) refuse a program that takes the address of a function, even
+ * where it is never run.
+ */
+#ifdef WITHOUT_LOOP
 __noinline int stack_unw_step(__u32 slot)
 {
-	struct scratch *s;
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	/* not called there, but verified all the same */
-	if (compat_have_loop())
-		return 0;
-	s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	return s ? unw_step(&s->u) : BPFPROF_STACK_bad_frame;
 }
 
 static __always_inline int walk(struct scratch *s)
 {
-	if (compat_have_loop()) {
-		struct step_ctx c = { .s = s, .result = BPFPROF_STACK_too_deep };
-
-		bpf_loop(BPFPROF_MAX_UFRAMES + 1, step, &c, 0);
-		return c.result == UNW_CONTINUE ? BPFPROF_STACK_too_deep : c.result;
-	}
 	for (int i = 0; i < BPFPROF_MIN_UFRAMES; i++) {
 		int result = stack_unw_step(s->u.slot);
 
@@ -77,6 +62,26 @@ static __always_inline int walk(struct scratch *s)
 	}
 	return BPFPROF_STACK_too_deep;
 }
+#else
+struct step_ctx {
+	struct scratch *s;
+	int result;
+};
+
+static long step(__u32 i, struct step_ctx *c)
+{
+	c->result = unw_step(&c->s->u);
+	return c->result != UNW_CONTINUE;
+}
+
+static __always_inline int walk(struct scratch *s)
+{
+	struct step_ctx c = { .s = s, .result = BPFPROF_STACK_too_deep };
+
+	bpf_loop(BPFPROF_MAX_UFRAMES + 1, step, &c, 0);
+	return c.result == UNW_CONTINUE ? BPFPROF_STACK_too_deep : c.result;
+}
+#endif
 
 static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
 {

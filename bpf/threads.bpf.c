@@ -55,14 +55,6 @@ static __always_inline bool has_user(struct task_struct *task)
 		 BPF_CORE_READ_BITFIELD_PROBED(task, in_execve));
 }
 
-static __always_inline bool is_on_cpu(struct task_struct *task)
-{
-	/* absent where there is only one CPU, which is ours */
-	if (!bpf_core_field_exists(task->on_cpu))
-		return task == (void *)bpf_get_current_task();
-	return BPF_CORE_READ(task, on_cpu) != 0;
-}
-
 static __always_inline __u64 switches_of(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
@@ -186,7 +178,7 @@ static __always_inline __u32 read_waiting(struct task_struct *task, struct threa
 		t->woken);
 	if (!bp_config.user_only)
 		sz = bpf_get_task_stack(task, b->kernel, BPFPROF_MAX_KFRAMES * 8, 0);
-	t->on_cpu = is_on_cpu(task) || switches_of(task) != t->switches;
+	t->on_cpu = compat_on_cpu(task) || switches_of(task) != t->switches;
 	if (sz < 0 || t->on_cpu)
 		sz = 0;
 	return (__u32)sz & (BPFPROF_MAX_KFRAMES * 8);
@@ -216,7 +208,7 @@ int threads_read(struct bpf_iter__task *ctx)
 	if (!wanted(task, t))
 		return 0;
 	t->switches = switches_of(task);
-	t->on_cpu = is_on_cpu(task);
+	t->on_cpu = compat_on_cpu(task);
 	t->wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_running, 0);
 	if (t->on_cpu)
 		set_wait(t, task, 0);

@@ -150,7 +150,7 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 	if (flags & PF_EXITING)
 		return BPF_CORE_READ(me, tgid) == sleeper->tgid ? BPFPROF_WAKE_PEER :
 								  BPFPROF_WAKE_SIGNAL;
-	read_futex(compat_have_task_btf() ? bpf_get_current_task_btf() : me, &wake);
+	read_futex(compat_current(), &wake);
 	if (!wake.wakes)
 		return BPFPROF_WAKE_SIGNAL;
 	/* the same memory may be at other addresses in another process */
@@ -232,7 +232,7 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 							struct futex_id *key)
 {
 	key->addr = addr;
-	key->tgid = task->tgid;
+	key->tgid = COMPAT_TASK(task, tgid);
 	key->pad = 0;
 	return bpf_map_lookup_elem(&bp_futexes, key);
 }
@@ -374,7 +374,7 @@ static __always_inline bool is_other(struct task_struct *task)
 {
 	__u32 only = bp_control.only_tgid;
 
-	return only && (__u32)task->tgid != only;
+	return only && (__u32)COMPAT_TASK(task, tgid) != only;
 }
 
 /* ---- the time of a switch ---- */
@@ -404,7 +404,8 @@ static __always_inline __u64 switch_ns(struct task_struct *task, struct task_str
 	c = bpf_map_lookup_elem(&bp_sched_clocks, &zero);
 	if (!c)
 		return bpf_ktime_get_ns();
-	now = task->se.cfs_rq->rq->clock;
+	now = compat_have_task_btf() ? task->se.cfs_rq->rq->clock :
+				       BPF_CORE_READ(task, se.cfs_rq, rq, clock);
 	if (next && now - c->measured > SCHED_CLOCK_MEASURE_NS) {
 		off = bpf_ktime_get_ns() - now;
 		c->off = c->measured && c->last < off ? c->last : off;
@@ -420,7 +421,9 @@ static __always_inline __u64 switch_ns(struct task_struct *task, struct task_str
  * know: there, being ready counts as blocked. */
 static __always_inline __u64 queued_ns(struct task_struct *task)
 {
-	return bpf_core_field_exists(struct sched_info, run_delay) ? task->sched_info.run_delay : 0;
+	if (!bpf_core_field_exists(struct sched_info, run_delay))
+		return 0;
+	return COMPAT_TASK(task, sched_info.run_delay);
 }
 
 /* In the context of the thread that leaves. */
@@ -580,7 +583,7 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 
 static __always_inline int resumed(void *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
 	if (!bp_control.waits_on || is_other(task))
@@ -617,7 +620,7 @@ int wait_resumed_kprobe(struct pt_regs *ctx)
 SEC("?fentry/__futex_queue")
 int wait_queue(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
 	if (!bp_control.waits_on || is_other(task))
@@ -638,7 +641,7 @@ int wait_queue(__u64 *ctx)
 
 static __always_inline int unqueued(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
 	if (!bp_control.waits_on || is_other(task))
@@ -705,7 +708,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 	if (!task || !watchable(task))
 		return 0;
 	w = make_state(task);
-	if (!w || !bp_control.waits_on || w->switches || w->off_ns || task->on_cpu)
+	if (!w || !bp_control.waits_on || w->switches || w->off_ns || compat_on_cpu(task))
 		return 0;
 	w->state = task_state(task, false, compat_task_state(task));
 	w->switches = task->nvcsw + task->nivcsw;
@@ -724,8 +727,8 @@ int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 {
 	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
 		return 0;
-	if (bp_config.filter_tgid && (!(clone_flags & CLONE_THREAD || bp_config.follow) ||
-				      !wait_state_of(bpf_get_current_task_btf())))
+	if (bp_config.filter_tgid &&
+	    (!(clone_flags & CLONE_THREAD || bp_config.follow) || !wait_state_of(compat_current())))
 		return 0;
 	make_state(task);
 	return 0;

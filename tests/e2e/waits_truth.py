@@ -195,9 +195,9 @@ def wrong_label(line, samples):
     return sorted({str(s.labels.get("woken")) for s in samples} - {str(a) for a in allowed})
 
 
-def compare(profile, lines, side, frames=True):
-    """Lines of one side (waiter: block, holder: mutex) with a profile; without `frames`, by threads alone. Returns what is wrong
-    by mode: (surely, maybe by noise)."""
+def compare(profile, lines, side, frames=True, slack_ns=20000):
+    """Lines of one side (waiter: block, holder: mutex) with a profile; without `frames`, by threads alone. slack_ns: that a delay
+    may be off, for each wait. Returns what is wrong by mode: (surely, maybe by noise)."""
     surely, maybe = collections.defaultdict(list), collections.defaultdict(list)
     lines = [line if frames else {**line, "frames": []} for line in lines if line["side"] == side]
     left = list(profile.samples)
@@ -205,7 +205,7 @@ def compare(profile, lines, side, frames=True):
         got = sum_of([s for s in left if belongs(s, line)])
         left = [s for s in left if not belongs(s, line)]
         mode, n = line["mode"], line["count"]
-        near = 0.01 * line["ns"] + 20000 * n
+        near = 0.01 * line["ns"] + slack_ns * n
         off = got.ns - line["ns"]
         say(f"{side} {mode}: {got.count} of {n}; {off / max(1, n) / 1000:+.1f} us each, {100 * off / max(1, line['ns']):+.2f} %")
         if got.count != n:
@@ -221,3 +221,29 @@ def compare(profile, lines, side, frames=True):
     if frames and left:
         surely["others"].append(f"{side}s: {sum_of(left).count} waits that cannot be: {shown(left)}")
     return surely, maybe
+
+
+# ---- offcpu: tests/progs/waits_off.c ----
+
+WHY = {  # reasons, and the system call
+    "off_sleep": ({"sleep"}, "clock_nanosleep"),
+    "off_poll": ({"poll"}, "poll"),
+    "off_epoll": ({"poll"}, "epoll_wait"),
+    "off_read": ({"io"}, "read"),
+    "off_write": ({"sleep"}, "clock_nanosleep"),
+    "off_wait4": ({"child"}, "wait4"),
+    "off_child": ({"child"}, "vfork"),  # and wait4, for what is left of it
+    "off_futex": ({"futex"}, "futex"),
+    "off_disk": ({"disk"}, "pread64"),
+    "off_sync": ({"disk"}, "fsync"),
+    "off_fault": ({"page fault"}, None),
+}
+
+
+def off_of(profile, line):
+    """ns by reason, of one line's thread in its function."""
+    found = collections.Counter()
+    for s in profile.samples:
+        if s.labels.get("thread") == line["thread"] and line["frame"] in s.frames:
+            found[s.labels.get("reason")] += s.values[1]
+    return found

@@ -6,14 +6,20 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/caps.h"
+#include "base/util.h"
 #include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
 
@@ -27,6 +33,108 @@ static bool open_perf(struct perf_event_attr *attr)
 		return false;
 	close(fd);
 	return true;
+}
+
+/* admin_too: CAP_SYS_ADMIN stands for it (bpf_capable and the like, include/linux/capability.h) */
+static bool have_cap(int cap, bool admin_too)
+{
+	uint64_t permitted, effective, wanted = CAPS_BIT(cap);
+
+	if (admin_too)
+		wanted |= CAPS_BIT(CAP_SYS_ADMIN);
+	return !caps_get(&permitted, &effective) && effective & wanted;
+}
+
+static bool probe_cap_bpf(void)
+{
+	return have_cap(CAP_BPF, true);
+}
+
+static bool probe_cap_perfmon(void)
+{
+	return have_cap(CAP_PERFMON, true);
+}
+
+static bool probe_cap_sys_ptrace(void)
+{
+	return have_cap(CAP_SYS_PTRACE, false);
+}
+
+static bool probe_cap_dac_read_search(void)
+{
+	return have_cap(CAP_DAC_READ_SEARCH, false) || have_cap(CAP_DAC_OVERRIDE, false);
+}
+
+static bool probe_cap_checkpoint_restore(void)
+{
+	return have_cap(CAP_CHECKPOINT_RESTORE, true);
+}
+
+static bool probe_cap_syslog(void)
+{
+	return have_cap(CAP_SYSLOG, false);
+}
+
+/* Does a map that is larger than what may be locked come into being, or may that be raised? */
+static bool probe_memlock(void)
+{
+	struct rlimit old, none;
+	int fd;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &old))
+		return false;
+	if (old.rlim_max == RLIM_INFINITY || have_cap(CAP_SYS_RESOURCE, false))
+		return true;
+	none = (struct rlimit){ .rlim_max = old.rlim_max };
+	if (setrlimit(RLIMIT_MEMLOCK, &none))
+		return false;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, 4, 8, 1, NULL);
+	(void)setrlimit(RLIMIT_MEMLOCK, &old);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static bool probe_lockdown(void)
+{
+	char *buf;
+	size_t sz;
+	bool locked;
+
+	/* not there, or not mounted: the kernel knows no lockdown, as far as can be said */
+	if (util_read_file("/sys/kernel/security/lockdown", 256, &buf, &sz))
+		return true;
+	locked = strstr(buf, "[confidentiality]") != NULL;
+	free(buf);
+	return !locked;
+}
+
+static bool probe_paranoid(void)
+{
+	char *buf;
+	size_t sz;
+	int level;
+
+	if (util_read_file("/proc/sys/kernel/perf_event_paranoid", 64, &buf, &sz))
+		return false;
+	level = atoi(buf);
+	free(buf);
+	return level <= 2 || have_cap(CAP_SYS_ADMIN, false);
+}
+
+static bool probe_tracefs(void)
+{
+	return !access("/sys/bus/event_source/devices/uprobe/type", R_OK);
+}
+
+static bool probe_links(void)
+{
+	/* a link to nothing: a kernel that has none for perf events says that it is no valid one,
+	 * before it looks at the descriptors */
+	int fd = bpf_link_create(-1, -1, BPF_PERF_EVENT, NULL);
+
+	return fd == -EBADF || (fd < 0 && errno == EBADF);
 }
 
 static bool probe_pid_namespace(void)
@@ -188,37 +296,59 @@ static bool probe_task_storage(void)
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
 
-/* Tracepoints whose arguments BTF types. */
-static bool probe_tracepoints(void)
+/* Can a program be loaded that has the tracepoint's arguments by their types? libbpf's own probe of
+ * the program type goes by the words of the verifier, which change. */
+static bool probe_tracepoint(const char *name)
 {
-	static const char *const names[] = { "sched_switch", "sched_waking", "task_newtask" };
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP);
+	int id = libbpf_find_vmlinux_btf_id(name, BPF_TRACE_RAW_TP), fd;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (libbpf_find_vmlinux_btf_id(names[i], BPF_TRACE_RAW_TP) <= 0)
-			return false;
-	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_TRACING, NULL) == 1;
+	if (id <= 0)
+		return false;
+	opts.attach_btf_id = id;
+	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "Dual BSD/GPL", insns, ARRAY_SIZE(insns),
+			   &opts);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }
 
-static enum probe_waits_resume resume(void)
+static bool probe_tracepoints(void)
+{
+	return probe_tracepoint("sched_switch") && probe_tracepoint("sched_waking") &&
+	       probe_tracepoint("task_newtask");
+}
+
+static struct probe_waits_how waits_how(void)
 {
 	struct probe_waits_how how;
 
 	probe_waits__probe(&how);
-	return how.resume;
+	return how;
 }
 
 static bool probe_resume(void)
 {
-	return resume() != PROBE_WAITS_NONE;
+	return waits_how().resume != PROBE_WAITS_NONE;
 }
 
 /* What the best place there is means for the waits. */
 static const char *resume_text(void)
 {
-	return resume() == PROBE_WAITS_EXIT ?
+	return waits_how().resume == PROBE_WAITS_EXIT ?
 		       "block and offcpu, by the tracepoint sched_exit_tp" :
 		       "block and offcpu, by a kprobe on finish_task_switch: every context switch "
 		       "costs more, until Linux 6.15";
+}
+
+static bool probe_futex(void)
+{
+	return waits_how().futex;
 }
 
 static const struct {
@@ -226,6 +356,7 @@ static const struct {
 	bool needed;
 	bool (*probe)(void);
 	const char *(*text)(void); /* in place of the purpose, where there are several ways */
+	bool by_bpf;		   /* without the right to use BPF there is no telling */
 } table[NR_FEATURES] = {
 	[FEATURE_PID_NAMESPACE] = { "host's pid namespace", "process ids as the kernel counts them",
 				    "runs in a pid namespace of its own, where process ids are not "
@@ -235,22 +366,60 @@ static const struct {
 	[FEATURE_BTF] = { "BTF", "kernel type information",
 			  "the kernel needs CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)", true,
 			  probe_btf },
+	[FEATURE_CAP_BPF] = { "CAP_BPF", "BPF programs and maps",
+			      "needs root or CAP_BPF+CAP_PERFMON (try sudo)", true, probe_cap_bpf },
+	[FEATURE_CAP_PERFMON] = { "CAP_PERFMON", "samples, and programs that read memory",
+				  "needs root or CAP_BPF+CAP_PERFMON (try sudo): CAP_PERFMON is "
+				  "missing",
+				  true, probe_cap_perfmon },
+	[FEATURE_CAP_SYS_PTRACE] = { "CAP_SYS_PTRACE", "what processes of other users map",
+				     "processes of other users stay without names: run as root, or "
+				     "give CAP_SYS_PTRACE (from Linux 6.14 on CAP_PERFMON does for "
+				     "what they map)",
+				     false, probe_cap_sys_ptrace },
+	[FEATURE_CAP_DAC_READ_SEARCH] = { "CAP_DAC_READ_SEARCH",
+					  "programs that not everybody may read",
+					  "programs that not everybody may read stay without "
+					  "names: run as root, or give CAP_DAC_READ_SEARCH",
+					  false, probe_cap_dac_read_search },
+	[FEATURE_CAP_CHECKPOINT_RESTORE] = { "CAP_CHECKPOINT_RESTORE",
+					     "files behind mappings, whatever became of them",
+					     "deleted and replaced programs stay without names: "
+					     "run as root, or give CAP_CHECKPOINT_RESTORE",
+					     false, probe_cap_checkpoint_restore },
+	[FEATURE_CAP_SYSLOG] = { "CAP_SYSLOG", "addresses of kernel functions",
+				 "kernel functions may stay without names: run as root, or give "
+				 "CAP_SYSLOG",
+				 false, probe_cap_syslog },
+	/* 5.11, 97306be45fbe and what follows: maps are counted as memory of the control group */
+	[FEATURE_MEMLOCK] = { "memory for maps", "not limited by RLIMIT_MEMLOCK",
+			      "run as root, give CAP_SYS_RESOURCE, or set ulimit -l unlimited",
+			      false, probe_memlock, .by_bpf = true },
+	/* 5.4, 9d1f8be5cf42 */
+	[FEATURE_LOCKDOWN] = { "lockdown", "the kernel does not keep its memory from root",
+			       "lockdown=confidentiality refuses programs that read the kernel's "
+			       "memory, even to root: boot with lockdown=integrity or none",
+			       true, probe_lockdown },
+	[FEATURE_PARANOID] = { "perf_event_paranoid", "no hindrance with CAP_PERFMON",
+			       "levels above 2 are the distribution's own and may ask for "
+			       "CAP_SYS_ADMIN: run as root, or set kernel.perf_event_paranoid=2",
+			       false, probe_paranoid },
 	[FEATURE_BPF] = { "bpf", "BPF programs on perf events",
 			  "run as root, or give CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8)",
 			  true, probe_bpf },
 	/* 5.8, 457f44363a88 */
 	[FEATURE_RINGBUF] = { "BPF ring buffer", "stacks on their way to user space",
-			      "needs Linux 5.8", true, probe_ringbuf },
+			      "needs Linux 5.8", true, probe_ringbuf, .by_bpf = true },
 	/* 5.5, fc9702273e2e */
 	[FEATURE_MMAPABLE] = { "mmapable BPF arrays", "unwind tables without system calls",
-			       "needs Linux 5.5", true, probe_mmapable },
+			       "needs Linux 5.5", true, probe_mmapable, .by_bpf = true },
 	/* 5.8, eaaacd23910f */
 	[FEATURE_ITERATOR] = { "BPF task iterator", "the list of processes", "needs Linux 5.8",
 			       true, probe_iterator },
 	/* 5.17, e6f2dd0f8067 */
-	[FEATURE_LOOP] = { "bpf_loop", "stacks of up to 512 frames",
+	[FEATURE_LOOP] = { "unwinding (bpf_loop)", "stacks of up to 512 frames",
 			   "without it (before Linux 5.17) stacks end after 64 frames", false,
-			   probe_loop },
+			   probe_loop, .by_bpf = true },
 	[FEATURE_PERF_EVENT] = { "perf cpu-clock", "the sampling clock",
 				 "run as root, give CAP_PERFMON, or lower "
 				 "kernel.perf_event_paranoid",
@@ -264,7 +433,7 @@ static const struct {
 	/* 5.12, 88a16a130933 */
 	[FEATURE_BUILD_ID] = { "mmap build ids", "files told apart when they are mapped",
 			       "needs Linux 5.12; device and inode serve below", false,
-			       probe_build_id },
+			       probe_build_id, .by_bpf = true },
 	[FEATURE_KALLSYMS] = { "kallsyms", "names of kernel functions",
 			       "run as root, give CAP_SYSLOG, or set kernel.kptr_restrict=0; "
 			       "kernel "
@@ -278,21 +447,35 @@ static const struct {
 			      "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; the "
 			      "kernel needs CONFIG_UPROBE_EVENTS",
 			      false, probe_uprobes, uprobes_text },
+	/* 4.17, 65074d43fc77 and 33ea4b24277b */
+	[FEATURE_TRACEFS] = { "tracefs", "not needed: probes hang on perf's descriptors",
+			      "no heap profile before Linux 6.6: the kernel needs "
+			      "CONFIG_UPROBE_EVENTS (4.17)",
+			      false, probe_tracefs },
+	/* 5.15, b89fbfbb854c */
+	[FEATURE_LINKS] = { "BPF links", "everything is detached with its descriptor",
+			    "perf events carry their programs themselves until Linux 5.15, and "
+			    "are detached with their descriptors all the same",
+			    false, probe_links },
 	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
 	[FEATURE_TASK_STORAGE] = { "BPF task storage",
 				   "heap samples drawn for each thread; what each one waits for",
 				   "no heap profile, and waits of 65536 threads at most: run as "
 				   "root, or give CAP_BPF and CAP_PERFMON; needs Linux 5.12",
-				   false, probe_task_storage, NULL },
+				   false, probe_task_storage, .by_bpf = true },
 	/* 5.5, f1b9509c2fb0 */
 	[FEATURE_TRACEPOINTS] = { "typed tracepoints", "block, mutex, offcpu, threadcreate",
 				  "no block, mutex, offcpu, threadcreate: run as root, or give "
 				  "CAP_BPF and CAP_PERFMON; needs Linux 5.5 with "
 				  "CONFIG_DEBUG_INFO_BTF",
-				  false, probe_tracepoints, NULL },
+				  false, probe_tracepoints, .by_bpf = true },
 	[FEATURE_RESUME] = { "end of waits", "block and offcpu",
 			     "no block, no offcpu: needs Linux 6.15, or CONFIG_KPROBE_EVENTS",
 			     false, probe_resume, resume_text },
+	[FEATURE_FUTEX] = { "futexes (fentry)",
+			    "block without mutex and offcpu looks at no context switch",
+			    "block looks at every context switch: needs Linux 5.16 with ftrace",
+			    false, probe_futex },
 };
 
 struct feature_result features_probe(enum feature f)
@@ -300,10 +483,23 @@ struct feature_result features_probe(enum feature f)
 	struct feature_result r = { .name = table[f].name, .needed = table[f].needed };
 
 	libbpf_set_print(NULL);
-	r.ok = table[f].probe();
-	if (!r.ok)
+	r.ok = (!table[f].by_bpf || probe_bpf()) && table[f].probe();
+	if (!r.ok && table[f].by_bpf && !probe_bpf())
+		r.text = "cannot be told without the right to use BPF: see there";
+	else if (!r.ok)
 		r.text = table[f].remedy;
 	else
 		r.text = table[f].text ? table[f].text() : table[f].purpose;
 	return r;
+}
+
+const char *features_missing(void)
+{
+	for (int i = 0; i < NR_FEATURES; i++) {
+		struct feature_result r = features_probe(i);
+
+		if (!r.ok && r.needed)
+			return r.text;
+	}
+	return NULL;
 }

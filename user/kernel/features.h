@@ -9,6 +9,15 @@
 enum feature {
 	FEATURE_PID_NAMESPACE,
 	FEATURE_BTF,
+	FEATURE_CAP_BPF,
+	FEATURE_CAP_PERFMON,
+	FEATURE_CAP_SYS_PTRACE,
+	FEATURE_CAP_DAC_READ_SEARCH,
+	FEATURE_CAP_CHECKPOINT_RESTORE,
+	FEATURE_CAP_SYSLOG,
+	FEATURE_MEMLOCK,
+	FEATURE_LOCKDOWN,
+	FEATURE_PARANOID,
 	FEATURE_BPF,
 	FEATURE_RINGBUF,
 	FEATURE_MMAPABLE,
@@ -21,9 +30,12 @@ enum feature {
 	FEATURE_KALLSYMS,
 	FEATURE_MAP_FILES,
 	FEATURE_UPROBES,
+	FEATURE_TRACEFS,
+	FEATURE_LINKS,
 	FEATURE_TASK_STORAGE,
 	FEATURE_TRACEPOINTS,
 	FEATURE_RESUME,
+	FEATURE_FUTEX, /* waits for futexes can be watched by themselves */
 	NR_FEATURES,
 };
 
@@ -35,5 +47,9 @@ struct feature_result {
 };
 
 struct feature_result features_probe(enum feature f);
+
+/* What keeps us from recording anything: the text of the first feature that is needed and not
+ * there; NULL if all are. */
+const char *features_missing(void);
 
 #endif

@@ -44,8 +44,8 @@ static int tracepoint_args(const struct btf *btf, const char *name)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : 0;
 }
 
-/* Where a variable stands among those that each CPU has its own of; -1: it is none. */
-static int64_t per_cpu_offset(const struct btf *btf, const char *name)
+/* A variable among those that each CPU has its own of; NULL: it is none. */
+static const struct btf_var_secinfo *per_cpu(const struct btf *btf, const char *name)
 {
 	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
 	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
@@ -55,9 +55,34 @@ static int64_t per_cpu_offset(const struct btf *btf, const char *name)
 		const struct btf_type *v = btf__type_by_id(btf, var[i].type);
 
 		if (v && !strcmp(btf__name_by_offset(btf, v->name_off), name))
-			return var[i].offset;
+			return &var[i];
 	}
-	return -1;
+	return NULL;
+}
+
+/* Where it stands among them; -1: it is none. */
+static int64_t per_cpu_offset(const struct btf *btf, const char *name)
+{
+	const struct btf_var_secinfo *var = per_cpu(btf, name);
+
+	return var ? (int64_t)var->offset : -1;
+}
+
+/* The same by the list of symbols: the types of some kernels before 5.11 tell of no variables. */
+static int64_t symbol_offset(const char *name)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], symbol[256];
+	unsigned long long addr;
+	int64_t ret = -1;
+
+	while (f && ret < 0 && fgets(line, sizeof(line), f))
+		if (strstr(line, name) && sscanf(line, "%llx %*c %255s", &addr, symbol) == 2 &&
+		    !strcmp(symbol, name) && addr)
+			ret = (int64_t)addr;
+	if (f)
+		fclose(f);
+	return ret;
 }
 
 /* Bits before a member of a struct; -1: there is none. What is in an unnamed struct or union, at
@@ -100,7 +125,23 @@ static int64_t preempt_count_off(const struct btf *btf)
 		in_hot = member_offset(btf, "pcpu_hot", "preempt_count");
 		count = in_hot < 0 ? -1 : hot + in_hot;
 	}
+	if (rq < 0) {
+		rq = symbol_offset("runqueues");
+		count = symbol_offset("__preempt_count");
+	}
 	return rq < 0 || count < 0 ? 0 : count - rq;
+}
+
+/*
+ * Its bits in an NMI, in a hard interrupt, and where a soft one is served
+ * (include/linux/preempt.h). By 7.3 it has become a number of 64 bits, eight of which, for
+ * interrupts that are disabled, were put below those of hard ones.
+ */
+static uint32_t interrupt_mask(const struct btf *btf)
+{
+	const struct btf_var_secinfo *count = per_cpu(btf, "__preempt_count");
+
+	return count && count->size == 8 ? 0x1f000100 : 0x00ff0100;
 }
 
 /* The scheduler's function, by the name that this kernel's compiler has given it. */
@@ -176,6 +217,7 @@ void probe_waits__probe(struct probe_waits_how *ret)
 		return;
 	/* (preempt, prev, next) before */
 	ret->preempt_count_off = preempt_count_off(btf);
+	ret->interrupt_mask = interrupt_mask(btf);
 	ret->switch_state = tracepoint_args(btf, "sched_switch") > 3;
 	if (tracepoint_args(btf, "sched_exit_tp") && !(forced && !strcmp(forced, "kprobe")))
 		ret->resume = PROBE_WAITS_EXIT;
@@ -220,6 +262,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 		return;
 	cfg->switch_state = o->waits.switch_state;
 	cfg->preempt_count_off = o->waits.preempt_count_off;
+	cfg->interrupt_mask = o->waits.interrupt_mask;
 	cfg->futex_probes = futex;
 	bpf_program__set_autoload(skel->progs.wait_queue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);

@@ -28,6 +28,7 @@ struct probe_waits_how {
 	bool task_storage;	   /* else the threads' states are in a hash */
 	bool switch_state;	   /* sched_switch tells the state of who leaves */
 	int64_t preempt_count_off; /* see bpfprof_config */
+	uint32_t interrupt_mask;   /* the same */
 };
 
 /* The best that this kernel has. */

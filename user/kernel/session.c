@@ -21,6 +21,7 @@
 #include "bpfprof.skel.h"
 #include "kernel/cpus.h"
 #include "kernel/glob.h"
+#include "noloop.skel.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
 /* A raw stack takes up to 66 KiB, and many come while a table is built; where nearly every
@@ -35,6 +36,7 @@
 #define LIVE_HEAP (16ULL << 30)
 #define LIVE_MIN (1U << 16)
 #define LIVE_MAX (1U << 20)
+#define TIGHT_ENTRIES 16
 
 struct session {
 	struct bpfprof_bpf *skel;
@@ -154,6 +156,26 @@ static void configure_slots(struct session *s)
 	bpf_map__set_max_entries(s->skel->maps.bp_raw, cnt);
 }
 
+/* For tests: so little room that everything that can be full will be. What the user has named has
+ * its place. */
+static void tighten(struct session *s)
+{
+	struct bpf_map *map;
+
+	if (s->opts.tight_ring)
+		bpf_map__set_max_entries(s->skel->maps.bp_ring, sysconf(_SC_PAGESIZE));
+	bpf_object__for_each_map(map, s->skel->obj)
+	{
+		enum bpf_map_type type = bpf_map__type(map);
+
+		if (s->opts.tight_maps &&
+		    (type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_LRU_HASH) &&
+		    map != s->skel->maps.bp_tgids && map != s->skel->maps.bp_tids)
+			bpf_map__set_max_entries(
+				map, MIN(bpf_map__max_entries(map), (uint32_t)TIGHT_ENTRIES));
+	}
+}
+
 static int configure(struct session *s, char *err, size_t err_sz)
 {
 	const struct session_opts *o = &s->opts;
@@ -206,6 +228,7 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	bpf_map__set_autocreate(s->skel->maps.bp_threads_due, o->kinds[BPFPROF_THREADS]);
 	configure_heap(s);
 	probe_waits__configure(s, o);
+	tighten(s);
 	return 0;
 }
 
@@ -254,6 +277,26 @@ static int load(struct session *s, char *err, size_t err_sz)
 	return 0;
 }
 
+/* The skeleton, with the programs that this kernel takes: see walk in stack.bpf.c. */
+static struct bpfprof_bpf *open_skeleton(void)
+{
+	struct bpfprof_bpf *skel = calloc(1, sizeof(*skel));
+	int err;
+
+	if (!skel)
+		return NULL;
+	err = bpfprof_bpf__create_skeleton(skel);
+	if (!err && libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) != 1)
+		skel->skeleton->data = (void *)noloop_bpf__elf_bytes(&skel->skeleton->data_sz);
+	if (!err)
+		err = bpf_object__open_skeleton(skel->skeleton, NULL);
+	if (!err)
+		return skel;
+	bpfprof_bpf__destroy(skel);
+	errno = -err;
+	return NULL;
+}
+
 struct session *session__open(const struct session_opts *opts, char *err, size_t err_sz)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -278,7 +321,7 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 		s->cpu_cnt = 0;
 		goto cleanup;
 	}
-	s->skel = bpfprof_bpf__open();
+	s->skel = open_skeleton();
 	if (!s->skel) {
 		ret = -errno;
 		say(err, err_sz, "cannot open the BPF programs: %s", strerror(-ret));
@@ -456,6 +499,30 @@ void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs)
 	}
 }
 
+/*
+ * How often the kernel has not run a program since it was at it on the same CPU, in a task that
+ * had been preempted there: functions may be, and by 7.3 tracepoints. Whose waits or threads these
+ * would have been is not known.
+ */
+static uint64_t missed(const struct bpf_program *prog)
+{
+	struct bpf_prog_info info = {};
+	uint32_t sz = sizeof(info);
+	int fd = bpf_program__fd(prog);
+
+	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz) ? 0 : info.recursion_misses;
+}
+
+static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
+{
+	if (kind == BPFPROF_THREADCREATE)
+		return missed(s->skel->progs.threadcreate);
+	if (kind == BPFPROF_BLOCK)
+		return missed(s->skel->progs.wait_queue) + missed(s->skel->progs.wait_unqueue) +
+		       missed(s->skel->progs.wait_unqueue_pi);
+	return 0;
+}
+
 int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret)
 {
 	struct bpfprof_stats *per_cpu = calloc(s->cpu_cnt, sizeof(*per_cpu));
@@ -481,6 +548,8 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)
 			ret->lost[j] += per_cpu[i].lost[j];
 	}
+	ret->lost[BPFPROF_LOST_missed] += missed_of(s, kind);
+	ret->seen += missed_of(s, kind);
 	free(per_cpu);
 	return err;
 }

@@ -38,6 +38,8 @@ struct session_opts {
 	uint64_t wait_rate_ns;			/* see bpfprof_config; 0, or below 2^32 */
 	bool usdt;	     /* listen to programs that sample their heap by themselves */
 	bool run_time_stats; /* let the kernel measure the programs' run time */
+	bool tight_maps;     /* tests: hash tables of 16 entries */
+	bool tight_ring;     /* tests: a ring of one page */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "kernel/uprobes.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -185,7 +186,9 @@ static bool can_perf(void)
 	uint64_t shift;
 	int fd;
 
-	if (event_attr(UPROBES_ENTRY, &attr, &shift))
+	/* which function was called is told by the link's cookie: 5.15 (7adfc6c9b315) */
+	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, NULL) != 1 ||
+	    event_attr(UPROBES_ENTRY, &attr, &shift))
 		return false;
 	attr.uprobe_path = (uintptr_t) "/proc/self/fd/-1";
 	fd = open_event(&attr, getpid(), -1);
