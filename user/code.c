@@ -66,7 +66,8 @@ struct code {
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
 			   given up */
 	bool evicting;
-	size_t hand; /* of the clock by which tables are evicted */
+	size_t hand;	  /* of the clock by which tables are evicted */
+	size_t proc_hand; /* the same of processes */
 	struct code_stats stats;
 };
 
@@ -389,6 +390,24 @@ static int set_list(struct code *c, uint32_t proc, const struct bpfprof_proc_key
 				&c->procs_state[proc].list);
 }
 
+/*
+ * The kernel side's table of processes is full: lets it forget one in turn, whose next stack comes
+ * raw and brings it back. Returns false if it knows no other.
+ */
+static bool displace(struct code *c, uint32_t proc)
+{
+	for (size_t step = 0; step < c->proc_cap; step++) {
+		size_t i = c->proc_hand++ % c->proc_cap;
+		struct proc_state *s = &c->procs_state[i];
+
+		if (i == proc || !s->list.sz)
+			continue;
+		tables__del_proc(c->tables, &s->key, &s->list);
+		return true;
+	}
+	return false;
+}
+
 int code__publish(struct code *c, uint32_t proc)
 {
 	const struct proc *p = procs__get(c->procs, proc);
@@ -411,7 +430,7 @@ int code__publish(struct code *c, uint32_t proc)
 		tables__settle(c->tables);
 		err = set_list(c, proc, &key, &cnt);
 	}
-	while (err == -ENOSPC && !c->evicting && evict(c))
+	while ((err == -ENOSPC && !c->evicting && evict(c)) || (err == -E2BIG && displace(c, proc)))
 		err = set_list(c, proc, &key, &cnt);
 	if (err)
 		return err;

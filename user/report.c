@@ -2,6 +2,7 @@
 /* What a run says about itself. */
 #include "report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +18,9 @@
 #include "profile/text.h"
 
 #define ROUGH_SLOWDOWN 5 /* times */
+#define STRICT_CUT 100	 /* one stack of so many may be cut short with --strict */
+#define EVENTS_LOST_TEXT \
+	"process events were lost %" PRIu64 " times, and all processes looked at anew"
 
 #define NAME_OF(name, text) #name,
 #define TEXT_OF(name, text) text,
@@ -218,7 +222,61 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 			 result_text[i]);
 		err = profile__add_comment(p, line);
 	}
+	if (!err && a->events_lost)
+		err = say(p, EVENTS_LOST_TEXT, a->events_lost);
 	return err ? err : notes(r, kind, p);
+}
+
+static uint64_t events_lost(const struct report *r)
+{
+	uint64_t lost = 0;
+
+	/* the same for all kinds */
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (r->kinds[i])
+			lost = MAX(lost, r->accounts[i].events_lost);
+	return lost;
+}
+
+int report_strict(const struct report *r, char *text, size_t text_sz)
+{
+	FILE *f = fmemopen(text, text_sz - 1, "w");
+	const char *sep = "";
+
+	if (!f)
+		return -errno;
+	/* what is too long for it is cut, without the end of a string */
+	memset(text, 0, text_sz);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		const struct collect_account *a = &r->accounts[i];
+		uint64_t cut = a->recorded - a->stacks[BPFPROF_STACK_complete];
+
+		if (!r->kinds[i])
+			continue;
+		for (int j = 0; j < BPFPROF_NR_LOST; j++) {
+			if (!a->lost[j])
+				continue;
+			fprintf(f, "%s%s: %" PRIu64 " of %" PRIu64 " samples lost (%s)", sep,
+				kinds[i].name, a->lost[j], a->seen, lost_text[j]);
+			sep = "; ";
+		}
+		if (cut > a->recorded / STRICT_CUT) {
+			fprintf(f, "%s%s: %" PRIu64 " of %" PRIu64 " stacks cut short", sep,
+				kinds[i].name, cut, a->recorded);
+			sep = "; ";
+		}
+	}
+	if (r->kinds[BPFPROF_HEAP] && r->heap.untracked) {
+		fprintf(f, "%sheap: the frees of %" PRIu64 " samples were not followed", sep,
+			r->heap.untracked);
+		sep = "; ";
+	}
+	if (events_lost(r)) {
+		fprintf(f, "%sprocess events lost %" PRIu64 " times", sep, events_lost(r));
+		sep = "; ";
+	}
+	fclose(f);
+	return *sep ? -ENODATA : 0;
 }
 
 /* The sum of a value over a profile, for people. */
@@ -275,6 +333,8 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 		if (a->stacks[i])
 			fprintf(stderr, "  cut short %" PRIu64 ": %s\n", a->stacks[i],
 				result_text[i]);
+	if (a->events_lost)
+		(void)say(NULL, EVENTS_LOST_TEXT, a->events_lost);
 	(void)notes(r, kind, NULL);
 	if (!a->recorded) {
 		fprintf(stderr, "  %s\n",
@@ -377,7 +437,7 @@ static uint64_t peak_rss(void)
 void report_stats(const struct report *r, FILE *f)
 {
 	struct symbolize_stats symbols = { 0 };
-	uint64_t cpu_ns, events_lost = 0;
+	uint64_t cpu_ns;
 	struct rusage usage;
 	struct utsname uts;
 	bool first = true;
@@ -403,7 +463,6 @@ void report_stats(const struct report *r, FILE *f)
 		symbols.named += r->symbols[i].named;
 		symbols.with_line += r->symbols[i].with_line;
 		symbols.ns += r->symbols[i].ns;
-		events_lost += r->accounts[i].events_lost;
 	}
 	fprintf(f,
 		"},\"tables\":{\"objects\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64
@@ -416,7 +475,12 @@ void report_stats(const struct report *r, FILE *f)
 		",\"with_line\":%" PRIu64 ",\"ns\":%" PRIu64 "}",
 		symbols.locations, symbols.named, symbols.with_line, symbols.ns);
 	fprintf(f,
+		",\"readers\":{\"died\":%" PRIu64 ",\"timed_out\":%" PRIu64 ",\"lied\":%" PRIu64
+		",\"set_aside\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"peak_rss\":%" PRIu64 "}",
+		r->objects.readers_died, r->objects.readers_timed_out, r->objects.readers_lied,
+		r->objects.set_aside, r->objects.readers_cpu_ns, r->objects.readers_peak_rss);
+	fprintf(f,
 		",\"events_lost\":%" PRIu64 ",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
 		",\"peak_rss\":%" PRIu64 "}}\n",
-		events_lost, cpu_ns, r->bpf_ns, peak_rss());
+		events_lost(r), cpu_ns, r->bpf_ns, peak_rss());
 }

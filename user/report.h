@@ -15,6 +15,7 @@
 #include "collect.h"
 #include "heap.h"
 #include "symbolize.h"
+#include "target/objects.h"
 
 struct options;
 struct profile;
@@ -32,6 +33,7 @@ struct report {
 	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */
 	struct code_stats code;
 	struct heap_report heap;
+	struct objects_stats objects;
 	uint64_t bpf_ns, bpf_runs;
 	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
 	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */
@@ -44,6 +46,12 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
  * path: "-" for standard output. */
 void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
 		    const char *path);
+
+/*
+ * Is everything there? Nothing may be lost, and of the stacks of a kind 1 % may be cut short.
+ * Returns 0, or -ENODATA with what is not as it should be in text, a list without full stop.
+ */
+int report_strict(const struct report *r, char *text, size_t text_sz);
 
 /* The JSON object of --stats. */
 void report_stats(const struct report *r, FILE *f);

@@ -492,6 +492,8 @@ static void test_dwz(void **state)
 /* What a child of strace does: names all of main in a file of the test's folder. */
 static int resolve_main(const char *path)
 {
+	/* asks once which time namespace this is, and is not what is looked for */
+	uint64_t begin_ns = util_monotonic_ns();
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct elf_file *elf = fd >= 0 ? elf_file__open(fd) : NULL;
 	struct strtab *strings = strtab__new();
@@ -501,7 +503,7 @@ static int resolve_main(const char *path)
 	size_t cnt = 0;
 	int err;
 
-	if (!elf || !strings || !elf_file__section(elf, ".text", &text))
+	if (!begin_ns || !elf || !strings || !elf_file__section(elf, ".text", &text))
 		return 1;
 	for (; cnt < ARRAY_SIZE(addrs) && cnt < text.size; cnt++)
 		addrs[cnt] = text.addr + cnt;

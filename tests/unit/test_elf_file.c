@@ -227,17 +227,23 @@ static void test_compressed(void **state)
 	assert_true(elf_file__section(e, ".debug_info", &s));
 	assert_true(s.flags & SHF_COMPRESSED);
 	assert_true(elf_file__section(plain, ".debug_info", &plain_s));
-	assert_int_equal(elf_file__read_section(e, &s, &a, &a_sz), 0);
-	assert_int_equal(elf_file__read_section(plain, &plain_s, &b, &b_sz), 0);
+	assert_int_equal(elf_file__read_section(e, &s, ELF_FILE_MAX_SECTION, &a, &a_sz), 0);
+	assert_int_equal(elf_file__read_section(plain, &plain_s, ELF_FILE_MAX_SECTION, &b, &b_sz),
+			 0);
 	assert_true(a_sz > s.size);
 	assert_int_equal(a_sz, b_sz);
 	assert_memory_equal(a, b, a_sz);
 	free(a);
+	/* the limit is for what is expanded */
+	assert_int_equal(elf_file__read_section(e, &s, b_sz, &a, &a_sz), 0);
+	free(a);
+	assert_int_equal(elf_file__read_section(e, &s, b_sz - 1, &a, &a_sz), -E2BIG);
+	assert_int_equal(elf_file__read_section(plain, &plain_s, b_sz - 1, &a, &a_sz), -E2BIG);
 	/* cut short: the stream ends too early */
 	s.size /= 2;
-	assert_int_equal(elf_file__read_section(e, &s, &a, &a_sz), -EBADMSG);
+	assert_int_equal(elf_file__read_section(e, &s, ELF_FILE_MAX_SECTION, &a, &a_sz), -EBADMSG);
 	s.size = 3;
-	assert_int_equal(elf_file__read_section(e, &s, &a, &a_sz), -EBADMSG);
+	assert_int_equal(elf_file__read_section(e, &s, ELF_FILE_MAX_SECTION, &a, &a_sz), -EBADMSG);
 	free(b);
 	close_both(e, fd);
 	close_both(plain, plain_fd);
@@ -296,7 +302,7 @@ static void ask_everything(const void *data, size_t sz)
 	}
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		if (elf_file__section(e, names[i], &s) &&
-		    !elf_file__read_section(e, &s, &buf, &buf_sz))
+		    !elf_file__read_section(e, &s, ELF_FILE_MAX_SECTION, &buf, &buf_sz))
 			free(buf);
 	}
 	elf_file__build_id(e, &buf_sz);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -195,6 +196,75 @@ static void test_unreadable(void **state)
 	objects__free(o);
 }
 
+/* The youngest child of ours with this name. */
+static pid_t child_named(const char *name)
+{
+	char line[256];
+	pid_t pid = 0;
+	FILE *f;
+
+	f = toolrun_open("pgrep -n -P %d -x %s", getpid(), name);
+	if (fgets(line, sizeof(line), f))
+		pid = atoi(line);
+	pclose(f);
+	return pid;
+}
+
+/* What keeps its reader waiting is asked once: it, and nothing else, is not readable any more. */
+static void test_set_aside(void **state)
+{
+	struct objects *o = objects__new();
+	struct objects_stats stats;
+	struct unwind_table t;
+	uint64_t vaddr;
+	uint32_t a, b;
+	pid_t reader;
+
+	(void)state;
+	build("a", "");
+	build("b", "-DB -O1");
+	/* not only ours, so that there is less patience with them */
+	assert_true(toolrun("chmod 666 a b"));
+	a = add(o, toolrun_path("a"));
+	b = add(o, toolrun_path("b"));
+	reader = child_named("bpfprof-reader");
+	assert_true(reader > 0);
+	assert_int_equal(kill(reader, SIGSTOP), 0);
+	assert_false(objects__has_usdt(o, a));
+	assert_false(objects__info(o, a)->readable);
+	assert_int_equal(objects__unwind_table(o, a, &t), -ENOEXEC);
+	assert_false(objects__vaddr(o, a, 0x1000, &vaddr));
+	assert_int_equal(add(o, toolrun_path("a")), a);
+	assert_int_equal(objects__unwind_table(o, b, &t), 0);
+	unwind_table__done(&t);
+	objects__stats(o, &stats);
+	assert_int_equal(stats.set_aside, 1);
+	assert_int_equal(stats.readers_timed_out, 1);
+	objects__free(o);
+}
+
+/* What others can write does not meet the reader of the system's files. */
+static void test_two_readers(void **state)
+{
+	struct objects *o = objects__new();
+	struct objects_stats stats;
+	pid_t reader = child_named("bpfprof-reader");
+	struct unwind_table t;
+	uint32_t id;
+
+	(void)state;
+	build("a", "");
+	assert_true(toolrun("cp a writable && chmod 666 writable"));
+	assert_int_equal(kill(reader, SIGSTOP), 0);
+	id = add(o, toolrun_path("writable"));
+	assert_true(objects__info(o, id)->readable);
+	assert_int_equal(objects__unwind_table(o, id, &t), 0);
+	unwind_table__done(&t);
+	objects__stats(o, &stats);
+	assert_int_equal(stats.readers_timed_out, 0);
+	objects__free(o);
+}
+
 /* In a process of its own, whose hard limit is lowered for good. Returns what was wrong, 0 if
  * nothing. */
 static int many_files(void)
@@ -375,18 +445,19 @@ static void test_vdso(void **state)
 
 static bool finds(const char *name, const char *path)
 {
+	struct reader *r = reader__new(1);
+	struct reader_file object;
 	struct debugfile d;
-	struct elf_file *e;
 	int fd, err;
 
 	fd = open(toolrun_path(name), O_RDONLY | O_CLOEXEC);
-	e = elf_file__open(fd);
-	assert_non_null(e);
-	err = debugfile__open(&d, e, path, toolrun_path("root"));
+	assert_int_equal(reader__describe(r, fd, false, &object), 0);
+	err = debugfile__open(&d, r, &object, path, toolrun_path("root"));
 	assert_true(err == 0 || err == -ENOENT);
-	assert_int_equal(d.elf != NULL, !err);
+	assert_int_equal(d.fd >= 0, !err);
 	debugfile__close(&d);
-	elf_file__free(e);
+	reader_file__done(&object);
+	reader__free(r);
 	close(fd);
 	return !err;
 }
@@ -426,6 +497,38 @@ static void test_debugfile(void **state)
 	objects__free(o);
 }
 
+/* Files that lie elsewhere, by links of theirs or of ours: H10. */
+static void test_debugfile_elsewhere(void **state)
+{
+	char *buf, *link;
+	size_t sz;
+
+	(void)state;
+	build("n", "-Wl,--build-id=none");
+	assert_true(toolrun("rm -rf root && mkdir -p root/opt/x root/opt/y"));
+	assert_true(
+		toolrun("objcopy --only-keep-debug n n.debug && strip -o n.stripped n && "
+			"objcopy --add-gnu-debuglink=n.debug n.stripped && cp n.debug elsewhere"));
+	/* a symbolic link may lead on below the root, and not out of it */
+	assert_true(toolrun("cp n.debug root/opt/y/ && ln -s ../y/n.debug root/opt/x/"));
+	assert_true(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("ln -sf ../../../elsewhere root/opt/x/n.debug"));
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("ln -sf \"$PWD/elsewhere\" root/opt/x/n.debug"));
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("rm root/opt/x/n.debug && rmdir root/opt/x && ln -s ../.. root/opt/x"));
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	/* a name that leads upwards, to a file that would be the right one */
+	buf = toolrun_read(toolrun_path("n.stripped"), &sz);
+	link = memmem(buf, sz, "n.debug", sizeof("n.debug"));
+	assert_non_null(link);
+	memcpy(link, "../x.db", sizeof("../x.db"));
+	toolrun_write("upwards", buf, sz);
+	free(buf);
+	assert_true(toolrun("cp n.debug root/opt/x.db"));
+	assert_false(finds("upwards", "/opt/y/n"));
+}
+
 /* The C library's debug package, where it is installed: its build id leads to inlined frames of
  * functions that we know. */
 static void test_libc_debug(void **state)
@@ -458,12 +561,21 @@ static void test_libc_debug(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identity),    cmocka_unit_test(test_foreign_build_id),
-		cmocka_unit_test(test_overwritten), cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_interp),	    cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_names),	    cmocka_unit_test(test_no_addresses),
-		cmocka_unit_test(test_read),	    cmocka_unit_test(test_vdso),
-		cmocka_unit_test(test_debugfile),   cmocka_unit_test(test_libc_debug),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_foreign_build_id),
+		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_interp),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_addresses),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_debugfile),
+		cmocka_unit_test(test_libc_debug),
+		cmocka_unit_test(test_debugfile_elsewhere),
+		cmocka_unit_test(test_set_aside),
+		cmocka_unit_test(test_two_readers),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

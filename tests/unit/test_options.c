@@ -165,7 +165,7 @@ static void test_long_options(void **state)
 			       "/a/b", "--comm", "ngin?*", "--user", "--profile", "cpu",
 			       "--duration", "500ms", "--frequency", "997", "--event", "cycles",
 			       "--output", "out", "--format", "folded", "--stats", "-",
-			       "--no-labels", "--verbose"),
+			       "--no-labels", "--strict", "--verbose"),
 			 0);
 	assert_int_equal(o.pids.cnt, 2);
 	assert_int_equal(o.pids.ids[1], 8);
@@ -182,6 +182,7 @@ static void test_long_options(void **state)
 	assert_int_equal(o.format, OPTIONS_FOLDED);
 	assert_string_equal(o.stats, "-");
 	assert_false(o.thread_labels);
+	assert_true(o.strict);
 	assert_int_equal(o.log_level, LOG_DEBUG);
 	options_done(&o);
 }
@@ -424,7 +425,7 @@ static void test_usage(void **state)
 		"-o, --output",	 "-f, --format",   "--stats",	      "--no-labels",
 		"-q, --quiet",	 "-v, --verbose",  "--version",	      "-h, --help",
 		"-- COMMAND",	 "--heap-rate",	   "--heap-budget",   "--min-age",
-		"--min-wait",	 "--wait-rate",
+		"--min-wait",	 "--wait-rate",	   "--strict",
 	};
 	char *text;
 	size_t sz;

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "output.h"
@@ -220,6 +222,64 @@ static void test_planted_later(void **state)
 	assert_int_equal(entries(), 3);
 }
 
+/* Does under that name what who would like others to write elsewhere would do. */
+static void plant(unsigned turn)
+{
+	switch (turn % 4) {
+	case 0:
+		(void)!symlink("victim", "result");
+		break;
+	case 1:
+		(void)!link("victim", "result");
+		break;
+	case 2:
+		(void)mkfifo("result", 0666);
+		break;
+	default:
+		write_file("scratch", "theirs");
+		(void)rename("scratch", "result");
+	}
+	(void)unlink("result");
+}
+
+/* The same, 10,000 times, or as often as there is in 5 s. */
+static void test_planted_all_the_time(void **state)
+{
+	time_t end = time(NULL) + 5;
+	int good = 0, refused = 0;
+	pid_t pid;
+
+	(void)state;
+	write_file("victim", "precious");
+	pid = fork();
+	assert_true(pid >= 0);
+	for (unsigned turn = 0; !pid; turn++)
+		plant(turn);
+	for (int i = 0; i < 10000 && time(NULL) < end; i++) {
+		struct output o;
+		int err;
+
+		/* else it comes right behind our own renaming, each time */
+		usleep(random() % 200);
+		err = output_open("result", &o);
+		if (!err) {
+			fputs("data", o.f);
+			err = output_commit(&o);
+		}
+		good += !err;
+		refused += err == -ELOOP || err == -EEXIST;
+		assert_int_equal(good + refused, i + 1);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	waitpid(pid, NULL, 0);
+	(void)unlink("scratch");
+	(void)unlink("result");
+	expect_contents("victim", "precious");
+	assert_int_equal(entries(), 1);
+	print_message("%d written, %d refused\n", good, refused);
+	assert_true(good && refused);
+}
+
 static void test_devices(void **state)
 {
 	struct output o;
@@ -370,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup(test_refused, setup),
 		cmocka_unit_test_setup(test_longest_name, setup),
 		cmocka_unit_test_setup(test_planted_later, setup),
+		cmocka_unit_test_setup(test_planted_all_the_time, setup),
 		cmocka_unit_test_setup(test_devices, setup),
 		cmocka_unit_test_setup(test_cannot_be_written, setup),
 		cmocka_unit_test_setup(test_standard_output, setup),

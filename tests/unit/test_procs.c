@@ -674,12 +674,17 @@ static void map_file(uint32_t pid, uint64_t addr, const char *path, const struct
 
 static void expect_text(int fd, const char *want)
 {
-	char buf[64] = "";
+	char buf[64] = "", path[64];
+	int readable;
 
 	assert_true(fd >= 0);
-	assert_true(read(fd, buf, sizeof(buf) - 1) >= 0);
-	assert_string_equal(buf, want);
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_PATH, O_PATH);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	readable = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(read(readable, buf, sizeof(buf) - 1) >= 0);
+	assert_string_equal(buf, want);
+	close(readable);
 	close(fd);
 }
 

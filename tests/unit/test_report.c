@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <linux/types.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,8 +124,8 @@ static void test_identity(void **state)
 	write_stats();
 	assert_true(
 		judge("k = s['kinds']['cpu']\n"
-		      "assert k['lost'] == dict(ring_full=1, nested=2, no_slot=3, no_state=4, "
-		      "may_throw=5, ran_on=6, orphan=7, no_memory=8)\n"
+		      "assert k['lost'] == dict(ring_full=1, nested=2, missed=3, no_slot=4, "
+		      "no_state=5, may_throw=6, ran_on=7, orphan=8, no_memory=9)\n"
 		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
 		      "t = k['stacks']['truncated']\n"
 		      "assert k['recorded'] == k['stacks']['complete'] + sum(t.values())\n"
@@ -254,7 +255,7 @@ static void test_comments(void **state)
 	assert_non_null(p);
 	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
 	assert_true(has_comment(p, "cpu of pid:1234, event cpu-clock, 99 Hz, 2 CPUs"));
-	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 36 lost",
+	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 45 lost",
 		 (unsigned long long)a->seen, (unsigned long long)a->recorded);
 	assert_true(has_comment(p, part));
 	assert_true(has_comment(p, "lost 1: the ring to user space was full"));
@@ -415,7 +416,7 @@ static void test_summary(void **state)
 	text = summary(p, "evil\033[31m\n.pb.gz");
 	assert_null(strchr(text, '\033'));
 	assert_non_null(
-		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 36 lost"));
+		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 45 lost"));
 	assert_non_null(strstr(text, "go tool pprof"));
 	free(text);
 	/* a pipe cannot be opened again */
@@ -433,6 +434,58 @@ static void test_summary(void **state)
 	free(text);
 	log_set_level(LOG_INFO);
 	profile__free(p);
+}
+
+static void test_strict(void **state)
+{
+	static const struct {
+		uint64_t seen, lost[BPFPROF_NR_LOST], whole, cut, events_lost, untracked;
+		const char *says; /* NULL: nothing is wrong */
+	} rows[] = {
+		{ .seen = 0 },
+		{ .seen = 1000, .whole = 990, .cut = 10 },
+		{ .seen = 1000,
+		  .whole = 989,
+		  .cut = 11,
+		  .says = "heap: 11 of 1000 stacks cut short" },
+		{ .seen = 50, .whole = 49, .cut = 1, .says = "heap: 1 of 50 stacks cut short" },
+		{ .seen = 1000,
+		  .lost = { [BPFPROF_LOST_ring_full] = 1 },
+		  .whole = 999,
+		  .says = "heap: 1 of 1000 samples lost (the ring to user space was full)" },
+		{ .seen = 3,
+		  .lost = { [BPFPROF_LOST_nested] = 1, [BPFPROF_LOST_no_memory] = 1 },
+		  .whole = 1,
+		  .says = "heap: 1 of 3 samples lost (the sampler interrupted itself); "
+			  "heap: 1 of 3 samples lost (user space was out of memory)" },
+		{ .seen = 5, .whole = 5, .events_lost = 2, .says = "process events lost 2 times" },
+		{ .seen = 5,
+		  .whole = 5,
+		  .untracked = 4,
+		  .says = "heap: the frees of 4 samples were not followed" },
+	};
+	struct collect_account *a = &report.accounts[BPFPROF_HEAP];
+	char text[256], small[16];
+
+	(void)state;
+	/* what the CPU profile would have to say counts only where it is recorded */
+	opts.kinds[BPFPROF_CPU] = false;
+	opts.kinds[BPFPROF_HEAP] = true;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		*a = (struct collect_account){ .seen = rows[i].seen,
+					       .recorded = rows[i].whole + rows[i].cut,
+					       .events_lost = rows[i].events_lost };
+		memcpy(a->lost, rows[i].lost, sizeof(a->lost));
+		a->stacks[BPFPROF_STACK_complete] = rows[i].whole;
+		a->stacks[BPFPROF_STACK_no_table] = rows[i].cut;
+		report.heap.untracked = rows[i].untracked;
+		assert_int_equal(report_strict(&report, text, sizeof(text)),
+				 rows[i].says ? -ENODATA : 0);
+		assert_string_equal(text, rows[i].says ? rows[i].says : "");
+		assert_int_equal(report_strict(&report, small, sizeof(small)),
+				 rows[i].says ? -ENODATA : 0);
+		assert_true(strlen(small) < sizeof(small));
+	}
 }
 
 static void test_kinds(void **state)
@@ -472,6 +525,7 @@ int main(void)
 		cmocka_unit_test_setup(test_summary, setup),
 		cmocka_unit_test_setup(test_summary_of_kinds, setup),
 		cmocka_unit_test_setup(test_notes_of_waits, setup),
+		cmocka_unit_test_setup(test_strict, setup),
 		cmocka_unit_test_setup(test_kinds, setup),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -205,9 +206,51 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+/* Of a clock in /proc/self/timens_offsets; there it is that of the children, which is ours if the
+ * namespaces are the same. */
+static int64_t read_shift_ns(const char *name)
+{
+	char ours[64] = "", theirs[64] = "", *buf, *s;
+	int64_t shift = 0;
+	size_t sz;
+
+	if (readlink("/proc/self/ns/time", ours, sizeof(ours) - 1) < 0 ||
+	    readlink("/proc/self/ns/time_for_children", theirs, sizeof(theirs) - 1) < 0 ||
+	    strcmp(ours, theirs) || util_read_file("/proc/self/timens_offsets", 4096, &buf, &sz))
+		return 0;
+	s = strstr(buf, name);
+	if (s) {
+		shift = strtoll(s + strlen(name), &s, 10) * (int64_t)NSEC_PER_SEC;
+		shift += strtoll(s, NULL, 10);
+	}
+	free(buf);
+	return shift;
+}
+
+static struct {
+	bool known;
+	int64_t monotonic_ns, boottime_ns;
+} shifts;
+
+static void read_shifts(void)
+{
+	if (shifts.known)
+		return;
+	shifts.monotonic_ns = read_shift_ns("monotonic");
+	shifts.boottime_ns = read_shift_ns("boottime");
+	shifts.known = true;
+}
+
 uint64_t util_monotonic_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	read_shifts();
+	return clock_ns(CLOCK_MONOTONIC) - shifts.monotonic_ns;
+}
+
+int64_t util_boottime_shift_ns(void)
+{
+	read_shifts();
+	return shifts.boottime_ns;
 }
 
 uint64_t util_realtime_ns(void)

@@ -54,9 +54,12 @@ int util_parse_duration(const char *s, uint64_t *ret_ns);
  * end of the file. */
 int util_pread_full(int fd, void *buf, size_t sz, uint64_t off);
 
-/* Clocks, in nanoseconds. */
+/* Clocks, in nanoseconds: the former as the kernel has it, whatever time namespace we are in. */
 uint64_t util_monotonic_ns(void);
 uint64_t util_realtime_ns(void);
+
+/* What our time namespace (time_namespaces(7)) adds to the times since boot that /proc tells. */
+int64_t util_boottime_shift_ns(void);
 
 /* Well-mixed 64-bit hash of bytes, for tables in memory. */
 uint64_t util_hash(const void *data, size_t sz, uint64_t seed);

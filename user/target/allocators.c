@@ -166,7 +166,7 @@ static int read_table(struct finder *f, const char *section, bool dynamic)
 	    str.type != SHT_STRTAB || str.size > MAX_TABLE || str.flags & SHF_COMPRESSED)
 		return 0;
 	/* has a NUL behind */
-	err = elf_file__read_section(f->elf, &str, &strings, &sz);
+	err = elf_file__read_section(f->elf, &str, MAX_TABLE, &strings, &sz);
 	if (err)
 		return err;
 	err = read_symbols(f, &s, strings, sz, dynamic);
@@ -386,10 +386,11 @@ static bool is_seen_elsewhere(const struct finder *f, const struct function *fn)
 
 static int add_functions(struct finder *f, struct allocator_points *ret, size_t *cap)
 {
-	const struct function *fn;
+	size_t i;
 	int err = 0;
 
-	for (fn = f->functions; fn < f->functions + f->function_cnt && !err; fn++) {
+	for (i = 0; i < f->function_cnt && !err; i++) {
+		const struct function *fn = &f->functions[i];
 		struct allocator_point p = {
 			.group = is_free(&fn->name) ? ALLOCATOR_FREE : ALLOCATOR_ALLOC,
 			.vaddr = fn->vaddr,

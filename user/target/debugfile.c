@@ -6,173 +6,128 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/util.h"
+#include "target/file_stat.h"
 
-#define CRC_CHUNK (256U << 10)
-#define MAX_ALTLINK 4096
-
-static int open_elf(struct debugfile *d, const char *path)
+/* Opens a file below root, also by a symbolic link as long as that leads to below it as well. */
+static int open_below(const char *root, const char *path)
 {
-	/* not blocking: it may be a FIFO */
-	d->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+	struct file_stat st;
+
+	if (root_fd < 0)
+		return -ENOENT;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	close(root_fd);
+	if (fd >= 0 && file_stat_regular(fd, &st)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return fd < 0 ? -ENOENT : fd;
+}
+
+static int open_elf(struct debugfile *d, struct reader *r, const char *root, const char *path)
+{
+	int err;
+
+	d->fd = open_below(root, path);
 	if (d->fd < 0)
 		return -ENOENT;
-	d->elf = elf_file__open_debug(d->fd);
-	if (!d->elf) {
-		int err = errno == ENOMEM ? -ENOMEM : -ENOENT;
-
+	err = reader__describe(r, d->fd, true, &d->file);
+	if (err)
 		debugfile__close(d);
-		return err;
-	}
-	return 0;
+	return err == -ENOMEM ? err : err ? -ENOENT : 0;
 }
 
-static bool has_build_id(const struct elf_file *elf, const uint8_t *id, size_t sz)
+/* The same, if it has that build id. */
+static int open_with_id(struct debugfile *d, struct reader *r, const char *root, const char *path,
+			const uint8_t *id, size_t sz)
 {
-	size_t other_sz;
-	const uint8_t *other = elf_file__build_id(elf, &other_sz);
+	int err = open_elf(d, r, root, path);
 
-	return sz && other_sz == sz && !memcmp(other, id, sz);
-}
-
-static int open_by_build_id(struct debugfile *d, const uint8_t *id, size_t sz, const char *root)
-{
-	char path[PATH_MAX];
-	size_t i;
-	int err, n;
-
-	if (sz < 2)
-		return -ENOENT;
-	n = snprintf(path, sizeof(path), "%s/.build-id/%02x/", root, id[0]);
-	if (n < 0 || n + 2 * sz + sizeof(".debug") > sizeof(path))
-		return -ENOENT;
-	for (i = 1; i < sz; i++)
-		n += snprintf(path + n, sizeof(path) - n, "%02x", id[i]);
-	snprintf(path + n, sizeof(path) - n, ".debug");
-	err = open_elf(d, path);
-	if (!err && !has_build_id(d->elf, id, sz)) {
+	if (!err && (!sz || d->file.build_id_sz != sz || memcmp(d->file.build_id, id, sz))) {
 		debugfile__close(d);
 		err = -ENOENT;
 	}
 	return err;
 }
 
-/* The CRC of a whole file, as .gnu_debuglink has it (GDB manual, "Separate Debug Files"): zlib's.
- */
-static int file_crc(const struct elf_file *elf, uint32_t *ret)
+static int open_by_build_id(struct debugfile *d, struct reader *r, const uint8_t *id, size_t sz,
+			    const char *root)
 {
-	unsigned char *buf = malloc(CRC_CHUNK);
-	uint32_t crc = crc32(0, NULL, 0);
-	ssize_t n;
-	off_t off = 0;
+	char path[sizeof(".build-id/xx/.debug") + 2 * ELF_FILE_MAX_BUILD_ID];
+	int n;
 
-	if (!buf)
-		return -ENOMEM;
-	while ((n = pread(elf_file__fd(elf), buf, CRC_CHUNK, off)) > 0) {
-		crc = crc32(crc, buf, n);
-		off += n;
-	}
-	free(buf);
-	*ret = crc;
-	return n ? -errno : 0;
+	if (sz < 2)
+		return -ENOENT;
+	n = sprintf(path, ".build-id/%02x/", id[0]);
+	for (size_t i = 1; i < sz; i++)
+		n += sprintf(path + n, "%02x", id[i]);
+	strcpy(path + n, ".debug");
+	return open_with_id(d, r, root, path, id, sz);
 }
 
-/* Does a component of the path lead upwards? */
-static bool leads_up(const char *path)
+static int open_by_link(struct debugfile *d, struct reader *r, const struct reader_file *object,
+			const char *object_path, const char *root)
 {
-	const char *p = path;
-
-	while ((p = strstr(p, ".."))) {
-		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
-			return true;
-		p += 2;
-	}
-	return false;
-}
-
-static int open_by_link(struct debugfile *d, const struct elf_file *elf, const char *object,
-			const char *root)
-{
-	const char *slash = strrchr(object, '/');
-	char name[256], path[PATH_MAX];
-	uint32_t want, crc;
+	const char *slash = strrchr(object_path, '/');
+	char path[PATH_MAX];
+	uint32_t crc;
 	int err, n;
 
-	if (object[0] != '/' || leads_up(object) || !elf_file__debuglink(elf, name, &want))
+	if (object_path[0] != '/' || !object->debuglink[0])
 		return -ENOENT;
-	n = snprintf(path, sizeof(path), "%s%.*s/%s", root, (int)(slash - object), object, name);
+	/* from the root on; "" is the root itself */
+	n = snprintf(path, sizeof(path), ".%.*s/%s", (int)(slash - object_path), object_path,
+		     object->debuglink);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENOENT;
-	err = open_elf(d, path);
+	err = open_elf(d, r, root, path);
 	if (err)
 		return err;
-	err = file_crc(d->elf, &crc);
-	if (!err && crc != want)
+	err = reader__crc(r, d->fd, &crc);
+	if (!err && crc != object->debuglink_crc)
 		err = -ENOENT;
 	if (err)
 		debugfile__close(d);
 	return err == -ENOMEM ? err : err ? -ENOENT : 0;
 }
 
-int debugfile__open(struct debugfile *d, const struct elf_file *elf, const char *path,
-		    const char *root)
+int debugfile__open(struct debugfile *d, struct reader *r, const struct reader_file *object,
+		    const char *path, const char *root)
 {
-	size_t sz;
-	const uint8_t *id = elf_file__build_id(elf, &sz);
 	int err;
 
 	*d = (struct debugfile){ .fd = -1 };
-	err = open_by_build_id(d, id, sz, root);
+	err = open_by_build_id(d, r, object->build_id, object->build_id_sz, root);
 	if (err == -ENOENT)
-		err = open_by_link(d, elf, path, root);
+		err = open_by_link(d, r, object, path, root);
 	return err;
 }
 
-int debugfile__open_alt(struct debugfile *d, const struct elf_file *elf, const char *root)
+int debugfile__open_alt(struct debugfile *d, struct reader *r, const struct reader_file *of,
+			const char *root)
 {
-	char link[MAX_ALTLINK], path[PATH_MAX], *rest;
-	struct elf_section s;
-	const uint8_t *id;
-	size_t len, sz;
-	int err, n;
+	int err;
 
 	*d = (struct debugfile){ .fd = -1 };
-	if (!elf_file__section(elf, ".gnu_debugaltlink", &s) || s.size > sizeof(link) ||
-	    elf_file__read(elf, s.offset, link, s.size))
-		return -ENOENT;
-	len = strnlen(link, s.size);
-	if (len + 1 >= s.size)
-		return -ENOENT;
-	id = (const uint8_t *)link + len + 1;
-	sz = s.size - len - 1;
-	if (sz > ELF_FILE_MAX_BUILD_ID)
-		return -ENOENT;
-	err = open_by_build_id(d, id, sz, root);
-	if (err != -ENOENT)
+	err = open_by_build_id(d, r, of->alt_id, of->alt_id_sz, root);
+	if (err != -ENOENT || strncmp(of->alt_name, "/.dwz/", 6))
 		return err;
-	rest = strstr(link, "/.dwz/");
-	if (!rest || leads_up(rest))
-		return -ENOENT;
-	n = snprintf(path, sizeof(path), "%s%s", root, rest);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENOENT;
-	err = open_elf(d, path);
-	if (!err && !has_build_id(d->elf, id, sz)) {
-		debugfile__close(d);
-		err = -ENOENT;
-	}
-	return err;
+	return open_with_id(d, r, root, of->alt_name + 1, of->alt_id, of->alt_id_sz);
 }
 
 void debugfile__close(struct debugfile *d)
 {
-	elf_file__free(d->elf);
+	reader_file__done(&d->file);
 	if (d->fd >= 0)
 		close(d->fd);
 	*d = (struct debugfile){ .fd = -1 };

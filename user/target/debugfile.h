@@ -7,14 +7,14 @@
 #ifndef TARGET_DEBUGFILE_H
 #define TARGET_DEBUGFILE_H
 
-#include "target/elf_file.h"
+#include "target/reader.h"
 
 #define DEBUGFILE_ROOT "/usr/lib/debug"
 
-/* An opened file; elf is NULL if there is none. */
+/* fd is -1 if there is none. */
 struct debugfile {
-	struct elf_file *elf;
-	int fd;
+	int fd; /* O_PATH */
+	struct reader_file file;
 };
 
 /*
@@ -22,12 +22,13 @@ struct debugfile {
  * .gnu_debuglink, ROOT/DIR/NAME with the same CRC, DIR being that of the object's path. 0 or
  * -ENOENT, -ENOMEM; debugfile__close in any case.
  */
-int debugfile__open(struct debugfile *d, const struct elf_file *elf, const char *path,
-		    const char *root);
+int debugfile__open(struct debugfile *d, struct reader *r, const struct reader_file *object,
+		    const char *path, const char *root);
 
 /* The supplementary file that dwz made for several debug files (.gnu_debugaltlink), by its build id
- * or below ROOT/.dwz. */
-int debugfile__open_alt(struct debugfile *d, const struct elf_file *elf, const char *root);
+ * or below ROOT/.dwz. of: what refers to it. */
+int debugfile__open_alt(struct debugfile *d, struct reader *r, const struct reader_file *of,
+			const char *root);
 
 void debugfile__close(struct debugfile *d);
 

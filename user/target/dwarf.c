@@ -27,6 +27,7 @@
 #define STEPS_PER_BYTE 8
 #define STEPS_MIN 1000000
 #define STEPS_PER_LOOK 64 /* at the clock */
+#define BYTES_PER_STEP 8  /* that libdw walks by itself */
 /* Damage that costs libdw much at each step: an honest gigabyte takes half of this. */
 #define MAX_NS (20 * NSEC_PER_SEC)
 #define LINES_AT_ONCE (1U << 20) /* bytes of line tables until libdw has to begin anew */
@@ -64,18 +65,21 @@ struct resolver {
 	struct dwarf_lines lines;
 	uint32_t *paths; /* string id by file, NONE: not asked for yet */
 	size_t paths_cap;
-	uint64_t discarded; /* size of the largest function that the linker has thrown away */
-	uint32_t *claimed;  /* queries */
+	const char *reached; /* the last DIE that was read */
+	uint64_t discarded;  /* size of the largest function that the linker has thrown away */
+	uint32_t *claimed;   /* queries */
 	size_t claimed_cnt, claimed_cap;
 	struct hit *hits;
 	size_t hit_cnt, hit_cap;
 };
 
-static bool spend(struct resolver *r)
+static bool spend(struct resolver *r, uint64_t steps)
 {
-	if (!r->steps)
-		return false;
-	if (!(--r->steps % STEPS_PER_LOOK) && util_monotonic_ns() > r->deadline_ns)
+	uint64_t before = r->steps;
+
+	r->steps -= MIN(steps, before);
+	if (r->steps / STEPS_PER_LOOK != before / STEPS_PER_LOOK &&
+	    util_monotonic_ns() > r->deadline_ns)
 		r->steps = 0;
 	return r->steps;
 }
@@ -106,13 +110,13 @@ static int each_in_ranges(struct resolver *r, Dwarf_Die *die,
 	size_t i;
 	int err;
 
-	while ((off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0 && spend(r)) {
+	while ((off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0 && spend(r, 1)) {
 		any = true;
 		if (dwarf_is_discarded(lo)) {
 			r->discarded = MAX(r->discarded, hi - lo);
 			continue;
 		}
-		for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && spend(r); i++) {
+		for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && spend(r, 1); i++) {
 			err = f(r, i, ctx);
 			if (err)
 				return err;
@@ -195,17 +199,27 @@ static int add_hit(struct resolver *r, size_t idx, void *ctx)
 	return 0;
 }
 
+/* Where no attribute says where it is, libdw walks all that is below the DIE, which was read
+ * before, once more. */
+static int next_sibling(struct resolver *r, Dwarf_Die *die)
+{
+	if (!spend(r, (uint64_t)(r->reached - (const char *)die->addr) / BYTES_PER_STEP))
+		return 1;
+	return dwarf_siblingof(die, die);
+}
+
 /* Takes note of the functions among die and what follows it on its level. scope: the subprogram
- * around them, or 0. Where the unit is damaged, what was found before counts. */
+ * around them, or 0. Where the unit is damaged or too deep, what was found before counts. */
 static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int depth)
 {
 	Dwarf_Die child;
 	int more = 0, err = 0;
 
-	for (; !more && spend(r); more = dwarf_siblingof(&die, &die)) {
+	for (; !more && spend(r, 1); more = next_sibling(r, &die)) {
 		struct function f = { .die = &die, .scope = scope };
 		int tag = dwarf_tag(&die);
 
+		r->reached = MAX(r->reached, (const char *)die.addr);
 		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
 			f.inlined = tag == DW_TAG_inlined_subroutine;
 			if (!f.inlined)
@@ -214,8 +228,11 @@ static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int
 			if (!err)
 				f.scope = scope;
 		}
-		if (err >= 0 && depth < MAX_DEPTH && !dwarf_child(&die, &child))
+		if (err >= 0 && !dwarf_child(&die, &child)) {
+			if (depth == MAX_DEPTH)
+				r->steps = 0;
 			err = walk(r, child, f.scope, depth + 1);
+		}
 		if (err < 0)
 			return err;
 	}
@@ -352,6 +369,7 @@ static int resolve_unit(struct resolver *r)
 
 	r->claimed_cnt = r->hit_cnt = 0;
 	r->discarded = 0;
+	r->reached = r->unit.addr;
 	err = each_in_ranges(r, &r->unit, claim, NULL);
 	has_ranges = err;
 	if (err < 0 || (has_ranges && !r->claimed_cnt))

@@ -14,8 +14,8 @@
 #include "target/elf_file.h"
 
 #define MAX_TOTAL (2ULL << 30) /* bytes of all debug sections of a file */
-/* A byte of a line table may become a row, which takes libdw about 100 bytes to make. */
-#define MAX_LINE_TABLE (32U << 20)
+/* Of a unit. A byte may become a row, which takes libdw 150 bytes and 0.6 us to make. */
+#define MAX_LINE_TABLE (8U << 20)
 
 __thread jmp_buf dwarf_file_no_memory;
 

@@ -29,7 +29,8 @@
 #define MAX_CIES 65536
 #define MAX_FDES (4U << 20)
 
-#define PREFETCH 8 /* FDEs ahead */
+#define FIRST_READ 65536U /* bytes, where the size is not known; then as much again */
+#define PREFETCH 8	  /* FDEs ahead */
 
 struct fde {
 	uint64_t start;
@@ -83,16 +84,9 @@ static int load_section(struct builder *b, const char *name, bool eh)
 
 	if (!elf_file__section(b->elf, name, &s))
 		return -ENOENT;
-	if (s.size > MAX_SECTION)
-		return -E2BIG;
-	err = elf_file__read_section(b->elf, &s, &data, &sz);
+	err = elf_file__read_section(b->elf, &s, MAX_SECTION, &data, &sz);
 	if (err)
 		return err;
-	/* a compressed section may have grown */
-	if (sz > MAX_SECTION) {
-		free(data);
-		return -E2BIG;
-	}
 	section = add_section(b, data, sz, s.addr, eh);
 	if (eh && (elf_file__section(b->elf, ".got.plt", &got) ||
 		   elf_file__section(b->elf, ".got", &got)))
@@ -119,13 +113,36 @@ static int find_by_header(const struct builder *b, uint64_t *ret_vaddr)
 	return cfi__read_pointer(&hdr, &in, head[1], ret_vaddr) ? -EBADMSG : 0;
 }
 
-/* Without section headers: from there up to the end of its segment, or to the entry of length 0. */
+/* Does the entry of length 0 lie in the data? *pos is an entry to begin with, then the first one
+ * that does not lie there as a whole. */
+static bool has_end(const uint8_t *data, size_t sz, uint64_t *pos)
+{
+	while (*pos <= sz && sz - *pos >= 12) {
+		struct cfi_reader in = { data + *pos, data + sz, false };
+		uint64_t len = cfi_reader__u32(&in), head = 4;
+
+		if (!len)
+			return true;
+		if (len == 0xffffffff) {
+			len = cfi_reader__u64(&in);
+			head = 12;
+		}
+		/* what leads nowhere has its end here */
+		if (len > MAX_SECTION)
+			return true;
+		*pos += head + len;
+	}
+	return false;
+}
+
+/* Without section headers: from there up to the entry of length 0, or to the end of its segment,
+ * which may be far away. */
 static int load_by_header(struct builder *b)
 {
+	uint64_t vaddr, pos = 0, max;
 	const struct elf_segment *seg;
-	uint64_t vaddr;
-	size_t i, cnt, sz;
-	void *data;
+	size_t i, cnt, sz = 0, cap = 0;
+	uint8_t *data = NULL;
 	int err = find_by_header(b, &vaddr);
 
 	if (err)
@@ -137,15 +154,19 @@ static int load_by_header(struct builder *b)
 	}
 	if (i == cnt)
 		return -EBADMSG;
-	sz = (size_t)MIN(seg[i].filesz - (vaddr - seg[i].vaddr), (uint64_t)MAX_SECTION);
-	data = malloc(sz);
-	if (!data)
-		return -ENOMEM;
-	err = elf_file__read_vaddr(b->elf, vaddr, data, sz);
-	if (err) {
-		free(data);
-		return err;
-	}
+	max = MIN(seg[i].filesz - (vaddr - seg[i].vaddr), (uint64_t)MAX_SECTION);
+	do {
+		size_t more = MIN(max - sz, MAX(sz, FIRST_READ));
+
+		err = util_reserve(&data, &cap, sz + more, 1);
+		if (!err)
+			err = elf_file__read_vaddr(b->elf, vaddr + sz, data + sz, more);
+		if (err) {
+			free(data);
+			return err;
+		}
+		sz += more;
+	} while (sz < max && !has_end(data, sz, &pos));
 	add_section(b, data, sz, vaddr, true)->terminated = true;
 	return 0;
 }
@@ -347,7 +368,7 @@ static bool is_text(struct builder *b, uint64_t start, uint64_t size)
 	seg = elf_file__segments(b->elf, &cnt);
 	for (i = 0; i < cnt; i++) {
 		if (seg[i].exec && start >= seg[i].vaddr && start - seg[i].vaddr < seg[i].filesz &&
-		    size <= seg[i].filesz - (start - seg[i].vaddr) && seg[i].vaddr < 1ULL << 56) {
+		    size <= seg[i].filesz - (start - seg[i].vaddr)) {
 			b->text = seg[i];
 			return true;
 		}
@@ -461,16 +482,22 @@ static int sort_fdes(struct fde *v, size_t n)
 	return 0;
 }
 
-/* Of FDEs that begin at the same address, the first one stays. */
-static size_t drop_equal(struct fde *v, size_t n)
+/* Puts the FDEs from `first` on, of which there are some, in order. Of those that begin at the same
+ * address, the first one stays. */
+static int order_fdes(struct builder *b, size_t first)
 {
-	size_t kept = 0, i;
+	struct fde *v = b->fdes + first;
+	size_t n = b->fde_cnt - first, kept = 0, i;
+	int err = sort_fdes(v, n);
 
+	if (err)
+		return err;
 	for (i = 0; i < n; i++) {
 		if (!kept || v[i].start != v[kept - 1].start)
 			v[kept++] = v[i];
 	}
-	return kept;
+	b->fde_cnt = first + kept;
+	return 0;
 }
 
 /*
@@ -479,12 +506,13 @@ static size_t drop_equal(struct fde *v, size_t n)
  */
 static int merge_fdes(struct builder *b, size_t eh_cnt)
 {
-	const struct fde *eh = b->fdes, *debug = b->fdes + eh_cnt;
 	size_t debug_cnt = b->fde_cnt - eh_cnt, i = 0, j, n = 0;
+	const struct fde *eh = b->fdes, *debug;
 	struct fde *out;
 
 	if (!debug_cnt || !eh_cnt)
 		return 0;
+	debug = eh + eh_cnt;
 	out = malloc(b->fde_cnt * sizeof(*out));
 	if (!out)
 		return -ENOMEM;
@@ -511,11 +539,10 @@ static int read_sections(struct builder *b)
 	for (i = 0; i < b->section_cnt; i++) {
 		first = b->fde_cnt;
 		err = read_section(b, &b->sections[i]);
-		if (!err)
-			err = sort_fdes(b->fdes + first, b->fde_cnt - first);
+		if (!err && b->fde_cnt > first)
+			err = order_fdes(b, first);
 		if (err)
 			return err;
-		b->fde_cnt = first + drop_equal(b->fdes + first, b->fde_cnt - first);
 		if (b->sections[i].eh)
 			eh_cnt = b->fde_cnt;
 	}

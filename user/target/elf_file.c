@@ -13,6 +13,8 @@
 #include "base/util.h"
 
 #define PAGE 4096ULL /* of x86-64 */
+/* TASK_SIZE_MAX (asm/page_64.h); with five levels of page tables nothing is linked higher */
+#define MAX_VADDR (1ULL << 47)
 #define MAX_SECTIONS (1U << 16)
 #define MAX_SECTION_NAMES (16U << 20) /* bytes of .shstrtab */
 #define MAX_NOTES (64U << 10)	      /* bytes of one note segment that are searched */
@@ -89,6 +91,22 @@ static int read_header(struct elf_file *e, bool debug)
 	return 0;
 }
 
+/* False if it can neither be mapped nor read. */
+static bool make_segment(const struct elf_file *e, const Elf64_Phdr *ph, struct elf_segment *ret)
+{
+	if (ph->p_offset > e->size || ph->p_vaddr > MAX_VADDR ||
+	    ph->p_memsz > MAX_VADDR - ph->p_vaddr || ph->p_filesz > MAX_VADDR - ph->p_vaddr)
+		return false;
+	*ret = (struct elf_segment){
+		.vaddr = ph->p_vaddr,
+		.offset = ph->p_offset,
+		.filesz = MIN(ph->p_filesz, e->size - ph->p_offset),
+		.memsz = ph->p_memsz,
+		.exec = ph->p_flags & PF_X,
+	};
+	return true;
+}
+
 static int read_program_headers(struct elf_file *e)
 {
 	size_t cnt = MIN(e->eh.e_phnum, ELF_FILE_MAX_SEGMENTS), i;
@@ -105,17 +123,9 @@ static int read_program_headers(struct elf_file *e)
 	if (!e->segments)
 		return -ENOMEM;
 	for (i = 0; i < cnt; i++) {
-		const Elf64_Phdr *ph = &e->ph[i];
-
-		if (ph->p_type != PT_LOAD)
-			continue;
-		e->segments[e->segment_cnt++] = (struct elf_segment){
-			.vaddr = ph->p_vaddr,
-			.offset = ph->p_offset,
-			.filesz = ph->p_filesz,
-			.memsz = ph->p_memsz,
-			.exec = ph->p_flags & PF_X,
-		};
+		if (e->ph[i].p_type == PT_LOAD &&
+		    make_segment(e, &e->ph[i], &e->segments[e->segment_cnt]))
+			e->segment_cnt++;
 	}
 	return 0;
 }
@@ -364,7 +374,7 @@ static int inflate_all(uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
 	return err == Z_STREAM_END ? 0 : err == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int decompress(uint8_t *raw, size_t raw_sz, void **ret_buf, size_t *ret_sz)
+static int decompress(uint8_t *raw, size_t raw_sz, size_t max, void **ret_buf, size_t *ret_sz)
 {
 	Elf64_Chdr ch;
 	uint8_t *out;
@@ -377,7 +387,7 @@ static int decompress(uint8_t *raw, size_t raw_sz, void **ret_buf, size_t *ret_s
 	raw_sz -= sizeof(ch);
 	if (ch.ch_type != ELFCOMPRESS_ZLIB)
 		return -EOPNOTSUPP;
-	if (ch.ch_size > ELF_FILE_MAX_SECTION)
+	if (ch.ch_size > max)
 		return -E2BIG;
 	if (ch.ch_size / MAX_DEFLATE_RATIO > raw_sz)
 		return -EBADMSG;
@@ -395,15 +405,15 @@ static int decompress(uint8_t *raw, size_t raw_sz, void **ret_buf, size_t *ret_s
 	return 0;
 }
 
-int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, void **ret_buf,
-			   size_t *ret_sz)
+int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
+			   void **ret_buf, size_t *ret_sz)
 {
 	void *raw;
 	int err;
 
 	if (s->type == SHT_NOBITS)
 		return -ENODATA;
-	if (s->size > ELF_FILE_MAX_SECTION)
+	if (s->size > max)
 		return -E2BIG;
 	raw = read_alloc(e, s->offset, s->size);
 	if (!raw)
@@ -413,26 +423,35 @@ int elf_file__read_section(const struct elf_file *e, const struct elf_section *s
 		*ret_sz = s->size;
 		return 0;
 	}
-	err = decompress(raw, s->size, ret_buf, ret_sz);
+	err = decompress(raw, s->size, max, ret_buf, ret_sz);
 	free(raw);
 	return err;
 }
 
-int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz)
+bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,
+			  uint64_t *ret_offset)
 {
 	size_t i;
 
-	for (i = 0; i < e->segment_cnt; i++) {
-		const struct elf_segment *s = &e->segments[i];
+	for (i = 0; i < cnt; i++) {
+		const struct elf_segment *s = &segments[i];
 		uint64_t rel = vaddr - s->vaddr;
 
 		if (vaddr < s->vaddr || rel > s->filesz || sz > s->filesz - rel)
 			continue;
-		if (s->offset > UINT64_MAX - rel)
-			return -ENODATA;
-		return elf_file__read(e, s->offset + rel, buf, sz);
+		*ret_offset = s->offset + rel;
+		return s->offset <= UINT64_MAX - rel;
 	}
-	return -ENODATA;
+	return false;
+}
+
+int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz)
+{
+	uint64_t offset;
+
+	if (!elf_segments__offset(e->segments, e->segment_cnt, vaddr, sz, &offset))
+		return -ENODATA;
+	return elf_file__read(e, offset, buf, sz);
 }
 
 /* Does a segment's mapping, which begins and ends on page boundaries, hold the offset? */
@@ -446,14 +465,15 @@ static bool maps_offset(const struct elf_segment *s, uint64_t offset)
 	return offset >= start && offset < end;
 }
 
-bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr)
+bool elf_segments__vaddr(const struct elf_segment *segments, size_t cnt, uint64_t offset,
+			 uint64_t *ret_vaddr)
 {
 	const struct elf_segment *found = NULL;
 	size_t i;
 
 	/* a page may belong to two segments: the one whose own bytes are meant comes first */
-	for (i = 0; i < e->segment_cnt; i++) {
-		const struct elf_segment *s = &e->segments[i];
+	for (i = 0; i < cnt; i++) {
+		const struct elf_segment *s = &segments[i];
 
 		if (!s->exec)
 			continue;
@@ -468,6 +488,11 @@ bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_va
 		return false;
 	*ret_vaddr = found->vaddr + (offset - found->offset);
 	return true;
+}
+
+bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr)
+{
+	return elf_segments__vaddr(e->segments, e->segment_cnt, offset, ret_vaddr);
 }
 
 const uint8_t *elf_file__build_id(const struct elf_file *e, size_t *ret_sz)

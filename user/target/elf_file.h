@@ -11,13 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ELF_FILE_MAX_SECTION (1ULL << 30) /* bytes read of one section at most */
+#define ELF_FILE_MAX_SECTION (1U << 30) /* bytes of one section, expanded, that anyone may want */
 #define ELF_FILE_MAX_SEGMENTS 256
 #define ELF_FILE_MAX_BUILD_ID 64
 
 struct elf_file;
 
-struct elf_segment { /* a PT_LOAD */
+/* A PT_LOAD. What it claims beyond the end of the file is left out of filesz; and it is no segment
+ * if all of it lies there, or if its addresses are not of a program (above 2^47). */
+struct elf_segment {
 	uint64_t vaddr, offset, filesz, memsz;
 	bool exec;
 };
@@ -57,10 +59,11 @@ bool elf_file__section_by_index(const struct elf_file *e, size_t idx, struct elf
 
 /*
  * Contents of a section, decompressed if it is SHF_COMPRESSED (zlib), in a buffer for the caller to
- * free. -E2BIG above the cap, -EBADMSG if it is damaged.
+ * free, which has a NUL behind. -E2BIG if it is, or says that it expands to, more than max bytes
+ * (ELF_FILE_MAX_SECTION at most), -EBADMSG if it is damaged.
  */
-int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, void **ret_buf,
-			   size_t *ret_sz);
+int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
+			   void **ret_buf, size_t *ret_sz);
 
 /* sz bytes at a file offset: 0 or -errno, -ENODATA past the end. */
 int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz);
@@ -70,6 +73,13 @@ int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, si
 /* Virtual address of a file offset by the executable segment that holds it (page-rounded, as mmap
  * is); false if none does. */
 bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr);
+
+/* The same by the segments alone, and the way back: the file offset of sz bytes at a virtual
+ * address, in any segment. */
+bool elf_segments__vaddr(const struct elf_segment *segments, size_t cnt, uint64_t offset,
+			 uint64_t *ret_vaddr);
+bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,
+			  uint64_t *ret_offset);
 
 /* NT_GNU_BUILD_ID from program headers' notes; length 0 if there is none. Borrowed. */
 const uint8_t *elf_file__build_id(const struct elf_file *e, size_t *ret_sz);

@@ -48,7 +48,7 @@ static bool parse_line(char *p, struct symbol *ret)
 		ret->addr = ret->addr << 4 | (uint64_t)digit;
 		p++;
 	}
-	if (p[0] != ' ' || !p[1] || p[2] != ' ' || !p[3])
+	if (p[0] != ' ' || !p[1] || p[2] != ' ' || !p[3] || p[3] == '\t')
 		return false;
 	ret->type = p[1];
 	if (ret->type != 't' && ret->type != 'T' && ret->type != 'w' && ret->type != 'W')

@@ -124,7 +124,7 @@ int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 	else if ((state == 'Z' || state == 'X') && threads <= 1)
 		err = -ESRCH;
 	else
-		*ret_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+		*ret_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK)) - util_boottime_shift_ns();
 	free(buf);
 	return err;
 }

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "target/file_stat.h"
 #include "target/proc_maps.h"
 
 #define BUCKETS 4096 /* a power of two */
@@ -474,27 +474,18 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 
 /* ---- opening ---- */
 
-/* Opens a path that somebody else controls: nothing but a regular file, and without side effects.
- */
-static int open_regular(const char *path, struct stat *ret_st)
+/* Gets hold of a path that somebody else controls: nothing but a regular file, and without opening
+ * it. */
+static int open_regular(const char *path, struct file_stat *ret_st)
 {
-	char self[64];
-	int path_fd, fd, err;
+	int fd = open(path, O_PATH | O_CLOEXEC), err;
 
-	path_fd = open(path, O_PATH | O_CLOEXEC);
-	if (path_fd < 0)
+	if (fd < 0)
 		return -errno;
-	if (fstat(path_fd, ret_st)) {
-		err = -errno;
-	} else if (!S_ISREG(ret_st->st_mode)) {
-		err = -ENOTSUP;
-	} else {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-		fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		err = fd < 0 ? -errno : fd;
-	}
-	close(path_fd);
-	return err;
+	err = file_stat_regular(fd, ret_st);
+	if (err)
+		close(fd);
+	return err ? err : fd;
 }
 
 int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map)
@@ -502,7 +493,7 @@ int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map
 	const struct proc *p = &ps->entries[idx].p;
 	const struct proc_file *f = &ps->files[map->file].f;
 	char path[PATH_MAX];
-	struct stat st;
+	struct file_stat st;
 	int fd = -ENOENT;
 
 	if (f->kind != PROC_FILE_REGULAR)
@@ -512,7 +503,7 @@ int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map
 	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, ps->proc_dir, p->tgid,
 		 map->start, map->end);
 	fd = open_regular(path, &st);
-	if (fd >= 0 && (!f->ino || st.st_ino == f->ino))
+	if (fd >= 0 && (!f->ino || st.ino == f->ino))
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -526,7 +517,7 @@ int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map
 		fd = open_regular(path, &st);
 		if (fd < 0)
 			continue;
-		if (f->build_id_sz || (st.st_ino == f->ino && st.st_dev == makedev(f->maj, f->min)))
+		if (f->build_id_sz || (st.ino == f->ino && st.dev == makedev(f->maj, f->min)))
 			return fd;
 		close(fd);
 		fd = -ESTALE;

@@ -123,7 +123,8 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx);
 /*
  * Opens what a range of the process maps, through the process while it lives, by path afterwards.
  * Only regular files, without waiting, and only if inode and device are those that were mapped
- * where they are known; a build id is for the caller to compare. Returns a descriptor or -errno.
+ * where they are known; a build id is for the caller to compare. Returns an O_PATH descriptor or
+ * -errno.
  */
 int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map);
 

@@ -28,6 +28,7 @@
 #define MAX_BLOCKS (1U << 17) /* 32 MiB of text */
 #define MAX_RULES 4000	      /* distinct rules; the most found in a distribution is 800 */
 #define MAX_PARTS 4096
+#define MAX_TEXT (2ULL << 30)	 /* bytes: what the small code model has room for (psABI, 3.5.1) */
 #define MAX_BYTES (256ULL << 20) /* all of table memory */
 _Static_assert(sizeof(struct bpfprof_part) + 2 * (MAX_BLOCKS + 1) + 3 * BPFPROF_PART_MAX_ROWS + 16 +
 			       MAX_RULES * sizeof(struct bpfprof_rule) <=
@@ -43,6 +44,7 @@ _Static_assert(sizeof(struct bpfprof_part) + 2 * (MAX_BLOCKS + 1) + 3 * BPFPROF_
 struct unwind_packer {
 	struct unwind_table *t;
 	size_t part_cap;
+	uint64_t text_sz; /* covered by the parts so far */
 	int err;
 	struct bpfprof_rule force; /* of the last row */
 
@@ -72,6 +74,7 @@ struct unwind_packer *unwind_packer__new(struct unwind_table *t)
 		return NULL;
 	p->t = t;
 	p->part_cap = 0;
+	p->text_sz = 0;
 	p->err = 0;
 	memset(&p->force, 0, sizeof(p->force));
 	p->held_cnt = 0;
@@ -193,7 +196,9 @@ static void close_part(struct unwind_packer *p)
 	t->row_cnt += p->row_cnt;
 	t->rule_cnt += p->rule_cnt;
 	t->blob_sz += part->blob_sz;
-	if (t->part_cnt > MAX_PARTS || t->blob_sz > MAX_BYTES || t->row_cnt > EHFRAME_MAX_ROWS)
+	p->text_sz += part->text_sz;
+	if (t->part_cnt > MAX_PARTS || t->blob_sz > MAX_BYTES || t->row_cnt > EHFRAME_MAX_ROWS ||
+	    p->text_sz > MAX_TEXT)
 		p->err = -E2BIG;
 }
 
@@ -239,6 +244,8 @@ static void flush_block(struct unwind_packer *p)
 		return;
 	if (p->open)
 		make_room(p);
+	if (p->err)
+		return;
 	if (!p->open)
 		open_part(p, p->block);
 	fill_to(p, p->block);

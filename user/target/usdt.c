@@ -214,7 +214,7 @@ int usdt_find(const struct elf_file *elf, struct usdt_site **ret, size_t *ret_cn
 	if (!elf_file__section(elf, ".note.stapsdt", &notes) || notes.type != SHT_NOTE ||
 	    notes.size > MAX_NOTES || notes.flags & SHF_COMPRESSED)
 		return 0;
-	err = elf_file__read_section(elf, &notes, &buf, &sz);
+	err = elf_file__read_section(elf, &notes, MAX_NOTES, &buf, &sz);
 	if (err)
 		return err;
 	err = read_notes(buf, sz, has_base ? &base : NULL, ret, ret_cnt);

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Makes what the fuzzers begin with, from the test programs and from what the readers are known to look for."""
+
+import os
+import struct
+import zlib
+
+TEXT = 65536  # image.h: IMAGE_TEXT_SZ
+HEAD = 64 + 3 * 56  # image.c: HEAD_SZ
+
+
+class Elf:
+    """The sections of a file that is as it should be."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.data = f.read()
+        shoff, shentsize, shnum, shstrndx = struct.unpack_from("<Q10xHHH", self.data, 40)
+        headers = [struct.unpack_from("<IIQQQQ", self.data, shoff + i * shentsize) for i in range(shnum)]
+        names = headers[shstrndx][4] if shnum else 0
+        self.sections = {}
+        for name, kind, _, addr, offset, size in headers:
+            end = self.data.index(b"\0", names + name)
+            self.sections[self.data[names + name : end].decode()] = (addr, b"" if kind == 8 else self.data[offset : offset + size])
+
+    def bytes(self, name):
+        return self.sections.get(name, (0, b""))[1]
+
+    def addr(self, name):
+        return self.sections.get(name, (0, b""))[0]
+
+
+def piece(data):
+    """image.h: bytes__next."""
+    data = data[:65535]
+    return struct.pack("<H", len(data)) + data
+
+
+def elf(progs):
+    for name in ("alloc_none", "libtiny.so", "liballoc_own.so", "chain-stripped", "chain-nosections", "chain-debugframe", "plt-ibt", "bits32"):
+        path = os.path.join(progs, name)
+        if os.path.exists(path):
+            with open(path, "rb") as f:
+                yield f.read()
+
+
+def unwind_info(progs):
+    for name in ("chain", "chain-debugframe", "plt-lazy", "plt-ibt", "signals", "registers", "names"):
+        path = os.path.join(progs, name)
+        if not os.path.exists(path):
+            continue
+        e = Elf(path)
+        eh, debug, header = e.bytes(".eh_frame"), e.bytes(".debug_frame"), e.bytes(".eh_frame_hdr")
+        yield b"\0" + piece(eh) + debug
+        at = (TEXT + len(eh) + 15) & ~15
+        yield b"\1" + piece(eh) + header[:4] + struct.pack("<i", TEXT - at - 4) + header[8:]
+        packed = [struct.pack("<IIQQ", 1, 0, len(s), 8) + zlib.compress(s) for s in (eh, debug)]
+        yield b"\2" + piece(packed[0]) + packed[1]
+    yield from (b"\3" + i for i in instructions())
+
+
+def instructions():
+    """DWARF 5, 6.4.2 and 2.5."""
+    expressions = [
+        bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22]),  # what binutils write for .plt
+        bytes([0x76, 0x78, 0x06]),  # rbp - 8, deref
+        bytes([0x77, 0x10, 0x06, 0x23, 8]),  # rsp + 16, deref, plus 8
+        bytes([0x77, 0x90, 1]),
+        bytes([0x31] * 60 + [0x22] * 59),
+        bytes([0x30, 0x2F, 0xFC, 0xFF]),  # a jump back to itself
+    ]
+    for e in expressions:
+        yield bytes([0x41, 0x0F, len(e)]) + e + bytes([0x41, 0x0B, 0x41])
+        yield bytes([0x41, 0x10, 0x10, len(e)]) + e + bytes([0x41, 0x16, 6, len(e)]) + e
+    # advance, push rbp, its frame, remember and restore, rbx, everything of each size
+    yield bytes([0x41, 0x0E, 16, 0x86, 2, 0x43, 0x0D, 6, 0x0A, 0x83, 3, 0x50, 0x0C, 7, 8, 0x0B, 0x02, 200, 0xC6, 0x03, 0, 1, 0x04, 0, 0, 1, 0])
+    yield bytes([0x05, 6, 2, 0x06, 6, 0x07, 16, 0x08, 3, 0x09, 16, 2, 0x11, 6, 0x7E, 0x12, 7, 0x7F, 0x13, 0x7E, 0x14, 3, 1, 0x15, 3, 1])
+    yield bytes([0x01]) + struct.pack("<Q", 0x200) + bytes([0x2E, 16, 0x2F, 6, 1, 0x2D, 0x1D]) + struct.pack("<Q", 8)
+    yield bytes([0x41, 0x0A]) * 20 + bytes([0x0B]) * 21
+
+
+def symbols(progs):
+    for name in ("libtiny.so", "liballoc_own.so", "plt-lazy", "plt-ibt", "alloc_none"):
+        e = Elf(os.path.join(progs, name))
+        code = bytes(max(0, e.addr(".text") - HEAD)) + e.bytes(".text")
+        parts = (".strtab", ".symtab", ".dynstr", ".dynsym", ".rela.plt", ".plt")
+        yield b"".join(piece(e.bytes(p)) for p in parts) + code[: TEXT - HEAD]
+
+
+def note(name, kind, desc):
+    pad = lambda b: b + bytes(-len(b) % 4)
+    return struct.pack("<III", len(name), len(desc), kind) + pad(name) + pad(desc)
+
+
+def site(name, args):
+    return note(b"stapsdt\0", 3, struct.pack("<QQQ", 0x1000, 0x2000, 0x3000) + b"otel_memory\0" + name + b"\0" + args + b"\0")
+
+
+def notes(progs):
+    build_id = note(b"GNU\0", 3, bytes(range(20)))
+    sites = site(b"alloc", b"8@%rax 8@%rdx -4@$5") + site(b"free", b"8@-16(%rbp)") + site(b"alloc", b"4@%eax 8@8(%rsp) 8@$-1")
+    link = b"file.debug\0\0" + struct.pack("<I", 0x12345678)
+    yield piece(build_id) + piece(sites) + piece(link) + b".\0"
+    yield piece(note(b"GNU\0", 5, bytes(16)) + build_id) + piece(b"") + piece(b"../x\0\0\0\0\1\2\3\4")
+
+
+def dwarf(progs):
+    for name in ("inlined", "busy", "parked"):
+        with open(os.path.join(progs, name), "rb") as f:
+            yield f.read()
+
+
+def answers(progs):
+    """reader_wire.h: the request; 0; what it asks for; READER_DONE."""
+    text = lambda s, sz: s.ljust(sz, b"\0")
+    done = struct.pack("<I", 0x444F4E45)
+    ids = text(b"\1" * 20, 64) + text(b"\2" * 20, 64)
+    segment = struct.pack("<5Q", 4096, 0, 8192, 8192, 1)
+    describe = struct.pack("<5I", 2, 1, 20, 20, 7) + ids + text(b"ld.so", 32) + text(b"x.debug", 256) + text(b"/y", 256) + segment * 2
+    blob = struct.pack("<IIIII12x", 1, 2, 36, 38, 48) + struct.pack("<HH", 0, 2) + b"\0\x10" + struct.pack("<HH", 0, 1)
+    blob = blob.ljust(48, b"\0") + struct.pack("<BBBBiihh", 1, 0, 0, 0, 8, 0, 0, 0) * 2
+    table = struct.pack("<5Q", 2, 4, 4, 100, 0) + b"".join(struct.pack("<QII", at, 256, len(blob)) + blob for at in (4096, 8192))
+    point = lambda at: struct.pack("<QQQQIII", at, 0, 1, at, 0, 4, 1) + text(b"malloc", 64) + text(b"push r12", 40) + bytes(4)
+    first, frames = [0] * 8 + [1] * 4 + [2] * 5, [1, 1, 3, 7, 7, 3, 3, 0, 1, 2]
+    names = struct.pack("<QQ17I10I", 2, 8, *first, *frames) + b"\0a\0bcde\0"
+    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", struct.pack("<Q", 2) + point(16) + point(32), names)
+    for op, body in enumerate(bodies):
+        yield bytes([op]) + bytes(4) + body + done
+    yield bytes([0]) + struct.pack("<i", -8) + done
+
+
+def proc(progs):
+    with open("/proc/self/maps", "rb") as f:
+        yield f.read()
+    with open("/proc/self/stat", "rb") as f:
+        yield f.read()
+    yield (
+        b"55d0c8a00000-55d0c8a01000 r-xp 00001000 08:01 1234 /tmp/a\\012b (deleted)\n"
+        b"7ffc1000-7ffc2000 r-xp 00000000 00:00 0 [vdso]\n7f00-7f01 rwxp 0 00:00 0\nffffffffff600000-ffffffffff601000 --xp 0 00:00 0 [vsyscall]\n"
+    )
+    yield b"1 (a) b) R 2) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 1000 10 18446744073709551615\n"
+
+
+def kallsyms(progs):
+    yield (
+        b"0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000100 t __vfs_read\n"
+        b"ffffffff81000100 W vfs_read\nffffffff81000300 T _etext\nffffffffc0003000 t b\t[mod_b]\nffffffffc0001000 t a\t[mod_a]\n"
+        b"ffffffffc0009010 t bpf_prog_6deef7357e7b4530_x\t[bpf]"
+    )
+    yield b"1 t a\n10 T b\t[c]\n"
+
+
+def names(progs):
+    for prog in ("names", "rusty", "waits_std"):
+        path = os.path.join(progs, prog)
+        if os.path.exists(path):
+            found = [s for s in Elf(path).bytes(".strtab").split(b"\0") if s.startswith((b"_Z", b"_R"))]
+            yield from sorted(found, key=len)[:: max(1, len(found) // 60)]
+    yield from (b"malloc@@GLIBC_2.2.5", b"je_aligned_alloc", b"_ZdlPvSt11align_val_t", b"8@%rax -4@$5 8@-16(%rbp)", b"_RNvCs1234_7mycrate3foo")
+
+
+def unwinder(progs):
+    """struct head of fuzz_unwinder.c: key, proc, raw; then the table: a list of one mapping, its part; then a stack."""
+    key = struct.pack("<IIQ", 1, 2, 3)
+    code, stack_at = 0x400000, 0x7FFC00000000
+    rows = [(0, 1), (16, 2), (32, 3), (64, 4)]
+    # struct bpfprof_rule: cfa, fp, ra, reg, cfa_off, fp_off, aux, bx_off
+    rules = [(0, 0, 0, 0, 0, 0, 0, 0), (1, 0, 0, 0, 8, 0, 0, 0), (2, 1, 0, 0, 16, -16, 0, -24), (3, 0, 1, 3, 8, 0, -8, 0), (4, 0, 0, 0, 8, 0, 8, 0)]
+    at = 16 + 16 + 16  # behind the key, one start and one mapping
+    off = at + 32 + 4
+    rule = (off + len(rows) + 1) & ~1
+    packed = (rule + 2 * len(rows) + 15) & ~15
+    table = key + struct.pack("<Q8x", code) + struct.pack("<IIII", 4096, 0, 0, at)
+    table += struct.pack("<IIIII12x", 1, len(rows), off, rule, packed) + struct.pack("<HH", 0, len(rows))
+    table = (table + bytes(o for o, _ in rows)).ljust(rule, b"\0") + struct.pack("<4H", *(r for _, r in rows))
+    table = table.ljust(packed, b"\0") + b"".join(struct.pack("<BBBBiihh", *r) for r in rules)
+    for start in (0, 20, 40, 70, 5000):
+        regs = [0] * 17
+        regs[6], regs[7], regs[16] = stack_at + 512, stack_at + 128, code + start
+        raw = struct.pack("<17QQIHHQ", *regs, stack_at, 0, start == 20, 0, 0) + bytes(64)
+        head = key + struct.pack("<IIHHI", 0, 0, 1, 0, 0) + raw
+        words = [code + 16 * (i % 6) + 1 if i % 3 else stack_at + 8 * i + 64 for i in range(256)]
+        yield head + piece(table) + struct.pack("<256Q", *words)

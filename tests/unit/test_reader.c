@@ -1,0 +1,829 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reader: its processes have no rights, die for asking for some, and are replaced whenever they do;
+ * and no answer is believed. The source is included, so that a liar can take the worker's place.
+ */
+#include "target/reader.c"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "toolrun.h"
+
+#define SELF "/proc/self/exe"
+
+/* ---- the sandboxes ---- */
+
+static int open_fd(void)
+{
+	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+static void try_open(void)
+{
+	(void)open("/etc/passwd", O_RDONLY);
+}
+
+static void try_open2(void)
+{
+	(void)syscall(SYS_open, "/etc/passwd", O_RDONLY);
+}
+
+static void try_open_to_write(void)
+{
+	(void)open("/dev/null", O_WRONLY);
+}
+
+static void try_create(void)
+{
+	(void)open("/tmp/bpfprof-made-by-the-opener", O_RDONLY | O_CREAT, 0600);
+}
+
+static void try_socket(void)
+{
+	(void)socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static void try_exec(void)
+{
+	(void)execl("/bin/true", "true", (char *)NULL);
+}
+
+static void try_fork(void)
+{
+	(void)fork();
+}
+
+static void try_kill(void)
+{
+	(void)kill(getppid(), 0);
+}
+
+static void try_ptrace(void)
+{
+	(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static void try_vm_read(void)
+{
+	char from, to;
+	struct iovec local = { &to, 1 }, remote = { &from, 1 };
+
+	(void)syscall(SYS_process_vm_readv, 1, &local, 1, &remote, 1, 0);
+}
+
+static void try_write(void)
+{
+	(void)!write(0, "", 1);
+}
+
+static void try_unlink(void)
+{
+	(void)unlink("/nonexistent/nothing");
+}
+
+static void try_become_root(void)
+{
+	(void)syscall(SYS_setresuid, 0, 0, 0);
+}
+
+static void try_stat(void)
+{
+	struct stat st;
+
+	(void)fstatat(AT_FDCWD, "/etc/passwd", &st, 0);
+}
+
+static void try_map_file(void)
+{
+	(void)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0);
+}
+
+static void try_map_code(void)
+{
+	(void)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void try_make_code(void)
+{
+	static char page[8192] __attribute__((aligned(4096)));
+
+	(void)mprotect(page, 4096, PROT_READ | PROT_EXEC);
+}
+
+static void try_bpf(void)
+{
+	(void)syscall(SYS_bpf, 0, NULL, 0);
+}
+
+static void try_io_uring(void)
+{
+	(void)syscall(SYS_io_uring_setup, 1, NULL);
+}
+
+static void try_prctl(void)
+{
+	(void)prctl(PR_SET_DUMPABLE, 1);
+}
+
+static void try_x32(void)
+{
+	(void)syscall(0x40000000 | SYS_pread64, 0, NULL, 0, 0);
+}
+
+/* close(2) by the system calls of 32-bit programs, where 6 is something else */
+static void try_ia32(void)
+{
+	int ret;
+
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(6), "b"(100) : "memory");
+}
+
+/* What both are for, as far as it needs nobody else. */
+static void try_malloc(void)
+{
+	for (size_t sz = 16; sz < 64U << 20; sz *= 2) {
+		char *p = malloc(sz);
+
+		if (!p)
+			_exit(1);
+		memset(p, 1, sz);
+		p = realloc(p, sz * 2);
+		free(p);
+	}
+}
+
+static void try_close(void)
+{
+	(void)close(1);
+}
+
+/* How a child ends that does this in the sandbox. */
+static int fate(enum sandbox kind, void (*act)(void))
+{
+	pid_t pid, parent = getpid();
+	int fd = open_fd(), status;
+
+	pid = fork();
+	if (!pid) {
+		if (sandbox_enter(kind, fd, fd, parent))
+			_exit(99);
+		act();
+		_exit(0);
+	}
+	close(fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void expect_killed(enum sandbox kind, const char *what, void (*act)(void))
+{
+	int status = fate(kind, act);
+
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+		fail_msg("%s by %s: wait status 0x%x", what,
+			 kind == SANDBOX_READER ? "the reader" : "the opener", status);
+}
+
+#define EXPECT_KILLED(kind, what) expect_killed(kind, #what, try_##what)
+
+static void test_reader_sandbox(void **state)
+{
+	(void)state;
+	EXPECT_KILLED(SANDBOX_READER, open);
+	EXPECT_KILLED(SANDBOX_READER, open2);
+	EXPECT_KILLED(SANDBOX_READER, socket);
+	EXPECT_KILLED(SANDBOX_READER, exec);
+	EXPECT_KILLED(SANDBOX_READER, fork);
+	EXPECT_KILLED(SANDBOX_READER, kill);
+	EXPECT_KILLED(SANDBOX_READER, ptrace);
+	EXPECT_KILLED(SANDBOX_READER, vm_read);
+	EXPECT_KILLED(SANDBOX_READER, write);
+	EXPECT_KILLED(SANDBOX_READER, unlink);
+	EXPECT_KILLED(SANDBOX_READER, become_root);
+	EXPECT_KILLED(SANDBOX_READER, stat);
+	EXPECT_KILLED(SANDBOX_READER, map_file);
+	EXPECT_KILLED(SANDBOX_READER, map_code);
+	EXPECT_KILLED(SANDBOX_READER, make_code);
+	EXPECT_KILLED(SANDBOX_READER, bpf);
+	EXPECT_KILLED(SANDBOX_READER, io_uring);
+	EXPECT_KILLED(SANDBOX_READER, prctl);
+	EXPECT_KILLED(SANDBOX_READER, x32);
+	EXPECT_KILLED(SANDBOX_READER, ia32);
+	assert_int_equal(fate(SANDBOX_READER, try_malloc), 0);
+	assert_int_equal(fate(SANDBOX_READER, try_close), 0);
+}
+
+static void test_opener_sandbox(void **state)
+{
+	(void)state;
+	EXPECT_KILLED(SANDBOX_OPENER, open_to_write);
+	EXPECT_KILLED(SANDBOX_OPENER, create);
+	EXPECT_KILLED(SANDBOX_OPENER, socket);
+	EXPECT_KILLED(SANDBOX_OPENER, exec);
+	EXPECT_KILLED(SANDBOX_OPENER, fork);
+	EXPECT_KILLED(SANDBOX_OPENER, kill);
+	EXPECT_KILLED(SANDBOX_OPENER, ptrace);
+	EXPECT_KILLED(SANDBOX_OPENER, vm_read);
+	EXPECT_KILLED(SANDBOX_OPENER, unlink);
+	EXPECT_KILLED(SANDBOX_OPENER, become_root);
+	EXPECT_KILLED(SANDBOX_OPENER, map_file);
+	EXPECT_KILLED(SANDBOX_OPENER, x32);
+	EXPECT_KILLED(SANDBOX_OPENER, ia32);
+	assert_int_equal(fate(SANDBOX_OPENER, try_open), 0);
+	assert_int_equal(fate(SANDBOX_OPENER, try_close), 0);
+}
+
+/* ---- a reader that works ---- */
+
+static int describe(struct reader *r)
+{
+	struct reader_file f;
+	int fd = open(SELF, O_PATH | O_CLOEXEC), err;
+
+	err = reader__describe(r, fd, false, &f);
+	close(fd);
+	if (err)
+		return err;
+	assert_true(f.segment_cnt >= 2);
+	assert_int_equal(strncmp(f.interp, "ld-", 3), 0);
+	reader_file__done(&f);
+	return 0;
+}
+
+/* A line of /proc/PID/status, by its beginning. */
+static const char *status_of(pid_t pid, const char *what)
+{
+	static char line[256];
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, what, strlen(what)))
+			break;
+	fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	return line + strlen(what);
+}
+
+static void test_rights(void **state)
+{
+	static const char *const caps[] = { "CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapAmb:\t",
+					    "CapBnd:\t" };
+	struct reader *r = reader__new(1);
+	char path[64], link[64];
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(describe(r), 0);
+	assert_string_equal(status_of(reader__pid(r), "Name:\t"), "bpfprof-reader");
+	assert_string_equal(status_of(reader__pid(r), "Seccomp:\t"), "2");
+	assert_string_equal(status_of(reader__pid(r), "NoNewPrivs:\t"), "1");
+	assert_string_equal(status_of(r->opener, "Seccomp:\t"), "2");
+	assert_string_equal(status_of(r->opener, "NoNewPrivs:\t"), "1");
+	/* the bounding set can only be emptied by root */
+	for (size_t i = 0; i < ARRAY_SIZE(caps) - (geteuid() != 0); i++)
+		assert_string_equal(status_of(reader__pid(r), caps[i]), "0000000000000000");
+	if (geteuid()) {
+		reader__free(r);
+		return;
+	}
+	/* CAP_DAC_READ_SEARCH */
+	assert_string_equal(status_of(r->opener, "CapEff:\t"), "0000000000000004");
+	assert_string_equal(status_of(reader__pid(r), "Uid:\t"), "65534\t65534\t0\t65534");
+	for (int fd = 0; fd < 16; fd++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", reader__pid(r), fd);
+		n = readlink(path, link, sizeof(link) - 1);
+		link[MAX(n, 0)] = '\0';
+		assert_int_equal(strncmp(link, "socket:", fd < 2 ? 7 : 0), 0);
+		assert_int_equal(n > 0, fd < 2);
+	}
+	reader__free(r);
+}
+
+/* It is the file that is asked for, all of it, and only as often as it answers. */
+static void test_killed(void **state)
+{
+	static const int signals[] = { SIGKILL, SIGSEGV, SIGBUS, SIGABRT };
+	struct reader *r = reader__new(1);
+	struct reader_stats stats;
+	uint64_t start, ns, worst = 0, sum = 0;
+
+	(void)state;
+	assert_int_equal(describe(r), 0);
+	for (int i = 0; i < 100; i++) {
+		/* the opener's turn as well */
+		assert_int_equal(kill(i % 5 ? reader__pid(r) : r->opener, signals[i % 4]), 0);
+		start = util_monotonic_ns();
+		assert_int_equal(describe(r), 0);
+		ns = util_monotonic_ns() - start;
+		worst = MAX(worst, ns);
+		sum += ns;
+	}
+	reader__stats(r, &stats);
+	assert_int_equal(stats.died, 100);
+	assert_int_equal(stats.timed_out + stats.lied, 0);
+	print_message("# a killed reader is replaced in %.1f ms on average, %.1f ms at most\n",
+		      sum / 100 / 1e6, worst / 1e6);
+	reader__free(r);
+}
+
+/* What does not answer is killed, and only as long as it does not is there less patience. */
+static void test_stopped(void **state)
+{
+	struct reader *r = reader__new(1);
+	struct reader_stats stats;
+	uint64_t start;
+	pid_t pid;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(i ? 0 : describe(r), 0);
+		if (!reader__pid(r))
+			assert_int_equal(start_all(r), 0);
+		pid = reader__pid(r);
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		start = util_monotonic_ns();
+		assert_int_equal(describe(r), -ETIMEDOUT);
+		assert_in_range(util_monotonic_ns() - start, limit_ns[READER_DESCRIBE] >> i,
+				(limit_ns[READER_DESCRIBE] >> i) + NSEC_PER_SEC);
+		assert_int_equal(kill(pid, 0), -1);
+	}
+	assert_int_equal(describe(r), 0);
+	assert_int_equal(r->time_outs, 0);
+	reader__stats(r, &stats);
+	assert_int_equal(stats.timed_out, 2);
+	reader__free(r);
+}
+
+/* Nothing of it is left, in the process table or among the descriptors. */
+static void test_leaves_nothing(void **state)
+{
+	int before = open_fd(), after;
+
+	(void)state;
+	close(before);
+	for (int i = 0; i < 3; i++) {
+		struct reader *r = reader__new(1);
+
+		assert_int_equal(describe(r), 0);
+		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
+		assert_int_equal(describe(r), 0);
+		reader__free(r);
+	}
+	after = open_fd();
+	close(after);
+	assert_int_equal(after, before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+/* What no worker survives is given up, and others are answered. */
+static void test_deadly(void **state)
+{
+	struct reader *r = reader__new(1);
+	struct query q = query(READER_NAMES, -1, take_names, NULL);
+	struct reader_stats stats;
+
+	(void)state;
+	assert_int_equal(describe(r), 0);
+	/* more addresses than it has memory for */
+	q.request.cnt = 1ULL << 40;
+	assert_int_equal(ask(r, &q), -EPIPE);
+	assert_int_equal(describe(r), 0);
+	reader__stats(r, &stats);
+	assert_int_equal(stats.died, MAX_TRIES);
+	reader__free(r);
+}
+
+/* The terminal's signals go to all of its processes, and the names are yet to be read. */
+static void test_terminal(void **state)
+{
+	static const int signals[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP };
+	struct reader *r = reader__new(1);
+	struct reader_stats stats;
+
+	(void)state;
+	assert_int_equal(describe(r), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		assert_int_equal(kill(reader__pid(r), signals[i]), 0);
+		assert_int_equal(kill(r->opener, signals[i]), 0);
+		assert_int_equal(describe(r), 0);
+	}
+	reader__stats(r, &stats);
+	assert_int_equal(stats.died, 0);
+	reader__free(r);
+}
+
+/* A file that is no regular one is refused by the opener's end at the latest, without waiting. */
+static void test_irregular(void **state)
+{
+	struct reader *r = reader__new(1);
+	struct reader_file f;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkfifo(toolrun_path("fifo"), 0600), 0);
+	fd = open(toolrun_path("fifo"), O_PATH | O_CLOEXEC);
+	assert_int_equal(reader__describe(r, fd, false, &f), -ENOEXEC);
+	close(fd);
+	fd = open("/dev/zero", O_PATH | O_CLOEXEC);
+	assert_int_equal(reader__describe(r, fd, false, &f), -ENOEXEC);
+	close(fd);
+	assert_int_equal(describe(r), 0);
+	reader__free(r);
+}
+
+/* A file that others truncate and write again while it is read can confuse, but not kill: H17. */
+static void test_truncated(void **state)
+{
+	struct reader *r = reader__new(1);
+	struct reader_stats stats;
+	uint64_t vaddr = 0x1100;
+	int answered = 0, fd;
+	size_t sz;
+	char *whole = toolrun_read(SELF, &sz);
+	pid_t pid;
+
+	(void)state;
+	toolrun_write("victim", whole, sz);
+	fd = open(toolrun_path("victim"), O_RDWR | O_CLOEXEC);
+	pid = fork();
+	if (!pid) {
+		for (unsigned int i = 1;; i = i * 1103515245 + 12345)
+			if (ftruncate(fd, i % sz) || pwrite(fd, whole, sz, 0) != (ssize_t)sz)
+				_exit(1);
+	}
+	for (int i = 0; i < 1000; i++) {
+		struct unwind_table t;
+		struct reader_file f;
+		struct symbols s;
+
+		if (!reader__describe(r, fd, false, &f)) {
+			reader_file__done(&f);
+			answered++;
+		}
+		if (i % 4 == 0 && !reader__unwind_table(r, fd, &t))
+			unwind_table__done(&t);
+		if (i % 20 == 0 && !reader__names(r, (int[]){ fd, -1, -1 }, &vaddr, 1, &s))
+			symbols__done(&s);
+	}
+	reader__stats(r, &stats);
+	assert_int_equal(stats.died + stats.timed_out + stats.lied, 0);
+	assert_true(answered > 0);
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	reader__free(r);
+	close(fd);
+	free(whole);
+}
+
+/* ---- a liar ---- */
+
+static struct {
+	uint8_t data[8192];
+	size_t sz;
+} answer;
+
+static void say(const void *data, size_t sz)
+{
+	assert_true(answer.sz + sz <= sizeof(answer.data));
+	memcpy(answer.data + answer.sz, data, sz);
+	answer.sz += sz;
+}
+
+static void say_u32(uint32_t v)
+{
+	say(&v, sizeof(v));
+}
+
+/* What comes of an answer, which is then cut off. */
+static int hear(const struct query *q)
+{
+	static struct reader r;
+	int pair[2], err;
+	int32_t refused = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(send(pair[1], answer.data, answer.sz, 0), answer.sz);
+	assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+	memset(&r, 0, sizeof(r));
+	stream__init(&r.stream, pair[0]);
+	r.stream.deadline_ns = util_monotonic_ns() + 10 * NSEC_PER_SEC;
+	err = get_answer(&r, q, &refused);
+	close(pair[0]);
+	close(pair[1]);
+	return err;
+}
+
+/* Says what was said with one field changed. */
+static int hear_with(const struct query *q, size_t at, const void *value, size_t sz)
+{
+	uint8_t before[64];
+	int err;
+
+	memcpy(before, answer.data + at, sz);
+	memcpy(answer.data + at, value, sz);
+	err = hear(q);
+	memcpy(answer.data + at, before, sz);
+	return err;
+}
+
+/* Every byte of the answer changed in some ways: whatever comes of it can be used and released. */
+static void change_each_byte(const struct query *q, void (*use)(void *ret))
+{
+	static const uint8_t changes[] = { 0x01, 0x80, 0xff };
+
+	for (size_t i = 0; i < answer.sz; i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(changes); j++) {
+			uint8_t v = answer.data[i] ^ changes[j];
+			int err = hear_with(q, i, &v, 1);
+
+			assert_true(err <= 0);
+			if (!err && *(int32_t *)answer.data == 0)
+				use(q->ret);
+		}
+	}
+	for (size_t sz = answer.sz, i = 0; i < sz; i++) {
+		answer.sz = i;
+		assert_int_not_equal(hear(q), 0);
+		answer.sz = sz;
+	}
+}
+
+#define LIE(q, type, field, v)                                                                   \
+	do {                                                                                     \
+		__typeof__(((type *)0)->field) value = (v);                                      \
+		assert_int_equal(                                                                \
+			hear_with(&(q), head_at + offsetof(type, field), &value, sizeof(value)), \
+			-EPROTO);                                                                \
+	} while (0)
+
+static void use_file(void *ret)
+{
+	struct reader_file *f = ret;
+
+	assert_true(strlen(f->interp) < sizeof(f->interp));
+	assert_true(strlen(f->debuglink) < sizeof(f->debuglink));
+	assert_true(strlen(f->alt_name) < sizeof(f->alt_name));
+	assert_null(strchr(f->debuglink, '/'));
+	assert_true(f->build_id_sz <= sizeof(f->build_id) && f->alt_id_sz <= sizeof(f->alt_id));
+	for (size_t i = 0; i < f->segment_cnt; i++)
+		assert_true(f->segments[i].vaddr <= MAX_VADDR);
+	reader_file__done(f);
+}
+
+static void test_description(void **state)
+{
+	struct reader_description d = {
+		.segment_cnt = 2, .build_id_sz = 20, .interp = "ld.so", .debuglink = "a.debug"
+	};
+	struct reader_segment s[2] = { { 0, 0, 4096, 4096, 1 }, { 4096, 4096, 1, 1, 0 } };
+	const size_t head_at = sizeof(int32_t);
+	struct query q = query(READER_DESCRIBE, -1, take_description, NULL);
+	struct reader_file f;
+	char text[256];
+
+	(void)state;
+	q.ret = &f;
+	answer.sz = 0;
+	say_u32(0);
+	say(&d, sizeof(d));
+	say(s, sizeof(s));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	assert_int_equal(f.segment_cnt, 2);
+	use_file(&f);
+	LIE(q, struct reader_description, segment_cnt, ELF_FILE_MAX_SEGMENTS + 1);
+	LIE(q, struct reader_description, build_id_sz, ELF_FILE_MAX_BUILD_ID + 1);
+	LIE(q, struct reader_description, alt_id_sz, UINT32_MAX);
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(hear_with(&q, head_at + offsetof(struct reader_description, interp), text,
+				   sizeof(d.interp)),
+			 -EPROTO);
+	assert_int_equal(
+		hear_with(&q, head_at + offsetof(struct reader_description, debuglink), "../x", 5),
+		-EPROTO);
+	change_each_byte(&q, use_file);
+}
+
+static void use_table(void *ret)
+{
+	struct bpfprof_rule rule;
+
+	for (uint64_t vaddr = 0; vaddr < 0x2000; vaddr += 16)
+		unwind_table__lookup(ret, vaddr, &rule);
+	unwind_table__done(ret);
+}
+
+static void test_table(void **state)
+{
+	/* 2 blocks with 3 rows, of 2 rules */
+	struct reader_table t = { .part_cnt = 1, .row_cnt = 3, .rule_cnt = 2, .cfi_sz = 100 };
+	struct reader_part p = { .vaddr = 0x1000, .text_sz = 512, .blob_sz = 96 };
+	struct {
+		struct bpfprof_part head;
+		uint16_t blk[3];
+		uint8_t off[3];
+		uint8_t pad;
+		uint16_t rule[3];
+		uint8_t pad2[16];
+		struct bpfprof_rule rules[2];
+	} __attribute__((packed)) blob = {
+		.head = { .blk_cnt = 2,
+			  .row_cnt = 3,
+			  .off_pos = 38,
+			  .rule_pos = 42,
+			  .rules_pos = 64 },
+		.blk = { 0, 2, 3 },
+		.off = { 0, 16, 8 },
+		.rule = { 0, 1, 0 },
+		.rules = { { .cfa = BPFPROF_CFA_SP, .cfa_off = 8 },
+			   { .cfa = BPFPROF_CFA_FP, .cfa_off = 16 } },
+	};
+	struct query q = query(READER_UNWIND_TABLE, -1, take_table, NULL);
+	struct unwind_table ret;
+	struct bpfprof_rule rule;
+	size_t head_at = sizeof(int32_t);
+
+	(void)state;
+	_Static_assert(sizeof(blob) == 96, "the blob is as the part says");
+	q.ret = &ret;
+	answer.sz = 0;
+	say_u32(0);
+	say(&t, sizeof(t));
+	say(&p, sizeof(p));
+	say(&blob, sizeof(blob));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	unwind_table__lookup(&ret, 0x1010, &rule);
+	assert_int_equal(rule.cfa, BPFPROF_CFA_FP);
+	use_table(&ret);
+	LIE(q, struct reader_table, part_cnt, MAX_PARTS + 1);
+	LIE(q, struct reader_table, row_cnt, EHFRAME_MAX_ROWS + 1);
+	head_at += sizeof(t);
+	LIE(q, struct reader_part, vaddr, 0x1001);
+	LIE(q, struct reader_part, vaddr, UINT64_MAX - 255);
+	LIE(q, struct reader_part, text_sz, 768);
+	LIE(q, struct reader_part, text_sz, 1);
+	LIE(q, struct reader_part, blob_sz, BPFPROF_CHUNK_SZ);
+	LIE(q, struct reader_part, blob_sz, 31);
+	head_at += sizeof(p);
+	LIE(q, struct bpfprof_part, blk_cnt, UINT32_MAX);
+	LIE(q, struct bpfprof_part, row_cnt, 4);
+	LIE(q, struct bpfprof_part, row_cnt, UINT32_MAX);
+	LIE(q, struct bpfprof_part, off_pos, 36);
+	LIE(q, struct bpfprof_part, off_pos, UINT32_MAX);
+	LIE(q, struct bpfprof_part, rule_pos, 43);
+	LIE(q, struct bpfprof_part, rule_pos, UINT32_MAX - 1);
+	LIE(q, struct bpfprof_part, rules_pos, 112);
+	LIE(q, struct bpfprof_part, rules_pos, 80 + 16);
+	LIE(q, __typeof__(blob), blk[1], 4);
+	LIE(q, __typeof__(blob), blk[2], 1);
+	LIE(q, __typeof__(blob), rule[2], 2);
+	change_each_byte(&q, use_table);
+}
+
+static void use_points(void *ret)
+{
+	struct allocator_points *points = ret;
+
+	for (size_t i = 0; i < points->cnt; i++) {
+		const struct allocator_point *p = &points->points[i];
+
+		assert_in_range(p->group, ALLOCATOR_ALLOC, ALLOCATOR_USDT_FREE);
+		assert_true(strlen(p->name) < sizeof(p->name));
+		assert_true(strlen(p->insn) < sizeof(p->insn));
+		assert_true(!i || p->offset > p[-1].offset);
+	}
+	allocator_points__done(points);
+}
+
+static void test_points(void **state)
+{
+	struct reader_point p[2] = { { .offset = 16, .name = "malloc", .insn = "push r12" },
+				     { .offset = 32, .group = ALLOCATOR_FREE, .name = "free" } };
+	struct query q = query(READER_ALLOCATORS, -1, take_points, NULL);
+	struct allocator_points ret;
+	size_t head_at = sizeof(int32_t);
+	uint64_t cnt = 2, many = ALLOCATORS_MAX_POINTS + 1;
+
+	(void)state;
+	q.ret = &ret;
+	answer.sz = 0;
+	say_u32(0);
+	say(&cnt, sizeof(cnt));
+	say(p, sizeof(p));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	assert_int_equal(ret.cnt, 2);
+	use_points(&ret);
+	assert_int_equal(hear_with(&q, head_at, &many, sizeof(many)), -EPROTO);
+	head_at += sizeof(cnt);
+	LIE(q, struct reader_point, group, ALLOCATOR_USDT_FREE + 1);
+	LIE(q, struct reader_point, offset, 32);
+	change_each_byte(&q, use_points);
+}
+
+static void use_names(void *ret)
+{
+	struct symbols *s = ret;
+
+	for (size_t i = 0; i < s->cnt; i++)
+		for (uint32_t k = s->first[i]; k < s->first[i + 1]; k++)
+			assert_true(strlen(s->strings + s->frames[k].name) < s->strings_sz);
+	symbols__done(s);
+}
+
+struct firsts {
+	uint32_t of[3];
+};
+
+static void test_names(void **state)
+{
+	static const char strings[] = "\0main\0inlined";
+	const uint64_t vaddrs[2] = { 1, 2 };
+	struct reader_names n = { .frame_cnt = 3, .strings_sz = sizeof(strings) };
+	uint32_t first[3] = { 0, 2, 3 };
+	struct symbol_frame frames[3] = { { .name = 6 }, { .name = 1 }, { .name = 1 } };
+	struct query q = query(READER_NAMES, -1, take_names, NULL);
+	size_t head_at = sizeof(int32_t);
+	struct symbols ret;
+
+	(void)state;
+	q.ret = &ret;
+	q.vaddrs = vaddrs;
+	q.request.cnt = 2;
+	answer.sz = 0;
+	say_u32(0);
+	say(&n, sizeof(n));
+	say(first, sizeof(first));
+	say(frames, sizeof(frames));
+	say(strings, sizeof(strings));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	assert_string_equal(ret.strings + ret.frames[ret.first[0]].name, "inlined");
+	use_names(&ret);
+	LIE(q, struct reader_names, frame_cnt, UINT64_MAX);
+	LIE(q, struct reader_names, strings_sz, UINT64_MAX);
+	LIE(q, struct reader_names, strings_sz, sizeof(strings) - 1);
+	head_at += sizeof(n);
+	LIE(q, struct firsts, of[0], 1);
+	LIE(q, struct firsts, of[1], 4);
+	LIE(q, struct firsts, of[2], 2);
+	head_at += sizeof(first);
+	LIE(q, struct symbol_frame, name, sizeof(strings));
+	LIE(q, struct symbol_frame, system_name, UINT32_MAX);
+	LIE(q, struct symbol_frame, file, sizeof(strings));
+	change_each_byte(&q, use_names);
+}
+
+/* Neither an error that is none, nor one that would stand for something else here. */
+static void test_refusals(void **state)
+{
+	struct query q = query(READER_HAS_USDT, -1, take_number, NULL);
+
+	(void)state;
+	answer.sz = 0;
+	say_u32(1);
+	assert_int_equal(hear(&q), -EPROTO);
+	answer.sz = 0;
+	say_u32(INT32_MIN);
+	assert_int_equal(hear(&q), -EPROTO);
+	answer.sz = 0;
+	say_u32(-ENOEXEC);
+	say_u32(READER_DONE + 1);
+	assert_int_equal(hear(&q), -EPROTO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
+		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
+		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_description),    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_points),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_refusals),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}

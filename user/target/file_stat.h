@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is known of a foreign file without asking whoever serves it. Such files are held by O_PATH
+ * descriptors: opening, reading and closing others can take for ever, where the file system's
+ * server is a program (FUSE) or another machine.
+ */
+#ifndef TARGET_FILE_STAT_H
+#define TARGET_FILE_STAT_H
+
+#include <stdint.h>
+
+struct file_stat {
+	uint64_t dev, ino, size, mtime_ns;
+	uint32_t uid, mode;
+};
+
+/* 0; -ENOTSUP if it is no regular file; -errno. */
+int file_stat_regular(int fd, struct file_stat *ret);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Puts together what DWARF and symbol tables know of addresses. */
+#include "target/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strtab.h"
+#include "base/util.h"
+#include "target/demangle.h"
+#include "target/dwarf.h"
+#include "target/elf_file.h"
+#include "target/symtab.h"
+
+/* What one call works with. Frames have ids of `strings` until the end, then offsets. */
+struct naming {
+	const struct elf_file *elf, *debug, *alt;
+	struct dwarf_answers dwarf; /* answers is NULL without DWARF */
+	struct symtab_answers symtab;
+	uint32_t *symbol; /* by address: 1 + the index in symtab, 0: not asked for */
+	struct strtab *strings;
+	uint32_t *demangled; /* by id: the id of the name for people, 0: not asked for yet */
+	size_t demangled_cnt, demangled_cap;
+	struct symbols *ret;
+	size_t frame_cap;
+};
+
+static void read_dwarf(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+{
+	struct elf_section info;
+	const struct elf_file *elf =
+		elf_file__section(n->elf, ".debug_info", &info) ? n->elf : n->debug;
+
+	/* whatever is wrong with its DWARF, also if it is too large, the object may have symbols */
+	if (elf)
+		(void)dwarf_resolve(elf, n->alt, vaddrs, cnt, n->strings, &n->dwarf);
+}
+
+/* Does DWARF leave the physical function at address i without the name that the linker has? */
+static bool needs_symbol(const struct naming *n, size_t i)
+{
+	const struct dwarf_answer *a = n->dwarf.answers ? &n->dwarf.answers[i] : NULL;
+	const struct dwarf_frame *d = a && a->cnt ? &n->dwarf.frames[a->first + a->cnt - 1] : NULL;
+
+	return !d || d->unqualified || (!d->name && !d->linkage_name);
+}
+
+/* Asks the symbol tables, all at once, for the addresses that need them. */
+static int read_symbols(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+{
+	uint64_t *asked = calloc(cnt + 1, sizeof(*asked));
+	size_t asked_cnt = 0, i;
+	int err = 0;
+
+	n->symbol = calloc(cnt + 1, sizeof(*n->symbol));
+	if (!asked || !n->symbol) {
+		free(asked);
+		return -ENOMEM;
+	}
+	for (i = 0; i < cnt; i++) {
+		if (needs_symbol(n, i)) {
+			asked[asked_cnt++] = vaddrs[i];
+			n->symbol[i] = asked_cnt;
+		}
+	}
+	if (asked_cnt)
+		err = symtab_resolve(n->elf, n->debug, asked, asked_cnt, &n->symtab);
+	free(asked);
+	/* whatever is wrong with its symbols, the object may have DWARF */
+	return err == -ENOMEM ? err : 0;
+}
+
+/* NULL: no symbol, or it was not asked for. */
+static const char *symbol_name(const struct naming *n, size_t i)
+{
+	const struct symtab_symbol *sym;
+
+	if (!n->symbol[i] || !n->symtab.symbols)
+		return NULL;
+	sym = &n->symtab.symbols[n->symbol[i] - 1];
+	return sym->name ? n->symtab.names + sym->name : NULL;
+}
+
+/* The id of a name for people. */
+static int demangled_id(struct naming *n, uint32_t id, uint32_t *ret)
+{
+	size_t cnt = strtab__cnt(n->strings);
+	char *name;
+
+	if (id >= n->demangled_cnt) {
+		if (util_reserve(&n->demangled, &n->demangled_cap, cnt, sizeof(*n->demangled)))
+			return -ENOMEM;
+		memset(n->demangled + n->demangled_cnt, 0,
+		       (cnt - n->demangled_cnt) * sizeof(*n->demangled));
+		n->demangled_cnt = cnt;
+	}
+	if (!n->demangled[id]) {
+		name = demangle(strtab__get(n->strings, id));
+		n->demangled[id] = name ? strtab__add(n->strings, name) : id;
+		free(name);
+		if (n->demangled[id] == UINT32_MAX)
+			return -ENOMEM;
+	}
+	*ret = n->demangled[id];
+	return 0;
+}
+
+/* Fills in the names of a frame for which DWARF knows `name` and `linkage_name`, or neither. */
+static int name_frame(struct naming *n, const struct dwarf_frame *d, struct symbol_frame *frame)
+{
+	uint32_t name;
+	int err;
+
+	frame->system_name = d->linkage_name ? d->linkage_name : d->name;
+	err = demangled_id(n, frame->system_name, &name);
+	if (err)
+		return err;
+	/* a linkage name that cannot be demangled is worse than the plain one: Go and Rust have
+	 * such */
+	frame->name = name == d->linkage_name && d->name ? d->name : name;
+	return 0;
+}
+
+static int add_frame(struct naming *n, const struct symbol_frame *frame)
+{
+	struct symbols *ret = n->ret;
+
+	if (ret->frame_cnt >= UINT32_MAX ||
+	    util_reserve(&ret->frames, &n->frame_cap, ret->frame_cnt + 1, sizeof(*frame)))
+		return -ENOMEM;
+	ret->frames[ret->frame_cnt++] = *frame;
+	return 0;
+}
+
+/* The physical function, to which code belongs, from DWARF or from the symbol table. */
+static int add_outermost(struct naming *n, size_t i, const struct dwarf_frame *d)
+{
+	struct symbol_frame frame = { .file = d->file,
+				      .line = d->line,
+				      .start_line = d->start_line };
+	const char *symbol = symbol_name(n, i);
+	struct dwarf_frame named = *d;
+	int err;
+
+	if (!d->name && !d->linkage_name) {
+		if (!symbol)
+			return 0;
+		named.linkage_name = strtab__add(n->strings, symbol);
+	} else if (symbol && !strncmp(symbol, "_Z", 2)) {
+		/* without what GCC says of clones and of parts split off */
+		named.linkage_name = strtab__add_n(n->strings, symbol, strcspn(symbol, "."));
+	}
+	if (named.linkage_name == UINT32_MAX)
+		return -ENOMEM;
+	err = name_frame(n, &named, &frame);
+	return err ? err : add_frame(n, &frame);
+}
+
+static int name_address(struct naming *n, size_t index)
+{
+	const struct dwarf_answer *a = n->dwarf.answers ? &n->dwarf.answers[index] : NULL;
+	struct dwarf_frame none = {};
+	uint32_t i;
+	int err = 0;
+
+	if (!a || !a->cnt)
+		return add_outermost(n, index, &none);
+	for (i = 0; i + 1 < a->cnt && !err; i++) {
+		const struct dwarf_frame *d = &n->dwarf.frames[a->first + i];
+		struct symbol_frame frame = { .file = d->file,
+					      .line = d->line,
+					      .start_line = d->start_line };
+
+		err = name_frame(n, d, &frame);
+		if (!err)
+			err = add_frame(n, &frame);
+	}
+	return err ? err : add_outermost(n, index, &n->dwarf.frames[a->first + a->cnt - 1]);
+}
+
+/* Replaces ids by offsets into one block of strings, which has those that are used. */
+static int export_strings(struct naming *n)
+{
+	size_t cnt = strtab__cnt(n->strings), sz = 1, cap = 0, i, k;
+	uint32_t *offsets = calloc(cnt, sizeof(*offsets));
+	struct symbols *ret = n->ret;
+	int err = offsets ? util_reserve(&ret->strings, &cap, sz, 1) : -ENOMEM;
+
+	if (!err)
+		ret->strings[0] = '\0';
+	for (i = 0; i < ret->frame_cnt && !err; i++) {
+		struct symbol_frame *f = &ret->frames[i];
+		uint32_t *ids[] = { &f->name, &f->system_name, &f->file };
+
+		for (k = 0; k < ARRAY_SIZE(ids) && !err; k++) {
+			const char *s = strtab__get(n->strings, *ids[k]);
+			size_t len = strlen(s) + 1;
+
+			if (*ids[k] && !offsets[*ids[k]]) {
+				err = sz + len > UINT32_MAX ?
+					      -ENOMEM :
+					      util_reserve(&ret->strings, &cap, sz + len, 1);
+				if (err)
+					break;
+				memcpy(ret->strings + sz, s, len);
+				offsets[*ids[k]] = sz;
+				sz += len;
+			}
+			*ids[k] = offsets[*ids[k]];
+		}
+	}
+	free(offsets);
+	ret->strings_sz = sz;
+	return err;
+}
+
+static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+{
+	size_t i;
+	int err;
+
+	n->strings = strtab__new();
+	n->ret->first = calloc(cnt + 1, sizeof(*n->ret->first));
+	if (!n->strings || !n->ret->first)
+		return -ENOMEM;
+	n->ret->cnt = cnt;
+	read_dwarf(n, vaddrs, cnt);
+	err = read_symbols(n, vaddrs, cnt);
+	for (i = 0; i < cnt && !err; i++) {
+		err = name_address(n, i);
+		n->ret->first[i + 1] = n->ret->frame_cnt;
+	}
+	return err ? err : export_strings(n);
+}
+
+int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
+	       const uint64_t *vaddrs, size_t cnt, struct symbols *ret)
+{
+	struct naming n = { .elf = elf, .debug = debug, .alt = alt, .ret = ret };
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	err = symbolize(&n, vaddrs, cnt);
+	if (err)
+		symbols__done(ret);
+	dwarf_answers__done(&n.dwarf);
+	symtab_answers__done(&n.symtab);
+	free(n.symbol);
+	strtab__free(n.strings);
+	free(n.demangled);
+	return err;
+}
+
+void symbols__done(struct symbols *s)
+{
+	free(s->first);
+	free(s->frames);
+	free(s->strings);
+	memset(s, 0, sizeof(*s));
+}

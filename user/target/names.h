@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names of code addresses: DWARF first, then .symtab, then .dynsym. An address in no symbol's range
+ * gets no frame: never the name of the nearest one.
+ */
+#ifndef TARGET_NAMES_H
+#define TARGET_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file;
+
+struct symbol_frame {
+	uint32_t name;	      /* offset in strings: demangled, full */
+	uint32_t system_name; /* as the linker has it */
+	uint32_t file;	      /* 0 ("") if unknown */
+	uint32_t
+		line; /* of the address, or of the call of the inlined frame before; 0 if unknown */
+	uint32_t start_line; /* of the function's declaration; 0 if unknown */
+};
+
+struct symbols {
+	/* for address i: frames[first[i]] … frames[first[i + 1] - 1], innermost inlined function
+	 * first; none: no name */
+	uint32_t *first; /* cnt + 1 entries */
+	size_t cnt;
+	struct symbol_frame *frames;
+	size_t frame_cnt;
+	char *strings; /* NUL-terminated, strings[0] == 0 */
+	size_t strings_sz;
+};
+
+/*
+ * Names cnt ascending virtual addresses. debug: the file of separate debug information, alt: the
+ * supplementary file of whichever has the DWARF; NULL where there is none. Debug sections are read,
+ * used and given back within the call. 0 or -ENOMEM; *ret is the caller's after 0 only.
+ */
+int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
+	       const uint64_t *vaddrs, size_t cnt, struct symbols *ret);
+void symbols__done(struct symbols *s);
+
+#endif

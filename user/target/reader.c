@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps the processes of a reader going, asks them, and trusts no answer. */
+#include <linux/types.h>
+
+#include "target/reader.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "bpfprof.h"
+#include "target/allocators.h"
+#include "target/dwarf.h"
+#include "target/ehframe.h"
+#include "target/names.h"
+#include "target/reader_wire.h"
+#include "target/reader_worker.h"
+#include "target/sandbox.h"
+#include "target/stream.h"
+
+#define MS 1000000ULL
+#define KILLED_MS 1000		 /* that a killed process may take to end until it is left behind */
+#define MAX_LEFT_BEHIND 64	 /* processes that are killed but wait for a file system's server */
+#define MAX_TRIES 3		 /* workers that may die of one request */
+#define MAX_BACKOFF_MS 256	 /* between the death of a worker and the start of the next one */
+#define MAX_HASTE 5		 /* how often the time for a request is halved */
+#define MAX_VADDR (1ULL << 47)	 /* of a program */
+#define MAX_PARTS 4096		 /* of an unwind table */
+#define MAX_TABLE (256U << 20)	 /* bytes of its parts */
+#define MAX_STRINGS (256U << 20) /* bytes of the names of one request */
+
+/* How long an answer may take. Reading names has a limit of its own, which is below. */
+static const uint64_t limit_ns[READER_NR_OPS] = {
+	[READER_DESCRIBE] = 3000 * MS,	    [READER_DESCRIBE_DEBUG] = 3000 * MS,
+	[READER_BYTES] = 3000 * MS,	    [READER_CRC] = 10000 * MS,
+	[READER_UNWIND_TABLE] = 15000 * MS, [READER_HAS_USDT] = 3000 * MS,
+	[READER_ALLOCATORS] = 10000 * MS,   [READER_NAMES] = 40000 * MS,
+};
+
+struct reader {
+	pid_t worker, opener; /* 0: none */
+	int opener_fd;
+	unsigned int patience;
+	unsigned int deaths;	/* since the last answer */
+	unsigned int time_outs; /* the same */
+	pid_t left_behind[MAX_LEFT_BEHIND];
+	size_t left_behind_cnt;
+	struct reader_stats stats;
+	struct stream stream; /* to the worker */
+};
+
+/* ---- processes ---- */
+
+/* Runs in a sandboxed child until it is told to end. Returns its id or -1. */
+static pid_t start(enum sandbox kind, int in, int out, void (*serve)(void))
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	if (!sandbox_enter(kind, in, out, parent))
+		serve();
+	_exit(0);
+}
+
+/* Has a child ended? If so it is no more. */
+static bool ended(struct reader *r, pid_t pid)
+{
+	struct rusage u = {};
+
+	if (!wait4(pid, NULL, WNOHANG, &u))
+		return false;
+	r->stats.cpu_ns += (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
+			   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	r->stats.peak_rss = MAX(r->stats.peak_rss, (uint64_t)u.ru_maxrss * 1024);
+	return true;
+}
+
+/* Forgets those left behind that have ended meanwhile. */
+static void reap(struct reader *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->left_behind_cnt; i++)
+		if (!ended(r, r->left_behind[i]))
+			r->left_behind[n++] = r->left_behind[i];
+	r->left_behind_cnt = n;
+}
+
+/* Kills a process and waits for its end, but not for one that the kernel keeps waiting itself. */
+static void end(struct reader *r, pid_t *pid)
+{
+	struct pollfd p = { .events = POLLIN };
+
+	if (!*pid)
+		return;
+	kill(*pid, SIGKILL);
+	p.fd = (int)syscall(SYS_pidfd_open, *pid, 0);
+	while (poll(&p, 1, KILLED_MS) < 0 && errno == EINTR)
+		;
+	if (p.fd >= 0)
+		close(p.fd);
+	/* there is room, see start_all */
+	if (!ended(r, *pid))
+		r->left_behind[r->left_behind_cnt++] = *pid;
+	*pid = 0;
+}
+
+static void stop_all(struct reader *r)
+{
+	if (r->stream.fd >= 0)
+		close(r->stream.fd);
+	if (r->opener_fd >= 0)
+		close(r->opener_fd);
+	r->stream.fd = r->opener_fd = -1;
+	end(r, &r->worker);
+	end(r, &r->opener);
+}
+
+static void close_pair(const int pair[2])
+{
+	for (size_t i = 0; i < 2; i++)
+		if (pair[i] >= 0)
+			close(pair[i]);
+}
+
+/* 0 or -EAGAIN */
+static int start_all(struct reader *r)
+{
+	int requests[2] = { -1, -1 }, paths[2] = { -1, -1 }, files[2] = { -1, -1 };
+	pid_t opener = -1, worker = -1;
+
+	reap(r);
+	if (r->left_behind_cnt + 2 > MAX_LEFT_BEHIND)
+		return -EAGAIN;
+	if (!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) &&
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, paths) &&
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files)) {
+		opener = start(SANDBOX_OPENER, paths[1], files[1], reader_opener);
+		worker = start(SANDBOX_READER, requests[1], files[0], reader_worker);
+	}
+	r->opener = MAX(opener, 0);
+	r->worker = MAX(worker, 0);
+	close_pair(files);
+	if (opener < 0 || worker < 0) {
+		close_pair(requests);
+		close_pair(paths);
+		stop_all(r);
+		return -EAGAIN;
+	}
+	close(requests[1]);
+	close(paths[1]);
+	stream__init(&r->stream, requests[0]);
+	r->opener_fd = paths[0];
+	return 0;
+}
+
+struct reader *reader__new(unsigned int patience)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->patience = patience;
+	stream__init(&r->stream, -1);
+	r->opener_fd = -1;
+	(void)start_all(r);
+	return r;
+}
+
+void reader__free(struct reader *r)
+{
+	if (!r)
+		return;
+	stop_all(r);
+	reap(r);
+	free(r);
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (!pid || clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+/* VmHWM of /proc/PID/status, in bytes. */
+static uint64_t peak_rss(pid_t pid)
+{
+	char path[64], *buf, *s;
+	uint64_t kb = 0;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (!pid || util_read_file(path, 65536, &buf, &sz))
+		return 0;
+	s = strstr(buf, "\nVmHWM:");
+	if (s)
+		kb = strtoull(s + 7, NULL, 10);
+	free(buf);
+	return kb * 1024;
+}
+
+void reader__stats(const struct reader *r, struct reader_stats *ret)
+{
+	*ret = r->stats;
+	ret->cpu_ns += cpu_ns(r->worker) + cpu_ns(r->opener);
+	ret->peak_rss = MAX(ret->peak_rss, peak_rss(r->worker));
+}
+
+pid_t reader__pid(const struct reader *r)
+{
+	return r->worker;
+}
+
+/* ---- requests ---- */
+
+struct query {
+	struct reader_request request;
+	int fds[READER_MAX_FILES];
+	const uint64_t *vaddrs;
+	/* Takes what follows the answer's beginning. On failure nothing is left in *ret. */
+	int (*take)(struct reader *r, const struct query *q, void *ret);
+	void (*release)(void *ret); /* what was taken; NULL: it holds nothing */
+	void *ret;
+};
+
+/* Gives the opener the descriptors. */
+static int send_files(struct reader *r, const struct query *q)
+{
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(READER_MAX_FILES * sizeof(int))];
+	} control = {};
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf };
+	int fds[READER_MAX_FILES];
+	struct cmsghdr *c;
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < READER_MAX_FILES; i++)
+		if (q->request.files & 1U << i)
+			fds[cnt++] = q->fds[i];
+	if (!cnt)
+		return 0;
+	msg.msg_controllen = CMSG_SPACE(cnt * sizeof(int));
+	c = (struct cmsghdr *)control.buf;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(cnt * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, cnt * sizeof(int));
+	/* one message a request never fills the socket */
+	if (sendmsg(r->opener_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	return 0;
+}
+
+static int get_answer(struct reader *r, const struct query *q, int32_t *ret_refused)
+{
+	uint32_t done;
+	int err = stream__get(&r->stream, ret_refused, sizeof(*ret_refused));
+
+	if (!err && (*ret_refused > 0 || *ret_refused < -4095))
+		err = -EPROTO;
+	if (!err && !*ret_refused)
+		err = q->take(r, q, q->ret);
+	if (err)
+		return err;
+	err = stream__get(&r->stream, &done, sizeof(done));
+	if (!err && done != READER_DONE)
+		err = -EPROTO;
+	if (err && !*ret_refused && q->release)
+		q->release(q->ret);
+	return err;
+}
+
+static int ask_once(struct reader *r, const struct query *q, int32_t *ret_refused)
+{
+	int err = r->worker ? 0 : start_all(r);
+
+	if (err)
+		return err;
+	r->stream.deadline_ns = util_monotonic_ns() + r->patience * (limit_ns[q->request.op] >>
+								     MIN(r->time_outs, MAX_HASTE));
+	err = send_files(r, q);
+	if (!err)
+		err = stream__put(&r->stream, &q->request, sizeof(q->request));
+	if (!err && q->vaddrs)
+		err = stream__put(&r->stream, q->vaddrs, q->request.cnt * sizeof(*q->vaddrs));
+	if (!err)
+		err = stream__flush(&r->stream);
+	return err ? err : get_answer(r, q, ret_refused);
+}
+
+static int ask(struct reader *r, const struct query *q)
+{
+	int32_t refused = 0;
+	int err;
+
+	for (int tries = 1;; tries++) {
+		err = ask_once(r, q, &refused);
+		if (!err)
+			break;
+		if (err == -EAGAIN)
+			return err;
+		stop_all(r);
+		r->stats.died += err == -EPIPE;
+		r->stats.timed_out += err == -ETIMEDOUT;
+		r->stats.lied += err == -EPROTO;
+		r->time_outs += err == -ETIMEDOUT;
+		/* it may have died of what it read before, or by another's hand */
+		if (err != -EPIPE || tries == MAX_TRIES)
+			return err;
+		if (r->deaths++)
+			usleep(1000 * MIN(1U << MIN(r->deaths, 16U), MAX_BACKOFF_MS));
+	}
+	r->deaths = r->time_outs = 0;
+	return refused == -ENOMEM || reader_harmed(refused) || refused == -EAGAIN ? -E2BIG :
+										    refused;
+}
+
+static int take_number(struct reader *r, const struct query *q, void *ret)
+{
+	(void)q;
+	return stream__get(&r->stream, ret, sizeof(uint32_t));
+}
+
+/* ---- answers ---- */
+
+/* Is there a NUL in it? */
+static bool is_string(const char *s, size_t sz)
+{
+	return memchr(s, 0, sz);
+}
+
+static int check_description(const struct reader_description *d)
+{
+	bool good = d->segment_cnt <= ELF_FILE_MAX_SEGMENTS &&
+		    d->build_id_sz <= sizeof(d->build_id) && d->alt_id_sz <= sizeof(d->alt_id) &&
+		    is_string(d->interp, sizeof(d->interp)) &&
+		    is_string(d->debuglink, sizeof(d->debuglink)) &&
+		    is_string(d->alt_name, sizeof(d->alt_name)) && !strchr(d->debuglink, '/');
+
+	return good ? 0 : -EPROTO;
+}
+
+static int take_segments(struct reader *r, struct reader_file *f, size_t cnt)
+{
+	f->segments = calloc(cnt + 1, sizeof(*f->segments));
+	if (!f->segments)
+		return -ENOMEM;
+	for (; f->segment_cnt < cnt; f->segment_cnt++) {
+		struct reader_segment s;
+		int err = stream__get(&r->stream, &s, sizeof(s));
+
+		if (err)
+			return err;
+		if (s.vaddr > MAX_VADDR || s.filesz > MAX_VADDR || s.memsz > MAX_VADDR)
+			return -EPROTO;
+		f->segments[f->segment_cnt] = (struct elf_segment){
+			.vaddr = s.vaddr,
+			.offset = s.offset,
+			.filesz = s.filesz,
+			.memsz = s.memsz,
+			.exec = s.exec,
+		};
+	}
+	return 0;
+}
+
+static int take_description(struct reader *r, const struct query *q, void *ret)
+{
+	struct reader_file *f = ret;
+	struct reader_description d;
+	int err = stream__get(&r->stream, &d, sizeof(d));
+
+	(void)q;
+	memset(f, 0, sizeof(*f));
+	if (!err)
+		err = check_description(&d);
+	if (err)
+		return err;
+	memcpy(f->build_id, d.build_id, sizeof(f->build_id));
+	memcpy(f->alt_id, d.alt_id, sizeof(f->alt_id));
+	f->build_id_sz = d.build_id_sz;
+	f->alt_id_sz = d.alt_id_sz;
+	strcpy(f->interp, d.interp);
+	strcpy(f->debuglink, d.debuglink);
+	strcpy(f->alt_name, d.alt_name);
+	f->debuglink_crc = d.debuglink_crc;
+	f->has_debug_info = d.has_debug_info;
+	err = take_segments(r, f, d.segment_cnt);
+	if (err)
+		reader_file__done(f);
+	return err;
+}
+
+void reader_file__done(struct reader_file *f)
+{
+	free(f->segments);
+	memset(f, 0, sizeof(*f));
+}
+
+static int take_bytes(struct reader *r, const struct query *q, void *ret)
+{
+	return stream__get(&r->stream, ret, q->request.cnt);
+}
+
+/* Does everything that the part names lie in it? */
+static bool good_part(const struct unwind_part *p)
+{
+	const uint8_t *blob = p->blob;
+	struct bpfprof_part head;
+	uint16_t v, last = 0;
+	uint64_t rules;
+
+	if (p->blob_sz < sizeof(head))
+		return false;
+	memcpy(&head, blob, sizeof(head));
+	if (head.row_cnt > BPFPROF_PART_MAX_ROWS ||
+	    head.blk_cnt != p->text_sz >> BPFPROF_BLOCK_SHIFT ||
+	    sizeof(head) + 2 * (head.blk_cnt + 1ULL) > head.off_pos ||
+	    (uint64_t)head.off_pos + head.row_cnt > head.rule_pos ||
+	    head.rule_pos + 2ULL * head.row_cnt > head.rules_pos || head.rules_pos > p->blob_sz ||
+	    head.rule_pos % 2 || head.rules_pos % 16)
+		return false;
+	rules = (p->blob_sz - head.rules_pos) / sizeof(struct bpfprof_rule);
+	for (size_t i = 0; i <= head.blk_cnt; i++) {
+		memcpy(&v, blob + sizeof(head) + 2 * i, sizeof(v));
+		if (v < last)
+			return false;
+		last = v;
+	}
+	if (last != head.row_cnt)
+		return false;
+	for (size_t i = 0; i < head.row_cnt; i++) {
+		memcpy(&v, blob + head.rule_pos + 2 * i, sizeof(v));
+		if (v >= rules)
+			return false;
+	}
+	return true;
+}
+
+/* One part, behind those that there are. */
+static int take_part(struct reader *r, struct unwind_table *t)
+{
+	struct unwind_part *p = &t->parts[t->part_cnt], *before = t->part_cnt ? p - 1 : NULL;
+	const uint64_t block = 1ULL << BPFPROF_BLOCK_SHIFT;
+	struct reader_part head;
+	int err = stream__get(&r->stream, &head, sizeof(head));
+
+	if (err)
+		return err;
+	if (head.vaddr % block || head.text_sz % block || head.vaddr > UINT64_MAX - head.text_sz ||
+	    (before && head.vaddr < before->vaddr + before->text_sz) ||
+	    head.blob_sz > BPFPROF_CHUNK_SZ / 2 || t->blob_sz + head.blob_sz > MAX_TABLE)
+		return -EPROTO;
+	*p = (struct unwind_part){ .vaddr = head.vaddr,
+				   .text_sz = head.text_sz,
+				   .blob_sz = head.blob_sz,
+				   .blob = malloc(head.blob_sz + 1) };
+	if (!p->blob)
+		return -ENOMEM;
+	t->part_cnt++;
+	t->blob_sz += head.blob_sz;
+	err = stream__get(&r->stream, p->blob, head.blob_sz);
+	return err ? err : good_part(p) ? 0 : -EPROTO;
+}
+
+static int take_table(struct reader *r, const struct query *q, void *ret)
+{
+	struct unwind_table *t = ret;
+	struct reader_table head;
+	int err = stream__get(&r->stream, &head, sizeof(head));
+
+	(void)q;
+	memset(t, 0, sizeof(*t));
+	if (err || head.part_cnt > MAX_PARTS || head.row_cnt > EHFRAME_MAX_ROWS)
+		return err ? err : -EPROTO;
+	t->parts = calloc(head.part_cnt + 1, sizeof(*t->parts));
+	if (!t->parts)
+		return -ENOMEM;
+	t->row_cnt = head.row_cnt;
+	t->rule_cnt = head.rule_cnt;
+	t->cfi_sz = head.cfi_sz;
+	t->unsupported_cnt = head.unsupported_cnt;
+	while (!err && t->part_cnt < head.part_cnt)
+		err = take_part(r, t);
+	if (err)
+		unwind_table__done(t);
+	return err;
+}
+
+static int take_points(struct reader *r, const struct query *q, void *ret)
+{
+	struct allocator_points *points = ret;
+	uint64_t cnt;
+	int err = stream__get(&r->stream, &cnt, sizeof(cnt));
+
+	(void)q;
+	*points = (struct allocator_points){};
+	if (err || !cnt || cnt > ALLOCATORS_MAX_POINTS)
+		return !err && cnt ? -EPROTO : err;
+	points->points = calloc(cnt, sizeof(*points->points));
+	if (!points->points)
+		return -ENOMEM;
+	while (!err && points->cnt < cnt) {
+		struct allocator_point *p = &points->points[points->cnt];
+		struct reader_point from;
+
+		err = stream__get(&r->stream, &from, sizeof(from));
+		if (!err &&
+		    (from.group > ALLOCATOR_USDT_FREE || !is_string(from.name, sizeof(from.name)) ||
+		     !is_string(from.insn, sizeof(from.insn)) ||
+		     (points->cnt && from.offset <= p[-1].offset)))
+			err = -EPROTO;
+		if (err)
+			break;
+		*p = (struct allocator_point){
+			.group = (enum allocator_group)from.group,
+			.offset = from.offset,
+			.ref_ctr = from.ref_ctr,
+			.cookie = from.cookie,
+			.vaddr = from.vaddr,
+			.skew = from.skew,
+			.emulated = from.emulated,
+		};
+		memcpy(p->name, from.name, sizeof(p->name));
+		memcpy(p->insn, from.insn, sizeof(p->insn));
+		points->cnt++;
+	}
+	if (err)
+		allocator_points__done(points);
+	return err;
+}
+_Static_assert(sizeof(((struct reader_point *)0)->name) ==
+			       sizeof(((struct allocator_point *)0)->name) &&
+		       sizeof(((struct reader_point *)0)->insn) ==
+			       sizeof(((struct allocator_point *)0)->insn),
+	       "names fit");
+
+/* Does every number lead to something? */
+static bool good_names(const struct symbols *s)
+{
+	if (!s->strings_sz || s->strings[0] || s->strings[s->strings_sz - 1] || s->first[0] ||
+	    s->first[s->cnt] != s->frame_cnt)
+		return false;
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->first[i] > s->first[i + 1])
+			return false;
+	for (size_t i = 0; i < s->frame_cnt; i++) {
+		const struct symbol_frame *f = &s->frames[i];
+
+		if (f->name >= s->strings_sz || f->system_name >= s->strings_sz ||
+		    f->file >= s->strings_sz)
+			return false;
+	}
+	return true;
+}
+
+static int take_names(struct reader *r, const struct query *q, void *ret)
+{
+	size_t cnt = q->request.cnt;
+	struct symbols *s = ret;
+	struct reader_names head;
+	int err = stream__get(&r->stream, &head, sizeof(head));
+
+	memset(s, 0, sizeof(*s));
+	if (err)
+		return err;
+	if (head.frame_cnt > cnt * (DWARF_MAX_INLINE + 1ULL) || head.strings_sz > MAX_STRINGS)
+		return -EPROTO;
+	s->cnt = cnt;
+	s->frame_cnt = head.frame_cnt;
+	s->strings_sz = head.strings_sz;
+	s->first = calloc(cnt + 1, sizeof(*s->first));
+	s->frames = calloc(s->frame_cnt + 1, sizeof(*s->frames));
+	s->strings = malloc(s->strings_sz + 1);
+	if (!s->first || !s->frames || !s->strings)
+		err = -ENOMEM;
+	if (!err)
+		err = stream__get(&r->stream, s->first, (cnt + 1) * sizeof(*s->first));
+	if (!err)
+		err = stream__get(&r->stream, s->frames, s->frame_cnt * sizeof(*s->frames));
+	if (!err)
+		err = stream__get(&r->stream, s->strings, s->strings_sz);
+	if (!err && !good_names(s))
+		err = -EPROTO;
+	if (err)
+		symbols__done(s);
+	return err;
+}
+
+/* ---- what can be asked ---- */
+
+static void release_file(void *ret)
+{
+	reader_file__done(ret);
+}
+
+static void release_table(void *ret)
+{
+	unwind_table__done(ret);
+}
+
+static void release_points(void *ret)
+{
+	allocator_points__done(ret);
+}
+
+static void release_names(void *ret)
+{
+	symbols__done(ret);
+}
+
+static struct query query(enum reader_op op, int fd,
+			  int (*take)(struct reader *, const struct query *, void *), void *ret)
+{
+	static void (*const release[READER_NR_OPS])(void *) = {
+		[READER_DESCRIBE] = release_file,      [READER_DESCRIBE_DEBUG] = release_file,
+		[READER_UNWIND_TABLE] = release_table, [READER_ALLOCATORS] = release_points,
+		[READER_NAMES] = release_names,
+	};
+
+	return (struct query){ .request = { .op = op, .files = fd < 0 ? 0 : READER_FILE_OBJECT },
+			       .fds = { fd, -1, -1 },
+			       .take = take,
+			       .release = release[op],
+			       .ret = ret };
+}
+
+int reader__describe(struct reader *r, int fd, bool debug, struct reader_file *ret)
+{
+	struct query q =
+		query(debug ? READER_DESCRIBE_DEBUG : READER_DESCRIBE, fd, take_description, ret);
+
+	return ask(r, &q);
+}
+
+int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz)
+{
+	struct query q = query(READER_BYTES, fd, take_bytes, buf);
+
+	if (sz > READER_MAX_BYTES)
+		return -E2BIG;
+	q.request.offset = offset;
+	q.request.cnt = sz;
+	return ask(r, &q);
+}
+
+int reader__crc(struct reader *r, int fd, uint32_t *ret)
+{
+	struct query q = query(READER_CRC, fd, take_number, ret);
+
+	return ask(r, &q);
+}
+
+int reader__unwind_table(struct reader *r, int fd, struct unwind_table *ret)
+{
+	struct query q = query(READER_UNWIND_TABLE, fd, take_table, ret);
+
+	return ask(r, &q);
+}
+
+int reader__has_usdt(struct reader *r, int fd, bool *ret)
+{
+	uint32_t found = 0;
+	struct query q = query(READER_HAS_USDT, fd, take_number, &found);
+	int err = ask(r, &q);
+
+	*ret = found;
+	return err;
+}
+
+int reader__allocators(struct reader *r, int fd, struct allocator_points *ret)
+{
+	struct query q = query(READER_ALLOCATORS, fd, take_points, ret);
+
+	return ask(r, &q);
+}
+
+int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
+		  struct symbols *ret)
+{
+	struct query q = query(READER_NAMES, fds[0], take_names, ret);
+
+	if (cnt > READER_MAX_ADDRESSES)
+		return -E2BIG;
+	memcpy(q.fds, fds, sizeof(q.fds));
+	q.request.files |= fds[1] < 0 ? 0 : READER_FILE_DEBUG;
+	q.request.files |= fds[2] < 0 ? 0 : READER_FILE_ALT;
+	q.request.cnt = cnt;
+	q.vaddrs = vaddrs;
+	return ask(r, &q);
+}

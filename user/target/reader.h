@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads foreign files in a process of its own, which has no rights: see target/sandbox.h. Whatever
+ * a file does to what reads it, crash it, keep it waiting, take it over, stays there.
+ *
+ * Two processes serve a reader. The worker parses; it gets descriptors and gives tables, every
+ * number of which is checked here before it is used. Opening a file for reading, and closing it,
+ * can take for ever (FUSE), so another one, the opener, does it, from O_PATH descriptors, which are
+ * all that the caller ever holds. Either is killed when a request is not answered in time; both are
+ * started anew when the next one comes.
+ *
+ * A reader that was taken over can lie about what it reads afterwards: files that others can write
+ * are for another reader than those of the system.
+ */
+#ifndef TARGET_READER_H
+#define TARGET_READER_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "target/elf_file.h"
+
+struct allocator_points;
+struct reader;
+struct symbols;
+struct unwind_table;
+
+/* What the headers of an ELF file say. */
+struct reader_file {
+	struct elf_segment *segments;
+	size_t segment_cnt;
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];
+	size_t build_id_sz, alt_id_sz; /* 0: it has none */
+	char interp[32];	       /* base name of its dynamic linker, cut; "": it has none */
+	char debuglink[256];	       /* base name, "": none */
+	uint32_t debuglink_crc;
+	char alt_name[256]; /* "/.dwz/…", the end of the supplementary file's path, or "" */
+	bool has_debug_info;
+};
+
+struct reader_stats {
+	uint64_t died;	    /* workers that did not survive what they read, or were killed */
+	uint64_t timed_out; /* those that were killed since they did not answer in time */
+	uint64_t lied;	    /* answers that could not be true */
+	uint64_t cpu_ns;    /* of its processes */
+	uint64_t peak_rss;  /* bytes, of the largest of them */
+};
+
+/*
+ * Starts its processes; if that fails, it is tried again with the first request. patience: it waits
+ * so many times as long for an answer as it would for a stranger's. NULL with errno.
+ */
+struct reader *reader__new(unsigned int patience);
+void reader__free(struct reader *r);
+
+void reader__stats(const struct reader *r, struct reader_stats *ret);
+/* The process that parses, for tests; 0: none. */
+pid_t reader__pid(const struct reader *r);
+
+/*
+ * All of these return 0 or -errno. Of these stand for the file's having done harm: -ETIMEDOUT,
+ * -EPIPE (the worker has died of it, and fresh ones as well) and -EPROTO (a lie): it is better not
+ * asked for again. -EAGAIN: there is no worker, and none could be started. -ENOMEM: the caller has
+ * no memory; that the worker had none is -E2BIG.
+ *
+ * fd: a regular file, O_PATH or not; -1: the vDSO.
+ */
+int reader__describe(struct reader *r, int fd, bool debug, struct reader_file *ret);
+void reader_file__done(struct reader_file *f);
+
+int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
+int reader__crc(struct reader *r, int fd, uint32_t *ret);
+/* As ehframe_build, usdt_find (is there any?), allocators_find, names_find; fds: the object, its
+ * debug file, the supplementary file, the latter two -1 if there is none. */
+int reader__unwind_table(struct reader *r, int fd, struct unwind_table *ret);
+int reader__has_usdt(struct reader *r, int fd, bool *ret);
+int reader__allocators(struct reader *r, int fd, struct allocator_points *ret);
+int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
+		  struct symbols *ret);
+
+static inline bool reader_harmed(int err)
+{
+	return err == -ETIMEDOUT || err == -EPIPE || err == -EPROTO;
+}
+
+#endif

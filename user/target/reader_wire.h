@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the collector and its reader say to each other. Both are one program on one machine, so
+ * structures go as they lie in memory; but the reader may have been taken over by what it read.
+ *
+ *   collector -> opener   one byte, with O_PATH descriptors
+ *   opener -> reader      struct reader_opened, with the same files opened for reading, then a
+ * second one when the opener has closed them collector -> reader   struct reader_request, then cnt
+ * addresses (READER_NAMES only) reader -> collector   int32_t, 0 or -errno; if 0, what the request
+ * asks for; READER_DONE when it has closed the files
+ */
+#ifndef TARGET_READER_WIRE_H
+#define TARGET_READER_WIRE_H
+
+#include <stdint.h>
+
+#include "target/elf_file.h"
+
+#define READER_MAX_ADDRESSES (16U << 20)
+#define READER_MAX_BYTES 4096U /* of code, at a time */
+#define READER_DONE 0x444f4e45
+
+enum reader_op {
+	READER_DESCRIBE,       /* struct reader_description, segment_cnt * struct reader_segment */
+	READER_DESCRIBE_DEBUG, /* the same, of a file of debug information */
+	READER_BYTES,	       /* cnt bytes of the file at offset */
+	READER_CRC,	       /* uint32_t, of the whole file */
+	READER_UNWIND_TABLE,   /* struct reader_table, part_cnt * (struct reader_part, blob) */
+	READER_HAS_USDT,       /* uint32_t */
+	READER_ALLOCATORS,     /* uint64_t cnt, cnt * struct reader_point */
+	READER_NAMES,	       /* struct reader_names, first, frames, strings: as struct symbols */
+	READER_NR_OPS,
+};
+
+/* The files that are sent along, in this order. */
+#define READER_MAX_FILES 3
+#define READER_FILE_OBJECT 1 /* without it the object is the vDSO */
+#define READER_FILE_DEBUG 2
+#define READER_FILE_ALT 4
+
+struct reader_request {
+	uint32_t op;
+	uint32_t files; /* READER_FILE_… */
+	uint64_t offset;
+	uint64_t cnt;
+};
+
+struct reader_opened {
+	int32_t err; /* not 0: no file is sent along */
+};
+
+struct reader_description {
+	uint32_t segment_cnt;
+	uint32_t has_debug_info;
+	uint32_t build_id_sz, alt_id_sz;
+	uint32_t debuglink_crc;
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];
+	char interp[32], debuglink[256], alt_name[256];
+};
+
+struct reader_segment {
+	uint64_t vaddr, offset, filesz, memsz;
+	uint64_t exec;
+};
+
+struct reader_table {
+	uint64_t part_cnt, row_cnt, rule_cnt, cfi_sz, unsupported_cnt;
+};
+
+struct reader_part {
+	uint64_t vaddr;
+	uint32_t text_sz, blob_sz;
+};
+
+struct reader_point {
+	uint64_t offset, ref_ctr, cookie, vaddr;
+	uint32_t group, skew, emulated;
+	char name[64], insn[40];
+};
+
+struct reader_names {
+	uint64_t frame_cnt, strings_sz;
+};
+
+#endif

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads foreign files without any rights, one request after the other; nothing is kept in between.
+ * Whoever opens the files for it does not look into them.
+ */
+#include "target/reader_worker.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/util.h"
+#include "target/allocators.h"
+#include "target/ehframe.h"
+#include "target/elf_file.h"
+#include "target/names.h"
+#include "target/reader_wire.h"
+#include "target/stream.h"
+#include "target/usdt.h"
+
+#define REQUESTS 0 /* descriptors, see sandbox_enter */
+#define FILES 1
+#define MAX_VDSO (64U << 10)
+#define CRC_CHUNK (256U << 10)
+#define MAX_ALTLINK 4096
+
+/* ---- descriptors ---- */
+
+union control {
+	struct cmsghdr align;
+	char buf[CMSG_SPACE(READER_MAX_FILES * sizeof(int))];
+};
+
+/* A message of sz bytes at most, with its descriptors. -1 at the end. */
+static ssize_t receive_files(int fd, void *data, size_t sz, int *files, size_t *ret_cnt)
+{
+	struct iovec iov = { .iov_base = data, .iov_len = sz };
+	union control control = {};
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.buf,
+			      .msg_controllen = sizeof(control.buf) };
+	struct cmsghdr *c;
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	*ret_cnt = 0;
+	c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		*ret_cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(files, CMSG_DATA(c), *ret_cnt * sizeof(int));
+	}
+	return n > 0 ? n : -1;
+}
+
+static void close_files(const int *files, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		close(files[i]);
+}
+
+/* ---- the opener ---- */
+
+static bool send_opened(int32_t err, const int *files, size_t cnt)
+{
+	struct reader_opened opened = { .err = err };
+	struct iovec iov = { .iov_base = &opened, .iov_len = sizeof(opened) };
+	union control control = {};
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (cnt) {
+		msg.msg_control = control.buf;
+		msg.msg_controllen = CMSG_SPACE(cnt * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(cnt * sizeof(int));
+		memcpy(CMSG_DATA(c), files, cnt * sizeof(int));
+	}
+	return sendmsg(FILES, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(opened);
+}
+
+/* Opens for reading what an O_PATH descriptor holds. */
+static int reopen(int fd)
+{
+	char path[64];
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ret = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return ret < 0 ? -errno : ret;
+}
+
+void reader_opener(void)
+{
+	int paths[READER_MAX_FILES], files[READER_MAX_FILES];
+	size_t cnt, i;
+	char byte;
+
+	while (receive_files(REQUESTS, &byte, 1, paths, &cnt) > 0) {
+		int err = 0;
+		bool sent;
+
+		for (i = 0; i < cnt && !err; i++) {
+			files[i] = reopen(paths[i]);
+			err = MIN(files[i], 0);
+		}
+		close_files(paths, cnt);
+		cnt = err ? i - 1 : i;
+		sent = send_opened(err, files, err ? 0 : cnt);
+		/* closing may have to wait for the file's server, so it belongs to the request */
+		close_files(files, cnt);
+		if (!sent || !send_opened(0, NULL, 0))
+			return;
+	}
+}
+
+/* ---- the worker ---- */
+
+struct job {
+	struct stream *stream;
+	struct reader_request request;
+	int files[READER_MAX_FILES]; /* by bit of request.files; -1: not sent */
+	struct elf_file *elfs[READER_MAX_FILES];
+	uint64_t *vaddrs;
+};
+
+/* How many bytes the vDSO's image has: its section headers are its end (vdso2c puts them there). */
+static size_t vdso_size(const void *image)
+{
+	const Elf64_Ehdr *eh = image;
+	uint64_t sz = eh->e_shoff + (uint64_t)eh->e_shnum * eh->e_shentsize;
+
+	return eh->e_shoff && sz <= MAX_VDSO ? sz : 0;
+}
+
+/* The vDSO's image is the same for all 64-bit processes of this kernel: our own. */
+static struct elf_file *open_vdso(void)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+
+	errno = ENOENT;
+	return image && vdso_size(image) ? elf_file__open_memory(image, vdso_size(image)) : NULL;
+}
+
+static int open_elfs(struct job *j)
+{
+	uint32_t op = j->request.op;
+
+	if (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC))
+		return 0;
+	if (j->files[0] < 0)
+		j->elfs[0] = open_vdso();
+	else
+		j->elfs[0] = op == READER_DESCRIBE_DEBUG ? elf_file__open_debug(j->files[0]) :
+							   elf_file__open(j->files[0]);
+	if (!j->elfs[0])
+		return -errno;
+	for (size_t i = 1; i < READER_MAX_FILES; i++)
+		if (j->files[i] >= 0)
+			j->elfs[i] = elf_file__open_debug(j->files[i]);
+	return 0;
+}
+
+/* The answer's beginning; what follows it is only wanted where it is 0. */
+static int begin_answer(struct job *j, int32_t err)
+{
+	return stream__put(j->stream, &err, sizeof(err));
+}
+
+/* PT_INTERP (gABI, program header): the path of the dynamic linker, with its NUL. */
+static void read_interp(const struct elf_file *elf, char *ret, size_t ret_sz)
+{
+	char path[PATH_MAX] = "";
+	struct elf_segment seg;
+	const char *base;
+
+	if (!elf_file__program_header(elf, PT_INTERP, &seg) || seg.filesz >= sizeof(path) ||
+	    elf_file__read(elf, seg.offset, path, seg.filesz))
+		return;
+	base = strrchr(path, '/');
+	snprintf(ret, ret_sz, "%s", base ? base + 1 : path);
+}
+
+/* .gnu_debugaltlink (dwz): a path, of which the end that tells is taken, and a build id. */
+static void read_altlink(const struct elf_file *elf, struct reader_description *d)
+{
+	char link[MAX_ALTLINK], *rest;
+	struct elf_section s;
+	size_t len;
+
+	if (!elf_file__section(elf, ".gnu_debugaltlink", &s) || s.size > sizeof(link) ||
+	    elf_file__read(elf, s.offset, link, s.size))
+		return;
+	len = strnlen(link, s.size);
+	if (len + 1 >= s.size || s.size - len - 1 > sizeof(d->alt_id))
+		return;
+	d->alt_id_sz = s.size - len - 1;
+	memcpy(d->alt_id, link + len + 1, d->alt_id_sz);
+	rest = strstr(link, "/.dwz/");
+	if (rest && strlen(rest) < sizeof(d->alt_name))
+		strcpy(d->alt_name, rest);
+}
+
+static int describe(struct job *j)
+{
+	struct reader_description d = {};
+	const struct elf_file *elf = j->elfs[0];
+	const struct elf_segment *segments;
+	struct elf_section info;
+	const uint8_t *id;
+	size_t sz, cnt;
+	int err;
+
+	id = elf_file__build_id(elf, &sz);
+	memcpy(d.build_id, id, sz);
+	d.build_id_sz = sz;
+	segments = elf_file__segments(elf, &cnt);
+	d.segment_cnt = cnt;
+	d.has_debug_info = elf_file__section(elf, ".debug_info", &info);
+	read_interp(elf, d.interp, sizeof(d.interp));
+	read_altlink(elf, &d);
+	if (!elf_file__debuglink(elf, d.debuglink, &d.debuglink_crc))
+		d.debuglink[0] = '\0';
+	err = begin_answer(j, 0);
+	if (!err)
+		err = stream__put(j->stream, &d, sizeof(d));
+	for (size_t i = 0; i < cnt && !err; i++) {
+		struct reader_segment s = {
+			.vaddr = segments[i].vaddr,
+			.offset = segments[i].offset,
+			.filesz = segments[i].filesz,
+			.memsz = segments[i].memsz,
+			.exec = segments[i].exec,
+		};
+
+		err = stream__put(j->stream, &s, sizeof(s));
+	}
+	return err;
+}
+
+static int read_bytes(struct job *j)
+{
+	uint8_t buf[READER_MAX_BYTES];
+	uint64_t offset = j->request.offset;
+	size_t cnt = j->request.cnt;
+	int err = j->elfs[0] ? elf_file__read(j->elfs[0], offset, buf, cnt) :
+			       util_pread_full(j->files[0], buf, cnt, offset);
+
+	if (err)
+		return begin_answer(j, err);
+	err = begin_answer(j, 0);
+	return err ? err : stream__put(j->stream, buf, cnt);
+}
+
+/* The CRC of a whole file, as .gnu_debuglink has it (GDB manual, "Separate Debug Files"): zlib's.
+ */
+static int read_crc(struct job *j)
+{
+	unsigned char *buf = malloc(CRC_CHUNK);
+	uint32_t crc = crc32(0, NULL, 0);
+	ssize_t n = 0;
+	off_t off = 0;
+	int err = buf ? 0 : -ENOMEM;
+
+	while (buf && (n = pread(j->files[0], buf, CRC_CHUNK, off)) > 0) {
+		crc = crc32(crc, buf, n);
+		off += n;
+	}
+	if (n < 0)
+		err = -errno;
+	free(buf);
+	if (err)
+		return begin_answer(j, err);
+	err = begin_answer(j, 0);
+	return err ? err : stream__put(j->stream, &crc, sizeof(crc));
+}
+
+static int put_table(struct job *j, const struct unwind_table *t)
+{
+	struct reader_table head = {
+		.part_cnt = t->part_cnt,
+		.row_cnt = t->row_cnt,
+		.rule_cnt = t->rule_cnt,
+		.cfi_sz = t->cfi_sz,
+		.unsupported_cnt = t->unsupported_cnt,
+	};
+	int err = stream__put(j->stream, &head, sizeof(head));
+
+	for (size_t i = 0; i < t->part_cnt && !err; i++) {
+		struct reader_part part = {
+			.vaddr = t->parts[i].vaddr,
+			.text_sz = t->parts[i].text_sz,
+			.blob_sz = t->parts[i].blob_sz,
+		};
+
+		err = stream__put(j->stream, &part, sizeof(part));
+		if (!err)
+			err = stream__put(j->stream, t->parts[i].blob, part.blob_sz);
+	}
+	return err;
+}
+
+static int build_table(struct job *j)
+{
+	struct unwind_table t;
+	int err = ehframe_build(j->elfs[0], &t);
+
+	if (err)
+		return begin_answer(j, err);
+	err = begin_answer(j, 0);
+	if (!err)
+		err = put_table(j, &t);
+	unwind_table__done(&t);
+	return err;
+}
+
+static int find_usdt(struct job *j)
+{
+	struct usdt_site *sites;
+	uint32_t found;
+	size_t cnt;
+	int err = usdt_find(j->elfs[0], &sites, &cnt);
+
+	if (err)
+		return begin_answer(j, err);
+	free(sites);
+	found = cnt > 0;
+	err = begin_answer(j, 0);
+	return err ? err : stream__put(j->stream, &found, sizeof(found));
+}
+
+static int find_allocators(struct job *j)
+{
+	struct allocator_points found = {};
+	int err = allocators_find(j->elfs[0], &found);
+	uint64_t cnt = found.cnt;
+
+	if (err)
+		return begin_answer(j, err);
+	err = begin_answer(j, 0);
+	if (!err)
+		err = stream__put(j->stream, &cnt, sizeof(cnt));
+	for (size_t i = 0; i < cnt && !err; i++) {
+		const struct allocator_point *p = &found.points[i];
+		struct reader_point point = {
+			.offset = p->offset,
+			.ref_ctr = p->ref_ctr,
+			.cookie = p->cookie,
+			.vaddr = p->vaddr,
+			.group = p->group,
+			.skew = p->skew,
+			.emulated = p->emulated,
+		};
+
+		memcpy(point.name, p->name, sizeof(point.name));
+		memcpy(point.insn, p->insn, sizeof(point.insn));
+		err = stream__put(j->stream, &point, sizeof(point));
+	}
+	allocator_points__done(&found);
+	return err;
+}
+
+static int find_names(struct job *j)
+{
+	struct reader_names head;
+	struct symbols s;
+	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->vaddrs, j->request.cnt, &s);
+
+	if (err)
+		return begin_answer(j, err);
+	head = (struct reader_names){ .frame_cnt = s.frame_cnt, .strings_sz = s.strings_sz };
+	err = begin_answer(j, 0);
+	if (!err)
+		err = stream__put(j->stream, &head, sizeof(head));
+	if (!err)
+		err = stream__put(j->stream, s.first, (s.cnt + 1) * sizeof(*s.first));
+	if (!err)
+		err = stream__put(j->stream, s.frames, s.frame_cnt * sizeof(*s.frames));
+	if (!err)
+		err = stream__put(j->stream, s.strings, s.strings_sz);
+	symbols__done(&s);
+	return err;
+}
+
+static int (*const answers[READER_NR_OPS])(struct job *j) = {
+	[READER_DESCRIBE] = describe,	       [READER_DESCRIBE_DEBUG] = describe,
+	[READER_BYTES] = read_bytes,	       [READER_CRC] = read_crc,
+	[READER_UNWIND_TABLE] = build_table,   [READER_HAS_USDT] = find_usdt,
+	[READER_ALLOCATORS] = find_allocators, [READER_NAMES] = find_names,
+};
+
+/* The files that the opener sends. False if it is gone. */
+static bool take_files(struct job *j, int32_t *ret_err)
+{
+	struct reader_opened opened = {};
+	int files[READER_MAX_FILES];
+	size_t cnt, n = 0;
+
+	for (size_t i = 0; i < READER_MAX_FILES; i++)
+		j->files[i] = -1;
+	*ret_err = 0;
+	if (!j->request.files)
+		return true;
+	if (receive_files(FILES, &opened, sizeof(opened), files, &cnt) < 0)
+		return false;
+	*ret_err = opened.err;
+	for (size_t i = 0; i < READER_MAX_FILES && n < cnt; i++)
+		if (j->request.files & 1U << i)
+			j->files[i] = files[n++];
+	return true;
+}
+
+/* Closes all files and hears that the opener did. False if it is gone. */
+static bool give_files_back(struct job *j)
+{
+	struct reader_opened closed;
+	int none[READER_MAX_FILES];
+	size_t cnt;
+
+	for (size_t i = 0; i < READER_MAX_FILES; i++) {
+		elf_file__free(j->elfs[i]);
+		if (j->files[i] >= 0)
+			close(j->files[i]);
+	}
+	return !j->request.files || receive_files(FILES, &closed, sizeof(closed), none, &cnt) > 0;
+}
+
+/* Addresses that follow the request. -errno if the collector is gone. */
+static int take_addresses(struct job *j)
+{
+	uint64_t cnt = j->request.op == READER_NAMES ? j->request.cnt : 0;
+
+	if (!cnt)
+		return 0;
+	j->vaddrs = calloc(cnt, sizeof(*j->vaddrs));
+	return j->vaddrs ? stream__get(j->stream, j->vaddrs, cnt * sizeof(*j->vaddrs)) : -ENOMEM;
+}
+
+void reader_worker(void)
+{
+	static struct stream stream;
+	const uint32_t done = READER_DONE;
+
+	stream__init(&stream, REQUESTS);
+	for (;;) {
+		struct job j = { .stream = &stream };
+		int32_t refused;
+		int err = stream__get(&stream, &j.request, sizeof(j.request));
+
+		if (!err)
+			err = take_addresses(&j);
+		if (err || !take_files(&j, &refused))
+			return;
+		if (!refused)
+			refused = open_elfs(&j);
+		err = refused ? begin_answer(&j, refused) : answers[j.request.op](&j);
+		free(j.vaddrs);
+		if (!give_files_back(&j) || err || stream__put(&stream, &done, sizeof(done)) ||
+		    stream__flush(&stream))
+			return;
+		/* debug sections of hundreds of MiB are not for keeping */
+		if (j.request.op == READER_NAMES)
+			malloc_trim(0);
+	}
+}

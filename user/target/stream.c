@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bytes through a stream socket, up to a deadline. */
+#include "target/stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/util.h"
+
+void stream__init(struct stream *s, int fd)
+{
+	s->fd = fd;
+	s->deadline_ns = 0;
+	s->in_pos = s->in_cnt = s->out_cnt = 0;
+}
+
+/* Waits until the socket can take or give something. */
+static int wait_for(const struct stream *s, short events)
+{
+	struct pollfd p = { .fd = s->fd, .events = events };
+	uint64_t now;
+	int n;
+
+	do {
+		now = util_monotonic_ns();
+		if (now >= s->deadline_ns)
+			return -ETIMEDOUT;
+		n = poll(&p, 1, (int)MIN((s->deadline_ns - now) / 1000000 + 1, 1000));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	} while (n <= 0);
+	return 0;
+}
+
+static int send_all(struct stream *s, const uint8_t *data, size_t sz)
+{
+	int flags = MSG_NOSIGNAL | (s->deadline_ns ? MSG_DONTWAIT : 0), err;
+
+	while (sz) {
+		ssize_t n = send(s->fd, data, sz, flags);
+
+		if (n < 0 && errno == EAGAIN) {
+			err = wait_for(s, POLLOUT);
+			if (err)
+				return err;
+		} else if (n < 0 && errno != EINTR) {
+			return errno == ECONNRESET ? -EPIPE : -errno;
+		} else if (n > 0) {
+			data += n;
+			sz -= n;
+		}
+	}
+	return 0;
+}
+
+int stream__flush(struct stream *s)
+{
+	size_t cnt = s->out_cnt;
+
+	s->out_cnt = 0;
+	return send_all(s, s->out, cnt);
+}
+
+int stream__put(struct stream *s, const void *data, size_t sz)
+{
+	int err = 0;
+
+	if (sz > STREAM_BUF - s->out_cnt)
+		err = stream__flush(s);
+	if (!err && sz >= STREAM_BUF)
+		return send_all(s, data, sz);
+	if (!err && sz) {
+		memcpy(s->out + s->out_cnt, data, sz);
+		s->out_cnt += sz;
+	}
+	return err;
+}
+
+/* Some bytes, at least one. */
+static ssize_t receive(struct stream *s, void *data, size_t sz)
+{
+	for (;;) {
+		ssize_t n = recv(s->fd, data, sz, s->deadline_ns ? MSG_DONTWAIT : 0);
+		int err;
+
+		if (n > 0)
+			return n;
+		if (!n || errno == ECONNRESET)
+			return -EPIPE;
+		err = errno == EAGAIN ? wait_for(s, POLLIN) : errno == EINTR ? 0 : -errno;
+		if (err)
+			return err;
+	}
+}
+
+int stream__get(struct stream *s, void *data, size_t sz)
+{
+	uint8_t *to = data;
+
+	while (sz) {
+		size_t n = MIN(sz, s->in_cnt - s->in_pos);
+		ssize_t got;
+
+		if (n) {
+			memcpy(to, s->in + s->in_pos, n);
+			s->in_pos += n;
+			to += n;
+			sz -= n;
+			continue;
+		}
+		/* much of it needs no copy in between */
+		got = receive(s, sz >= STREAM_BUF ? to : s->in, sz >= STREAM_BUF ? sz : STREAM_BUF);
+		if (got < 0)
+			return got;
+		if (sz >= STREAM_BUF) {
+			to += got;
+			sz -= got;
+		} else {
+			s->in_pos = 0;
+			s->in_cnt = got;
+		}
+	}
+	return 0;
+}

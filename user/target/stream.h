@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One end of a stream socket, with a buffer for each direction: what is put arrives at the other
+ * end once it is flushed. */
+#ifndef TARGET_STREAM_H
+#define TARGET_STREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STREAM_BUF (64U << 10)
+
+struct stream {
+	int fd;
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC, by which all has to be done; 0: there is none */
+	size_t in_pos, in_cnt, out_cnt;
+	uint8_t in[STREAM_BUF], out[STREAM_BUF];
+};
+
+void stream__init(struct stream *s, int fd);
+
+/* 0; -EPIPE if the other end is gone; -ETIMEDOUT; -errno. After a failure the stream is of no more
+ * use. */
+int stream__put(struct stream *s, const void *data, size_t sz);
+int stream__flush(struct stream *s);
+/* Exactly sz bytes. */
+int stream__get(struct stream *s, void *data, size_t sz);
+
+#endif
