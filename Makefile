@@ -24,7 +24,10 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 # the definitions first: bpftool's linker (7.1) misplaces what it meets as extern before
 BPF_SRC := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(wildcard bpf/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:%.c=$(OUT)/%.o)
+# the same for kernels without bpf_loop
+BPF_OBJ_NOLOOP := $(BPF_OBJ:%/stack.bpf.o=%/stack_noloop.bpf.o)
 SKEL := $(OUT)/gen/bpfprof.skel.h
+SKEL_NOLOOP := $(OUT)/gen/noloop.skel.h
 PROTO_H := $(OUT)/gen/profile.pb-c.h
 PROTO_O := $(OUT)/gen/profile.pb-c.o
 SYSCALLS_H := $(OUT)/gen/syscalls.h
@@ -38,7 +41,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all progs unit check check-root bench soak install uninstall format clean
+.PHONY: all progs unit check check-root check-kernels bench soak figures install uninstall format clean
 
 all: bpfprof $(PRELOAD)
 
@@ -57,13 +60,23 @@ $(OUT)/%.bpf.o: %.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -c -o $@ $<
 
+$(OUT)/bpf/stack_noloop.bpf.o: bpf/stack.bpf.c
+	$(call say,BPF,'$< without bpf_loop')
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -DWITHOUT_LOOP -c -o $@ $<
+
 $(OUT)/gen/bpfprof.o: $(BPF_OBJ)
+$(OUT)/gen/noloop.o: $(BPF_OBJ_NOLOOP)
+$(OUT)/gen/bpfprof.o $(OUT)/gen/noloop.o:
 	$(call say,BPFLINK,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $@ $^
 
 $(SKEL): $(OUT)/gen/bpfprof.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name bpfprof_bpf > $@
+
+$(SKEL_NOLOOP): $(OUT)/gen/noloop.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name noloop_bpf > $@
 
 $(OUT)/gen/profile.pb-c.c $(PROTO_H) &: user/profile/profile.proto
 	$(call say,PROTO,$<)
@@ -77,7 +90,7 @@ $(SYSCALLS_H): scripts/gen-syscalls
 	$(Q)mkdir -p $(@D) && CC='$(CC)' scripts/gen-syscalls > $@
 
 # the generated headers have to exist before their includers are first compiled; -MMD tracks them afterwards
-$(OUT)/%.o: %.c | $(SKEL) $(PROTO_H) $(SYSCALLS_H)
+$(OUT)/%.o: %.c | $(SKEL) $(SKEL_NOLOOP) $(PROTO_H) $(SYSCALLS_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
@@ -112,7 +125,8 @@ include tests/progs/progs.mk
 
 RUN = scripts/run-tests --results build/$@.results
 FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/*.h)))
-E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_*))
+E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
+BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
 
 $(OUT)/tests/tables/compare: $(OUT)/tests/tables/compare.o $(LIB)
 	$(call say,LINK,$@)
@@ -126,13 +140,54 @@ check: all unit progs $(OUT)/tests/tables/compare
 	$(Q)$(RUN) --as 'build with SAN=1' -- $(MAKE) --no-print-directory SAN=1 unit || :
 	$(Q)$(RUN) --label san: $(patsubst build/%,build/san/%,$(UNIT) $(HOST_BPF)) || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
+	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
+	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :
 	$(Q)$(RUN) --sum $@
 
 check-root: all progs
 	$(Q)[ "$$(id -u)" = 0 ] || { echo 'check-root: needs root: sudo make check-root' >&2; exit 1; }
 	$(Q)rm -f build/$@.results
+	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)$(RUN) --timeout 1200 $(E2E_TESTS) || :
 	$(Q)$(RUN) --sum $@
+
+# ---- fuzzing: libFuzzer and both sanitizers on the readers of foreign bytes; FUZZ_SECONDS for each ----
+FUZZ_OUT := $(OUT)/fuzz
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_LIB := $(FUZZ_OUT)/readers.a
+FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ_SECONDS ?= 600
+.PHONY: fuzz fuzzers
+
+$(FUZZ_OUT)/%.o: %.c
+	$(call say,FUZZ,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 $(WARN) -O1 -g -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
+		-c -o $@ $<
+
+$(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/target/*.c) tests/fuzz/parsers.c tests/fuzz/image.c)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/tests/fuzz/fuzz_%.o $(FUZZ_LIB)
+	$(Q)$(CLANG) $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+$(FUZZ_OUT)/parse: $(FUZZ_OUT)/tests/fuzz/parse.o $(FUZZ_LIB)
+	$(Q)$(CLANG) $(FUZZ_SAN) -o $@ $^ $(LDLIBS)
+
+fuzzers: $(FUZZ_TARGETS:%=$(FUZZ_OUT)/fuzz_%) $(FUZZ_OUT)/parse
+
+fuzz: progs
+	$(Q)$(BUILD_FUZZERS)
+	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_COPIES=10000 tests/fuzz/test_fuzz
+
+# a program of the tests in tests/hostile
+$(PROGS_DIR)/mapped: tests/hostile/mapped.c
+	$(call PROGS_CC,gcc)
+
+progs: $(PROGS_DIR)/mapped
+
+# every kind, on the kernels of Debian's releases
+check-kernels: $(OUT)/bpfprof progs
+	$(Q)scripts/check-kernels $(OUT) $(KERNELS)
 
 # ---- what it costs, against others, in one run ----
 BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols heap_pairs heap_links \
@@ -170,6 +225,9 @@ $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
 # not `all`: its link ./bpfprof is that of another build folder, where OUT names one
 bench: $(OUT)/bpfprof $(PRELOAD) $(BENCH)
 	$(Q)tests/bench/run $(OUT) $(BENCH_ARGS)
+
+figures: all progs fuzzers
+	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) tests/figures
 
 soak: all progs
 	$(Q)PROGS=$(PROGS_DIR) tests/soak/run $(SOAK_SECONDS)

@@ -24,6 +24,7 @@ enum {
 	OPT_MIN_WAIT,
 	OPT_WAIT_RATE,
 	OPT_STATS,
+	OPT_STRICT,
 	OPT_VERSION,
 };
 
@@ -52,6 +53,7 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "format", required_argument, NULL, 'f' },
 	{ "stats", required_argument, NULL, OPT_STATS },
+	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "no-labels", no_argument, NULL, OPT_NO_LABELS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -398,6 +400,9 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return parse_format(p, arg);
 	case OPT_STATS:
 		return parse_path(p, &o->stats, "--stats", arg);
+	case OPT_STRICT:
+		o->strict = true;
+		return 0;
 	default: /* OPT_NO_LABELS */
 		o->thread_labels = false;
 		return 0;
@@ -662,6 +667,9 @@ void options_usage(FILE *f)
 	      "bpfprof.TARGET.KIND.EXT\n"
 	      "  -f, --format NAME     pprof (default), folded, text\n"
 	      "      --stats FILE      write a JSON account of the run, - for standard output\n"
+	      "      --strict          exit status 1 if anything was lost, or more than 1 % of "
+	      "the\n"
+	      "                        stacks are not whole; everything is written all the same\n"
 	      "      --no-labels       do not label samples with the thread's name\n"
 	      "\n"
 	      "  -q, --quiet           errors only\n"

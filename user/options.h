@@ -76,6 +76,7 @@ struct options {
 	const char *output; /* "-": standard output; NULL: a name made from the target */
 	enum options_format format;
 	const char *stats;  /* "-": standard output; NULL: none */
+	bool strict;	    /* see report_strict */
 	bool thread_labels; /* keep threads of different names apart, by a label */
 	enum log_level log_level;
 };

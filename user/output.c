@@ -74,6 +74,24 @@ static void give_to_sudo_user(int fd)
 		return;
 }
 
+/* What was a device a moment ago, and nothing that has been put in its place since. */
+static int open_device(const char *path, struct output *ret)
+{
+	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), err = -EEXIST;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISCHR(st.st_mode)) {
+		ret->f = fdopen(fd, "w");
+		if (ret->f)
+			return 0;
+		err = -errno;
+	}
+	close(fd);
+	return err;
+}
+
 int output_open(const char *path, struct output *ret)
 {
 	struct stat st;
@@ -88,10 +106,8 @@ int output_open(const char *path, struct output *ret)
 		return ret->f ? 0 : -errno;
 	}
 	/* a device, such as /dev/null, is written to: a file in its place would harm everybody */
-	if (!lstat(path, &st) && S_ISCHR(st.st_mode)) {
-		ret->f = fopen(path, "we");
-		return ret->f ? 0 : -errno;
-	}
+	if (!lstat(path, &st) && S_ISCHR(st.st_mode))
+		return open_device(path, ret);
 	err = -ENOMEM;
 	ret->path = strdup(path);
 	if (!ret->path || asprintf(&ret->tmp, "%s.XXXXXX", path) < 0)

@@ -41,6 +41,7 @@
 #include "profile/profile.h"
 #include "profile/text.h"
 #include "report.h"
+#include "rights.h"
 #include "snapshot.h"
 #include "stacks.h"
 #include "symbolize.h"
@@ -51,8 +52,8 @@
 #define TICK_NS                                                                                   \
 	100000000ULL /* how often the rings are read; a process that lived shorter is still known \
 			by events */
-#define HOTPLUG_NS NSEC_PER_SEC
 #define EVENT_RING_PAGES 64 /* 256 KiB a CPU: some 1,200 process starts between two ticks */
+#define STALL_US 100000
 #define TABLE_CHUNKS_PID 24 /* MiB of unwind tables at most */
 #define TABLE_CHUNKS_ALL 64
 
@@ -85,7 +86,7 @@ struct run {
 	int *pidfds; /* of the processes named, -1: ended */
 	size_t alive;
 	int epoll_fd, signal_fd, timer_fd;
-	uint64_t armed_ns, stopped_ns, startup_ns, next_hotplug_ns, next_progress_ns;
+	uint64_t armed_ns, stopped_ns, startup_ns, next_progress_ns;
 	bool progress_shown;
 	int stops; /* signals that asked to stop */
 };
@@ -207,6 +208,7 @@ static int choose_uprobes(struct run *r)
 	static const char *const names[] = { "session", "multi", "perf" };
 	const char *at_best = getenv("BPFPROF_UPROBES"); /* for tests */
 	enum uprobe_method best = UPROBES_SESSION;
+	struct feature_result uprobes;
 
 	r->uprobes = UPROBES_NONE;
 	if (!r->kinds[BPFPROF_HEAP])
@@ -217,11 +219,12 @@ static int choose_uprobes(struct run *r)
 	r->uprobes = uprobes_probe(best);
 	if (r->uprobes != UPROBES_NONE)
 		return 0;
+	uprobes = features_probe(FEATURE_UPROBES);
 	if (r->opts->kinds_given) {
-		log_error("cannot record the heap: this kernel, or these rights, allow no uprobes");
+		log_error("%s", uprobes.text);
 		return -ENOTSUP;
 	}
-	log_info("no heap profile: this kernel, or these rights, allow no uprobes");
+	log_info("%s", uprobes.text);
 	r->kinds[BPFPROF_HEAP] = false;
 	return 0;
 }
@@ -265,6 +268,23 @@ static void choose_usdt(struct run *r)
 		  heap_finds_usdt(r->objects, o->pids.ids, o->pids.cnt);
 }
 
+/* For tests: is there to be too little of this? maps, ring, time. */
+static bool tight(const char *what)
+{
+	const char *words = getenv("BPFPROF_TIGHT");
+
+	return words && strstr(words, what);
+}
+
+/* Nothing can be recorded: because of what the kernel or our rights lack, as `check` has it, else
+ * of text. */
+static void refuse(const char *text)
+{
+	const char *missing = features_missing();
+
+	log_error("%s", missing ? missing : text);
+}
+
 static int open_session(struct run *r)
 {
 	const struct options *o = r->opts;
@@ -285,8 +305,11 @@ static int open_session(struct run *r)
 		.wait_rate_ns = o->wait_rate_ns,
 		.usdt = r->usdt,
 		.run_time_stats = o->stats != NULL,
+		.tight_maps = tight("maps"),
+		.tight_ring = tight("ring"),
 	};
 	char err[512];
+	int ret;
 
 	memcpy(s.kinds, r->kinds, sizeof(s.kinds));
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
@@ -294,8 +317,9 @@ static int open_session(struct run *r)
 	r->session = session__open(&s, err, sizeof(err));
 	if (r->session)
 		return 0;
-	log_error("%s", err);
-	return -errno;
+	ret = -errno;
+	refuse(err);
+	return ret;
 }
 
 static int open_heap(struct run *r)
@@ -340,7 +364,7 @@ static int open_parts(struct run *r)
 	r->procs = procs__new("/proc");
 	r->tables = tables__new(r->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
 	r->samples = samples__new(r->session);
-	r->events = events__new(EVENT_RING_PAGES);
+	r->events = events__new(tight("ring") ? 1 : EVENT_RING_PAGES);
 	if (!r->procs || !r->tables || !r->samples || !r->events)
 		return -errno;
 	r->ksyms = ksyms__new(r->session);
@@ -562,7 +586,7 @@ static int set_up(struct run *r)
 		return err;
 	err = open_parts(r);
 	if (err == -EACCES || err == -EPERM) {
-		log_error("needs root or CAP_BPF+CAP_PERFMON (try sudo)");
+		refuse("needs root or CAP_BPF+CAP_PERFMON (try sudo)");
 		return err;
 	}
 	if (!err)
@@ -591,7 +615,7 @@ static int set_up(struct run *r)
 		r->threads_at_start = procs__thread_cnt(r->procs);
 	err = session__arm(r->session, text, sizeof(text));
 	if (err) {
-		log_error("%s", text);
+		refuse(text);
 		return err;
 	}
 	if (r->heap)
@@ -604,6 +628,10 @@ static int set_up(struct run *r)
 			return err;
 		}
 	}
+	/* the command, if there is one, has been forked with all that it may */
+	err = rights_reduce(r->heap && r->uprobes == UPROBES_PERF);
+	if (err)
+		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
 	r->startup_ns = since_exec_ns();
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
@@ -644,13 +672,11 @@ static int on_tick(struct run *r)
 
 	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
 		return -errno;
-	if (now >= r->next_hotplug_ns) {
-		r->next_hotplug_ns = now + HOTPLUG_NS;
-		/* a CPU that cannot be watched now is tried again the next time */
-		if (session__arm(r->session, text, sizeof(text)))
-			log_debug("%s", text);
-		(void)events__sync_cpus(r->events);
-	}
+	/* each time, or a CPU might go and come back unseen; one that cannot be watched now is
+	 * tried again the next time */
+	if (session__arm(r->session, text, sizeof(text)))
+		log_debug("%s", text);
+	(void)events__sync_cpus(r->events);
 	progress(r, now);
 	tables__settle(r->tables);
 	return 0;
@@ -687,6 +713,8 @@ static int loop(struct run *r)
 	int n, err = 0;
 
 	while (!err && !finished(r)) {
+		if (tight("time"))
+			usleep(STALL_US);
 		n = epoll_wait(r->epoll_fd, ev, ARRAY_SIZE(ev), timeout_ms(r));
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -816,6 +844,7 @@ static int finish(struct run *r)
 		.snapshot_ns = r->snapshot.ns,
 		.threads_at_start = r->threads_at_start,
 	};
+	char text[1024];
 	int err;
 
 	err = collect__drain(r->collect);
@@ -830,6 +859,13 @@ static int finish(struct run *r)
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
 	}
+	objects__stats(r->objects, &report.objects);
+	if (report.objects.set_aside)
+		log_info("%" PRIu64
+			 " files have no names here: they ended what read them, or kept "
+			 "it waiting",
+			 report.objects.set_aside);
+	rights_to_write(true);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (aborted(r)) {
 			log_error("aborted: nothing was written");
@@ -840,6 +876,12 @@ static int finish(struct run *r)
 	}
 	if (!err && r->opts->stats)
 		err = write_stats(r, &report);
+	rights_to_write(false);
+	if (!err && r->opts->strict) {
+		err = report_strict(&report, text, sizeof(text));
+		if (err)
+			log_error("--strict: %s", text);
+	}
 	return err;
 }
 

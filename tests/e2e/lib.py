@@ -52,6 +52,12 @@ def report(kind, name, why=""):
     print(f"{kind} - {name}" + (f": {why}" if why else "") + "\n", end="", flush=True)
 
 
+def figure(name, value):
+    """One of those that README publishes; `make figures` gathers them."""
+    if os.environ.get("FIGURES"):
+        print(f"figure: {name}: {value}\n", end="", flush=True)
+
+
 def run_one(name, function):
     """Returns whether it did not fail."""
     try:

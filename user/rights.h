@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a run may do. Once all is attached it keeps these capabilities, as far as it had them:
+ *   CAP_BPF, CAP_PERFMON      new code's tables; CPUs that come online; probes of new processes
+ *   CAP_SYS_PTRACE            /proc/PID/{maps,mem,root} of processes of others
+ *   CAP_DAC_READ_SEARCH       programs that not everybody may read
+ *   CAP_CHECKPOINT_RESTORE    /proc/PID/map_files: programs that were deleted or replaced
+ *   CAP_SYSLOG                addresses of kernel functions
+ *   CAP_KILL                  ends the command that it has started
+ *   CAP_SETUID, CAP_SETGID    a reader of foreign files that is started anew becomes nobody
+ *   CAP_SYS_ADMIN             only where a probe or a sampler of a new process or CPU takes it
+ * and, in force only while it writes its files,
+ *   CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER    for the user who called sudo, in their folders
+ */
+#ifndef RIGHTS_H
+#define RIGHTS_H
+
+#include <stdbool.h>
+
+/* Gives up all other rights for good. perf_probes: later ones will be perf events. 0 or -errno. */
+int rights_reduce(bool perf_probes);
+
+/* Before and after files are written. */
+void rights_to_write(bool on);
+
+#endif
