@@ -336,8 +336,9 @@ static void test_killed(void **state)
 	reader__stats(r, &stats);
 	assert_int_equal(stats.died, 100);
 	assert_int_equal(stats.timed_out + stats.lied, 0);
-	print_message("# a killed reader is replaced in %.1f ms on average, %.1f ms at most\n",
-		      sum / 100 / 1e6, worst / 1e6);
+	print_message(
+		"figure: a killed reader is replaced in: %.1f ms on average, %.1f ms at most\n",
+		sum / 100 / 1e6, worst / 1e6);
 	reader__free(r);
 }
 
