@@ -63,8 +63,8 @@ static __always_inline __u64 read_words(struct scratch *s, __u64 max)
 }
 
 /* What the stack looks like that the current task has slept with, up to the base, or all; 0: it is
- * too deep. */
-__u64 kstack_look(__u32 slot, __u64 base)
+ * too deep, or cannot be read. */
+__noinline __u64 kstack_look(__u32 slot, __u64 base)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	__u64 key = bp_config.seed, cnt;
@@ -72,6 +72,8 @@ __u64 kstack_look(__u32 slot, __u64 base)
 	if (!s)
 		return 0;
 	cnt = read_words(s, FEW_WORDS);
+	if (!cnt)
+		return 0;
 	for (__u32 i = 0; i < FEW_WORDS && i < cnt; i++) {
 		if (s->words[i] - TEXT_START >= TEXT_SZ)
 			continue;
@@ -83,7 +85,7 @@ __u64 kstack_look(__u32 slot, __u64 base)
 }
 
 /* How often is the base on it? Without a branch: the verifier would follow each. */
-int kstack_count(__u32 slot, __u64 base)
+__noinline int kstack_count(__u32 slot, __u64 base)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	__u64 cnt, other, negative;
@@ -127,6 +129,9 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 	new.hash = kstack_walk(ctx, s);
 	new.cnt = s->u.rec.kernel_cnt;
 	outer = s->kernel_outer[new.cnt & 1];
+	/* of a walk that has failed there is nothing to remember */
+	if (new.cnt < 2)
+		return new.hash;
 	if (!base) {
 		learn_base(s->u.rec.wait, outer);
 		return new.hash;

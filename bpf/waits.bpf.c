@@ -651,7 +651,8 @@ static __always_inline int unqueued(__u64 *ctx)
 		return 0;
 	if (task->nvcsw > w->sleeps)
 		resumed_at(ctx, task, w, (void *)ctx[0], bpf_ktime_get_ns());
-	w->off_ns = 0;
+	else
+		w->off_ns = 0;
 	return 0;
 }
 
