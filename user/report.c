@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -415,25 +416,6 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 		a->raw, a->frames, r->bpf_ns, a->unwinds);
 }
 
-/*
- * Our largest resident set in bytes. VmHWM (proc_pid_status(5)) is that of this program alone;
- * getrusage(2) hands on what the process had before it became this program.
- */
-static uint64_t peak_rss(void)
-{
-	unsigned long long kb = 0;
-	char *buf, *s;
-	size_t sz;
-
-	if (util_read_file("/proc/self/status", 65536, &buf, &sz))
-		return 0;
-	s = strstr(buf, "\nVmHWM:");
-	if (s)
-		kb = strtoull(s + 7, NULL, 10);
-	free(buf);
-	return kb * 1024;
-}
-
 void report_stats(const struct report *r, FILE *f)
 {
 	struct symbolize_stats symbols = { 0 };
@@ -482,5 +464,5 @@ void report_stats(const struct report *r, FILE *f)
 	fprintf(f,
 		",\"events_lost\":%" PRIu64 ",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
 		",\"peak_rss\":%" PRIu64 "}}\n",
-		events_lost(r), cpu_ns, r->bpf_ns, peak_rss());
+		events_lost(r), cpu_ns, r->bpf_ns, util_peak_rss(getpid()));
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -225,6 +226,22 @@ static int64_t read_shift_ns(const char *name)
 	}
 	free(buf);
 	return shift;
+}
+
+uint64_t util_peak_rss(pid_t pid)
+{
+	unsigned long long kb = 0;
+	char path[64], *buf, *s;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (util_read_file(path, 65536, &buf, &sz))
+		return 0;
+	s = strstr(buf, "\nVmHWM:");
+	if (s)
+		kb = strtoull(s + 7, NULL, 10);
+	free(buf);
+	return kb * 1024;
 }
 
 static struct {

@@ -61,6 +61,13 @@ uint64_t util_realtime_ns(void);
 /* What our time namespace (time_namespaces(7)) adds to the times since boot that /proc tells. */
 int64_t util_boottime_shift_ns(void);
 
+/*
+ * The largest resident set of a process in bytes, 0 if it cannot be told. VmHWM
+ * (proc_pid_status(5)) is that of its program alone; getrusage(2) hands on what the process had
+ * before it became that.
+ */
+uint64_t util_peak_rss(pid_t pid);
+
 /* Well-mixed 64-bit hash of bytes, for tables in memory. */
 uint64_t util_hash(const void *data, size_t sz, uint64_t seed);
 

@@ -444,8 +444,8 @@ static const struct {
 				probe_map_files },
 	/* 6.13, d920179b3d48; 6.6, 89ae89f53d20 */
 	[FEATURE_UPROBES] = { "uprobes", "heap profile of running programs",
-			      "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; the "
-			      "kernel needs CONFIG_UPROBE_EVENTS",
+			      "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; "
+			      "needs Linux 5.15 with CONFIG_UPROBE_EVENTS",
 			      false, probe_uprobes, uprobes_text },
 	/* 4.17, 65074d43fc77 and 33ea4b24277b */
 	[FEATURE_TRACEFS] = { "tracefs", "not needed: probes hang on perf's descriptors",

@@ -197,28 +197,11 @@ static uint64_t cpu_ns(pid_t pid)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* VmHWM of /proc/PID/status, in bytes. */
-static uint64_t peak_rss(pid_t pid)
-{
-	char path[64], *buf, *s;
-	uint64_t kb = 0;
-	size_t sz;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (!pid || util_read_file(path, 65536, &buf, &sz))
-		return 0;
-	s = strstr(buf, "\nVmHWM:");
-	if (s)
-		kb = strtoull(s + 7, NULL, 10);
-	free(buf);
-	return kb * 1024;
-}
-
 void reader__stats(const struct reader *r, struct reader_stats *ret)
 {
 	*ret = r->stats;
 	ret->cpu_ns += cpu_ns(r->worker) + cpu_ns(r->opener);
-	ret->peak_rss = MAX(ret->peak_rss, peak_rss(r->worker));
+	ret->peak_rss = MAX(ret->peak_rss, r->worker ? util_peak_rss(r->worker) : 0);
 }
 
 pid_t reader__pid(const struct reader *r)

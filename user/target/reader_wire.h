@@ -3,11 +3,15 @@
  * What the collector and its reader say to each other. Both are one program on one machine, so
  * structures go as they lie in memory; but the reader may have been taken over by what it read.
  *
- *   collector -> opener   one byte, with O_PATH descriptors
- *   opener -> reader      struct reader_opened, with the same files opened for reading, then a
- * second one when the opener has closed them collector -> reader   struct reader_request, then cnt
- * addresses (READER_NAMES only) reader -> collector   int32_t, 0 or -errno; if 0, what the request
- * asks for; READER_DONE when it has closed the files
+ * From the collector to the opener: one byte, with O_PATH descriptors.
+ *
+ * From the opener to the reader: struct reader_opened, with the same files opened for reading, then
+ * a second one when the opener has closed them.
+ *
+ * From the collector to the reader: struct reader_request; then, for READER_NAMES, cnt addresses.
+ *
+ * From the reader to the collector: int32_t, 0 or -errno; if 0, what the request asks for; then
+ * READER_DONE, when it has closed the files.
  */
 #ifndef TARGET_READER_WIRE_H
 #define TARGET_READER_WIRE_H
