@@ -52,6 +52,11 @@ def report(kind, name, why=""):
     print(f"{kind} - {name}" + (f": {why}" if why else "") + "\n", end="", flush=True)
 
 
+def peak_rss(stats):
+    """Bytes, of bpfprof and of the processes that read files for it."""
+    return stats["self"]["peak_rss"] + stats["readers"]["peak_rss"]
+
+
 def figure(name, value):
     """One of those that README publishes; `make figures` gathers them."""
     if os.environ.get("FIGURES"):
