@@ -8,10 +8,11 @@
  * for hold=US, and prints the truth as one line of JSON:
  *     {"waits":[{"mode":"mutex","side":"waiter","frames":["waiter_thread","waiter_mutex"],
  *       "thread":"w mutex","count":40,"ns":..,"low":..,"high":..,"woken":""}, ...]}
- * ns: from just before the waiter asks to just before the holder releases, or to when the time is
- * out; not exact if "slow": the holder releases behind its last function. The wait itself was
- * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
- * than high (from just before it asks, to when the release was over).
+ * ns: from just before the waiter asks, less what it was ready before it slept, to just before the
+ * holder releases, or to when the time is out; not exact if "slow": the holder releases behind its
+ * last function. The wait itself was certainly longer than low (from when it was seen asleep, to
+ * just before the release) and shorter than high (from just before it asks, to when the release was
+ * over).
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
  * there are belong to the modes.
  */
@@ -56,7 +57,7 @@ struct waits_mode {
 struct waits_waiter {
 	pthread_t thread;
 	int tid, started, done;
-	uint64_t from_ns, seen_ns, until_ns;
+	uint64_t ready_ns, from_ns, seen_ns, until_ns;
 };
 
 static int waits_argc;
@@ -67,12 +68,17 @@ static int waits_round, waits_open, waits_quit, waits_unsupported;
 static long waits_n, waits_hold_us;
 static uint64_t waits_release_ns; /* when the release began */
 
-static inline uint64_t now_ns(void)
+static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static inline uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static inline void pause_us(long us)
@@ -98,22 +104,44 @@ static inline void waits_until(const int *p, int value)
 		pause_us(30);
 }
 
+/* A file of a thread of ours, "" if there is none. */
+static inline void read_task(int tid, const char *name, char *text, size_t sz)
+{
+	char path[64];
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sz - 1);
+		close(fd);
+	}
+	text[n < 0 ? 0 : n] = 0;
+}
+
 /* State of a thread of ours: the letter behind the name in /proc/PID/stat (proc_pid_stat(5)). */
 static inline char thread_state(int tid)
 {
-	char path[64], text[256], *end;
-	ssize_t n;
-	int fd;
+	char text[256], *end;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
+	read_task(tid, "stat", text, sizeof(text));
 	end = strrchr(text, ')');
 	return end && end[1] ? end[2] : 0;
+}
+
+/* That a thread has been ready in all its life, on a CPU or waiting for one; of one that runs, up
+ * to some ms ago (proc_pid_schedstat(5)). */
+static inline uint64_t ready_ns(int tid, uint64_t *ret_queued)
+{
+	unsigned long long ran = 0, queued = 0;
+	char text[128];
+
+	read_task(tid, "schedstat", text, sizeof(text));
+	if (sscanf(text, "%llu %llu", &ran, &queued) != 2)
+		_exit(3);
+	*ret_queued = queued;
+	return ran + queued;
 }
 
 static inline int is_asleep(int tid)
@@ -133,6 +161,7 @@ static inline void name_thread(const char *prefix, const char *name)
 static NOIPA void waits_hold(void)
 {
 	int i, round = waits_round;
+	uint64_t queued;
 
 	waits_set(&waits_open, round);
 	for (i = 0; i < waits_now->waiters; i++) {
@@ -142,6 +171,8 @@ static NOIPA void waits_hold(void)
 		while (!is_asleep(w->tid))
 			pause_us(10);
 		w->seen_ns = now_ns();
+		/* what it did before it slept is no part of the wait */
+		w->from_ns += ready_ns(w->tid, &queued) - w->ready_ns;
 	}
 	pause_us(waits_hold_us);
 	waits_release_ns = now_ns();
@@ -151,13 +182,20 @@ static NOIPA void *waiter_thread(void *arg)
 {
 	struct waits_waiter *w = (struct waits_waiter *)arg;
 	const struct waits_mode *m = waits_now;
+	uint64_t queued, from_ns;
 	int round;
 
 	name_thread("w", m->name);
 	waits_set(&w->tid, gettid());
 	for (round = 1; round <= waits_n; round++) {
 		waits_until(&waits_open, round);
-		w->from_ns = now_ns();
+		/* all at once, and not before and after a loss of the CPU */
+		do {
+			from_ns = now_ns();
+			ready_ns(w->tid, &queued);
+			w->ready_ns = queued + clock_ns(CLOCK_THREAD_CPUTIME_ID);
+			w->from_ns = now_ns();
+		} while (w->from_ns - from_ns > 50000);
 		waits_set(&w->started, round);
 		m->wait();
 		w->until_ns = now_ns();
