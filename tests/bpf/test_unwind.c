@@ -21,7 +21,7 @@
 #define NO_ALIGN_CHECK __attribute__((no_sanitize("alignment")))
 #undef __always_inline
 #undef __noinline
-#define __always_inline inline __attribute__((always_inline)) NO_ALIGN_CHECK
+#define __always_inline inline NO_ALIGN_CHECK
 #define __noinline __attribute__((noinline, unused)) NO_ALIGN_CHECK
 #include "bpf/unwind.h"
 
