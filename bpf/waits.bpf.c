@@ -377,6 +377,13 @@ static __always_inline bool is_other(struct task_struct *task)
 	return only && (__u32)COMPAT_TASK(task, tgid) != only;
 }
 
+/* Is what it does, or has just slept in, certainly of no kind that is recorded? Cheaper than to
+ * look for its state, too. */
+static __always_inline bool is_no_matter(struct task_struct *task)
+{
+	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
+}
+
 /* ---- the time of a switch ---- */
 
 /* The two clocks drift by at most 500 ppm while the time is not being corrected. */
@@ -434,7 +441,9 @@ int wait_switch(__u64 *ctx)
 	struct wait_task *w;
 	__u32 tid;
 
-	if (!bp_control.waits_on || is_other(prev))
+	/* one in a hash is to go when its thread ends */
+	if (!bp_control.waits_on || is_other(prev) ||
+	    (!bp_config.hash_states && is_no_matter(prev)))
 		return 0;
 	w = wait_state_of(prev);
 	if (!w)
@@ -586,7 +595,7 @@ static __always_inline int resumed(void *ctx)
 	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
-	if (!bp_control.waits_on || is_other(task))
+	if (!bp_control.waits_on || is_other(task) || is_no_matter(task))
 		return 0;
 	w = wait_state_of(task);
 	if (w && w->off_ns)
@@ -709,7 +718,8 @@ int wait_begin(struct bpf_iter__task *ctx)
 	if (!task || !watchable(task))
 		return 0;
 	w = make_state(task);
-	if (!w || !bp_control.waits_on || w->switches || w->off_ns || compat_on_cpu(task))
+	if (!w || !bp_control.waits_on || w->switches || w->off_ns || compat_on_cpu(task) ||
+	    is_no_matter(task))
 		return 0;
 	w->state = task_state(task, false, compat_task_state(task));
 	w->switches = task->nvcsw + task->nivcsw;
