@@ -212,7 +212,7 @@ def compare(profile, lines, side, frames=True, slack_ns=20000):
             surely[mode].append(f"{side}s: {got.count} waits, truth {n}: {shown(got.samples)}")
         elif not line["low"] - near <= got.ns <= line["high"] + near:
             surely[mode].append(f"{side}s: {got.ns} ns, truth {line['low']} to {line['high']}")
-        elif abs(off) > near and not line["slow"]:
+        elif abs(off) > near:
             maybe[mode].append(f"{side}s: {got.ns} ns, truth {line['ns']} ({off / n / 1000:+.1f} us a wait)")
         if bad := wrong_label(line, got.samples):
             surely[mode].append(f"{side}s: woken by {bad}, truth {line['woken'] or None}")

@@ -9,10 +9,10 @@
  *     {"waits":[{"mode":"mutex","side":"waiter","frames":["waiter_thread","waiter_mutex"],
  *       "thread":"w mutex","count":40,"ns":..,"low":..,"high":..,"woken":""}, ...]}
  * ns: from just before the waiter asks, less what it was ready before it slept, to just before the
- * holder releases, or to when the time is out; not exact if "slow": the holder releases behind its
- * last function. The wait itself was certainly longer than low (from when it was seen asleep, to
- * just before the release) and shorter than high (from just before it asks, to when the release was
- * over).
+ * holder releases, or to when the time is out; if that is some time behind the holder's last
+ * function, to when the waiter has it, less what it was ready since it slept. The wait itself was
+ * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
+ * than high (from just before it asks, to when the release was over).
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
  * there are belong to the modes.
  */
@@ -45,7 +45,7 @@ struct waits_mode {
 	int waiters;
 	int no_mutex; /* nobody holds: a time-out, a signal */
 	int inside;   /* release calls waits_hold itself */
-	int slow;     /* release does not know when it is over */
+	int slow;     /* the wait ends some time behind release */
 	int greedy;   /* the holder does not let go of the CPU for 3 ms after its release */
 	int alone;    /* the wait ends by itself after hold, or somewhat earlier */
 	void (*prepare)(int round); /* in the holder, before the waiters are let in; or NULL */
@@ -161,7 +161,7 @@ static inline void name_thread(const char *prefix, const char *name)
 static NOIPA void waits_hold(void)
 {
 	int i, round = waits_round;
-	uint64_t queued;
+	uint64_t queued, asleep_ns;
 
 	waits_set(&waits_open, round);
 	for (i = 0; i < waits_now->waiters; i++) {
@@ -172,7 +172,9 @@ static NOIPA void waits_hold(void)
 			pause_us(10);
 		w->seen_ns = now_ns();
 		/* what it did before it slept is no part of the wait */
-		w->from_ns += ready_ns(w->tid, &queued) - w->ready_ns;
+		asleep_ns = ready_ns(w->tid, &queued);
+		w->from_ns += asleep_ns - w->ready_ns;
+		w->ready_ns = asleep_ns;
 	}
 	pause_us(waits_hold_us);
 	waits_release_ns = now_ns();
@@ -182,7 +184,7 @@ static NOIPA void *waiter_thread(void *arg)
 {
 	struct waits_waiter *w = (struct waits_waiter *)arg;
 	const struct waits_mode *m = waits_now;
-	uint64_t queued, from_ns;
+	uint64_t queued, from_ns, woken_ns;
 	int round;
 
 	name_thread("w", m->name);
@@ -198,7 +200,11 @@ static NOIPA void *waiter_thread(void *arg)
 		} while (w->from_ns - from_ns > 50000);
 		waits_set(&w->started, round);
 		m->wait();
+		ready_ns(w->tid, &queued);
+		woken_ns = queued + clock_ns(CLOCK_THREAD_CPUTIME_ID) - w->ready_ns;
 		w->until_ns = now_ns();
+		if (m->slow)
+			w->until_ns -= woken_ns;
 		if (m->after)
 			m->after();
 		waits_set(&w->done, round);
@@ -235,9 +241,10 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		;
 	for (i = 0; i < m->waiters; i++) {
 		struct waits_waiter *w = &waits_waiter[i];
-		uint64_t end = waits_release_ns;
+		uint64_t end;
 
 		waits_until(&w->done, round);
+		end = m->slow ? w->until_ns : waits_release_ns;
 		sum->count++;
 		if (m->alone) {
 			sum->ns += waits_hold_us * 1000;
@@ -245,7 +252,7 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 			continue;
 		}
 		sum->ns += waits_over(end, w->from_ns);
-		sum->low += waits_over(end, w->seen_ns);
+		sum->low += waits_over(waits_release_ns, w->seen_ns);
 		sum->high += waits_over(m->slow ? w->until_ns : released, w->from_ns);
 	}
 }
@@ -309,8 +316,8 @@ static inline void waits_say_side(const struct waits_mode *m, const struct waits
 	/* a thread that is joined has a first function of its own */
 	if (waiter || !m->slow)
 		waits_say("\"%s_thread\",", waiter ? "waiter" : "holder");
-	waits_say("%s%s%s],\"thread\":\"%c %.12s\",\"slow\":%d,", quote, fn, quote,
-		  waiter ? 'w' : 'h', m->name, m->slow);
+	waits_say("%s%s%s],\"thread\":\"%c %.12s\",", quote, fn, quote, waiter ? 'w' : 'h',
+		  m->name);
 	waits_say("\"count\":%ld,\"ns\":%ld,\"low\":%ld,\"high\":%ld,\"woken\":\"%s\"}",
 		  (long)sum->count, (long)sum->ns, (long)sum->low, (long)sum->high,
 		  m->woken ? m->woken : "");

@@ -104,7 +104,7 @@ func hold(rounds, us int64, end chan string) {
 		}
 		ns, low, high = ns+release-from, low+release-seen, high+until-from
 	}
-	end <- fmt.Sprintf(`{"waits":[{"mode":"go","side":"waiter","frames":[],"thread":"w go","slow":0,"count":%d,"ns":%d,"low":%d,`+
+	end <- fmt.Sprintf(`{"waits":[{"mode":"go","side":"waiter","frames":[],"thread":"w go","count":%d,"ns":%d,"low":%d,`+
 		`"high":%d,"woken":""}]}`, rounds, ns, low, high)
 }
 

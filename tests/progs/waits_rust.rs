@@ -175,7 +175,7 @@ fn run(mode: &str, n: u64, hold: u64) -> String {
     let side = |s: &str| {
         format!(
             "{{\"mode\":\"{mode}\",\"side\":\"{s}\",\"frames\":[\"{s}_{mode}\"],\"thread\":\"{} {mode}\",\
-             \"slow\":0,\"count\":{n},\"ns\":{ns},\"low\":{low},\"high\":{high},\"woken\":\"\"}}",
+             \"count\":{n},\"ns\":{ns},\"low\":{low},\"high\":{high},\"woken\":\"\"}}",
             &s[..1]
         )
     };
