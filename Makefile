@@ -126,6 +126,8 @@ include tests/progs/progs.mk
 RUN = scripts/run-tests --results build/$@.results
 FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/*.h)))
 E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
+# these measure times, or change settings of the machine
+E2E_ALONE = $(filter %/test_heap %/test_heap_real %/test_waits %/test_losses %/test_rights %/test_targets,$(E2E_TESTS))
 BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
 
 $(OUT)/tests/tables/compare: $(OUT)/tests/tables/compare.o $(LIB)
@@ -136,9 +138,9 @@ check: all unit progs $(OUT)/tests/tables/compare
 	$(Q)rm -f build/$@.results
 	$(Q)$(RUN) --as layers -- scripts/check-layers || :
 	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
-	$(Q)$(RUN) $(UNIT) $(HOST_BPF) || :
+	$(Q)$(RUN) --jobs 2 $(UNIT) $(HOST_BPF) || :
 	$(Q)$(RUN) --as 'build with SAN=1' -- $(MAKE) --no-print-directory SAN=1 unit || :
-	$(Q)$(RUN) --label san: $(patsubst build/%,build/san/%,$(UNIT) $(HOST_BPF)) || :
+	$(Q)$(RUN) --jobs 2 --label san: $(patsubst build/%,build/san/%,$(UNIT) $(HOST_BPF)) || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
 	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :
@@ -148,7 +150,8 @@ check-root: all progs
 	$(Q)[ "$$(id -u)" = 0 ] || { echo 'check-root: needs root: sudo make check-root' >&2; exit 1; }
 	$(Q)rm -f build/$@.results
 	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
-	$(Q)$(RUN) --timeout 1200 $(E2E_TESTS) || :
+	$(Q)$(RUN) --timeout 1200 --jobs 2 $(filter-out $(E2E_ALONE),$(E2E_TESTS)) || :
+	$(Q)$(RUN) --timeout 1200 $(E2E_ALONE) || :
 	$(Q)$(RUN) --sum $@
 
 # ---- fuzzing: libFuzzer and both sanitizers on the readers of foreign bytes; FUZZ_SECONDS for each ----
