@@ -83,7 +83,7 @@ static void print_allocators(FILE *f)
 
 		for (size_t i = 0; i < p->map_cnt; i++) {
 			const struct proc_file *file = procs__file(procs, p->maps[i].file);
-			int fd = procs__open(procs, proc, &p->maps[i]);
+			int fd = procs__open(procs, objects, proc, &p->maps[i]);
 			uint32_t object =
 				fd < 0 ? OBJECTS_NONE : objects__add(objects, fd, file->path);
 

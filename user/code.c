@@ -114,6 +114,13 @@ static bool right_build_id(const struct proc_file *f, const struct object_info *
 	return !f->build_id_sz || !strcmp(hex, info->build_id);
 }
 
+static void give_up(struct code *c, struct file_state *state)
+{
+	state->tries = OPEN_TRIES;
+	/* lists made before say that a table may still come */
+	c->loads++;
+}
+
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
@@ -130,13 +137,15 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		return state->object - 1;
 	if (state->tries >= OPEN_TRIES)
 		return OBJECTS_NONE;
-	/* lists made before say that a table may still come */
 	if (++state->tries == OPEN_TRIES)
-		c->loads++;
+		give_up(c, state);
 	if (f->kind == PROC_FILE_VDSO) {
 		object = objects__add_vdso(c->objects);
 	} else {
-		fd = procs__open(c->procs, proc, map);
+		fd = procs__open(c->procs, c->objects, proc, map);
+		/* whoever asks again will wait again */
+		if (fd == -ETIMEDOUT)
+			give_up(c, state);
 		if (fd < 0) {
 			log_debug("cannot open '%s' of process %u: %s; its frames have no names",
 				  f->path, procs__get(c->procs, proc)->tgid, strerror(-fd));

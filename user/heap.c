@@ -106,7 +106,7 @@ bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_c
 			continue;
 		p = procs__get(procs, proc);
 		for (size_t j = 0; j < p->map_cnt && !found; j++) {
-			int fd = procs__open(procs, proc, &p->maps[j]);
+			int fd = procs__open(procs, objects, proc, &p->maps[j]);
 			uint32_t object =
 				fd < 0 ? OBJECTS_NONE :
 					 objects__add(objects, fd,
@@ -437,7 +437,7 @@ static int look_at(struct heap *h, uint32_t proc)
 		 */
 		if (usdt && !has_usdt(h, op) && p->maps[i].file != p->maps[0].file)
 			continue;
-		fd = procs__open(h->procs, proc, &p->maps[i]);
+		fd = procs__open(h->procs, h->objects, proc, &p->maps[i]);
 		/* what was found in one file of that name must not be done to another */
 		if (fd >= 0 && !is_object(h, fd, object)) {
 			close(fd);

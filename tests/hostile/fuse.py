@@ -12,14 +12,18 @@ INTERRUPT, BATCH_FORGET = 36, 42
 FILE = 2  # its node
 NOBODY = 65534  # whose it is
 ENOENT, ENOSYS = 2, 38
-MNT_DETACH = 2
+MNT_FORCE, MNT_DETACH = 1, 2
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Fuse:
-    """Mounted at a folder while it lives. silent: the requests (OPEN, READ, FLUSH) that are never answered; met: those that came."""
+    """Mounted at a folder while it lives. silent: the requests (LOOKUP, OPEN, READ, FLUSH) that are never answered; met: those that
+    came. seconds: how long the kernel need not ask for a name again. After a while whoever still waits is let go, and the test fails."""
 
-    def __init__(self, folder, name, data):
+    PATIENCE = 60
+
+    def __init__(self, folder, name, data, seconds=3600):
+        self.seconds = seconds
         self.folder, self.name, self.data = folder, name.encode(), data
         self.silent, self.met = set(), set()
         self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
@@ -28,13 +32,20 @@ class Fuse:
             raise OSError(ctypes.get_errno(), "mount")
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
+        self.end = threading.Timer(self.PATIENCE, self.unmount)
+        self.end.daemon = True
+        self.end.start()
 
     def close(self):
-        """Ends the connection, which wakes all who wait for it."""
-        libc.umount2(self.folder.encode(), MNT_DETACH | 1)
+        self.end.cancel()
+        self.unmount()
         self.silent = set()
         self.thread.join(10)
         os.close(self.fd)
+
+    def unmount(self):
+        """Ends the connection, which wakes all who wait for it."""
+        libc.umount2(self.folder.encode(), MNT_DETACH | MNT_FORCE)
 
     def serve(self):
         while True:
@@ -62,7 +73,7 @@ class Fuse:
         if op == LOOKUP:
             if body.rstrip(b"\0") != self.name:
                 return ENOENT, b""
-            return 0, struct.pack("<4Q2I", FILE, 1, 3600, 3600, 0, 0) + self.attributes(FILE)
+            return 0, struct.pack("<4Q2I", FILE, 1, self.seconds, 3600, 0, 0) + self.attributes(FILE)
         if op == GETATTR:
             return 0, struct.pack("<Q2I", 3600, 0, 0) + self.attributes(node)
         if op == OPEN:

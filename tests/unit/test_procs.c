@@ -24,6 +24,7 @@
 
 #include "base/util.h"
 #include "target/procs.h"
+#include "target/objects.h"
 #include "toolrun.h"
 
 #define TICK (NSEC_PER_SEC / 100)
@@ -36,6 +37,7 @@ static const struct proc_file lib_b = { .kind = PROC_FILE_REGULAR,
 					.ino = 2 };
 
 static struct procs *ps;
+static struct objects *objects; /* opens paths */
 
 static int setup(void **state)
 {
@@ -650,7 +652,7 @@ static int open_at(uint32_t idx, uint64_t addr)
 	const struct proc_map *m = procs__map_at(ps, idx, addr);
 
 	assert_non_null(m);
-	return procs__open(ps, idx, m);
+	return procs__open(ps, objects, idx, m);
 }
 
 static struct stat stat_of(const char *path)
@@ -835,7 +837,7 @@ static void test_open_deleted(void **state)
 	m = procs__map_at(real, idx, (uintptr_t)mem);
 	assert_non_null(m);
 	assert_non_null(strstr(procs__file(real, m->file)->path, "doomed (deleted)"));
-	fd = procs__open(real, idx, m);
+	fd = procs__open(real, objects, idx, m);
 	if (fd == -EPERM || fd == -EACCES || (fd < 0 && geteuid())) {
 		print_message("map_files cannot be followed without CAP_CHECKPOINT_RESTORE\n");
 		munmap(mem, 4096);
@@ -846,7 +848,7 @@ static void test_open_deleted(void **state)
 	/* our own program by its path */
 	m = procs__map_at(real, idx, (uintptr_t)test_open_deleted);
 	assert_non_null(m);
-	fd = procs__open(real, idx, m);
+	fd = procs__open(real, objects, idx, m);
 	assert_true(fd >= 0);
 	close(fd);
 	munmap(mem, 4096);
@@ -917,8 +919,11 @@ int main(void)
 		TEST(test_open_deleted),
 		TEST(test_real_child),
 	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed;
 
+	objects = objects__new();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	objects__free(objects);
 	toolrun_cleanup();
 	return failed;
 }

@@ -301,8 +301,8 @@ static void test_rights(void **state)
 		reader__free(r);
 		return;
 	}
-	/* CAP_DAC_READ_SEARCH */
-	assert_string_equal(status_of(r->opener, "CapEff:\t"), "0000000000000004");
+	/* CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE */
+	assert_string_equal(status_of(r->opener, "CapEff:\t"), "0000010000080004");
 	assert_string_equal(status_of(reader__pid(r), "Uid:\t"), "65534\t65534\t0\t65534");
 	for (int fd = 0; fd < 16; fd++) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", reader__pid(r), fd);
@@ -339,6 +339,55 @@ static void test_killed(void **state)
 	print_message(
 		"figure: a killed reader is replaced in: %.1f ms on average, %.1f ms at most\n",
 		sum / 100 / 1e6, worst / 1e6);
+	reader__free(r);
+}
+
+/* A path's place comes as a descriptor that reads nothing; an opener that walks for ever is given
+ * up. */
+static void test_open(void **state)
+{
+	struct reader *r = reader__new(1);
+	struct reader_stats stats;
+	struct stat want, st;
+	char path[PATH_MAX + 1];
+	uint64_t start;
+	int fd;
+
+	(void)state;
+	assert_int_equal(stat(SELF, &want), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(i == 1 ? kill(r->opener, SIGKILL) : 0, 0);
+		fd = reader__open(r, SELF);
+		assert_true(fd >= 0);
+		assert_int_equal(fcntl(fd, F_GETFL) & O_PATH, O_PATH);
+		assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_true(st.st_dev == want.st_dev && st.st_ino == want.st_ino);
+		close(fd);
+	}
+	assert_int_equal(reader__open(r, "/nonexistent"), -ENOENT);
+	assert_int_equal(reader__open(r, SELF "/below"), -ENOTDIR);
+	memset(path, '/', PATH_MAX);
+	path[PATH_MAX] = '\0';
+	assert_int_equal(reader__open(r, path), -ENAMETOOLONG);
+	path[PATH_MAX - 1] = '\0';
+	fd = reader__open(r, path);
+	assert_true(fd >= 0);
+	close(fd);
+	/* the other request goes on with the same opener */
+	assert_int_equal(describe(r), 0);
+	assert_int_equal(kill(r->opener, SIGSTOP), 0);
+	start = util_monotonic_ns();
+	assert_int_equal(reader__open(r, SELF), -ETIMEDOUT);
+	assert_true(util_monotonic_ns() - start >= OPEN_NS);
+	assert_true(util_monotonic_ns() - start < 10 * OPEN_NS);
+	fd = reader__open(r, SELF);
+	assert_true(fd >= 0);
+	close(fd);
+	reader__stats(r, &stats);
+	assert_int_equal(stats.died, 1);
+	assert_int_equal(stats.timed_out, 1);
+	assert_int_equal(stats.lied, 0);
 	reader__free(r);
 }
 
@@ -816,12 +865,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
 		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
-		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
-		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_description),    cmocka_unit_test(test_table),
-		cmocka_unit_test(test_points),	       cmocka_unit_test(test_names),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_open),	       cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_leaves_nothing), cmocka_unit_test(test_deadly),
+		cmocka_unit_test(test_terminal),       cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_description),
+		cmocka_unit_test(test_table),	       cmocka_unit_test(test_points),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_refusals),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -4,33 +4,58 @@
 #include "target/debugfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "target/file_stat.h"
 
-/* Opens a file below root, also by a symbolic link as long as that leads to below it as well. */
-static int open_below(const char *root, const char *path)
+/* Where a descriptor has led: d_path(), see proc(5) on /proc/PID/fd. */
+static bool place_of(int fd, char ret[PATH_MAX])
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
-	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
-	struct file_stat st;
+	char link[64];
+	ssize_t n;
 
-	if (root_fd < 0)
-		return -ENOENT;
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	close(root_fd);
-	if (fd >= 0 && file_stat_regular(fd, &st)) {
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, PATH_MAX);
+	if (n <= 0 || n == PATH_MAX)
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
+static bool is_below(int root_fd, int fd)
+{
+	char root[PATH_MAX], place[PATH_MAX];
+	size_t len;
+
+	if (!place_of(root_fd, root) || !place_of(fd, place))
+		return false;
+	len = strlen(root);
+	return !strncmp(place, root, len) && place[len] == '/';
+}
+
+/*
+ * Gets hold of a file below root, also by a symbolic link as long as that leads to below it as
+ * well: asked when it is there, and before it is opened for reading.
+ */
+static int open_below(struct reader *r, const char *root, const char *path)
+{
+	int root_fd = reader__open(r, root), fd = -ENOENT;
+	char full[PATH_MAX];
+	struct file_stat st;
+	int n = snprintf(full, sizeof(full), "%s/%s", root, path);
+
+	if (root_fd >= 0 && n > 0 && (size_t)n < sizeof(full))
+		fd = reader__open(r, full);
+	if (fd >= 0 && (!is_below(root_fd, fd) || file_stat_regular(fd, &st))) {
 		close(fd);
-		return -ENOENT;
+		fd = -ENOENT;
 	}
+	if (root_fd >= 0)
+		close(root_fd);
 	return fd < 0 ? -ENOENT : fd;
 }
 
@@ -38,7 +63,7 @@ static int open_elf(struct debugfile *d, struct reader *r, const char *root, con
 {
 	int err;
 
-	d->fd = open_below(root, path);
+	d->fd = open_below(r, root, path);
 	if (d->fd < 0)
 		return -ENOENT;
 	err = reader__describe(r, d->fd, true, &d->file);

@@ -49,6 +49,7 @@ struct objects {
 	struct entry *entries;	     /* open addressing by hash; free where identity is NULL */
 	size_t entry_cnt, entry_cap; /* a power of two */
 	uint32_t vdso;
+	uint64_t silent_paths;
 	struct reader *reader;	/* of what only root, or we ourselves, can have written */
 	struct reader *foreign; /* of everything else; NULL until there is something */
 };
@@ -312,6 +313,14 @@ static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, 
 	return known;
 }
 
+int objects__open(struct objects *o, const char *path)
+{
+	int fd = reader__open(o->reader, path);
+
+	o->silent_paths += fd == -ETIMEDOUT;
+	return fd;
+}
+
 uint32_t objects__add(struct objects *o, int fd, const char *path)
 {
 	struct file_stat st;
@@ -385,7 +394,7 @@ static void add_stats(struct objects_stats *s, const struct reader *r)
 
 void objects__stats(const struct objects *o, struct objects_stats *ret)
 {
-	*ret = (struct objects_stats){};
+	*ret = (struct objects_stats){ .set_aside = o->silent_paths };
 	add_stats(ret, o->reader);
 	add_stats(ret, o->foreign);
 	for (size_t i = 0; i < o->cnt; i++)

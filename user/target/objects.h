@@ -33,7 +33,7 @@ struct object_info {
 };
 
 struct objects_stats {
-	uint64_t set_aside;    /* objects that did harm */
+	uint64_t set_aside;    /* objects that did harm, and paths that led nowhere in time */
 	uint64_t readers_died; /* see struct reader_stats */
 	uint64_t readers_timed_out, readers_lied, readers_cpu_ns;
 	uint64_t readers_peak_rss; /* sum over the readers */
@@ -41,6 +41,13 @@ struct objects_stats {
 
 struct objects *objects__new(void);
 void objects__free(struct objects *o);
+
+/*
+ * Gets hold of a path that somebody else controls, without opening it and without waiting for long:
+ * an O_PATH descriptor of what is there, or -errno; -ETIMEDOUT: a file system's server does not
+ * answer.
+ */
+int objects__open(struct objects *o, const char *path);
 
 /*
  * The object behind an open regular file; O_PATH will do. Takes fd in every case (closes it if the

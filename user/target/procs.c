@@ -3,7 +3,6 @@
 #include "target/procs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "base/util.h"
 #include "target/file_stat.h"
+#include "target/objects.h"
 #include "target/proc_maps.h"
 
 #define BUCKETS 4096 /* a power of two */
@@ -476,19 +476,19 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 
 /* Gets hold of a path that somebody else controls: nothing but a regular file, and without opening
  * it. */
-static int open_regular(const char *path, struct file_stat *ret_st)
+static int open_regular(struct objects *o, const char *path, struct file_stat *ret_st)
 {
-	int fd = open(path, O_PATH | O_CLOEXEC), err;
+	int fd = objects__open(o, path), err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = file_stat_regular(fd, ret_st);
 	if (err)
 		close(fd);
 	return err ? err : fd;
 }
 
-int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map)
+int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const struct proc_map *map)
 {
 	const struct proc *p = &ps->entries[idx].p;
 	const struct proc_file *f = &ps->files[map->file].f;
@@ -502,8 +502,8 @@ int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map
 	 * replaced */
 	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, ps->proc_dir, p->tgid,
 		 map->start, map->end);
-	fd = open_regular(path, &st);
-	if (fd >= 0 && (!f->ino || st.ino == f->ino))
+	fd = open_regular(o, path, &st);
+	if (fd == -ETIMEDOUT || (fd >= 0 && (!f->ino || st.ino == f->ino)))
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -514,7 +514,9 @@ int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map
 
 		if (n < 0 || (size_t)n >= sizeof(path) || f->path[0] != '/')
 			continue;
-		fd = open_regular(path, &st);
+		fd = open_regular(o, path, &st);
+		if (fd == -ETIMEDOUT)
+			return fd;
 		if (fd < 0)
 			continue;
 		if (f->build_id_sz || (st.ino == f->ino && st.dev == makedev(f->maj, f->min)))

@@ -65,6 +65,7 @@ struct proc {
 	uint64_t read_ns;    /* when the maps were last read from /proc; 0: never */
 };
 
+struct objects;
 struct procs;
 
 /* proc_dir: "/proc", or a directory made for a test. NULL with errno. */
@@ -121,12 +122,13 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid);
 bool procs__is_gone(const struct procs *ps, uint32_t idx);
 
 /*
- * Opens what a range of the process maps, through the process while it lives, by path afterwards.
- * Only regular files, without waiting, and only if inode and device are those that were mapped
+ * Opens what a range of the process maps, through the process while it lives, by path afterwards,
+ * by objects__open. Only regular files, and only if inode and device are those that were mapped
  * where they are known; a build id is for the caller to compare. Returns an O_PATH descriptor or
  * -errno.
  */
-int procs__open(const struct procs *ps, uint32_t idx, const struct proc_map *map);
+int procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+		const struct proc_map *map);
 
 /* ---- events, in the order of time. Unknown processes are made known. 0 or -ENOMEM. ---- */
 int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,

@@ -22,6 +22,7 @@
 #include "target/allocators.h"
 #include "target/dwarf.h"
 #include "target/ehframe.h"
+#include "target/fd_message.h"
 #include "target/names.h"
 #include "target/reader_wire.h"
 #include "target/reader_worker.h"
@@ -33,6 +34,7 @@
 #define MAX_LEFT_BEHIND 64	 /* processes that are killed but wait for a file system's server */
 #define MAX_TRIES 3		 /* workers that may die of one request */
 #define MAX_BACKOFF_MS 256	 /* between the death of a worker and the start of the next one */
+#define OPEN_NS (1000 * MS)	 /* that getting hold of a path may take */
 #define MAX_HASTE 5		 /* how often the time for a request is halved */
 #define MAX_VADDR (1ULL << 47)	 /* of a program */
 #define MAX_PARTS 4096		 /* of an unwind table */
@@ -49,10 +51,12 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 
 struct reader {
 	pid_t worker, opener; /* 0: none */
-	int opener_fd;
+	int opener_fd;	      /* SOCK_SEQPACKET */
 	unsigned int patience;
 	unsigned int deaths;	/* since the last answer */
 	unsigned int time_outs; /* the same */
+	/* so far: they share their folders, and nothing that is answered speaks for those */
+	unsigned int silent_paths;
 	pid_t left_behind[MAX_LEFT_BEHIND];
 	size_t left_behind_cnt;
 	struct reader_stats stats;
@@ -224,32 +228,14 @@ struct query {
 /* Gives the opener the descriptors. */
 static int send_files(struct reader *r, const struct query *q)
 {
-	char byte = 0;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(READER_MAX_FILES * sizeof(int))];
-	} control = {};
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf };
 	int fds[READER_MAX_FILES];
-	struct cmsghdr *c;
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < READER_MAX_FILES; i++)
 		if (q->request.files & 1U << i)
 			fds[cnt++] = q->fds[i];
-	if (!cnt)
-		return 0;
-	msg.msg_controllen = CMSG_SPACE(cnt * sizeof(int));
-	c = (struct cmsghdr *)control.buf;
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(cnt * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, cnt * sizeof(int));
 	/* one message a request never fills the socket */
-	if (sendmsg(r->opener_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return errno == ECONNRESET ? -EPIPE : -errno;
-	return 0;
+	return cnt ? fd_message_send(r->opener_fd, "", 1, fds, cnt, MSG_DONTWAIT) : 0;
 }
 
 static int get_answer(struct reader *r, const struct query *q, int32_t *ret_refused)
@@ -289,31 +275,85 @@ static int ask_once(struct reader *r, const struct query *q, int32_t *ret_refuse
 	return err ? err : get_answer(r, q, ret_refused);
 }
 
+/* A request has failed by err, for the tries-th time. Is it to be tried again? */
+static bool try_again(struct reader *r, int err, int tries)
+{
+	if (err == -EAGAIN)
+		return false;
+	stop_all(r);
+	r->stats.died += err == -EPIPE;
+	r->stats.timed_out += err == -ETIMEDOUT;
+	r->stats.lied += err == -EPROTO;
+	/* it may have died of what it read before, or by another's hand */
+	if (err != -EPIPE || tries == MAX_TRIES)
+		return false;
+	if (r->deaths++)
+		usleep(1000 * MIN(1U << MIN(r->deaths, 16U), MAX_BACKOFF_MS));
+	return true;
+}
+
 static int ask(struct reader *r, const struct query *q)
 {
 	int32_t refused = 0;
-	int err;
+	int err, tries = 1;
 
-	for (int tries = 1;; tries++) {
-		err = ask_once(r, q, &refused);
-		if (!err)
-			break;
-		if (err == -EAGAIN)
-			return err;
-		stop_all(r);
-		r->stats.died += err == -EPIPE;
-		r->stats.timed_out += err == -ETIMEDOUT;
-		r->stats.lied += err == -EPROTO;
+	while ((err = ask_once(r, q, &refused))) {
 		r->time_outs += err == -ETIMEDOUT;
-		/* it may have died of what it read before, or by another's hand */
-		if (err != -EPIPE || tries == MAX_TRIES)
+		if (!try_again(r, err, tries++))
 			return err;
-		if (r->deaths++)
-			usleep(1000 * MIN(1U << MIN(r->deaths, 16U), MAX_BACKOFF_MS));
 	}
 	r->deaths = r->time_outs = 0;
 	return refused == -ENOMEM || reader_harmed(refused) || refused == -EAGAIN ? -E2BIG :
 										    refused;
+}
+
+/* ---- paths ---- */
+
+static int get_descriptor(struct reader *r, int *ret_fd)
+{
+	struct reader_opened opened = {};
+	int fds[FD_MESSAGE_MAX];
+	size_t cnt;
+	ssize_t n =
+		fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, &cnt, MSG_DONTWAIT);
+
+	if (n <= 0)
+		return n ? (int)n : -EPIPE;
+	if (n == sizeof(opened) && !opened.err && cnt == 1) {
+		*ret_fd = fds[0];
+		return 0;
+	}
+	while (cnt)
+		close(fds[--cnt]);
+	*ret_fd = opened.err;
+	return opened.err < 0 && opened.err >= -4095 ? 0 : -EPROTO;
+}
+
+static int open_once(struct reader *r, const char *path, int *ret_fd)
+{
+	int err = r->worker ? 0 : start_all(r);
+
+	if (!err)
+		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, NULL, 0, MSG_DONTWAIT);
+	if (!err)
+		err = stream_wait(r->opener_fd, POLLIN,
+				  util_monotonic_ns() +
+					  (OPEN_NS >> MIN(r->silent_paths, MAX_HASTE)));
+	r->silent_paths += err == -ETIMEDOUT;
+	return err ? err : get_descriptor(r, ret_fd);
+}
+
+int reader__open(struct reader *r, const char *path)
+{
+	int fd = -1, err, tries = 1;
+
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	while ((err = open_once(r, path, &fd)))
+		if (!try_again(r, err, tries++))
+			return err;
+	/* what a file system's server has chosen is no failure of ours */
+	return reader_harmed(fd) || fd == -EAGAIN ? -EIO : fd;
 }
 
 static int take_number(struct reader *r, const struct query *q, void *ret)

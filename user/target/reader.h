@@ -7,7 +7,8 @@
  * number of which is checked here before it is used. Opening a file for reading, and closing it,
  * can take for ever (FUSE), so another one, the opener, does it, from O_PATH descriptors, which are
  * all that the caller ever holds. Either is killed when a request is not answered in time; both are
- * started anew when the next one comes.
+ * started anew when the next one comes. The opener walks paths, too, which lead through the
+ * directories of such file systems.
  *
  * A reader that was taken over can lie about what it reads afterwards: files that others can write
  * are for another reader than those of the system.
@@ -68,6 +69,12 @@ pid_t reader__pid(const struct reader *r);
  *
  * fd: a regular file, O_PATH or not; -1: the vDSO.
  */
+/*
+ * What is at an absolute path that somebody else controls, as an O_PATH descriptor: also the walk
+ * there can take for ever. Links are followed, wherever they lead.
+ */
+int reader__open(struct reader *r, const char *path);
+
 int reader__describe(struct reader *r, int fd, bool debug, struct reader_file *ret);
 void reader_file__done(struct reader_file *f);
 

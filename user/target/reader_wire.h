@@ -3,10 +3,12 @@
  * What the collector and its reader say to each other. Both are one program on one machine, so
  * structures go as they lie in memory; but the reader may have been taken over by what it read.
  *
- * From the collector to the opener: one byte, with O_PATH descriptors.
+ * From the collector to the opener: one byte, with O_PATH descriptors; or a path with its NUL.
  *
- * From the opener to the reader: struct reader_opened, with the same files opened for reading, then
- * a second one when the opener has closed them.
+ * From the opener to the reader, for descriptors: struct reader_opened, with the same files opened
+ * for reading, then a second one when the opener has closed them.
+ *
+ * From the opener to the collector, for a path: struct reader_opened, with an O_PATH descriptor.
  *
  * From the collector to the reader: struct reader_request; then, for READER_NAMES, cnt addresses.
  *
@@ -19,6 +21,7 @@
 #include <stdint.h>
 
 #include "target/elf_file.h"
+#include "target/fd_message.h"
 
 #define READER_MAX_ADDRESSES (16U << 20)
 #define READER_MAX_BYTES 4096U /* of code, at a time */
@@ -37,7 +40,7 @@ enum reader_op {
 };
 
 /* The files that are sent along, in this order. */
-#define READER_MAX_FILES 3
+#define READER_MAX_FILES FD_MESSAGE_MAX
 #define READER_FILE_OBJECT 1 /* without it the object is the vDSO */
 #define READER_FILE_DEBUG 2
 #define READER_FILE_ALT 4

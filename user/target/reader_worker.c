@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -23,6 +22,7 @@
 #include "target/allocators.h"
 #include "target/ehframe.h"
 #include "target/elf_file.h"
+#include "target/fd_message.h"
 #include "target/names.h"
 #include "target/reader_wire.h"
 #include "target/stream.h"
@@ -34,37 +34,6 @@
 #define CRC_CHUNK (256U << 10)
 #define MAX_ALTLINK 4096
 
-/* ---- descriptors ---- */
-
-union control {
-	struct cmsghdr align;
-	char buf[CMSG_SPACE(READER_MAX_FILES * sizeof(int))];
-};
-
-/* A message of sz bytes at most, with its descriptors. -1 at the end. */
-static ssize_t receive_files(int fd, void *data, size_t sz, int *files, size_t *ret_cnt)
-{
-	struct iovec iov = { .iov_base = data, .iov_len = sz };
-	union control control = {};
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.buf,
-			      .msg_controllen = sizeof(control.buf) };
-	struct cmsghdr *c;
-	ssize_t n;
-
-	do
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	*ret_cnt = 0;
-	c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		*ret_cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(files, CMSG_DATA(c), *ret_cnt * sizeof(int));
-	}
-	return n > 0 ? n : -1;
-}
-
 static void close_files(const int *files, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)
@@ -73,24 +42,11 @@ static void close_files(const int *files, size_t cnt)
 
 /* ---- the opener ---- */
 
-static bool send_opened(int32_t err, const int *files, size_t cnt)
+static bool send_opened(int to, int32_t err, const int *files, size_t cnt)
 {
 	struct reader_opened opened = { .err = err };
-	struct iovec iov = { .iov_base = &opened, .iov_len = sizeof(opened) };
-	union control control = {};
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
 
-	if (cnt) {
-		msg.msg_control = control.buf;
-		msg.msg_controllen = CMSG_SPACE(cnt * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(cnt * sizeof(int));
-		memcpy(CMSG_DATA(c), files, cnt * sizeof(int));
-	}
-	return sendmsg(FILES, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(opened);
+	return !fd_message_send(to, &opened, sizeof(opened), files, cnt, 0);
 }
 
 /* Opens for reading what an O_PATH descriptor holds. */
@@ -104,27 +60,50 @@ static int reopen(int fd)
 	return ret < 0 ? -errno : ret;
 }
 
+/* A path: the caller gets what is there, as O_PATH. */
+static bool open_path(const char *path)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	bool sent = send_opened(REQUESTS, fd < 0 ? -errno : 0, &fd, fd >= 0);
+
+	if (fd >= 0)
+		close(fd);
+	return sent;
+}
+
+/* Descriptors: the worker gets the files to read. */
+static bool open_files(const int *paths, size_t cnt)
+{
+	int files[READER_MAX_FILES], err = 0;
+	size_t opened = 0;
+	bool sent;
+
+	while (opened < cnt && !err) {
+		files[opened] = reopen(paths[opened]);
+		err = MIN(files[opened], 0);
+		opened += !err;
+	}
+	close_files(paths, cnt);
+	sent = send_opened(FILES, err, files, err ? 0 : opened);
+	/* closing may have to wait for the file's server, so it belongs to the request */
+	close_files(files, opened);
+	return sent && send_opened(FILES, 0, NULL, 0);
+}
+
 void reader_opener(void)
 {
-	int paths[READER_MAX_FILES], files[READER_MAX_FILES];
-	size_t cnt, i;
-	char byte;
+	int paths[READER_MAX_FILES];
+	char path[PATH_MAX];
+	bool going = true;
 
-	while (receive_files(REQUESTS, &byte, 1, paths, &cnt) > 0) {
-		int err = 0;
-		bool sent;
+	while (going) {
+		size_t cnt;
+		ssize_t n = fd_message_receive(REQUESTS, path, sizeof(path), paths, &cnt, 0);
 
-		for (i = 0; i < cnt && !err; i++) {
-			files[i] = reopen(paths[i]);
-			err = MIN(files[i], 0);
-		}
-		close_files(paths, cnt);
-		cnt = err ? i - 1 : i;
-		sent = send_opened(err, files, err ? 0 : cnt);
-		/* closing may have to wait for the file's server, so it belongs to the request */
-		close_files(files, cnt);
-		if (!sent || !send_opened(0, NULL, 0))
+		if (n <= 0)
 			return;
+		path[n - 1] = '\0';
+		going = cnt ? open_files(paths, cnt) : open_path(path);
 	}
 }
 
@@ -415,7 +394,7 @@ static bool take_files(struct job *j, int32_t *ret_err)
 	*ret_err = 0;
 	if (!j->request.files)
 		return true;
-	if (receive_files(FILES, &opened, sizeof(opened), files, &cnt) < 0)
+	if (fd_message_receive(FILES, &opened, sizeof(opened), files, &cnt, 0) <= 0)
 		return false;
 	*ret_err = opened.err;
 	for (size_t i = 0; i < READER_MAX_FILES && n < cnt; i++)
@@ -436,7 +415,8 @@ static bool give_files_back(struct job *j)
 		if (j->files[i] >= 0)
 			close(j->files[i]);
 	}
-	return !j->request.files || receive_files(FILES, &closed, sizeof(closed), none, &cnt) > 0;
+	return !j->request.files ||
+	       fd_message_receive(FILES, &closed, sizeof(closed), none, &cnt, 0) > 0;
 }
 
 /* Addresses that follow the request. -errno if the collector is gone. */

@@ -32,6 +32,11 @@
 #define NOBODY 65534
 #define MAX_MEMORY (4ULL << 30) /* beyond what was there; debug sections may have 2 GiB */
 #define MAX_FDS 16
+#define TO_BECOME_NOBODY (CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
+/* files that not everybody may read; /proc/PID/root; /proc/PID/map_files */
+#define TO_OPEN                                                     \
+	(CAPS_BIT(CAP_DAC_READ_SEARCH) | CAPS_BIT(CAP_SYS_PTRACE) | \
+	 CAPS_BIT(CAP_CHECKPOINT_RESTORE))
 #define MAX_FILTER 512
 
 /* ---- system calls ---- */
@@ -278,8 +283,7 @@ int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent)
 	if (!err && reader)
 		err = forbid_paths();
 	if (!err)
-		err = drop_capabilities(reader ? CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID) :
-						 CAPS_BIT(CAP_DAC_READ_SEARCH));
+		err = drop_capabilities(reader ? TO_BECOME_NOBODY : TO_OPEN);
 	if (!err && reader)
 		err = become_nobody();
 	if (!err && reader)

@@ -11,7 +11,8 @@ enum sandbox {
 	 * file by name, no new socket, process, program or executable memory.
 	 */
 	SANDBOX_READER,
-	/* Opens regular files for reading; computes nothing from what is in them. */
+	/* Opens files for reading and walks paths, also through other processes; computes nothing
+	 * from what is in them. */
 	SANDBOX_OPENER,
 };
 

@@ -16,18 +16,17 @@ void stream__init(struct stream *s, int fd)
 	s->in_pos = s->in_cnt = s->out_cnt = 0;
 }
 
-/* Waits until the socket can take or give something. */
-static int wait_for(const struct stream *s, short events)
+int stream_wait(int fd, short events, uint64_t deadline_ns)
 {
-	struct pollfd p = { .fd = s->fd, .events = events };
+	struct pollfd p = { .fd = fd, .events = events };
 	uint64_t now;
 	int n;
 
 	do {
 		now = util_monotonic_ns();
-		if (now >= s->deadline_ns)
+		if (now >= deadline_ns)
 			return -ETIMEDOUT;
-		n = poll(&p, 1, (int)MIN((s->deadline_ns - now) / 1000000 + 1, 1000));
+		n = poll(&p, 1, (int)MIN((deadline_ns - now) / 1000000 + 1, 1000));
 		if (n < 0 && errno != EINTR)
 			return -errno;
 	} while (n <= 0);
@@ -42,7 +41,7 @@ static int send_all(struct stream *s, const uint8_t *data, size_t sz)
 		ssize_t n = send(s->fd, data, sz, flags);
 
 		if (n < 0 && errno == EAGAIN) {
-			err = wait_for(s, POLLOUT);
+			err = stream_wait(s->fd, POLLOUT, s->deadline_ns);
 			if (err)
 				return err;
 		} else if (n < 0 && errno != EINTR) {
@@ -89,7 +88,9 @@ static ssize_t receive(struct stream *s, void *data, size_t sz)
 			return n;
 		if (!n || errno == ECONNRESET)
 			return -EPIPE;
-		err = errno == EAGAIN ? wait_for(s, POLLIN) : errno == EINTR ? 0 : -errno;
+		err = errno == EAGAIN ? stream_wait(s->fd, POLLIN, s->deadline_ns) :
+		      errno == EINTR  ? 0 :
+					-errno;
 		if (err)
 			return err;
 	}

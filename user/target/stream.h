@@ -25,4 +25,7 @@ int stream__flush(struct stream *s);
 /* Exactly sz bytes. */
 int stream__get(struct stream *s, void *data, size_t sz);
 
+/* Waits until a socket can take (POLLOUT) or give (POLLIN) something. 0, -ETIMEDOUT or -errno. */
+int stream_wait(int fd, short events, uint64_t deadline_ns);
+
 #endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages with descriptors through sockets of the kind SOCK_SEQPACKET. */
+#ifndef TARGET_FD_MESSAGE_H
+#define TARGET_FD_MESSAGE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define FD_MESSAGE_MAX 3 /* descriptors in one message */
+
+/* flags: as of sendmsg. 0; -EPIPE if the other end is gone; -errno. */
+int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_t cnt, int flags);
+
+/*
+ * A message, cut to sz bytes, with its descriptors, which are the caller's. Returns its size, 0 at
+ * the end, or -errno.
+ */
+ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_MESSAGE_MAX],
+			   size_t *ret_cnt, int flags);
+
+#endif
