@@ -23,6 +23,8 @@
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
+#define HELD_MAX (128U << 20)	/* bytes of records held while a file is read */
+#define HOLD_NS 20000000ULL	/* how long the rings may be left alone while stacks are unwound */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
 
 /* By number of a process. */
@@ -50,6 +52,8 @@ struct collect {
 	size_t note_cap;
 	uint8_t *pending; /* records read from the ring, waiting for the events that explain them */
 	size_t pending_sz, pending_cap;
+	uint8_t *held; /* the same, read while the pending ones were worked on */
+	size_t held_sz, held_cap;
 	uint64_t events_lost;
 	uint64_t forks;		 /* of processes that are not collected */
 	uint64_t next_rescan_ns; /* not before */
@@ -86,6 +90,7 @@ void collect__free(struct collect *c)
 	stacks__free(c->stacks);
 	free(c->notes);
 	free(c->pending);
+	free(c->held);
 	free(c);
 }
 
@@ -224,19 +229,65 @@ static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 	stacks__add(c->stacks, proc, rec, kernel, user, user_cnt, result);
 }
 
-/* Keeps a record until the events that had happened before it have been read too. 0 or -ENOMEM. */
-static int keep(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
+/* Puts a record behind those in a buffer. 0 or -ENOMEM, then it is counted as lost. */
+static int put(struct collect *c, uint8_t **buf, size_t *buf_sz, size_t *cap,
+	       const struct bpfprof_rec *rec, size_t sz)
 {
 	size_t need = 8 + ((sz + 7) & ~(size_t)7);
 	uint64_t len = sz;
 
-	if (util_reserve(&c->pending, &c->pending_cap, c->pending_sz + need, 1)) {
+	if (util_reserve(buf, cap, *buf_sz + need, 1)) {
 		stacks__lose(c->stacks, rec->kind);
 		return -ENOMEM;
 	}
-	memcpy(c->pending + c->pending_sz, &len, sizeof(len));
-	memcpy(c->pending + c->pending_sz + 8, rec, sz);
-	c->pending_sz += need;
+	memcpy(*buf + *buf_sz, &len, sizeof(len));
+	memcpy(*buf + *buf_sz + 8, rec, sz);
+	*buf_sz += need;
+	return 0;
+}
+
+/* Keeps a record until the events that had happened before it have been read too. 0 or -ENOMEM. */
+static int keep(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
+{
+	return put(c, &c->pending, &c->pending_sz, &c->pending_cap, rec, sz);
+}
+
+static void hold_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
+{
+	struct collect *c = ctx;
+
+	(void)put(c, &c->held, &c->held_sz, &c->held_cap, rec, sz);
+}
+
+void collect__hold(struct collect *c)
+{
+	/* what is left in the rings beyond that is counted there when they are full */
+	if (c->held_sz < HELD_MAX)
+		(void)samples__read(c->samples, hold_record, c);
+	(void)events__hold(c->events);
+}
+
+/* What was held comes before what is in the ring now. 0 or -ENOMEM. */
+static int release_held(struct collect *c)
+{
+	uint8_t *buf = c->pending;
+	size_t cap = c->pending_cap;
+	int err = 0;
+
+	if (c->pending_sz && c->held_sz) {
+		err = util_reserve(&c->pending, &c->pending_cap, c->pending_sz + c->held_sz, 1);
+		if (err)
+			return err;
+		memcpy(c->pending + c->pending_sz, c->held, c->held_sz);
+		c->pending_sz += c->held_sz;
+	} else if (c->held_sz) {
+		c->pending = c->held;
+		c->pending_sz = c->held_sz;
+		c->pending_cap = c->held_cap;
+		c->held = buf;
+		c->held_cap = cap;
+	}
+	c->held_sz = 0;
 	return 0;
 }
 
@@ -480,6 +531,7 @@ int collect__prepare(struct collect *c)
  */
 static void take_pending(struct collect *c, uint64_t until_ns)
 {
+	uint64_t last_ns = util_monotonic_ns(), now;
 	size_t kept = 0;
 
 	for (size_t at = 0; at < c->pending_sz;) {
@@ -489,6 +541,12 @@ static void take_pending(struct collect *c, uint64_t until_ns)
 
 		memcpy(&sz, c->pending + at, sizeof(sz));
 		step = 8 + ((sz + 7) & ~(size_t)7);
+		/* many raw stacks take their time as well */
+		now = util_monotonic_ns();
+		if (now - last_ns >= HOLD_NS) {
+			last_ns = now;
+			collect__hold(c);
+		}
 		if (rec->time_ns <= until_ns) {
 			take_record(c, rec);
 		} else {
@@ -504,8 +562,10 @@ static void take_pending(struct collect *c, uint64_t until_ns)
  * explain it. */
 static int poll_until(struct collect *c, uint64_t until_ns)
 {
-	int err = samples__read(c->samples, keep_record, c);
+	int err = release_held(c);
 
+	if (!err)
+		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
 		err = read_events(c, until_ns);
 	if (err)

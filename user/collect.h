@@ -61,6 +61,12 @@ int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt);
  */
 int collect__prepare(struct collect *c);
 
+/*
+ * Makes room in the rings, as far as memory may be used for that: keeps what has arrived for the
+ * next collect__poll. For when that is itself at work, and waits (objects__meanwhile).
+ */
+void collect__hold(struct collect *c);
+
 /* Takes in what has arrived. To be called several times a second. 0 or -errno. */
 int collect__poll(struct collect *c);
 

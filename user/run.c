@@ -339,6 +339,12 @@ static int open_heap(struct run *r)
 	return r->heap ? 0 : -errno;
 }
 
+/* While a file is read the rings fill. */
+static void hold(void *ctx)
+{
+	collect__hold(((struct run *)ctx)->collect);
+}
+
 static int open_parts(struct run *r)
 {
 	const struct options *o = r->opts;
@@ -377,7 +383,10 @@ static int open_parts(struct run *r)
 		return -errno;
 	r->collect =
 		collect__new(&c, r->session, r->samples, r->events, r->procs, r->code, r->profiles);
-	return r->collect ? open_heap(r) : -errno;
+	if (!r->collect)
+		return -errno;
+	objects__meanwhile(r->objects, hold, r);
+	return open_heap(r);
 }
 
 /* The process of a thread, and the process's start, for the filter by thread. */
@@ -889,6 +898,8 @@ static void tear_down(struct run *r)
 {
 	probe_waits__free(r->waits);
 	heap__free(r->heap);
+	if (r->objects)
+		objects__meanwhile(r->objects, NULL, NULL);
 	collect__free(r->collect);
 	code__free(r->code);
 	ksyms__free(r->ksyms);

@@ -391,15 +391,23 @@ static void test_open(void **state)
 	reader__free(r);
 }
 
-/* What does not answer is killed, and only as long as it does not is there less patience. */
+static void count(void *ctx)
+{
+	++*(int *)ctx;
+}
+
+/* What neither answers nor works is killed, sooner every time; other things are done meanwhile. */
 static void test_stopped(void **state)
 {
 	struct reader *r = reader__new(1);
 	struct reader_stats stats;
+	const uint64_t limit = SILENT_MS * MS;
+	int ticks = 0;
 	uint64_t start;
 	pid_t pid;
 
 	(void)state;
+	reader__meanwhile(r, count, &ticks);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(i ? 0 : describe(r), 0);
 		if (!reader__pid(r))
@@ -408,14 +416,40 @@ static void test_stopped(void **state)
 		assert_int_equal(kill(pid, SIGSTOP), 0);
 		start = util_monotonic_ns();
 		assert_int_equal(describe(r), -ETIMEDOUT);
-		assert_in_range(util_monotonic_ns() - start, limit_ns[READER_DESCRIBE] >> i,
-				(limit_ns[READER_DESCRIBE] >> i) + NSEC_PER_SEC);
+		assert_in_range(util_monotonic_ns() - start, limit >> i,
+				(limit >> i) + NSEC_PER_SEC);
 		assert_int_equal(kill(pid, 0), -1);
 	}
+	assert_true(ticks > 20);
 	assert_int_equal(describe(r), 0);
 	assert_int_equal(r->time_outs, 0);
 	reader__stats(r, &stats);
 	assert_int_equal(stats.timed_out, 2);
+	reader__free(r);
+}
+
+/* One that works on is not silent. */
+static void test_busy(void **state)
+{
+	struct reader *r = reader__new(1);
+	uint64_t start, limit = limit_ns[READER_DESCRIBE];
+	pid_t stopped;
+
+	(void)state;
+	assert_int_equal(describe(r), 0);
+	stopped = r->worker;
+	assert_int_equal(kill(stopped, SIGSTOP), 0);
+	r->worker = fork();
+	if (!r->worker)
+		for (;;)
+			;
+	start = util_monotonic_ns();
+	assert_true(limit > SILENT_MS * MS);
+	assert_int_equal(describe(r), -ETIMEDOUT);
+	assert_in_range(util_monotonic_ns() - start, limit, limit + NSEC_PER_SEC);
+	assert_int_equal(kill(stopped, SIGKILL), 0);
+	assert_int_equal(waitpid(stopped, NULL, 0), stopped);
+	assert_int_equal(describe(r), 0);
 	reader__free(r);
 }
 
@@ -573,7 +607,7 @@ static int hear(const struct query *q)
 	assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
 	memset(&r, 0, sizeof(r));
 	stream__init(&r.stream, pair[0]);
-	r.stream.deadline_ns = util_monotonic_ns() + 10 * NSEC_PER_SEC;
+	r.stream.wait.deadline_ns = util_monotonic_ns() + 10 * NSEC_PER_SEC;
 	err = get_answer(&r, q, &refused);
 	close(pair[0]);
 	close(pair[1]);
@@ -865,12 +899,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
 		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_open),	       cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_leaves_nothing), cmocka_unit_test(test_deadly),
-		cmocka_unit_test(test_terminal),       cmocka_unit_test(test_irregular),
-		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_description),
-		cmocka_unit_test(test_table),	       cmocka_unit_test(test_points),
-		cmocka_unit_test(test_names),	       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_open),	       cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
+		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_description),    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_points),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_refusals),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -346,11 +346,10 @@ static int carry_over(struct events *e)
 	return index_records(e, 0);
 }
 
-int events__read(struct events *e, uint64_t until_ns, const struct event **ret, size_t *ret_cnt)
+int events__hold(struct events *e)
 {
-	int err = carry_over(e);
+	int err = 0;
 
-	e->event_cnt = 0;
 	for (int i = 0; !err && i < e->cpu_cnt; i++) {
 		size_t from = e->buf_sz;
 
@@ -360,6 +359,16 @@ int events__read(struct events *e, uint64_t until_ns, const struct event **ret, 
 		if (!err)
 			err = index_records(e, from);
 	}
+	return err;
+}
+
+int events__read(struct events *e, uint64_t until_ns, const struct event **ret, size_t *ret_cnt)
+{
+	int err = carry_over(e);
+
+	e->event_cnt = 0;
+	if (!err)
+		err = events__hold(e);
 	if (err)
 		return err;
 	if (e->raw_cnt)

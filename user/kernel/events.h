@@ -50,6 +50,10 @@ int events__sync_cpus(struct events *e);
  * is none. */
 int events__fd(const struct events *e);
 
+/* Takes what has arrived out of the rings, for the next events__read, as much as it may keep.
+ * What the last one has returned is no longer valid. 0 or -errno. */
+int events__hold(struct events *e);
+
 /*
  * The events up to until_ns that have arrived, in the order of time; later ones are kept for the
  * next call, since earlier ones than they may still be on their way on another CPU. *ret is

@@ -52,6 +52,8 @@ struct objects {
 	uint64_t silent_paths;
 	struct reader *reader;	/* of what only root, or we ourselves, can have written */
 	struct reader *foreign; /* of everything else; NULL until there is something */
+	void (*meanwhile)(void *ctx);
+	void *meanwhile_ctx;
 };
 
 /* ---- identity ---- */
@@ -179,6 +181,25 @@ struct objects *objects__new(void)
 	return o;
 }
 
+/* NULL: out of memory */
+static struct reader *foreign_reader(struct objects *o)
+{
+	if (!o->foreign)
+		o->foreign = reader__new(1);
+	if (o->foreign)
+		reader__meanwhile(o->foreign, o->meanwhile, o->meanwhile_ctx);
+	return o->foreign;
+}
+
+void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx)
+{
+	o->meanwhile = call;
+	o->meanwhile_ctx = ctx;
+	reader__meanwhile(o->reader, call, ctx);
+	if (o->foreign)
+		reader__meanwhile(o->foreign, call, ctx);
+}
+
 static void object__done(struct object *obj)
 {
 	reader_file__done(&obj->file);
@@ -270,9 +291,7 @@ static int describe(struct objects *o, struct object *obj, bool trusted)
 {
 	int err;
 
-	if (!trusted && !o->foreign)
-		o->foreign = reader__new(1);
-	obj->reader = trusted ? o->reader : o->foreign;
+	obj->reader = trusted ? o->reader : foreign_reader(o);
 	if (!obj->reader)
 		return -ENOMEM;
 	err = reader__describe(obj->reader, obj->fd, false, &obj->file);
@@ -313,9 +332,12 @@ static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, 
 	return known;
 }
 
-int objects__open(struct objects *o, const char *path)
+int objects__open(struct objects *o, const char *path, bool foreign)
 {
-	int fd = reader__open(o->reader, path);
+	/* what is kept waiting by strangers is not to be missing where the system's files are read
+	 */
+	struct reader *r = foreign ? foreign_reader(o) : o->reader;
+	int fd = r ? reader__open(r, path) : -ENOMEM;
 
 	o->silent_paths += fd == -ETIMEDOUT;
 	return fd;

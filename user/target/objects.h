@@ -42,12 +42,16 @@ struct objects_stats {
 struct objects *objects__new(void);
 void objects__free(struct objects *o);
 
+/* While a file is read, which may take seconds, call(ctx) is called some 50 times a second. It must
+ * not use objects. */
+void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx);
+
 /*
- * Gets hold of a path that somebody else controls, without opening it and without waiting for long:
- * an O_PATH descriptor of what is there, or -errno; -ETIMEDOUT: a file system's server does not
- * answer.
+ * Gets hold of a path without opening it and without waiting for long: an O_PATH descriptor of what
+ * is there, or -errno; -ETIMEDOUT: a file system's server does not answer. foreign: the way may
+ * lead through somebody else's folders.
  */
-int objects__open(struct objects *o, const char *path);
+int objects__open(struct objects *o, const char *path, bool foreign);
 
 /*
  * The object behind an open regular file; O_PATH will do. Takes fd in every case (closes it if the

@@ -476,9 +476,9 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 
 /* Gets hold of a path that somebody else controls: nothing but a regular file, and without opening
  * it. */
-static int open_regular(struct objects *o, const char *path, struct file_stat *ret_st)
+static int open_regular(struct objects *o, const char *path, bool foreign, struct file_stat *ret_st)
 {
-	int fd = objects__open(o, path), err;
+	int fd = objects__open(o, path, foreign), err;
 
 	if (fd < 0)
 		return fd;
@@ -502,7 +502,7 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 	 * replaced */
 	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, ps->proc_dir, p->tgid,
 		 map->start, map->end);
-	fd = open_regular(o, path, &st);
+	fd = open_regular(o, path, false, &st);
 	if (fd == -ETIMEDOUT || (fd >= 0 && (!f->ino || st.ino == f->ino)))
 		return fd;
 	if (fd >= 0)
@@ -514,7 +514,7 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 
 		if (n < 0 || (size_t)n >= sizeof(path) || f->path[0] != '/')
 			continue;
-		fd = open_regular(o, path, &st);
+		fd = open_regular(o, path, true, &st);
 		if (fd == -ETIMEDOUT)
 			return fd;
 		if (fd < 0)

@@ -30,12 +30,14 @@
 #include "target/stream.h"
 
 #define MS 1000000ULL
-#define KILLED_MS 1000		 /* that a killed process may take to end until it is left behind */
+#define SILENT_MS 1000		 /* that a request may keep its processes from doing anything */
+#define KILLED_MS 200		 /* that a killed process may take to end until it is left behind */
 #define MAX_LEFT_BEHIND 64	 /* processes that are killed but wait for a file system's server */
 #define MAX_TRIES 3		 /* workers that may die of one request */
 #define MAX_BACKOFF_MS 256	 /* between the death of a worker and the start of the next one */
 #define OPEN_NS (1000 * MS)	 /* that getting hold of a path may take */
 #define MAX_HASTE 5		 /* how often the time for a request is halved */
+#define MAX_SILENCES 3		 /* how often the time without a sign of life is */
 #define MAX_VADDR (1ULL << 47)	 /* of a program */
 #define MAX_PARTS 4096		 /* of an unwind table */
 #define MAX_TABLE (256U << 20)	 /* bytes of its parts */
@@ -55,8 +57,13 @@ struct reader {
 	unsigned int patience;
 	unsigned int deaths;	/* since the last answer */
 	unsigned int time_outs; /* the same */
-	/* so far: they share their folders, and nothing that is answered speaks for those */
-	unsigned int silent_paths;
+	/* so far: nothing that is answered speaks for the files, and folders, that keep silent */
+	unsigned int silences;
+	/* the request that is waited for */
+	uint64_t next_tick_ns, used_ns; /* CPU time */
+	unsigned int idle_ticks;	/* since that has grown */
+	void (*meanwhile)(void *ctx);
+	void *meanwhile_ctx;
 	pid_t left_behind[MAX_LEFT_BEHIND];
 	size_t left_behind_cnt;
 	struct reader_stats stats;
@@ -75,6 +82,12 @@ static pid_t start(enum sandbox kind, int in, int out, void (*serve)(void))
 	if (!sandbox_enter(kind, in, out, parent))
 		serve();
 	_exit(0);
+}
+
+static void meanwhile(struct reader *r)
+{
+	if (r->meanwhile)
+		r->meanwhile(r->meanwhile_ctx);
 }
 
 /* Has a child ended? If so it is no more. */
@@ -110,8 +123,8 @@ static void end(struct reader *r, pid_t *pid)
 		return;
 	kill(*pid, SIGKILL);
 	p.fd = (int)syscall(SYS_pidfd_open, *pid, 0);
-	while (poll(&p, 1, KILLED_MS) < 0 && errno == EINTR)
-		;
+	for (int i = 0; i < KILLED_MS / STREAM_TICK_MS && poll(&p, 1, STREAM_TICK_MS) <= 0; i++)
+		meanwhile(r);
 	if (p.fd >= 0)
 		close(p.fd);
 	/* there is room, see start_all */
@@ -213,6 +226,71 @@ pid_t reader__pid(const struct reader *r)
 	return r->worker;
 }
 
+void reader__meanwhile(struct reader *r, void (*call)(void *ctx), void *ctx)
+{
+	r->meanwhile = call;
+	r->meanwhile_ctx = ctx;
+}
+
+/* ---- waiting ---- */
+
+/* Is a process about to go on, were there a CPU for it? proc(5), /proc/PID/stat. */
+static bool is_runnable(pid_t pid)
+{
+	char path[64], *buf, *s;
+	bool runnable;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return false;
+	s = strrchr(buf, ')');
+	runnable = s && !strncmp(s, ") R", 3);
+	free(buf);
+	return runnable;
+}
+
+/*
+ * Neither process has used its CPU for long: both wait for a file, whose server does not answer.
+ * Counted in ticks, so that the time for which we got no CPU ourselves is not theirs.
+ */
+static bool is_silent(struct reader *r)
+{
+	uint64_t used_ns = cpu_ns(r->worker) + cpu_ns(r->opener);
+
+	if (used_ns != r->used_ns)
+		r->idle_ticks = 0;
+	r->used_ns = used_ns;
+	return ++r->idle_ticks > r->patience * (SILENT_MS / STREAM_TICK_MS) >>
+		       MIN(r->silences, MAX_SILENCES) &&
+	       !is_runnable(r->worker) && !is_runnable(r->opener);
+}
+
+static int tick(void *ctx)
+{
+	struct reader *r = ctx;
+	uint64_t now = util_monotonic_ns();
+
+	if (now < r->next_tick_ns)
+		return 0;
+	r->next_tick_ns = now + STREAM_TICK_MS * MS;
+	meanwhile(r);
+	if (!is_silent(r))
+		return 0;
+	r->silences++;
+	return -ETIMEDOUT;
+}
+
+static struct stream_wait wait_for(struct reader *r, uint64_t ns)
+{
+	r->idle_ticks = 0;
+	return (struct stream_wait){
+		.deadline_ns = util_monotonic_ns() + ns,
+		.tick = tick,
+		.ctx = r,
+	};
+}
+
 /* ---- requests ---- */
 
 struct query {
@@ -263,8 +341,8 @@ static int ask_once(struct reader *r, const struct query *q, int32_t *ret_refuse
 
 	if (err)
 		return err;
-	r->stream.deadline_ns = util_monotonic_ns() + r->patience * (limit_ns[q->request.op] >>
-								     MIN(r->time_outs, MAX_HASTE));
+	r->stream.wait = wait_for(
+		r, r->patience * (limit_ns[q->request.op] >> MIN(r->time_outs, MAX_HASTE)));
 	err = send_files(r, q);
 	if (!err)
 		err = stream__put(&r->stream, &q->request, sizeof(q->request));
@@ -331,15 +409,14 @@ static int get_descriptor(struct reader *r, int *ret_fd)
 
 static int open_once(struct reader *r, const char *path, int *ret_fd)
 {
+	struct stream_wait w = wait_for(r, OPEN_NS >> MIN(r->silences, MAX_SILENCES));
 	int err = r->worker ? 0 : start_all(r);
 
 	if (!err)
 		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, NULL, 0, MSG_DONTWAIT);
 	if (!err)
-		err = stream_wait(r->opener_fd, POLLIN,
-				  util_monotonic_ns() +
-					  (OPEN_NS >> MIN(r->silent_paths, MAX_HASTE)));
-	r->silent_paths += err == -ETIMEDOUT;
+		err = stream_wait(r->opener_fd, POLLIN, &w);
+	r->silences += err == -ETIMEDOUT;
 	return err ? err : get_descriptor(r, ret_fd);
 }
 

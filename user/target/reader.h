@@ -44,7 +44,8 @@ struct reader_file {
 
 struct reader_stats {
 	uint64_t died;	    /* workers that did not survive what they read, or were killed */
-	uint64_t timed_out; /* those that were killed since they did not answer in time */
+	uint64_t timed_out; /* those that were killed since they did not answer in time, or did
+			       nothing for it */
 	uint64_t lied;	    /* answers that could not be true */
 	uint64_t cpu_ns;    /* of its processes */
 	uint64_t peak_rss;  /* bytes, of the largest of them */
@@ -56,6 +57,9 @@ struct reader_stats {
  */
 struct reader *reader__new(unsigned int patience);
 void reader__free(struct reader *r);
+
+/* While an answer is waited for, call(ctx) is called some 50 times a second. It must not ask. */
+void reader__meanwhile(struct reader *r, void (*call)(void *ctx), void *ctx);
 
 void reader__stats(const struct reader *r, struct reader_stats *ret);
 /* The process that parses, for tests; 0: none. */

@@ -12,21 +12,22 @@
 void stream__init(struct stream *s, int fd)
 {
 	s->fd = fd;
-	s->deadline_ns = 0;
+	s->wait = (struct stream_wait){};
 	s->in_pos = s->in_cnt = s->out_cnt = 0;
 }
 
-int stream_wait(int fd, short events, uint64_t deadline_ns)
+int stream_wait(int fd, short events, const struct stream_wait *w)
 {
 	struct pollfd p = { .fd = fd, .events = events };
-	uint64_t now;
-	int n;
+	int n, err;
 
 	do {
-		now = util_monotonic_ns();
-		if (now >= deadline_ns)
+		if (util_monotonic_ns() >= w->deadline_ns)
 			return -ETIMEDOUT;
-		n = poll(&p, 1, (int)MIN((deadline_ns - now) / 1000000 + 1, 1000));
+		err = w->tick ? w->tick(w->ctx) : 0;
+		if (err)
+			return err;
+		n = poll(&p, 1, STREAM_TICK_MS);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 	} while (n <= 0);
@@ -35,13 +36,13 @@ int stream_wait(int fd, short events, uint64_t deadline_ns)
 
 static int send_all(struct stream *s, const uint8_t *data, size_t sz)
 {
-	int flags = MSG_NOSIGNAL | (s->deadline_ns ? MSG_DONTWAIT : 0), err;
+	int flags = MSG_NOSIGNAL | (s->wait.deadline_ns ? MSG_DONTWAIT : 0), err;
 
 	while (sz) {
 		ssize_t n = send(s->fd, data, sz, flags);
 
 		if (n < 0 && errno == EAGAIN) {
-			err = stream_wait(s->fd, POLLOUT, s->deadline_ns);
+			err = stream_wait(s->fd, POLLOUT, &s->wait);
 			if (err)
 				return err;
 		} else if (n < 0 && errno != EINTR) {
@@ -81,14 +82,14 @@ int stream__put(struct stream *s, const void *data, size_t sz)
 static ssize_t receive(struct stream *s, void *data, size_t sz)
 {
 	for (;;) {
-		ssize_t n = recv(s->fd, data, sz, s->deadline_ns ? MSG_DONTWAIT : 0);
+		ssize_t n = recv(s->fd, data, sz, s->wait.deadline_ns ? MSG_DONTWAIT : 0);
 		int err;
 
 		if (n > 0)
 			return n;
 		if (!n || errno == ECONNRESET)
 			return -EPIPE;
-		err = errno == EAGAIN ? stream_wait(s->fd, POLLIN, s->deadline_ns) :
+		err = errno == EAGAIN ? stream_wait(s->fd, POLLIN, &s->wait) :
 		      errno == EINTR  ? 0 :
 					-errno;
 		if (err)

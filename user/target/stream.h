@@ -8,10 +8,20 @@
 #include <stdint.h>
 
 #define STREAM_BUF (64U << 10)
+#define STREAM_TICK_MS 20
+
+/* How long to wait, all in all, and what to do meanwhile. */
+struct stream_wait {
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: there is none, and nothing is done */
+	/* called whenever there is to wait, and every STREAM_TICK_MS of it; 0: goes on, or -errno.
+	 * NULL: nothing */
+	int (*tick)(void *ctx);
+	void *ctx;
+};
 
 struct stream {
 	int fd;
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC, by which all has to be done; 0: there is none */
+	struct stream_wait wait;
 	size_t in_pos, in_cnt, out_cnt;
 	uint8_t in[STREAM_BUF], out[STREAM_BUF];
 };
@@ -26,6 +36,6 @@ int stream__flush(struct stream *s);
 int stream__get(struct stream *s, void *data, size_t sz);
 
 /* Waits until a socket can take (POLLOUT) or give (POLLIN) something. 0, -ETIMEDOUT or -errno. */
-int stream_wait(int fd, short events, uint64_t deadline_ns);
+int stream_wait(int fd, short events, const struct stream_wait *w);
 
 #endif
