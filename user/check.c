@@ -38,7 +38,7 @@ static void print_library(FILE *f)
 }
 
 /* What an object's allocator would be probed at. Returns false if it has none. */
-static bool print_points(FILE *f, const struct objects *objects, uint32_t object)
+static bool print_points(FILE *f, struct objects *objects, uint32_t object)
 {
 	struct allocator_points points;
 	char path[PATH_MAX], name[256], insn[160];

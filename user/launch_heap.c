@@ -59,7 +59,7 @@ static int open_program(const char *argv0)
 }
 
 /* Does the program hold an allocator of its own, which no library can stand before? */
-static bool own_allocator(const struct objects *objects, uint32_t object)
+static bool own_allocator(struct objects *objects, uint32_t object)
 {
 	struct allocator_points points;
 	bool own;

@@ -458,9 +458,11 @@ void report_stats(const struct report *r, FILE *f)
 		symbols.locations, symbols.named, symbols.with_line, symbols.ns);
 	fprintf(f,
 		",\"readers\":{\"died\":%" PRIu64 ",\"timed_out\":%" PRIu64 ",\"lied\":%" PRIu64
-		",\"set_aside\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"peak_rss\":%" PRIu64 "}",
+		",\"set_aside\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"cpu_ns\":%" PRIu64
+		",\"peak_rss\":%" PRIu64 "}",
 		r->objects.readers_died, r->objects.readers_timed_out, r->objects.readers_lied,
-		r->objects.set_aside, r->objects.readers_cpu_ns, r->objects.readers_peak_rss);
+		r->objects.set_aside, r->objects.lost, r->objects.readers_cpu_ns,
+		r->objects.readers_peak_rss);
 	fprintf(f,
 		",\"events_lost\":%" PRIu64 ",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
 		",\"peak_rss\":%" PRIu64 "}}\n",

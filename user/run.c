@@ -874,6 +874,11 @@ static int finish(struct run *r)
 			 " files have no names here: they ended what read them, or kept "
 			 "it waiting",
 			 report.objects.set_aside);
+	if (report.objects.lost)
+		log_info("%" PRIu64
+			 " files have no names here: there were too many to keep all of them "
+			 "open, and they are gone",
+			 report.objects.lost);
 	rights_to_write(true);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (aborted(r)) {

@@ -265,13 +265,24 @@ static void test_two_readers(void **state)
 	objects__free(o);
 }
 
+static int open_fds(void)
+{
+	int cnt = 0;
+
+	for (int fd = 0; fd < 512; fd++)
+		cnt += fcntl(fd, F_GETFD) >= 0;
+	return cnt;
+}
+
 /* In a process of its own, whose hard limit is lowered for good. Returns what was wrong, 0 if
  * nothing. */
-static int many_files(void)
+static int many_files(uint64_t vaddr)
 {
 	struct rlimit lim = { .rlim_cur = 80, .rlim_max = 200 };
-	int before = lowest_fd(), i, added = 0, fd;
+	int before = lowest_fd(), i, fd;
 	struct objects *o = objects__new();
+	struct objects_stats stats;
+	uint8_t byte;
 
 	if (setrlimit(RLIMIT_NOFILE, &lim))
 		return 1;
@@ -282,32 +293,47 @@ static int many_files(void)
 		fd = open(toolrun_path(name), O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return 2;
-		if (objects__add(o, fd, name) != OBJECTS_NONE)
-			added++;
-		else if (errno != EMFILE)
+		if (objects__add(o, fd, toolrun_path(name)) != (uint32_t)i)
 			return 3;
+		/* the first one is asked for all the time */
+		if (objects__read(o, 0, vaddr, &byte, 1))
+			return 4;
 	}
 	/* more than the soft limit allowed, and some left for others */
-	if (added < 100 || added > 150 || added != (int)objects__cnt(o))
-		return 4;
-	/* what is known needs no descriptor */
-	if (add(o, toolrun_path("many3")) != 3)
+	if (open_fds() < 100 || open_fds() > 160)
 		return 5;
+	if (unlink(toolrun_path("many0")) || unlink(toolrun_path("many5")))
+		return 6;
+	/* one that is in use stays; of the others those that are there are opened again, and those
+	 * that are not are lost, and said to be */
+	if (objects__read(o, 0, vaddr, &byte, 1) || objects__read(o, 3, vaddr, &byte, 1) ||
+	    objects__read(o, 5, vaddr, &byte, 1) != -ENOENT ||
+	    objects__read(o, 5, vaddr, &byte, 1) != -ESTALE)
+		return 7;
+	objects__stats(o, &stats);
+	if (stats.lost != 1 || stats.set_aside || open_fds() > 160)
+		return 8;
+	/* another file where one was */
+	if (rename(toolrun_path("many7"), toolrun_path("many6")) ||
+	    objects__read(o, 6, vaddr, &byte, 1) != -ESTALE)
+		return 9;
 	objects__free(o);
-	return lowest_fd() == before ? 0 : 6;
+	return lowest_fd() == before ? 0 : 10;
 }
 
 static void test_descriptors(void **state)
 {
+	uint64_t vaddr;
 	int status;
 	pid_t pid;
 
 	(void)state;
 	build("a", "-Wl,--build-id=none");
+	vaddr = symbol_address("a", "main");
 	assert_true(toolrun("sh -c 'for i in $(seq 0 299); do cp a many$i; done'"));
 	pid = fork();
 	if (!pid)
-		_exit(many_files());
+		_exit(many_files(vaddr));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_true(toolrun("rm many*"));

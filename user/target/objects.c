@@ -17,17 +17,21 @@
 #include "target/file_stat.h"
 #include "target/reader.h"
 
-#define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
+#define MAX_OPEN 2048 /* descriptors kept */
+#define SPARE_FDS 64  /* descriptors left to all others: debug files, processes, what is written */
 
 #define PATIENCE 3 /* with the system's own files: a disk may be slow, and nobody gains by it */
 
 struct object {
-	int fd; /* -1: the vDSO, or not readable */
+	int fd;	      /* -1: the vDSO, not readable, or closed for others */
+	bool is_file; /* not the vDSO */
+	bool used;    /* since the hand came by */
+	bool lost;    /* closed, and gone since */
 	struct reader *reader;
 	struct reader_file file; /* as its headers say, if it is readable */
 	struct object_info info;
 	char *path;
-	uint64_t size, mtime_ns; /* of the file when it was added */
+	struct file_stat st; /* of the file when it was added */
 	bool set_aside;
 };
 
@@ -48,6 +52,8 @@ struct objects {
 	size_t cnt, cap;
 	struct entry *entries;	     /* open addressing by hash; free where identity is NULL */
 	size_t entry_cnt, entry_cap; /* a power of two */
+	uint32_t open[MAX_OPEN];     /* those that have a descriptor */
+	size_t open_cnt, max_open, hand;
 	uint32_t vdso;
 	uint64_t silent_paths;
 	struct reader *reader;	/* of what only root, or we ourselves, can have written */
@@ -128,23 +134,10 @@ static bool is_trusted(const struct file_stat *st)
 	return (!st->uid || st->uid == geteuid()) && !(st->mode & (S_IWGRP | S_IWOTH));
 }
 
-/*
- * Can the object be read, and is its file what it was when it was added? One that was overwritten
- * in place has other code at the same addresses. 0 or -errno.
- */
-static int check_current(const struct object *obj)
+static bool same_version(const struct file_stat *a, const struct file_stat *b)
 {
-	struct file_stat st;
-	int err;
-
-	if (!obj->info.readable)
-		return -ENOEXEC;
-	if (obj->fd < 0)
-		return 0;
-	err = file_stat_regular(obj->fd, &st);
-	if (!err && (st.size != obj->size || st.mtime_ns != obj->mtime_ns))
-		err = -ESTALE;
-	return err;
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->mtime_ns == b->mtime_ns;
 }
 
 /* Equal build ids are not enough: what claims one has to have the same segments, too, so that
@@ -173,6 +166,7 @@ struct objects *objects__new(void)
 	if (!o)
 		return NULL;
 	o->vdso = OBJECTS_NONE;
+	o->max_open = MAX_OPEN;
 	o->reader = reader__new(PATIENCE);
 	if (!o->reader) {
 		free(o);
@@ -225,19 +219,6 @@ void objects__free(struct objects *o)
 	free(o);
 }
 
-/* Lets go of an object if what was asked of it did harm. Returns err. */
-static int judge(struct object *obj, int err)
-{
-	if (!reader_harmed(err))
-		return err;
-	if (obj->fd >= 0)
-		close(obj->fd);
-	obj->fd = -1;
-	obj->info.readable = false;
-	obj->set_aside = true;
-	return err;
-}
-
 static void format_build_id(const struct reader_file *f, char *out)
 {
 	for (size_t i = 0; i < f->build_id_sz; i++)
@@ -261,17 +242,104 @@ static bool may_keep(int fd)
 	       (rlim_t)fd < lim.rlim_cur - MIN(lim.rlim_cur / 4, SPARE_FDS);
 }
 
+/* Closes the descriptor of an object that was not used for long (the clock algorithm). */
+static void close_one(struct objects *o)
+{
+	struct object *obj;
+
+	for (;; o->hand++) {
+		o->hand %= o->open_cnt;
+		obj = &o->objects[o->open[o->hand]];
+		if (!obj->used)
+			break;
+		obj->used = false;
+	}
+	close(obj->fd);
+	obj->fd = -1;
+	o->open[o->hand] = o->open[--o->open_cnt];
+}
+
+/* The object is to have this descriptor from now on. */
+static void keep(struct objects *o, uint32_t id, int fd)
+{
+	if (!may_keep(fd))
+		o->max_open = MAX(o->open_cnt, 1U);
+	if (o->open_cnt >= o->max_open)
+		close_one(o);
+	o->open[o->open_cnt++] = id;
+	o->objects[id].fd = fd;
+	o->objects[id].used = true;
+}
+
+static void let_go(struct objects *o, struct object *obj)
+{
+	size_t i = 0;
+
+	if (obj->fd < 0)
+		return;
+	while (&o->objects[o->open[i]] != obj)
+		i++;
+	o->open[i] = o->open[--o->open_cnt];
+	close(obj->fd);
+	obj->fd = -1;
+}
+
+/* An object that does harm is not asked again. Returns err. */
+static int judge(struct objects *o, struct object *obj, int err)
+{
+	if (!reader_harmed(err))
+		return err;
+	let_go(o, obj);
+	obj->info.readable = false;
+	obj->set_aside = true;
+	return err;
+}
+
+/* Opens the object again. 0 or -errno. */
+static int reopen(struct objects *o, uint32_t id)
+{
+	struct object *obj = &o->objects[id];
+	struct file_stat st;
+	bool gone = obj->lost || obj->path[0] != '/';
+	int fd = gone ? -ESTALE : objects__open(o, obj->path, true);
+	int err = fd < 0 ? fd : file_stat_regular(fd, &st);
+
+	if (!err && !same_version(&st, &obj->st))
+		err = -ESTALE;
+	if (!err)
+		keep(o, id, fd);
+	else if (fd >= 0)
+		close(fd);
+	obj->lost |= err && err != -EAGAIN && err != -ENOMEM;
+	return err;
+}
+
+/*
+ * Can the object be read, and is its file what it was when it was added? One that was overwritten
+ * in place has other code at the same addresses. 0 or -errno.
+ */
+static int make_ready(struct objects *o, uint32_t id)
+{
+	struct object *obj = &o->objects[id];
+	struct file_stat st;
+	int err;
+
+	if (!obj->info.readable)
+		return -ENOEXEC;
+	if (!obj->is_file)
+		return 0;
+	if (obj->fd < 0)
+		return reopen(o, id);
+	obj->used = true;
+	err = file_stat_regular(obj->fd, &st);
+	return err ? err : same_version(&st, &obj->st) ? 0 : -ESTALE;
+}
+
 /* Takes what *obj holds; path is copied. OBJECTS_NONE with errno, then it is released, too. */
 static uint32_t append(struct objects *o, struct object *obj, const char *path)
 {
-	if (obj->fd >= 0 && !obj->info.readable) {
-		close(obj->fd);
-		obj->fd = -1;
-	} else if (obj->fd >= 0 && !may_keep(obj->fd)) {
-		object__done(obj);
-		errno = EMFILE;
-		return OBJECTS_NONE;
-	}
+	int fd = obj->fd;
+
 	obj->path = strdup(path);
 	if (!obj->path || o->cnt >= OBJECTS_NONE ||
 	    util_reserve(&o->objects, &o->cap, o->cnt + 1, sizeof(*obj))) {
@@ -279,11 +347,33 @@ static uint32_t append(struct objects *o, struct object *obj, const char *path)
 		errno = ENOMEM;
 		return OBJECTS_NONE;
 	}
+	obj->fd = -1;
 	obj->info.path = obj->path;
 	format_build_id(&obj->file, obj->info.build_id);
 	snprintf(obj->info.interp, sizeof(obj->info.interp), "%s", obj->file.interp);
 	o->objects[o->cnt] = *obj;
+	if (fd >= 0 && obj->info.readable)
+		keep(o, o->cnt, fd);
+	else if (fd >= 0)
+		close(fd);
 	return o->cnt++;
+}
+
+/* The same file as an object that there is: takes fd. */
+static uint32_t add_known(struct objects *o, uint32_t id, int fd)
+{
+	struct object *obj = &o->objects[id];
+	struct file_stat st;
+
+	if (obj->fd < 0 && obj->is_file && obj->info.readable && !file_stat_regular(fd, &st) &&
+	    same_version(&st, &obj->st)) {
+		obj->lost = false;
+		keep(o, id, fd);
+	} else {
+		obj->used = true;
+		close(fd);
+	}
+	return id;
 }
 
 /* Reads the headers of obj's file. 0, also if it is none that can be read; -ENOMEM or -EAGAIN. */
@@ -303,7 +393,7 @@ static int describe(struct objects *o, struct object *obj, bool trusted)
 /* The object that a file is by its contents; takes fd. */
 static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, const char *path)
 {
-	struct object obj = { .fd = fd, .size = st->size, .mtime_ns = st->mtime_ns };
+	struct object obj = { .fd = fd, .is_file = true, .st = *st };
 	bool trusted = is_trusted(st);
 	int err = describe(o, &obj, trusted);
 	struct identity id;
@@ -361,10 +451,8 @@ uint32_t objects__add(struct objects *o, int fd, const char *path)
 	id.size = st.size;
 	id.mtime_ns = st.mtime_ns;
 	known = lookup(o, &id);
-	if (known != OBJECTS_NONE) {
-		close(fd);
-		return known;
-	}
+	if (known != OBJECTS_NONE)
+		return add_known(o, known, fd);
 	known = add_file(o, fd, &st, path);
 	if (known != OBJECTS_NONE && remember(o, &id, known)) {
 		errno = ENOMEM;
@@ -419,8 +507,10 @@ void objects__stats(const struct objects *o, struct objects_stats *ret)
 	*ret = (struct objects_stats){ .set_aside = o->silent_paths };
 	add_stats(ret, o->reader);
 	add_stats(ret, o->foreign);
-	for (size_t i = 0; i < o->cnt; i++)
+	for (size_t i = 0; i < o->cnt; i++) {
+		ret->lost += o->objects[i].lost;
 		ret->set_aside += o->objects[i].set_aside;
+	}
 }
 
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
@@ -434,39 +524,39 @@ bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint6
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret)
 {
 	struct object *obj = &o->objects[id];
-	int err = check_current(obj);
+	int err = make_ready(o, id);
 
-	return err ? err : judge(obj, reader__unwind_table(obj->reader, obj->fd, ret));
+	return err ? err : judge(o, obj, reader__unwind_table(obj->reader, obj->fd, ret));
 }
 
-int objects__read(const struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n)
+int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n)
 {
 	struct object *obj = &o->objects[id];
 	uint64_t offset;
-	int err = check_current(obj);
+	int err = make_ready(o, id);
 
 	if (!err &&
 	    !elf_segments__offset(obj->file.segments, obj->file.segment_cnt, vaddr, n, &offset))
 		err = -ENODATA;
-	return err ? err : judge(obj, reader__bytes(obj->reader, obj->fd, offset, buf, n));
+	return err ? err : judge(o, obj, reader__bytes(obj->reader, obj->fd, offset, buf, n));
 }
 
-int objects__allocators(const struct objects *o, uint32_t id, struct allocator_points *ret)
+int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret)
 {
 	struct object *obj = &o->objects[id];
-	int err = check_current(obj);
+	int err = make_ready(o, id);
 
 	*ret = (struct allocator_points){};
-	return err ? err : judge(obj, reader__allocators(obj->reader, obj->fd, ret));
+	return err ? err : judge(o, obj, reader__allocators(obj->reader, obj->fd, ret));
 }
 
-bool objects__has_usdt(const struct objects *o, uint32_t id)
+bool objects__has_usdt(struct objects *o, uint32_t id)
 {
 	struct object *obj = &o->objects[id];
 	bool found = false;
 
-	return !check_current(obj) && !judge(obj, reader__has_usdt(obj->reader, obj->fd, &found)) &&
-	       found;
+	return !make_ready(o, id) &&
+	       !judge(o, obj, reader__has_usdt(obj->reader, obj->fd, &found)) && found;
 }
 
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
@@ -474,7 +564,7 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 {
 	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
 	struct object *obj = &o->objects[id];
-	int err = check_current(obj), fds[3];
+	int err = make_ready(o, id), fds[3];
 
 	memset(ret, 0, sizeof(*ret));
 	if (err)
@@ -486,7 +576,7 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 					  debug.fd < 0 ? &obj->file : &debug.file, DEBUGFILE_ROOT);
 	if (err != -ENOMEM) {
 		memcpy(fds, (int[]){ obj->fd, debug.fd, alt.fd }, sizeof(fds));
-		err = judge(obj, reader__names(obj->reader, fds, vaddrs, cnt, ret));
+		err = judge(o, obj, reader__names(obj->reader, fds, vaddrs, cnt, ret));
 	}
 	debugfile__close(&alt);
 	debugfile__close(&debug);

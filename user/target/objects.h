@@ -7,8 +7,9 @@
  *
  * An object is one version of a file: the same build id, where only root or we can have written the
  * files and they have the same segments, or the same device, inode, size and
- * modification time. Objects are numbered from 0 and stay until objects__free; their descriptor
- * stays open, so that they can be read after they were deleted.
+ * modification time. Objects are numbered from 0 and stay until objects__free. The descriptors of
+ * those used last stay open, so that they can be read after they were deleted; the others are
+ * opened again by their paths when they are asked for, and are lost if they are not there any more.
  */
 #ifndef TARGET_OBJECTS_H
 #define TARGET_OBJECTS_H
@@ -33,7 +34,8 @@ struct object_info {
 };
 
 struct objects_stats {
-	uint64_t set_aside;    /* objects that did harm, and paths that led nowhere in time */
+	uint64_t lost;	    /* objects whose descriptor was closed, and that were gone afterwards */
+	uint64_t set_aside; /* objects that did harm, and paths that led nowhere in time */
 	uint64_t readers_died; /* see struct reader_stats */
 	uint64_t readers_timed_out, readers_lied, readers_cpu_ns;
 	uint64_t readers_peak_rss; /* sum over the readers */
@@ -56,9 +58,8 @@ int objects__open(struct objects *o, const char *path, bool foreign);
 /*
  * The object behind an open regular file; O_PATH will do. Takes fd in every case (closes it if the
  * object was known). path is copied. Returns a number, or OBJECTS_NONE with errno. A file that
- * cannot be parsed is an object too: asked once, not again. EMFILE if the process has too few
- * descriptors left to keep this one, also after its soft limit was raised to the hard one. EAGAIN
- * if there is no reader at the moment.
+ * cannot be parsed is an object too: asked once, not again. EAGAIN if there is no reader at the
+ * moment.
  */
 uint32_t objects__add(struct objects *o, int fd, const char *path);
 
@@ -77,14 +78,14 @@ bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint6
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret);
 
 /* n bytes of the object at a virtual address (code), at most a page. 0 or -errno. */
-int objects__read(const struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n);
+int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n);
 
 /* Does the object hold USDT probes of a program that samples its heap by itself? Much quicker than
  * the points. */
-bool objects__has_usdt(const struct objects *o, uint32_t id);
+bool objects__has_usdt(struct objects *o, uint32_t id);
 
 /* As allocators_find. The caller releases *ret by allocator_points__done. */
-int objects__allocators(const struct objects *o, uint32_t id, struct allocator_points *ret);
+int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret);
 
 /*
  * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. The separate
