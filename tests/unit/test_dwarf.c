@@ -3,6 +3,7 @@
  * DWARF, and on DWARF that names other files. */
 #include <elf.h>
 #include <errno.h>
+#include <dwarf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -428,6 +429,67 @@ static void test_discarded_rows(void **state)
 	target__close(&t);
 }
 
+/* The line that a file gives for the middle of big(), 0: none. */
+static uint32_t line_of_mid(const char *name, uint64_t addr)
+{
+	struct dwarf_answers r;
+	struct target t;
+	uint32_t line;
+
+	target__open(&t, name);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, &addr, 1, t.strings, &r), 0);
+	assert_int_equal(r.answers[0].cnt, 1);
+	assert_string_equal(strtab__get(t.strings, r.frames[0].name), "big");
+	line = r.frames[0].line;
+	dwarf_answers__done(&r);
+	target__close(&t);
+	return line;
+}
+
+/* What a whole program that is compiled as one has: a line table of more than 10 MB. As many bytes
+ * that each make a row are too much; the functions keep their names. */
+static void test_large_line_table(void **state)
+{
+	const int rows = 1900000, step = 1299709, lines = 3999971, same_line = 0 + 5 + 14 * 1 + 13;
+	struct elf_section sec;
+	struct target t;
+	uint8_t *buf;
+	uint64_t addr;
+	size_t sz, at;
+	FILE *f;
+
+	(void)state;
+	f = fopen(toolrun_path("rows.inc"), "w");
+	assert_non_null(f);
+	for (int i = 0; i < rows; i++)
+		fprintf(f, "%s.loc 1 %ld\nnop\n", i == rows / 2 ? "mid:\n" : "",
+			1 + (long)i * step % lines);
+	fclose(f);
+	f = fopen(toolrun_path("large.c"), "w");
+	assert_non_null(f);
+	fputs("void big(void) { __asm__ volatile(\".include \\\"rows.inc\\\"\"); }\n"
+	      "int main(void) { big(); return 0; }\n",
+	      f);
+	fclose(f);
+	assert_true(toolrun("gcc -g -o large large.c"));
+	target__open(&t, "large");
+	assert_true(elf_file__section(t.elf, ".debug_line", &sec));
+	target__close(&t);
+	assert_in_range(sec.size, 10 << 20, 60 << 20);
+	addr = symbol_address("large", "mid");
+	assert_int_equal(line_of_mid("large", addr), 1 + (long)(rows / 2) * step % lines);
+	buf = toolrun_read(toolrun_path("large"), &sz);
+	/* from the beginning of a row up to DW_LNE_end_sequence: the address grows by 1, the line
+	 * stays, with what binutils have as line_base, line_range and opcode_base: -5, 14, 13
+	 * (DWARF 5, 6.2.5.1) */
+	for (at = sec.offset + 1024; buf[at - 1] != same_line || buf[at] != DW_LNS_advance_line;)
+		at++;
+	memset(buf + at, same_line, sec.offset + sec.size - 3 - at);
+	toolrun_write("large", buf, sz);
+	free(buf);
+	assert_int_equal(line_of_mid("large", addr), 0);
+}
+
 /* Split DWARF: the names are in a file that we do not open, the lines are in this one. */
 static void test_split(void **state)
 {
@@ -707,23 +769,15 @@ static void test_too_big(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dwarf5),
-		cmocka_unit_test(test_dwarf4),
-		cmocka_unit_test(test_dwarf3),
-		cmocka_unit_test(test_dwarf64),
-		cmocka_unit_test(test_compressed),
-		cmocka_unit_test(test_discarded),
-		cmocka_unit_test(test_clang),
-		cmocka_unit_test(test_c),
-		cmocka_unit_test(test_discarded_rows),
-		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_dwz),
-		cmocka_unit_test(test_opens_no_split),
-		cmocka_unit_test(test_opens_no_alt),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_endless_string),
-		cmocka_unit_test(test_too_big),
+		cmocka_unit_test(test_dwarf5),	       cmocka_unit_test(test_dwarf4),
+		cmocka_unit_test(test_dwarf3),	       cmocka_unit_test(test_dwarf64),
+		cmocka_unit_test(test_compressed),     cmocka_unit_test(test_discarded),
+		cmocka_unit_test(test_clang),	       cmocka_unit_test(test_c),
+		cmocka_unit_test(test_discarded_rows), cmocka_unit_test(test_large_line_table),
+		cmocka_unit_test(test_split),	       cmocka_unit_test(test_dwz),
+		cmocka_unit_test(test_opens_no_split), cmocka_unit_test(test_opens_no_alt),
+		cmocka_unit_test(test_none),	       cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_endless_string), cmocka_unit_test(test_too_big),
 	};
 	int failed;
 

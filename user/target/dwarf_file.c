@@ -7,6 +7,7 @@
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <gelf.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,8 +15,10 @@
 #include "target/elf_file.h"
 
 #define MAX_TOTAL (2ULL << 30) /* bytes of all debug sections of a file */
-/* Of a unit. A byte may become a row, which takes libdw 150 bytes and 0.6 us to make. */
-#define MAX_LINE_TABLE (8U << 20)
+/* Of a unit. A row takes libdw 150 bytes and 0.6 us to make; compilers write 3 to 5 bytes for one,
+ * but one will do. */
+#define MAX_LINE_TABLE (64U << 20)
+#define MAX_ROWS (8U << 20)
 
 __thread jmp_buf dwarf_file_no_memory;
 
@@ -168,7 +171,7 @@ const char *dwarf_file__string(const struct dwarf_file *f, Dwarf_Attribute *attr
 /* ---- lines of a unit ---- */
 
 /* 0 if the unit has no table that lies in the section. */
-static uint64_t table_size(const struct dwarf_file *f, Dwarf_Die *unit)
+static uint64_t table_size(const struct dwarf_file *f, Dwarf_Die *unit, uint64_t *ret_off)
 {
 	Dwarf_Attribute attr;
 	uint64_t off, len = 0;
@@ -181,16 +184,91 @@ static uint64_t table_size(const struct dwarf_file *f, Dwarf_Die *unit)
 	memcpy(&len, p, 4);
 	if (len == 0xffffffff) /* DWARF 5, 7.4 */
 		memcpy(&len, p + 4, 8);
+	*ret_off = off;
 	return len < f->line->d_size - off ? len : 0;
+}
+
+struct cursor {
+	const uint8_t *p, *end;
+};
+
+/* A number of n bytes; 0 where there are fewer. */
+static uint64_t get(struct cursor *r, size_t n)
+{
+	uint64_t v = 0;
+
+	if ((size_t)(r->end - r->p) < n) {
+		r->p = r->end;
+		return 0;
+	}
+	memcpy(&v, r->p, n);
+	r->p += n;
+	return v;
+}
+
+static void skip(struct cursor *r, uint64_t n)
+{
+	r->p += MIN(n, (uint64_t)(r->end - r->p));
+}
+
+static uint64_t get_uleb(struct cursor *r)
+{
+	uint64_t v = 0, byte;
+	unsigned int shift = 0;
+
+	do {
+		byte = get(r, 1);
+		v |= shift < 64 ? (byte & 0x7f) << shift : 0;
+		shift += 7;
+	} while (byte & 0x80);
+	return v;
+}
+
+/* How many rows a line program of sz bytes makes (DWARF 5, 6.2.4 and 6.2.5), before libdw makes
+ * them. */
+static uint64_t count_rows(const uint8_t *table, uint64_t sz)
+{
+	struct cursor r = { table, table + sz }, lengths;
+	size_t off_sz = get(&r, 4) == 0xffffffff ? 8 : 4;
+	uint64_t version, header_sz, base, rows = 0;
+
+	skip(&r, off_sz == 8 ? 8 : 0);
+	version = get(&r, 2);
+	skip(&r, version >= 5 ? 2 : 0);
+	header_sz = get(&r, off_sz);
+	lengths = r;
+	skip(&r, header_sz);
+	/* what stands between is of no use here, but for its last byte */
+	skip(&lengths, version >= 4 ? 5 : 4);
+	base = get(&lengths, 1);
+	while (r.p < r.end) {
+		uint8_t op = get(&r, 1);
+
+		if (op >= base || op == DW_LNS_copy) {
+			rows++;
+		} else if (op == 0) {
+			uint64_t len = get_uleb(&r);
+
+			rows += len && r.p < r.end && *r.p == DW_LNE_end_sequence;
+			skip(&r, len);
+		} else if (op == DW_LNS_fixed_advance_pc) {
+			skip(&r, 2);
+		} else if (op - 1 < lengths.end - lengths.p) {
+			for (int n = lengths.p[op - 1]; n; n--)
+				get_uleb(&r);
+		}
+	}
+	return rows;
 }
 
 uint64_t dwarf_lines__open(struct dwarf_lines *l, const struct dwarf_file *f, Dwarf_Die *unit)
 {
-	uint64_t sz = table_size(f, unit);
+	uint64_t off, sz = table_size(f, unit, &off);
 	Dwarf_Attribute attr;
 
 	memset(l, 0, sizeof(*l));
-	if (!sz || sz > MAX_LINE_TABLE)
+	if (!sz || sz > MAX_LINE_TABLE ||
+	    count_rows((const uint8_t *)f->line->d_buf + off, sz) > MAX_ROWS)
 		return 0;
 	if (dwarf_attr(unit, DW_AT_comp_dir, &attr)) {
 		l->comp_dir = dwarf_file__string(f, &attr);
