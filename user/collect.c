@@ -24,6 +24,7 @@
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
 #define HELD_MAX (128U << 20)	/* bytes of records held while a file is read */
+#define PENDING_KEPT (4U << 20) /* bytes of memory for records that stay allocated */
 #define HOLD_NS 20000000ULL	/* how long the rings may be left alone while stacks are unwound */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
 
@@ -556,6 +557,12 @@ static void take_pending(struct collect *c, uint64_t until_ns)
 		at += step;
 	}
 	c->pending_sz = kept;
+	/* a rush, or a long wait, is not for ever */
+	if (!kept && c->pending_cap > PENDING_KEPT) {
+		free(c->pending);
+		c->pending = NULL;
+		c->pending_cap = 0;
+	}
 }
 
 /* The ring is read before the events, and what it held is looked at after them: by then they
