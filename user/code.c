@@ -17,6 +17,7 @@
 #include "target/objects.h"
 
 #define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
+#define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
 
 /* By number of a proc_file. */
 struct file_state {
@@ -63,6 +64,7 @@ struct code {
 	size_t proc_cap;
 	struct tables_map *maps; /* scratch */
 	size_t map_cap;
+	bool full;	/* the range being added does not fit */
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
 			   given up */
 	bool evicting;
@@ -316,9 +318,8 @@ static void add_map(struct code *c, size_t *cnt, uint64_t start, uint64_t end, u
 {
 	if (start >= end)
 		return;
-	if (*cnt + 1 >= BPFPROF_MAX_MAPS ||
-	    util_reserve(&c->maps, &c->map_cap, *cnt + 1, sizeof(*c->maps))) {
-		c->stats.cut_maps++;
+	if (*cnt >= MAX_LIST || util_reserve(&c->maps, &c->map_cap, *cnt + 1, sizeof(*c->maps))) {
+		c->full = true;
 		return;
 	}
 	c->maps[(*cnt)++] = (struct tables_map){
@@ -386,15 +387,51 @@ static struct proc_state *proc_state(struct code *c, uint32_t proc)
 	return &c->procs_state[proc];
 }
 
+/* One more range, if all of it fits below the limit. */
+static bool add_whole(struct code *c, const struct proc_map *map, size_t limit, size_t *cnt)
+{
+	size_t before = *cnt;
+
+	c->full = false;
+	add_range(c, map, cnt);
+	if (!c->full && *cnt <= limit)
+		return true;
+	*cnt = before;
+	return false;
+}
+
+/*
+ * A process has more ranges than there is room for: takes those at both ends. Its program lies
+ * below what it maps by itself, its libraries above.
+ */
+static size_t add_ends(struct code *c, const struct proc *p)
+{
+	size_t cnt = 0, low = 0, high = p->map_cnt;
+
+	/* how many of the upper ones there is room for; they are added behind the lower ones */
+	while (high && add_whole(c, &p->maps[high - 1], MAX_LIST / 2, &cnt))
+		high--;
+	cnt = 0;
+	while (low < high && add_whole(c, &p->maps[low], MAX_LIST / 2, &cnt))
+		low++;
+	for (size_t i = high; i < p->map_cnt; i++)
+		add_range(c, &p->maps[i], &cnt);
+	c->stats.cut_maps = MAX(c->stats.cut_maps, high - low + p->cut_cnt);
+	return cnt;
+}
+
 /* Makes the list of a process anew and puts it into table memory. */
 static int set_list(struct code *c, uint32_t proc, const struct bpfprof_proc_key *key,
 		    size_t *ret_cnt)
 {
 	const struct proc *p = procs__get(c->procs, proc);
+	size_t i = 0;
 
 	*ret_cnt = 0;
-	for (size_t i = 0; i < p->map_cnt; i++)
-		add_range(c, &p->maps[i], ret_cnt);
+	while (i < p->map_cnt && add_whole(c, &p->maps[i], MAX_LIST, ret_cnt))
+		i++;
+	if (i < p->map_cnt)
+		*ret_cnt = add_ends(c, p);
 	return tables__set_proc(c->tables, key, c->maps, *ret_cnt, p->gen,
 				&c->procs_state[proc].list);
 }

@@ -27,7 +27,8 @@ struct code_stats {
 	uint64_t cfi_bytes;   /* call frame information read */
 	uint64_t build_ns;
 	uint64_t evicted;  /* objects whose table had to make room */
-	uint64_t cut_maps; /* executable ranges that a process has beyond BPFPROF_MAX_MAPS */
+	uint64_t cut_maps; /* executable ranges of one process that there was no room for, at the
+			      most */
 };
 
 /* Borrows all three. NULL with errno. */

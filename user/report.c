@@ -22,6 +22,8 @@
 #define STRICT_CUT 100	 /* one stack of so many may be cut short with --strict */
 #define EVENTS_LOST_TEXT \
 	"process events were lost %" PRIu64 " times, and all processes looked at anew"
+#define CUT_MAPS_TEXT \
+	"a process has %" PRIu64 " ranges of code more than there is room for: stacks end there"
 
 #define NAME_OF(name, text) #name,
 #define TEXT_OF(name, text) text,
@@ -225,6 +227,8 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 	}
 	if (!err && a->events_lost)
 		err = say(p, EVENTS_LOST_TEXT, a->events_lost);
+	if (!err && r->code.cut_maps)
+		err = say(p, CUT_MAPS_TEXT, r->code.cut_maps);
 	return err ? err : notes(r, kind, p);
 }
 
@@ -336,6 +340,8 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 				result_text[i]);
 	if (a->events_lost)
 		(void)say(NULL, EVENTS_LOST_TEXT, a->events_lost);
+	if (r->code.cut_maps)
+		(void)say(NULL, CUT_MAPS_TEXT, r->code.cut_maps);
 	(void)notes(r, kind, NULL);
 	if (!a->recorded) {
 		fprintf(stderr, "  %s\n",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A program that maps files as code and spins in them: each argument is HOW:PATH.
 
-run: map it and call its function at 4096; map: map it only; memfd: map a copy in a memfd and call it; zero: map /dev/zero;
-long: call a copy whose path has nearly 9 KB in /proc/PID/maps; load: dlopen each file of the folder in turn, and call its `spin`.
+run: map it and call its function at 4096; map: map it only; many: map it 100,000 times, or as often as is allowed; memfd: map a copy
+in a memfd and call it; zero: map /dev/zero; long: call a copy whose path has nearly 9 KB in /proc/PID/maps; load: dlopen each file of
+the folder in turn, and call its `spin`.
 """
 
 import ctypes
@@ -61,6 +62,11 @@ for arg in sys.argv[1:]:
     else:
         fd = long_path(path) if how == "long" else os.open(path, os.O_RDONLY)
         size = os.fstat(fd).st_size
+    if how == "many":
+        # room for what a program maps by itself
+        allowed = int(open("/proc/sys/vm/max_map_count").read()) - 2000
+        for _ in range(min(100000, allowed)):
+            map_code(os.dup(fd), size)
     at = map_code(fd, size)
     if how in ("run", "memfd", "long"):
         calls.append(function(at))

@@ -545,6 +545,7 @@ static void test_too_many_ranges(void **state)
 		mmap_event(10, 1 + i, (16 + i * 4) * PG, (16 + i * 4 + 3) * PG, i * PG, &lib_a);
 	p = procs__get(ps, idx);
 	assert_int_equal(p->map_cnt, PROCS_MAX_MAPS);
+	assert_int_equal(p->cut_cnt, 10);
 	/* in the middle of one, over the whole of one, at the edge of one */
 	mmap_event(10, 1, 17 * PG, 18 * PG, 77 * PG, &lib_b);
 	mmap_event(10, 1, 20 * PG, 23 * PG, 77 * PG, &lib_b);

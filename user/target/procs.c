@@ -353,8 +353,10 @@ static int cut_range(struct proc *p, uint64_t start, uint64_t end)
 		p->maps[i].end = start;
 		i++;
 		/* at the limit the rest is forgotten: no name is better than a wrong one */
-		if (tail.end > end && p->map_cnt >= PROCS_MAX_MAPS)
+		if (tail.end > end && p->map_cnt >= PROCS_MAX_MAPS) {
+			p->cut_cnt++;
 			return 0;
+		}
 		if (tail.end > end) {
 			tail.offset += end - tail.start;
 			tail.start = end;
@@ -406,8 +408,12 @@ static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 	}
 	p->gen += changed;
 	err = cut_range(p, m->start, m->end);
-	if (err || p->map_cnt >= PROCS_MAX_MAPS)
+	if (err)
 		return err;
+	if (p->map_cnt >= PROCS_MAX_MAPS) {
+		p->cut_cnt++;
+		return 0;
+	}
 	i = map_index(p, m->start);
 	memmove(&p->maps[i + 1], &p->maps[i], (p->map_cnt - i) * sizeof(*p->maps));
 	p->maps[i] = *m;
@@ -435,7 +441,7 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 	if (fresh.to_ns != UINT64_MAX)
 		return -ESRCH;
 	fresh.maps = NULL;
-	fresh.map_cnt = fresh.map_cap = 0;
+	fresh.map_cnt = fresh.map_cap = fresh.cut_cnt = 0;
 	fresh.retired = NULL;
 	fresh.retired_cnt = fresh.retired_cap = 0;
 	err = proc_maps_open(&r, ps->proc_dir, fresh.tgid, tid);
@@ -464,6 +470,7 @@ int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 	}
 	/* ranges that vanished since are kept: samples from them may still arrive, and their
 	 * addresses mean nothing else */
+	ps->entries[idx].p.cut_cnt = fresh.cut_cnt;
 	for (size_t i = 0; i < fresh.map_cnt && !err; i++)
 		err = add_range(&ps->entries[idx].p, &fresh.maps[i], now);
 	ps->entries[idx].p.maps_known = true;
@@ -585,6 +592,7 @@ int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t ti
 	if (from->map_cnt)
 		memcpy(child->maps, from->maps, from->map_cnt * sizeof(*child->maps));
 	child->map_cnt = from->map_cnt;
+	child->cut_cnt = from->cut_cnt;
 	child->maps_known = from->maps_known;
 	return 0;
 }

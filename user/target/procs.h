@@ -58,6 +58,7 @@ struct proc {
 	uint32_t gen;	       /* counts changes after which an address means something else */
 	struct proc_map *maps; /* ascending, without overlap */
 	size_t map_cnt, map_cap;
+	size_t cut_cnt;		      /* ranges beyond PROCS_MAX_MAPS, since the maps were read */
 	struct proc_retired *retired; /* what stood where something else does now */
 	size_t retired_cnt, retired_cap;
 	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in
