@@ -20,6 +20,7 @@
 
 #define HASH_STATES 65536 /* threads watched at most where there is no task storage */
 #define MAX_LINKS 9
+#define CLOCK_READS 3
 
 struct probe_waits {
 	struct session *session;
@@ -345,13 +346,31 @@ struct probe_waits *probe_waits__new(struct session *s)
 	return NULL;
 }
 
+void probe_waits__sync_clock(struct probe_waits *w)
+{
+	uint64_t best = UINT64_MAX;
+	int64_t off = 0;
+
+	/* one that was not interrupted between the two clocks */
+	for (int i = 0; i < CLOCK_READS; i++) {
+		uint64_t before = util_monotonic_ns(), wall = util_realtime_ns();
+		uint64_t took = util_monotonic_ns() - before;
+
+		if (took >= best)
+			continue;
+		best = took;
+		off = (int64_t)(wall - before - took / 2);
+	}
+	__atomic_store_n(&session__skel(w->session)->bss->bp_control.realtime_off, off,
+			 __ATOMIC_RELAXED);
+}
+
 int probe_waits__start(struct probe_waits *w, uint64_t start_ns)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
 
 	skel->bss->bp_control.start_ns = start_ns;
-	skel->bss->bp_control.realtime_off =
-		(int64_t)util_realtime_ns() - (int64_t)util_monotonic_ns();
+	probe_waits__sync_clock(w);
 	__atomic_store_n(&skel->bss->bp_control.waits_on, 1, __ATOMIC_SEQ_CST);
 	return bpf_program__autoload(skel->progs.wait_begin) ? run_begin(w) : 0;
 }

@@ -49,6 +49,8 @@ struct probe_waits *probe_waits__new(struct session *s);
 /* Records from start_ns (CLOCK_MONOTONIC) on; waits that are in progress count from there. 0 or
  * -errno. */
 int probe_waits__start(struct probe_waits *w, uint64_t start_ns);
+/* To be called again and again: the clock that deadlines go by may be set. */
+void probe_waits__sync_clock(struct probe_waits *w);
 /* Ends the run at stop_ns. Waits in progress are recorded when they end, up to stop_ns, until
  * probe_waits__off; from then on nothing is, and the states stay as they are. */
 void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns);
