@@ -653,6 +653,54 @@ static void killed(enum uprobe_method m)
 	stop_target(&t);
 }
 
+/* Killed once so many of the breakpoints are there: none stays. */
+static void killed_attaching(enum uprobe_method m)
+{
+	/* the kernel takes 0.1 s for each perf event that goes */
+	const unsigned int cnt = m == UPROBES_PERF ? 4 : FN_CNT;
+
+	for (unsigned int fn = 0; fn < cnt - 1; fn += cnt / 4) {
+		struct target t = start_target();
+		int prog = load_side(m, UPROBES_ENTRY);
+		uint64_t since;
+		pid_t pid;
+
+		pid = fork();
+		if (!pid) {
+			struct uprobe_point points[FN_CNT];
+
+			setpgid(0, 0);
+			fill_points(points, cnt);
+			(void)uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points,
+					      FN_CNT);
+			for (;;)
+				pause();
+		}
+		since = util_monotonic_ns();
+		while (first_byte(t.pid, fn) != INT3 &&
+		       util_monotonic_ns() - since < 10 * NSEC_PER_SEC)
+			;
+		/* with all of its group, as a shell does it */
+		kill(-pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		since = util_monotonic_ns();
+		for (unsigned int i = 0; i < cnt; i++)
+			while (first_byte(t.pid, i) != PUSH_RBP &&
+			       util_monotonic_ns() - since < 10 * NSEC_PER_SEC)
+				usleep(1000);
+		for (unsigned int i = 0; i < cnt; i++)
+			assert_int_equal(first_byte(t.pid, i), PUSH_RBP);
+		close(prog);
+		stop_target(&t);
+	}
+}
+
+static void test_killed_attaching(void **state)
+{
+	(void)state;
+	each_method(killed_attaching);
+}
+
 static void test_killed(void **state)
 {
 	(void)state;
@@ -739,12 +787,12 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_probe),	cmocka_unit_test(test_probe_no_rights),
-		cmocka_unit_test(test_entries), cmocka_unit_test(test_returns),
-		cmocka_unit_test(test_threads), cmocka_unit_test(test_all_processes),
-		cmocka_unit_test(test_ref_ctr), cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_killed),	cmocka_unit_test(test_children),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_probe),	 cmocka_unit_test(test_probe_no_rights),
+		cmocka_unit_test(test_entries),	 cmocka_unit_test(test_returns),
+		cmocka_unit_test(test_threads),	 cmocka_unit_test(test_all_processes),
+		cmocka_unit_test(test_ref_ctr),	 cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_killed),	 cmocka_unit_test(test_killed_attaching),
+		cmocka_unit_test(test_children), cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +215,13 @@ enum uprobe_method uprobes_probe(enum uprobe_method at_best)
 	return UPROBES_NONE;
 }
 
+/* Who is killed as a group, as a shell's job is, is killed without the processes that let go of its
+ * probes. */
+static void leave_group(void)
+{
+	(void)setpgid(0, 0);
+}
+
 /* ---- Attaching ---- */
 
 static int link_multi(const struct uprobes *u, pid_t pid)
@@ -339,6 +348,44 @@ static int attach(struct uprobes *u)
 	return 0;
 }
 
+/* ---- Apart from us ---- */
+
+struct errand {
+	int (*run)(struct uprobes *u);
+	struct uprobes *u;
+	int ret;
+};
+
+static int run_errand(void *arg)
+{
+	struct errand *e = arg;
+
+	leave_group();
+	e->ret = e->run(e->u);
+	return 0;
+}
+
+/*
+ * A process that is killed while it attaches leaves breakpoints behind for good: the kernel wants
+ * to take back those that are there already, and gives up where a fatal signal is pending ("leaking
+ * uprobe"). So another process does it, in our memory and with our descriptors, for which we wait,
+ * as posix_spawn does. If we are killed it goes on, and ends, which closes what it has opened.
+ */
+static int apart(int (*run)(struct uprobes *u), struct uprobes *u)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	struct errand e = { .run = run, .u = u, .ret = -ECHILD };
+	pid_t pid = clone(run_errand, stack + sizeof(stack),
+			  CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &e);
+	int status;
+
+	if (pid < 0)
+		return run(u);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return e.ret;
+}
+
 /* A session's program may decline each return (UPROBES_ENTRY), but is never without entries. */
 static bool has_side(enum uprobe_method m, enum uprobe_side side)
 {
@@ -367,7 +414,7 @@ struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, int
 		u->file_fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	err = u->file_fd < 0 ? -errno : copy_points(u, points, cnt);
 	if (!err)
-		err = attach(u);
+		err = apart(attach, u);
 	if (err)
 		goto failed;
 	return u;
@@ -406,6 +453,7 @@ static pid_t fork_closer(const struct share *s, size_t idx, const int go[2])
 
 	if (pid)
 		return pid;
+	leave_group();
 	close(go[1]);
 	close_fds(s, idx, true);
 	_exit(read(go[0], &byte, 1) != 0);
@@ -475,14 +523,19 @@ void uprobes__detach(struct uprobes **sets, size_t cnt)
  * and closed. Perf events need none of it: their handler asks for the breakpoint's removal at its
  * first hit in a process that its filter does not want (UPROBE_HANDLER_REMOVE).
  */
-int uprobes__clean_children(const struct uprobes *set)
+static int link_nobody(struct uprobes *set)
+{
+	return link_multi(set, KTHREADD_PID);
+}
+
+int uprobes__clean_children(struct uprobes *set)
 {
 	struct uprobes probe = { .fd_cnt = 1 }, *one = &probe;
 	int fd;
 
 	if (!set->pid || set->method == UPROBES_PERF)
 		return 0;
-	fd = link_multi(set, KTHREADD_PID);
+	fd = apart(link_nobody, set);
 	if (fd < 0)
 		return fd;
 	probe.fds = &fd;

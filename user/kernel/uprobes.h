@@ -74,6 +74,6 @@ void uprobes__detach(struct uprobes **sets, size_t cnt);
  * their cost reaches. To be called some time after a fork. Takes as long as a detach, and nothing
  * with perf events, which need none of it. 0 or -errno.
  */
-int uprobes__clean_children(const struct uprobes *set);
+int uprobes__clean_children(struct uprobes *set);
 
 #endif
