@@ -160,7 +160,7 @@ def code_differences(pid):
     return found
 
 
-def seconds_until_clean(pids, limit):
+def seconds_until_clean(pids, limit=lib.GONE):
     """How long it takes until the code of all of them is that of their files again."""
     begin = time.monotonic()
     while True:

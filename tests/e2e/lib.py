@@ -93,6 +93,9 @@ def main():
     sys.exit(0 if all(results) else 1)
 
 
+# What is still there after so many seconds stays: the kernel lets go of it in some ms, or a second, once it has a CPU for that.
+GONE = 10
+
 # ---- processes ----
 
 
