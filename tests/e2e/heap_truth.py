@@ -223,14 +223,14 @@ class Recorder:
         with open(self.log, errors="replace") as f:
             return " ".join(f.read().split("\n"))
 
-    def wait_attached(self, pid, seconds=20, before=frozenset()):
-        """Until there are breakpoints, besides those there were, and no more are added."""
+    def wait_attached(self, pid, seconds=20, within=range(1 << 63)):
+        """Until there are breakpoints at these addresses, and no more are added. Those of a second link are where the first one's are."""
         end, last, since = time.monotonic() + seconds, None, 0
         while True:
-            now = code_differences(pid) - before
+            now = {at for at in code_differences(pid) if at in within}
             if now != last:
                 last, since = now, time.monotonic()
-            if last and time.monotonic() - since > self.pause:
+            if last and time.monotonic() - since > self.pause and lib.in_loop(self.p):
                 return last
             need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
             need(time.monotonic() < end, f"no breakpoint within {seconds} s: {self.err()}")

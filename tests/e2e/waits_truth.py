@@ -125,7 +125,7 @@ class Recorder:
             now = self.links()
             if now != last:
                 last, since = now, time.monotonic()
-            if last and time.monotonic() - since > 0.4:
+            if last and time.monotonic() - since > 0.4 and lib.in_loop(self.p):
                 return
             need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
             need(time.monotonic() < end, f"nothing attached within {seconds} s: {self.err()}")
