@@ -490,6 +490,9 @@ int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt)
 	size_t cnt = 0, root_cnt = 0, root_cap = 0;
 	int err = session__scan(c->session, &tasks, &cnt);
 
+	/* children of whose start and end no event told */
+	if (c->opts.follow)
+		session__prune_tgids(c->session);
 	/* later scans start from what is known */
 	for (size_t i = 0; !err && c->opts.only_added && i < cnt + tgid_cnt; i++) {
 		if (i < cnt && !known(c, &tasks[i]))

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -403,6 +404,20 @@ int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns)
 void session__remove_tgid(struct session *s, uint32_t tgid)
 {
 	(void)bpf_map_delete_elem(bpf_map__fd(s->skel->maps.bp_tgids), &tgid);
+}
+
+void session__prune_tgids(struct session *s)
+{
+	int fd = bpf_map__fd(s->skel->maps.bp_tgids);
+	uint32_t tgid, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		tgid = next;
+		more = !bpf_map_get_next_key(fd, &tgid, &next);
+		if (kill((pid_t)tgid, 0) && errno == ESRCH)
+			session__remove_tgid(s, tgid);
+	}
 }
 
 static void disarm_cpu(struct session *s, int cpu)

@@ -58,6 +58,8 @@ int session__scan(struct session *s, struct bpfprof_task **ret, size_t *ret_cnt)
 int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns);
 int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns);
 void session__remove_tgid(struct session *s, uint32_t tgid);
+/* Removes those that no process has any more. */
+void session__prune_tgids(struct session *s);
 
 /*
  * Starts the CPU profile, if it is wanted: attaches to every online CPU that has no sampler yet and
