@@ -73,14 +73,14 @@ pid_t reader__pid(const struct reader *r);
  *
  * fd: a regular file, O_PATH or not; -1: the vDSO.
  */
+int reader__describe(struct reader *r, int fd, bool debug, struct reader_file *ret);
+void reader_file__done(struct reader_file *f);
+
 /*
  * What is at an absolute path that somebody else controls, as an O_PATH descriptor: also the walk
  * there can take for ever. Links are followed, wherever they lead.
  */
 int reader__open(struct reader *r, const char *path);
-
-int reader__describe(struct reader *r, int fd, bool debug, struct reader_file *ret);
-void reader_file__done(struct reader_file *f);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
 int reader__crc(struct reader *r, int fd, uint32_t *ret);
