@@ -441,7 +441,9 @@ struct bpfprof_thread {
 	__u16 kernel_cnt;
 	char comm[BPFPROF_COMM_SZ];
 	__u8 off_state; /* enum bpfprof_thread_state, of its wait, until it was woken */
-	__u8 pad[7];
+	__u8 ended;	/* 1: that wait is over, and was not recorded */
+	__u8 may_futex; /* 1: that wait may have been for a futex */
+	__u8 pad[5];
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
 	/* see struct bpfprof_raw */
 	__u64 uret_pc;
@@ -503,6 +505,8 @@ struct bpfprof_control {
 	__u32 no_live;	 /* 1: what was allocated is not kept until it is freed */
 	__u32 waits_on;	 /* 1: waits and new threads are recorded */
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
+	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
+	__u32 pad;
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
 	__u64 stop_ns;	    /* 0: the run goes on */

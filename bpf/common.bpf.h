@@ -212,7 +212,8 @@ struct wait_task {
 	__u64 sleeps;	 /* voluntary ones, before it queued itself at a futex */
 	__u8 state;	 /* enum bpfprof_thread_state, then */
 	__u8 woken;	 /* enum bpfprof_wake, if it was in a futex */
-	__u8 pad[6];
+	__u8 may_futex;	 /* it may have been in one */
+	__u8 pad[5];
 	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
 	__u64 futex_create_ns;	     /* of the entry there that it is counted in */
 	struct record_wait waits[2]; /* that are being recorded */
@@ -356,6 +357,16 @@ static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
  * writing one. */
 #define STATS_ADD(counter, n) __sync_fetch_and_add(&(counter), n)
 
+static __always_inline void lose(__u32 kind, enum bpfprof_lost why)
+{
+	struct bpfprof_stats *stats = stats_of(kind);
+
+	if (!stats)
+		return;
+	STATS_ADD(stats->seen, 1);
+	STATS_ADD(stats->lost[why], 1);
+}
+
 /* ---- filters ---- */
 
 /* Is the number in the set, and still the process's that was meant? */
@@ -379,6 +390,30 @@ static __always_inline bool comm_matches(const char comm[BPFPROF_COMM_SZ])
 		state = ((state & bp_config.comm_match[c]) << 1) | (state & bp_config.comm_loop);
 	}
 	return state & bp_config.comm_accept;
+}
+
+#define MAX_CGROUP_DEPTH 64
+
+/*
+ * Is a task below it? There is a helper for the current task alone. The cgroup is what the map
+ * holds, a bpf_array; as a pointer to a map may not be followed, it is read from the stack as a
+ * number.
+ */
+static __always_inline bool in_cgroup(struct task_struct *task)
+{
+	void *volatile map = &bp_cgroup;
+	struct cgroup *want = NULL, *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	struct bpf_array *array = NULL;
+
+	bpf_probe_read_kernel(&array, sizeof(array), (const void *)&map);
+	bpf_core_read(&want, sizeof(want), &array->ptrs);
+
+	for (int i = 0; i < MAX_CGROUP_DEPTH && cgroup && want; i++) {
+		if (cgroup == want)
+			return true;
+		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
+	}
+	return false;
 }
 
 /* ---- the current task ---- */

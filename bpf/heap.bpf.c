@@ -92,16 +92,6 @@ static __always_inline bool sampled(struct heap_task *t, __u64 size)
 
 /* ---- recording ---- */
 
-static __always_inline void lose(enum bpfprof_lost why)
-{
-	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
-
-	if (!stats)
-		return;
-	STATS_ADD(stats->seen, 1);
-	STATS_ADD(stats->lost[why], 1);
-}
-
 static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
 {
 	key->ptr = ptr;
@@ -142,7 +132,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 		return 0;
 	slot = record_take_slot();
 	if (slot < 0) {
-		lose(BPFPROF_LOST_no_slot);
+		lose(BPFPROF_HEAP, BPFPROF_LOST_no_slot);
 		return 0;
 	}
 	id = slot;
@@ -263,7 +253,7 @@ static __always_inline int enter(struct pt_regs *ctx, bool optional)
 	t = bpf_task_storage_get(&bp_heap_tasks, bpf_get_current_task_btf(), NULL,
 				 BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {
-		lose(BPFPROF_LOST_no_state);
+		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
 		return 1;
 	}
 	if (t->at && inside(t, sp))
@@ -279,7 +269,7 @@ static __always_inline int enter(struct pt_regs *ctx, bool optional)
 	t->ptr = PT_REGS_PARM1(ctx);
 	if (cookie & BPFPROF_COOKIE_THROWS && (t->sampled || resizes(op)) && may_fail(size)) {
 		if (t->sampled)
-			lose(BPFPROF_LOST_may_throw);
+			lose(BPFPROF_HEAP, BPFPROF_LOST_may_throw);
 		return 1;
 	}
 	if (resizes(op) && t->ptr)

@@ -8,30 +8,7 @@
 /* include/uapi/linux/sched.h: SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE */
 #define FAIR_POLICIES (1 << 0 | 1 << 3 | 1 << 5)
 
-#define MAX_CGROUP_DEPTH 64
-
 /* ---- filters: those of record_wanted, for another task ---- */
-
-/*
- * There is a helper for the current task alone. The cgroup is what the map holds, a bpf_array; as a
- * pointer to a map may not be followed, it is read from the stack as a number.
- */
-static __always_inline bool in_cgroup(struct task_struct *task)
-{
-	void *volatile map = &bp_cgroup;
-	struct cgroup *want = NULL, *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-	struct bpf_array *array = NULL;
-
-	bpf_probe_read_kernel(&array, sizeof(array), (const void *)&map);
-	bpf_core_read(&want, sizeof(want), &array->ptrs);
-
-	for (int i = 0; i < MAX_CGROUP_DEPTH && cgroup && want; i++) {
-		if (cgroup == want)
-			return true;
-		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
-	}
-	return false;
-}
 
 static __always_inline bool wanted(struct task_struct *task, const struct bpfprof_thread *t)
 {
@@ -153,6 +130,10 @@ static __always_inline __u32 set_wait(struct bpfprof_thread *t, struct task_stru
 	}
 	t->off_state = w->state;
 	t->same = !t->on_cpu && w->switches == t->switches;
+	/* see lose_end in waits.bpf.c */
+	t->ended = !t->same && w->off_ns != bp_control.start_ns &&
+		   (!bp_config.futex_probes || BPF_CORE_READ(task, nvcsw) > w->sleeps);
+	t->may_futex = w->may_futex;
 	return t->same && state != BPFPROF_STATE_runnable ? t->off_state : state;
 }
 

@@ -113,14 +113,18 @@ static __noinline __u32 syscall_of(struct task_struct *task)
 	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : regs_syscall(&regs);
 }
 
-/* Might it be in a futex system call? One field, where it can be read without a copy. */
+/* Might it be in a futex system call? One field of its registers, which costs less than all. */
 static __always_inline bool may_be_futex(struct task_struct *task)
 {
-	__u64 nr;
+	const struct pt_regs *regs;
+	__u64 nr = 0;
 
-	if (!compat_have_task_pt_regs())
-		return true;
-	nr = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
+	if (compat_have_task_pt_regs()) {
+		nr = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
+	} else {
+		regs = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*regs);
+		bpf_probe_read_kernel(&nr, sizeof(nr), &regs->orig_ax);
+	}
 	return nr == NR_FUTEX || (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
 }
 
@@ -348,18 +352,16 @@ static __always_inline void record(void *ctx, struct record_what *what)
 /* The same of a program that can be preempted. */
 static __always_inline void record_preemptible(void *ctx, struct record_what *what)
 {
-	struct bpfprof_stats *stats = stats_of(what->kind);
 	struct task_facts task;
 	int taken;
 	__u32 slot;
 
 	task_facts(&task);
-	if (!stats || !record_wanted(&task))
+	if (!record_wanted(&task))
 		return;
 	taken = record_take_slot();
 	if (taken < 0) {
-		STATS_ADD(stats->seen, 1);
-		STATS_ADD(stats->lost[BPFPROF_LOST_no_slot], 1);
+		lose(what->kind, BPFPROF_LOST_no_slot);
 		return;
 	}
 	slot = taken;
@@ -382,6 +384,58 @@ static __always_inline bool is_other(struct task_struct *task)
 static __always_inline bool is_no_matter(struct task_struct *task)
 {
 	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
+}
+
+static __always_inline bool watchable(struct task_struct *task)
+{
+	__u64 start_ns = task->group_leader->start_boottime;
+	__u32 tgid = task->tgid, tid = task->pid;
+
+	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
+		return false;
+	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
+		return false;
+	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
+}
+
+/* ---- who should be, and is not ---- */
+
+/*
+ * There was no memory for its state. Its waits are lost, and counted where they begin, for how long
+ * they will be nobody will know; only those for the mutex profile are where they end.
+ */
+static __always_inline bool lacks_state(struct task_struct *task)
+{
+	return bp_control.stateless && !bp_control.stop_ns && watchable(task);
+}
+
+static __always_inline void lose_wait(struct task_struct *task, enum bpfprof_thread_state state)
+{
+	struct futex wait;
+
+	if (state == BPFPROF_STATE_dead)
+		return;
+	if (bp_config.record[BPFPROF_OFFCPU])
+		lose(BPFPROF_OFFCPU, BPFPROF_LOST_no_state);
+	if (!bp_config.record[BPFPROF_BLOCK] || state != BPFPROF_STATE_sleeping ||
+	    !may_be_futex(task))
+		return;
+	read_futex(task, &wait);
+	if (wait.waits)
+		lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
+}
+
+/* Does another task pass the filters that watchable leaves out? */
+static __always_inline bool passes(struct task_struct *task)
+{
+	char comm[BPFPROF_COMM_SZ] = {};
+
+	if (bp_config.filter_cgroup && !in_cgroup(task))
+		return false;
+	if (!bp_config.filter_comm)
+		return true;
+	bpf_probe_read_kernel_str(comm, sizeof(comm), task->comm);
+	return comm_matches(comm);
 }
 
 /* ---- the time of a switch ---- */
@@ -433,35 +487,61 @@ static __always_inline __u64 queued_ns(struct task_struct *task)
 	return COMPAT_TASK(task, sched_info.run_delay);
 }
 
+/*
+ * A thread leaves, and the end of its last wait was not seen: the kernel leaves a kprobe out where
+ * another BPF program or a change of a map is going on on the CPU (bpf_prog_active in
+ * trace_call_bpf), and it was preempted there. A wait that has the start of the run for its
+ * beginning is not looked at: see wait_begin.
+ */
+static __always_inline void lose_end(const struct wait_task *w)
+{
+	if (w->off_ns == bp_control.start_ns ||
+	    (bp_control.stop_ns && w->off_ns >= bp_control.stop_ns) || !record_wanted_more())
+		return;
+	if (bp_config.record[BPFPROF_OFFCPU])
+		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);
+	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
+		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
+}
+
 /* In the context of the thread that leaves. */
 SEC("?tp_btf/sched_switch")
 int wait_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
+	enum bpfprof_thread_state state;
 	struct wait_task *w;
 	__u32 tid;
 
-	/* one in a hash is to go when its thread ends */
-	if (!bp_control.waits_on || is_other(prev) ||
-	    (!bp_config.hash_states && is_no_matter(prev)))
+	if (!bp_control.waits_on || is_other(prev))
+		return 0;
+	state = task_state(prev, ctx[0],
+			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
+	if (state != BPFPROF_STATE_dead && is_no_matter(prev))
 		return 0;
 	w = wait_state_of(prev);
-	if (!w)
+	if (!w) {
+		if (lacks_state(prev) && record_wanted_more())
+			lose_wait(prev, state);
 		return 0;
+	}
 	/* of a wait whose end was not seen */
+	if (w->off_ns)
+		lose_end(w);
 	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
 		charge(prev, w, w->off_ns, false);
-	w->state = task_state(prev, ctx[0],
-			      bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
+	w->state = state;
+	w->may_futex = may_be_futex(prev);
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(prev);
 	w->switches = prev->nvcsw + prev->nivcsw;
 	w->off_ns = switch_ns(prev, (void *)ctx[2]);
 	note_futex(prev, w);
-	if (w->state != BPFPROF_STATE_dead)
+	if (state != BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = 0;
+	/* one in a hash is to go when its thread ends */
 	if (bp_config.hash_states) {
 		tid = prev->pid;
 		bpf_map_delete_elem(&bp_wait_hash, &tid);
@@ -471,28 +551,47 @@ int wait_switch(__u64 *ctx)
 
 /* ---- the wake ---- */
 
+/* Who has just ended a wait that there is no state of is to be recorded. */
+static __always_inline void lose_wake(void)
+{
+	struct task_facts task;
+
+	task_facts(&task);
+	if (record_wanted(&task))
+		lose(BPFPROF_MUTEX, BPFPROF_LOST_no_state);
+}
+
 /* For the mutex profile. In the context of who wakes, which may be an interrupt. */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *sleeper)
 {
 	struct record_what what = { .kind = BPFPROF_MUTEX, .user_only = true };
+	enum bpfprof_wake woken;
+	__u64 now, due_ns;
 	struct wait_task *w;
 	struct futex wait;
-	__u64 due_ns;
 	bool peer;
 
 	if (!bp_control.waits_on || bp_control.stop_ns || is_other(sleeper) ||
 	    !may_be_futex(sleeper))
 		return 0;
 	w = wait_state_of(sleeper);
-	if (!w || !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping)
+	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping :
+		!lacks_state(sleeper) || compat_on_cpu(sleeper))
 		return 0;
 	read_futex(sleeper, &wait);
 	if (!wait.waits)
 		return 0;
-	w->wake_ns = bpf_ktime_get_ns();
-	w->woken = woken_by(sleeper, &wait);
-	peer = w->woken <= BPFPROF_WAKE_REQUEUE;
+	now = bpf_ktime_get_ns();
+	woken = woken_by(sleeper, &wait);
+	peer = woken <= BPFPROF_WAKE_REQUEUE;
+	if (!w) {
+		if (peer)
+			lose_wake();
+		return 0;
+	}
+	w->wake_ns = now;
+	w->woken = woken;
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
 	/* it is the wait itself that counts as long or short */
 	if (!peer || !weigh(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
@@ -635,9 +734,13 @@ int wait_queue(__u64 *ctx)
 	if (!bp_control.waits_on || is_other(task))
 		return 0;
 	w = wait_state_of(task);
-	if (!w)
+	if (!w) {
+		if (lacks_state(task) && record_wanted_more())
+			lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
 		return 0;
+	}
 	w->state = BPFPROF_STATE_sleeping;
+	w->may_futex = true;
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(task);
@@ -681,26 +784,19 @@ int wait_unqueue_pi(__u64 *ctx)
 
 static __always_inline struct wait_task *make_state(struct task_struct *task)
 {
-	struct wait_task none = {};
+	struct wait_task none = {}, *w;
 	__u32 tid;
 
-	if (!bp_config.hash_states)
-		return bpf_task_storage_get(&bp_waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	tid = task->pid;
-	bpf_map_update_elem(&bp_wait_hash, &tid, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&bp_wait_hash, &tid);
-}
-
-static __always_inline bool watchable(struct task_struct *task)
-{
-	__u64 start_ns = task->group_leader->start_boottime;
-	__u32 tgid = task->tgid, tid = task->pid;
-
-	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
-		return false;
-	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
-		return false;
-	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
+	if (bp_config.hash_states) {
+		tid = task->pid;
+		bpf_map_update_elem(&bp_wait_hash, &tid, &none, BPF_NOEXIST);
+		w = bpf_map_lookup_elem(&bp_wait_hash, &tid);
+	} else {
+		w = bpf_task_storage_get(&bp_waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	}
+	if (!w)
+		bp_control.stateless = 1;
+	return w;
 }
 
 /*
@@ -713,18 +809,26 @@ SEC("?iter/task")
 int wait_begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	enum bpfprof_thread_state state;
 	struct wait_task *w;
 
 	if (!task || !watchable(task))
 		return 0;
 	w = make_state(task);
-	if (!w || !bp_control.waits_on || w->switches || w->off_ns || compat_on_cpu(task) ||
+	if (!bp_control.waits_on || (w && (w->switches || w->off_ns)) || compat_on_cpu(task) ||
 	    is_no_matter(task))
 		return 0;
-	w->state = task_state(task, false, compat_task_state(task));
+	state = task_state(task, false, compat_task_state(task));
+	if (!w) {
+		if (passes(task))
+			lose_wait(task, state);
+		return 0;
+	}
+	w->state = state;
+	w->may_futex = may_be_futex(task);
 	w->switches = task->nvcsw + task->nivcsw;
 	w->queued_ns = queued_ns(task);
-	if (w->state == BPFPROF_STATE_dead)
+	if (state == BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = bp_control.start_ns;
 	w->sleeps = task->nvcsw - 1;

@@ -135,6 +135,17 @@ static void find_parts(const struct snapshot_opts *o, const struct bpfprof_threa
 		 o->stopped_ns - until, o->min_wait_ns[1]);
 }
 
+/* A wait whose end was not seen, of a thread that has not gone into another one since. */
+static void lose_ended(struct snapshot *s, const struct bpfprof_thread *t)
+{
+	if (!t->ended || t->off_ns >= s->opts->stopped_ns)
+		return;
+	if (s->opts->offcpu)
+		collect__lose(s->collect, BPFPROF_OFFCPU, BPFPROF_LOST_ran_on);
+	if (s->opts->block && t->may_futex && t->off_state == BPFPROF_STATE_sleeping)
+		collect__lose(s->collect, BPFPROF_BLOCK, BPFPROF_LOST_ran_on);
+}
+
 static void lose_parts(struct snapshot *s, struct target *t)
 {
 	for (int i = 0; i < t->part_cnt; i++)
@@ -359,6 +370,8 @@ static int end_waits(struct snapshot *s)
 		t = find_target(s, thread);
 		if (t)
 			t->waits = thread->off_ns == t->off_ns;
+		if (!t || !t->part_cnt)
+			lose_ended(s, thread);
 	}
 	threads__done(&threads);
 	for (size_t i = 0; i < s->target_cnt; i++)
@@ -508,6 +521,8 @@ int snapshot_take(const struct snapshot_opts *opts, struct session *session,
 	ret->threads = s.target_cnt;
 	if (!err && s.target_cnt)
 		err = take_all(&s, &pass);
+	if (!err)
+		err = end_waits(&s);
 	if (!err && opts->threads && count_todo(&s))
 		start_sampler(&s);
 	if (!err)

@@ -460,8 +460,9 @@ static const struct {
 	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
 	[FEATURE_TASK_STORAGE] = { "BPF task storage",
 				   "heap samples drawn for each thread; what each one waits for",
-				   "no heap profile, and waits of 65536 threads at most: run as "
-				   "root, or give CAP_BPF and CAP_PERFMON; needs Linux 5.12",
+				   "no heap profile, and waits of 65536 threads at most, those of "
+				   "more are counted as lost: run as root, or give CAP_BPF and "
+				   "CAP_PERFMON; needs Linux 5.12",
 				   false, probe_task_storage, .by_bpf = true },
 	/* 5.5, f1b9509c2fb0 */
 	[FEATURE_TRACEPOINTS] = { "typed tracepoints", "block, mutex, offcpu, threadcreate",
