@@ -506,7 +506,8 @@ struct bpfprof_control {
 	__u32 waits_on;	 /* 1: waits and new threads are recorded */
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
-	__u32 pad;
+	__u32 not_followed; /* the same: children of watched processes that are not watched, for
+			       want of room */
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
 	__u64 stop_ns;	    /* 0: the run goes on */

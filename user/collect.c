@@ -646,6 +646,7 @@ int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_a
 	ret->below = stats.below;
 	ret->below_ns = stats.below_ns;
 	ret->events_lost = c->events_lost;
+	ret->not_followed = session__not_followed(c->session);
 	return 0;
 }
 

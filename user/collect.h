@@ -41,6 +41,8 @@ struct collect_account {
 	uint64_t raw;		  /* stacks that were copied and unwound here */
 	uint64_t below, below_ns; /* waits that were left out as too short; not in seen */
 	uint64_t events_lost; /* times that process events were lost and everything was read anew */
+	uint64_t not_followed; /* children that should have been, and what these have made is not
+				  known either */
 };
 
 /* Borrows everything. profiles: by kind, NULL where it is not collected. NULL with errno. */

@@ -24,6 +24,8 @@
 	"process events were lost %" PRIu64 " times, and all processes looked at anew"
 #define CUT_MAPS_TEXT \
 	"a process has %" PRIu64 " ranges of code more than there is room for: stacks end there"
+#define NOT_FOLLOWED_TEXT \
+	"not followed, for want of room: %" PRIu64 " child processes, and what these started"
 
 #define NAME_OF(name, text) #name,
 #define TEXT_OF(name, text) text,
@@ -181,6 +183,16 @@ static int thread_notes(const struct report *r, enum bpfprof_kind kind, struct p
 	return 0;
 }
 
+static int process_notes(const struct report *r, const struct collect_account *a,
+			 struct profile *to)
+{
+	int err = a->events_lost ? say(to, EVENTS_LOST_TEXT, a->events_lost) : 0;
+
+	if (!err && a->not_followed)
+		err = say(to, NOT_FOLLOWED_TEXT, a->not_followed);
+	return !err && r->code.cut_maps ? say(to, CUT_MAPS_TEXT, r->code.cut_maps) : err;
+}
+
 static int notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
 	if (kind == BPFPROF_HEAP)
@@ -225,27 +237,26 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 			 result_text[i]);
 		err = profile__add_comment(p, line);
 	}
-	if (!err && a->events_lost)
-		err = say(p, EVENTS_LOST_TEXT, a->events_lost);
-	if (!err && r->code.cut_maps)
-		err = say(p, CUT_MAPS_TEXT, r->code.cut_maps);
+	if (!err)
+		err = process_notes(r, a, p);
 	return err ? err : notes(r, kind, p);
 }
 
-static uint64_t events_lost(const struct report *r)
+/* What is the same for all kinds: the account of one that is recorded, the last one. */
+static const struct collect_account *any_account(const struct report *r)
 {
-	uint64_t lost = 0;
+	const struct collect_account *ret = &r->accounts[0];
 
-	/* the same for all kinds */
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (r->kinds[i])
-			lost = MAX(lost, r->accounts[i].events_lost);
-	return lost;
+			ret = &r->accounts[i];
+	return ret;
 }
 
 int report_strict(const struct report *r, char *text, size_t text_sz)
 {
 	FILE *f = fmemopen(text, text_sz - 1, "w");
+	const struct collect_account *any = any_account(r);
 	const char *sep = "";
 
 	if (!f)
@@ -276,8 +287,13 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			r->heap.untracked);
 		sep = "; ";
 	}
-	if (events_lost(r)) {
-		fprintf(f, "%sprocess events lost %" PRIu64 " times", sep, events_lost(r));
+	if (any->events_lost) {
+		fprintf(f, "%sprocess events lost %" PRIu64 " times", sep, any->events_lost);
+		sep = "; ";
+	}
+	if (any->not_followed) {
+		fprintf(f, "%s%" PRIu64 " child processes were not followed", sep,
+			any->not_followed);
 		sep = "; ";
 	}
 	fclose(f);
@@ -338,10 +354,7 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 		if (a->stacks[i])
 			fprintf(stderr, "  cut short %" PRIu64 ": %s\n", a->stacks[i],
 				result_text[i]);
-	if (a->events_lost)
-		(void)say(NULL, EVENTS_LOST_TEXT, a->events_lost);
-	if (r->code.cut_maps)
-		(void)say(NULL, CUT_MAPS_TEXT, r->code.cut_maps);
+	(void)process_notes(r, a, NULL);
 	(void)notes(r, kind, NULL);
 	if (!a->recorded) {
 		fprintf(stderr, "  %s\n",
@@ -470,7 +483,9 @@ void report_stats(const struct report *r, FILE *f)
 		r->objects.set_aside, r->objects.lost, r->objects.readers_cpu_ns,
 		r->objects.readers_peak_rss);
 	fprintf(f,
-		",\"events_lost\":%" PRIu64 ",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
-		",\"peak_rss\":%" PRIu64 "}}\n",
-		events_lost(r), cpu_ns, r->bpf_ns, util_peak_rss(getpid()));
+		",\"events_lost\":%" PRIu64 ",\"not_followed\":%" PRIu64
+		",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64 ",\"peak_rss\":%" PRIu64
+		"}}\n",
+		any_account(r)->events_lost, any_account(r)->not_followed, cpu_ns, r->bpf_ns,
+		util_peak_rss(getpid()));
 }

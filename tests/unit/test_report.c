@@ -439,7 +439,8 @@ static void test_summary(void **state)
 static void test_strict(void **state)
 {
 	static const struct {
-		uint64_t seen, lost[BPFPROF_NR_LOST], whole, cut, events_lost, untracked;
+		uint64_t seen, lost[BPFPROF_NR_LOST], whole, cut, events_lost, not_followed,
+			untracked;
 		const char *says; /* NULL: nothing is wrong */
 	} rows[] = {
 		{ .seen = 0 },
@@ -461,6 +462,10 @@ static void test_strict(void **state)
 		{ .seen = 5, .whole = 5, .events_lost = 2, .says = "process events lost 2 times" },
 		{ .seen = 5,
 		  .whole = 5,
+		  .not_followed = 3,
+		  .says = "3 child processes were not followed" },
+		{ .seen = 5,
+		  .whole = 5,
 		  .untracked = 4,
 		  .says = "heap: the frees of 4 samples were not followed" },
 	};
@@ -474,7 +479,8 @@ static void test_strict(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		*a = (struct collect_account){ .seen = rows[i].seen,
 					       .recorded = rows[i].whole + rows[i].cut,
-					       .events_lost = rows[i].events_lost };
+					       .events_lost = rows[i].events_lost,
+					       .not_followed = rows[i].not_followed };
 		memcpy(a->lost, rows[i].lost, sizeof(a->lost));
 		a->stacks[BPFPROF_STACK_complete] = rows[i].whole;
 		a->stacks[BPFPROF_STACK_no_table] = rows[i].cut;

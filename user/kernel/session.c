@@ -158,7 +158,7 @@ static void configure_slots(struct session *s)
 }
 
 /* For tests: so little room that everything that can be full will be. What the user has named has
- * its place. */
+ * its place, but beside followed children. */
 static void tighten(struct session *s)
 {
 	struct bpf_map *map;
@@ -171,7 +171,8 @@ static void tighten(struct session *s)
 
 		if (s->opts.tight_maps &&
 		    (type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_LRU_HASH) &&
-		    map != s->skel->maps.bp_tgids && map != s->skel->maps.bp_tids)
+		    (map != s->skel->maps.bp_tgids || s->opts.follow) &&
+		    map != s->skel->maps.bp_tids)
 			bpf_map__set_max_entries(
 				map, MIN(bpf_map__max_entries(map), (uint32_t)TIGHT_ENTRIES));
 	}
@@ -567,6 +568,11 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 	ret->seen += missed_of(s, kind);
 	free(per_cpu);
 	return err;
+}
+
+uint64_t session__not_followed(const struct session *s)
+{
+	return s->skel->bss->bp_control.not_followed;
 }
 
 struct bpfprof_bpf *session__skel(struct session *s)

@@ -78,6 +78,9 @@ void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs);
 /* Counters of a kind, summed over the CPUs. 0 or -errno. */
 int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret);
 
+/* Children of filtered processes that there was no room for. */
+uint64_t session__not_followed(const struct session *s);
+
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
 /* Runs a program on the clock (cycles: the cycle counter) of a CPU, frequency times a second. The
