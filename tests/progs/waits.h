@@ -8,6 +8,8 @@
  * for hold=US, and prints the truth as one line of JSON:
  *     {"waits":[{"mode":"mutex","side":"waiter","frames":["waiter_thread","waiter_mutex"],
  *       "thread":"w mutex","count":40,"ns":..,"low":..,"high":..,"woken":""}, ...]}
+ * count: waits in which the thread went to sleep, by the kernel's own count: where it does not get
+ * the CPU at once, what it waits for may have come by then.
  * ns: from just before the waiter asks, less what it was ready before it slept, to just before the
  * holder releases, or to when the time is out; if that is some time behind the holder's last
  * function, to when the waiter has it, less what it was ready since it slept. The wait itself was
@@ -27,6 +29,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -56,7 +59,7 @@ struct waits_mode {
 
 struct waits_waiter {
 	pthread_t thread;
-	int tid, started, done;
+	int tid, started, done, slept;
 	uint64_t ready_ns, from_ns, seen_ns, until_ns;
 };
 
@@ -102,6 +105,15 @@ static inline void waits_until(const int *p, int value)
 {
 	while (waits_get(p) != value)
 		pause_us(30);
+}
+
+/* How often the calling thread has gone to sleep. */
+static inline long times_slept(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_THREAD, &r);
+	return r.ru_nvcsw;
 }
 
 /* A file of a thread of ours, "" if there is none. */
@@ -185,6 +197,7 @@ static NOIPA void *waiter_thread(void *arg)
 	struct waits_waiter *w = (struct waits_waiter *)arg;
 	const struct waits_mode *m = waits_now;
 	uint64_t queued, from_ns, woken_ns;
+	long before;
 	int round;
 
 	name_thread("w", m->name);
@@ -198,6 +211,7 @@ static NOIPA void *waiter_thread(void *arg)
 			w->ready_ns = queued + clock_ns(CLOCK_THREAD_CPUTIME_ID);
 			w->from_ns = now_ns();
 		} while (w->from_ns - from_ns > 50000);
+		before = times_slept();
 		waits_set(&w->started, round);
 		m->wait();
 		ready_ns(w->tid, &queued);
@@ -205,6 +219,7 @@ static NOIPA void *waiter_thread(void *arg)
 		w->until_ns = now_ns();
 		if (m->slow)
 			w->until_ns -= woken_ns;
+		w->slept = times_slept() > before;
 		if (m->after)
 			m->after();
 		waits_set(&w->done, round);
@@ -245,6 +260,8 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 
 		waits_until(&w->done, round);
 		end = m->slow ? w->until_ns : waits_release_ns;
+		if (!w->slept)
+			continue;
 		sum->count++;
 		if (m->alone) {
 			sum->ns += waits_hold_us * 1000;

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ipc.h>
-#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
@@ -147,14 +146,6 @@ static struct call {
  * taken for this one, and the same read() of the other kind of file shows it. */
 #define FIRST_CALLS 16
 
-static long sleeps(void)
-{
-	struct rusage r;
-
-	getrusage(RUSAGE_THREAD, &r);
-	return r.ru_nvcsw;
-}
-
 static NOIPA void *calls_thread(void *arg)
 {
 	long cnt = waits_number("n", 12000), before;
@@ -169,9 +160,9 @@ static NOIPA void *calls_thread(void *arg)
 			random * 6364136223846793005ULL + 1442695040888963407ULL; /* Knuth's MMIX */
 		c = &calls[i < FIRST_CALLS ? 0 : (random >> 33) % NR_CALLS];
 		read_fd = c->fd ? *c->fd : -1;
-		before = sleeps();
+		before = times_slept();
 		c->wait();
-		c->slept += sleeps() - before;
+		c->slept += times_slept() - before;
 	}
 	waits_set(&over, 1);
 	pause();

@@ -7,7 +7,6 @@
  * the ns that each call took, which is somewhat longer than the wait in it. Calls whose time was
  * over before the thread could sleep do not count.
  */
-#include <sys/resource.h>
 
 #include "waits.h"
 
@@ -51,14 +50,6 @@ static struct length lengths[] = {
 
 static int over;
 
-static long sleeps(void)
-{
-	struct rusage r;
-
-	getrusage(RUSAGE_THREAD, &r);
-	return r.ru_nvcsw;
-}
-
 static NOIPA void *lengths_thread(void *arg)
 {
 	uint64_t random = waits_number("seed", 1) * 77 + 1;
@@ -82,11 +73,11 @@ static NOIPA void *lengths_thread(void *arg)
 			pick -= l->times - l->done, l++;
 		t.tv_nsec = l->us * 1000;
 		do {
-			before = sleeps();
+			before = times_slept();
 			from = now_ns();
 			l->wait(&t);
 			l->took[l->done] = now_ns() - from;
-		} while (sleeps() == before);
+		} while (times_slept() == before);
 		l->done++;
 	}
 	waits_set(&over, 1);
