@@ -531,7 +531,7 @@ int wait_switch(__u64 *ctx)
 	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
 		charge(prev, w, w->off_ns, false);
 	w->state = state;
-	w->may_futex = may_be_futex(prev);
+	w->may_futex = bp_config.record[BPFPROF_BLOCK] && may_be_futex(prev);
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(prev);
