@@ -14,7 +14,7 @@
  * holder releases, or to when the time is out; if that is some time behind the holder's last
  * function, to when the waiter has it, less what it was ready since it slept. The wait itself was
  * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
- * than high (from just before it asks, to when the release was over).
+ * than high (from just before it asks, to when the release was over and the waiter ready).
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
  * there are belong to the modes.
  */
@@ -217,7 +217,8 @@ static NOIPA void *waiter_thread(void *arg)
 		ready_ns(w->tid, &queued);
 		woken_ns = queued + clock_ns(CLOCK_THREAD_CPUTIME_ID) - w->ready_ns;
 		w->until_ns = now_ns();
-		if (m->slow)
+		/* when it was ready to go on */
+		if (!m->alone)
 			w->until_ns -= woken_ns;
 		w->slept = times_slept() > before;
 		if (m->after)
@@ -270,7 +271,9 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		}
 		sum->ns += waits_over(end, w->from_ns);
 		sum->low += waits_over(waits_release_ns, w->seen_ns);
-		sum->high += waits_over(m->slow ? w->until_ns : released, w->from_ns);
+		/* the kernel may take a while to tell the CPU that is to go on with it */
+		sum->high +=
+			waits_over(w->until_ns > released ? w->until_ns : released, w->from_ns);
 	}
 }
 
