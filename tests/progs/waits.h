@@ -14,7 +14,8 @@
  * holder releases, or to when the time is out; if that is some time behind the holder's last
  * function, to when the waiter has it, less what it was ready since it slept. The wait itself was
  * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
- * than high (from just before it asks, to when the release was over and the waiter ready).
+ * than high (from just before it asks, to when the release was over; where it is the waiter that
+ * tells, to when he was ready, too).
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
  * there are belong to the modes.
  */
@@ -230,7 +231,7 @@ static NOIPA void *waiter_thread(void *arg)
 }
 
 struct waits_sum {
-	uint64_t count, ns, low, high;
+	uint64_t count, ns, low, high, ready;
 };
 
 static inline uint64_t waits_over(uint64_t to, uint64_t from)
@@ -266,13 +267,16 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		sum->count++;
 		if (m->alone) {
 			sum->ns += waits_hold_us * 1000;
-			sum->high += w->until_ns - w->from_ns;
+			sum->ready += w->until_ns - w->from_ns;
 			continue;
 		}
 		sum->ns += waits_over(end, w->from_ns);
 		sum->low += waits_over(waits_release_ns, w->seen_ns);
+		if (m->slow)
+			released = w->until_ns;
+		sum->high += waits_over(released, w->from_ns);
 		/* the kernel may take a while to tell the CPU that is to go on with it */
-		sum->high +=
+		sum->ready +=
 			waits_over(w->until_ns > released ? w->until_ns : released, w->from_ns);
 	}
 }
@@ -339,8 +343,8 @@ static inline void waits_say_side(const struct waits_mode *m, const struct waits
 	waits_say("%s%s%s],\"thread\":\"%c %.12s\",", quote, fn, quote, waiter ? 'w' : 'h',
 		  m->name);
 	waits_say("\"count\":%ld,\"ns\":%ld,\"low\":%ld,\"high\":%ld,\"woken\":\"%s\"}",
-		  (long)sum->count, (long)sum->ns, (long)sum->low, (long)sum->high,
-		  m->woken ? m->woken : "");
+		  (long)sum->count, (long)sum->ns, (long)sum->low,
+		  (long)(waiter ? sum->ready : sum->high), m->woken ? m->woken : "");
 }
 
 static inline void waits_thread(pthread_t *t, void *(*fn)(void *), void *arg)
@@ -357,7 +361,7 @@ static inline void waits_thread(pthread_t *t, void *(*fn)(void *), void *arg)
 /* Nobody is joined: that would be a wait. */
 static inline void waits_run_mode(const struct waits_mode *m)
 {
-	struct waits_sum sum = { 0, 0, 0, 0 };
+	struct waits_sum sum = { 0, 0, 0, 0, 0 };
 	pthread_t holder;
 	int i;
 
