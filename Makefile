@@ -127,7 +127,7 @@ RUN = scripts/run-tests --results build/$@.results
 FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/*.h)))
 E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
 # these measure times, or change settings of the machine
-E2E_ALONE = $(filter %/test_heap %/test_heap_real %/test_waits %/test_rights %/test_targets,$(E2E_TESTS))
+E2E_ALONE = $(filter %/test_heap %/test_heap_real %/test_threads %/test_waits %/test_rights %/test_targets,$(E2E_TESTS))
 BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
 
 $(OUT)/tests/tables/compare: $(OUT)/tests/tables/compare.o $(LIB)
