@@ -14,7 +14,8 @@
  * kernel, so that no system call is traced.
  *
  * A thread is watched if it has a state, made by the iterator when the run begins or when it is
- * created; all that the others cost is to look for one.
+ * created; all that the others cost is to look for one, and without offcpu not even that, unless
+ * they are in a futex.
  */
 #include "common.bpf.h"
 
