@@ -225,7 +225,7 @@ struct futex_id {
 	__u32 pad;
 };
 
-/* Who waits for a futex: see charge in waits.bpf.c. */
+/* Who waits for a futex: see charge in futex.bpf.h. */
 struct futex_waiters {
 	__u64 sum;
 	__u64 woken_ns;	 /* when somebody was woken there last */
@@ -496,6 +496,18 @@ static __always_inline __u32 regs_syscall(const struct pt_regs *regs)
 	if ((long)regs->orig_ax < 0 || regs->orig_ax >= BPFPROF_NO_SYSCALL || regs->cs == CS_USER32)
 		return BPFPROF_NO_SYSCALL;
 	return regs->orig_ax;
+}
+
+/*
+ * The same of a task. Not inlined, for the sake of the stack: until 6.13 gave each function one of
+ * its own, all that are active together have 512 bytes. The registers are a third of that, and the
+ * walk of a user stack needs it.
+ */
+static __noinline __attribute__((unused)) __u32 syscall_of(struct task_struct *task)
+{
+	struct pt_regs regs;
+
+	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : regs_syscall(&regs);
 }
 
 /*

@@ -200,14 +200,6 @@ int threads_read(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Not inlined: see read_futex in waits.bpf.c. */
-static __noinline __u32 syscall_of(struct task_struct *task)
-{
-	struct pt_regs regs;
-
-	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : regs_syscall(&regs);
-}
-
 /* Samples threads that are due, each of them once. */
 SEC("?perf_event")
 int threads_sample(struct bpf_perf_event_data *ctx)

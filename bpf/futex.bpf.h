@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Futexes: which call a thread is in, what ended its wait, and what each wake is charged for. What
+ * is waited for is told by the registers with which the thread entered the kernel, so that no
+ * system call is traced.
+ */
+#ifndef FUTEX_BPF_H
+#define FUTEX_BPF_H
+
+#include "common.bpf.h"
+
+/* include/linux/sched.h: flags */
+#define PF_EXITING 0x04
+#define PF_KTHREAD 0x00200000
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_CMD_MASK 0x7f
+#define FUTEX_CLOCK_REALTIME 256
+#define FUTEX_WAKE_OP 5
+#define FUTEX_LOCK_PI 6
+#define FUTEX_WAITS                                                                   \
+	(1 << 0 | 1 << 6 | 1 << 9 | 1 << 11 | 1 << 13) /* WAIT, LOCK_PI, WAIT_BITSET, \
+							  WAIT_REQUEUE_PI, LOCK_PI2 */
+#define FUTEX_WAKES                                                                        \
+	(1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 10 | 1 << 12) /* WAKE, REQUEUE, \
+		CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI */
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define NR_FUTEX 202
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAKE 454
+#define NR_FUTEX_WAIT 455
+#define NR_FUTEX_REQUEUE 456
+
+/* From setting its timer to leaving its CPU, for a thread that is not interrupted there. */
+#define TIMEOUT_SLACK_NS 20000
+
+/* ---- calls ---- */
+
+/* A futex system call that a task is in. */
+struct futex {
+	__u64 addr;    /* that is waited for or woken; 0: one of several */
+	__u64 addr2;   /* that is woken too, or 0 */
+	__u64 timeout; /* address of a struct timespec, or 0 */
+	__u32 syscall;
+	bool waits, wakes;
+	bool relative, realtime; /* the time-out is */
+};
+
+/* Not inlined: see syscall_of. */
+static __noinline void read_futex(struct task_struct *task, struct futex *ret)
+{
+	struct pt_regs regs;
+	__u32 cmd;
+
+	ret->addr = ret->addr2 = ret->timeout = 0;
+	ret->waits = ret->wakes = ret->relative = ret->realtime = false;
+	ret->syscall = BPFPROF_NO_SYSCALL;
+	if (task_regs(task, &regs))
+		return;
+	ret->syscall = regs_syscall(&regs);
+	switch (ret->syscall) {
+	case NR_FUTEX:
+		cmd = 1 << (regs.si & FUTEX_CMD_MASK & 31);
+		ret->addr = regs.di;
+		ret->waits = cmd & FUTEX_WAITS;
+		ret->timeout = regs.r10;
+		ret->relative = cmd == 1;
+		ret->realtime = regs.si & FUTEX_CLOCK_REALTIME || cmd == 1 << FUTEX_LOCK_PI;
+		ret->wakes = cmd & FUTEX_WAKES;
+		if ((regs.si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
+			ret->addr2 = regs.r8;
+		break;
+	case NR_FUTEX_WAITV:
+		ret->waits = true;
+		ret->timeout = regs.r10;
+		ret->realtime = !regs.r8;
+		break;
+	case NR_FUTEX_WAIT:
+		ret->addr = regs.di;
+		ret->waits = true;
+		ret->timeout = regs.r8;
+		ret->realtime = !regs.r9;
+		break;
+	case NR_FUTEX_WAKE:
+		ret->addr = regs.di;
+		ret->wakes = true;
+		break;
+	case NR_FUTEX_REQUEUE:
+		ret->wakes = true;
+		break;
+	}
+}
+
+/* Might it be in a futex system call? One field of its registers, which costs less than all. */
+static __always_inline bool may_be_futex(struct task_struct *task)
+{
+	const struct pt_regs *regs;
+	__u64 nr = 0;
+
+	if (compat_have_task_pt_regs()) {
+		nr = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
+	} else {
+		regs = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*regs);
+		bpf_probe_read_kernel(&nr, sizeof(nr), &regs->orig_ax);
+	}
+	return nr == NR_FUTEX || (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
+}
+
+/* ---- what ended a wait ---- */
+
+/* Has it a signal to handle? (The flag that says so has different numbers on different kernels.) */
+static __always_inline bool has_signal(struct task_struct *task)
+{
+	__u64 sent = BPF_CORE_READ(task, pending.signal.sig[0]) |
+		     BPF_CORE_READ(task, signal, shared_pending.signal.sig[0]);
+
+	return sent & ~BPF_CORE_READ(task, blocked.sig[0]);
+}
+
+/* Who has ended the wait of `sleeper` for `wait`: called by who wakes it. */
+static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
+						  const struct futex *wait)
+{
+	struct task_struct *me = (void *)bpf_get_current_task();
+	__u32 flags = BPF_CORE_READ(me, flags);
+	struct futex wake;
+
+	if (has_signal(sleeper))
+		return BPFPROF_WAKE_SIGNAL;
+	/* timers run in threads of the kernel where all is preemptible */
+	if (in_interrupt() || flags & PF_KTHREAD)
+		return BPFPROF_WAKE_TIMEOUT;
+	/* a thread that ends wakes who waits for its id, and those for locks that it held */
+	if (flags & PF_EXITING)
+		return BPF_CORE_READ(me, tgid) == sleeper->tgid ? BPFPROF_WAKE_PEER :
+								  BPFPROF_WAKE_SIGNAL;
+	read_futex(compat_current(), &wake);
+	if (!wake.wakes)
+		return BPFPROF_WAKE_SIGNAL;
+	/* the same memory may be at other addresses in another process */
+	if (!wait->addr || !wake.addr || wake.addr == wait->addr || wake.addr2 == wait->addr ||
+	    BPF_CORE_READ(me, tgid) != sleeper->tgid)
+		return BPFPROF_WAKE_PEER;
+	return BPFPROF_WAKE_REQUEUE;
+}
+
+/* The same where the wake was not seen: what the time and the thread itself tell. What a peer did
+ * just before the time-out is taken for it. */
+static __always_inline enum bpfprof_wake
+woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u64 wake_ns)
+{
+	__u64 ts[2] = {}, end_ns;
+
+	if (has_signal(task))
+		return BPFPROF_WAKE_SIGNAL;
+	if (!wait->timeout || bpf_probe_read_user(ts, sizeof(ts), (const void *)wait->timeout))
+		return BPFPROF_WAKE_PEER;
+	/* for ever, or nearly */
+	if (ts[0] >> 33)
+		return BPFPROF_WAKE_PEER;
+	end_ns = ts[0] * 1000000000 + ts[1];
+	if (wait->relative)
+		end_ns += off_ns;
+	else if (wait->realtime)
+		end_ns -= bp_control.realtime_off;
+	return wake_ns + TIMEOUT_SLACK_NS >= end_ns ? BPFPROF_WAKE_TIMEOUT : BPFPROF_WAKE_PEER;
+}
+
+/* FUT_OFF_INODE, kernel/futex/futex.h: the key of a futex in a file that is shared */
+#define FUTEX_KEY_INODE 1
+
+/* The same where the thread's entry in the futex's queue is known, for what that tells: who is
+ * woken has been taken out by the waker, and the key is that of the futex it waited for last. */
+static __always_inline enum bpfprof_wake woken_from(const struct futex_q *q,
+						    struct task_struct *task,
+						    const struct futex *wait, __u64 off_ns,
+						    __u64 wake_ns)
+{
+	__u32 offset = BPF_CORE_READ(q, key.both.offset);
+	enum bpfprof_wake ret = BPFPROF_WAKE_PEER;
+
+	if (BPF_CORE_READ(q, lock_ptr)) {
+		/* of several futexes another one may have been woken; one with priority
+		 * inheritance is left by who has got it, too */
+		if (wait->addr && wait->timeout && !BPF_CORE_READ(q, pi_state) && !has_signal(task))
+			return BPFPROF_WAKE_TIMEOUT;
+		ret = woken_how(task, wait, off_ns, wake_ns);
+	}
+	/* its two lowest bits are flags */
+	if (ret == BPFPROF_WAKE_PEER && wait->addr && !(offset & FUTEX_KEY_INODE) &&
+	    BPF_CORE_READ(q, key.private.address) + (offset & ~3U) != wait->addr)
+		ret = BPFPROF_WAKE_REQUEUE;
+	return ret;
+}
+
+/* ---- who makes whom wait ---- */
+
+/*
+ * A wake ends one wait, and it is not the waker alone who made it so long: a thread that waits for
+ * a lock waits while others hold it in turn. What the waker has to answer for is the time since
+ * the last wake there, of all that wait: it held the lock in that time. Each ns of each wait is
+ * charged once, so that all charges together are all waits. (Go's mutex profile does the same,
+ * runtime/sema.go, "contention that this unlock caused".)
+ *
+ * With n threads waiting, since s1, s2, …, and t the time now, what is not charged yet is
+ * n * t - (s1 + s2 + …) + (the time of those who left): n * t + x, where x changes only when
+ * somebody comes, leaves or is charged. One word holds both, so that one atomic operation changes
+ * them together: n above 48 bits of x, which is signed. In units of 64 ns since the start, x has
+ * room for 104 days of waiting.
+ */
+#define FUTEX_TIME(ns) ((__s64)((ns)-bp_control.start_ns) >> 6)
+#define FUTEX_NS(time) ((__u64)(time) << 6)
+#define FUTEX_WAITER (1ULL << 48)
+
+static __always_inline struct futex_waiters *waiters_of(struct task_struct *task, __u64 addr,
+							struct futex_id *key)
+{
+	key->addr = addr;
+	key->tgid = COMPAT_TASK(task, tgid);
+	key->pad = 0;
+	return bpf_map_lookup_elem(&bp_futexes, key);
+}
+
+/* A task has left its CPU, or had when the run began: is it for a futex? */
+static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
+{
+	struct futex_waiters none = { .create_ns = w->off_ns }, *f;
+	struct futex_id key;
+	struct futex wait;
+
+	if (w->state != BPFPROF_STATE_sleeping || !bp_config.record[BPFPROF_MUTEX] ||
+	    !may_be_futex(task))
+		return;
+	read_futex(task, &wait);
+	if (!wait.waits || !wait.addr)
+		return;
+	f = waiters_of(task, wait.addr, &key);
+	if (!f) {
+		bpf_map_update_elem(&bp_futexes, &key, &none, BPF_NOEXIST);
+		f = bpf_map_lookup_elem(&bp_futexes, &key);
+	}
+	if (!f)
+		return;
+	w->futex = wait.addr;
+	w->futex_create_ns = f->create_ns;
+	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->off_ns));
+}
+
+/*
+ * The wait that w is in ends at end_ns. Returns, if it is a peer who ends it, the ns that it is to
+ * be charged for; what others waited for in vain is charged to nobody.
+ */
+static __always_inline __u64 charge(struct task_struct *task, struct wait_task *w, __u64 end_ns,
+				    bool peer)
+{
+	__s64 since = FUTEX_TIME(w->off_ns), now = FUTEX_TIME(end_ns), x, n, due;
+	struct futex_waiters *f;
+	struct futex_id key;
+	__u64 sum;
+
+	if (!w->futex)
+		return end_ns - w->off_ns;
+	f = waiters_of(task, w->futex, &key);
+	w->futex = 0;
+	/* dropped since, for want of room, and perhaps made anew */
+	if (!f || f->create_ns != w->futex_create_ns)
+		return end_ns - w->off_ns;
+	if (!peer) {
+		if (f->woken_ns > w->off_ns)
+			since = FUTEX_TIME(f->woken_ns);
+		__sync_fetch_and_add(&f->sum, since - FUTEX_WAITER);
+		return 0;
+	}
+	__sync_fetch_and_add(&f->sum, now - FUTEX_WAITER);
+	sum = *(volatile __u64 *)&f->sum;
+	x = (__s64)(sum << 16) >> 16;
+	n = (__s64)(sum - x) >> 48;
+	due = x + n * now;
+	__sync_fetch_and_add(&f->sum, -due);
+	f->woken_ns = end_ns;
+	return due > 0 ? FUTEX_NS(due) : 0;
+}
+
+#endif
