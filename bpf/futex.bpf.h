@@ -222,7 +222,8 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 	return bpf_map_lookup_elem(&bp_futexes, key);
 }
 
-/* A task has left its CPU, or had when the run began: is it for a futex? */
+/* A task has left its CPU or queued itself at a futex, or had when the run began: is it for one
+ * that others wait for, too? */
 static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
 {
 	struct futex_waiters none = { .create_ns = w->off_ns }, *f;
@@ -280,6 +281,13 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 	__sync_fetch_and_add(&f->sum, -due);
 	f->woken_ns = end_ns;
 	return due > 0 ? FUTEX_NS(due) : 0;
+}
+
+/* The wait that w is or was in is over, if nobody was seen to end it. */
+static __always_inline void leave_futex(struct task_struct *task, struct wait_task *w)
+{
+	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
+		charge(task, w, w->off_ns, false);
 }
 
 #endif

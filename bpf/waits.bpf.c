@@ -250,8 +250,7 @@ int wait_switch(__u64 *ctx)
 	/* of a wait whose end was not seen */
 	if (w->off_ns)
 		lose_end(w);
-	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
-		charge(prev, w, w->off_ns, false);
+	leave_futex(prev, w);
 	w->state = state;
 	w->may_futex = bp_config.record[BPFPROF_BLOCK] && may_be_futex(prev);
 	w->wake_ns = 0;
@@ -283,6 +282,12 @@ static __always_inline void lose_wake(void)
 		lose(BPFPROF_MUTEX, BPFPROF_LOST_no_state);
 }
 
+/* Since it queued itself at a futex. */
+static __always_inline bool has_slept(struct task_struct *task, const struct wait_task *w)
+{
+	return COMPAT_TASK(task, nvcsw) > w->sleeps;
+}
+
 /* For the mutex profile. In the context of who wakes, which may be an interrupt. */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *sleeper)
@@ -298,7 +303,8 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	    !may_be_futex(sleeper))
 		return 0;
 	w = wait_state_of(sleeper);
-	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping :
+	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
+			    (bp_config.futex_probes && !has_slept(sleeper, w)) :
 		!lacks_state(sleeper) || compat_on_cpu(sleeper))
 		return 0;
 	read_futex(sleeper, &wait);
@@ -382,8 +388,7 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 {
 	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, stop_ns = bp_control.stop_ns;
 
-	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
-		charge(task, w, off_ns, false);
+	leave_futex(task, w);
 	w->off_ns = 0;
 	if (now < off_ns)
 		now = off_ns;
@@ -442,10 +447,12 @@ int wait_resumed_kprobe(struct pt_regs *ctx)
 /* ---- waits for a futex alone ---- */
 
 /*
- * Where nothing but block is wanted, no switch needs to be looked at: each wait for a futex begins
- * by queueing itself, in __futex_queue, and once it is over goes through futex_unqueue, whoever has
+ * Where offcpu is not wanted, no switch needs to be looked at: each wait for a futex begins by
+ * queueing itself, in __futex_queue, and once it is over goes through futex_unqueue, whoever has
  * ended it; those for one with priority inheritance through futex_unqueue_pi (kernel/futex, 5.16).
- * All three are entered by the thread that waits, also if it has waited since before the run.
+ * All three are entered by the thread that waits, also if it has waited since before the run. Who
+ * wakes it for the mutex profile is told by wait_waking, as elsewhere: not by the futex's own
+ * functions, since locks with priority inheritance have others.
  */
 SEC("?fentry/__futex_queue")
 int wait_queue(__u64 *ctx)
@@ -461,6 +468,7 @@ int wait_queue(__u64 *ctx)
 			lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
 		return 0;
 	}
+	leave_futex(task, w);
 	w->state = BPFPROF_STATE_sleeping;
 	w->may_futex = true;
 	w->wake_ns = 0;
@@ -470,6 +478,7 @@ int wait_queue(__u64 *ctx)
 	/* once it sleeps */
 	w->switches = task->nvcsw + task->nivcsw + 1;
 	w->off_ns = bpf_ktime_get_ns();
+	note_futex(task, w);
 	return 0;
 }
 
@@ -483,10 +492,12 @@ static __always_inline int unqueued(__u64 *ctx)
 	w = wait_state_of(task);
 	if (!w || !w->off_ns)
 		return 0;
-	if (task->nvcsw > w->sleeps)
+	if (has_slept(task, w)) {
 		resumed_at(ctx, task, w, (void *)ctx[0], bpf_ktime_get_ns());
-	else
+	} else {
+		leave_futex(task, w);
 		w->off_ns = 0;
+	}
 	return 0;
 }
 

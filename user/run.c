@@ -235,7 +235,7 @@ static bool ends_are_seen(const struct run *r)
 		return true;
 	if (r->kinds[BPFPROF_OFFCPU])
 		return false;
-	return !r->kinds[BPFPROF_BLOCK] || (r->waits_how.futex && !r->kinds[BPFPROF_MUTEX]);
+	return !r->kinds[BPFPROF_BLOCK] || r->waits_how.futex;
 }
 
 /* Takes out waits where their end cannot be seen, unless they were named. */

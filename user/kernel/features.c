@@ -474,8 +474,9 @@ static const struct {
 			     "no block, no offcpu: needs Linux 6.15, or CONFIG_KPROBE_EVENTS",
 			     false, probe_resume, resume_text },
 	[FEATURE_FUTEX] = { "futexes (fentry)",
-			    "block without mutex and offcpu looks at no context switch",
-			    "block looks at every context switch: needs Linux 5.16 with ftrace",
+			    "block and mutex without offcpu look at no context switch",
+			    "block and mutex look at every context switch: needs Linux 5.16 with "
+			    "ftrace",
 			    false, probe_futex },
 };
 

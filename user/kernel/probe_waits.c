@@ -232,7 +232,7 @@ void probe_waits__probe(struct probe_waits_how *ret)
 
 bool probe_waits__by_futex(const struct session_opts *o)
 {
-	return o->kinds[BPFPROF_BLOCK] && !o->kinds[BPFPROF_MUTEX] && !o->kinds[BPFPROF_OFFCPU] &&
+	return (o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_MUTEX]) && !o->kinds[BPFPROF_OFFCPU] &&
 	       o->waits.futex;
 }
 

@@ -536,6 +536,8 @@ static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 	if (kind == BPFPROF_BLOCK)
 		return missed(s->skel->progs.wait_queue) + missed(s->skel->progs.wait_unqueue) +
 		       missed(s->skel->progs.wait_unqueue_pi);
+	if (kind == BPFPROF_MUTEX)
+		return missed(s->skel->progs.wait_queue) + missed(s->skel->progs.wait_waking);
 	return 0;
 }
 
