@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A program with known waits (waits.h): in what pthreads offer. Each mode is one kind of lock. */
-#include <sched.h>
 #include <semaphore.h>
 
 #include "waits.h"
@@ -26,11 +25,10 @@ CALL(waiter_mutex, pthread_mutex_lock(&mutex))
 CALL(holder_mutex, pthread_mutex_unlock(&mutex))
 CALL(drop_mutex, pthread_mutex_unlock(&mutex))
 
-/* Both have the same CPU, and the holder is first there: who is woken has to wait for it, which is
- * no part of the wait for the lock. */
+/* Both have the same CPU, and the holder is first there (set_real_time): who is woken has to wait for
+ * it, which is no part of the wait for the lock. */
 static void take_greedy(int round)
 {
-	struct sched_param rt = { .sched_priority = 1 };
 	cpu_set_t set;
 
 	if (round == 1) {
@@ -38,7 +36,6 @@ static void take_greedy(int round)
 		CPU_SET(0, &set);
 		sched_setaffinity(0, sizeof(set), &set);
 		sched_setaffinity(waits_waiter[0].tid, sizeof(set), &set);
-		sched_setscheduler(0, SCHED_FIFO, &rt);
 	}
 	pthread_mutex_lock(&mutex);
 }
