@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The heap profile of a recording: where its probes are, when, and what comes of them. */
+/* The heap profile of a recording: when its probes are set, and what comes of them. */
 #include <linux/types.h>
 
 #include "heap.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +18,7 @@
 #include "budget.h"
 #include "code.h"
 #include "collect.h"
+#include "heap_probes.h"
 #include "kernel/probe_heap.h"
 #include "kernel/session.h"
 #include "launch_heap.h"
@@ -37,26 +33,6 @@
 #define STACKS_MAX 100000  /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
-/* The points of an object, as the kernel side takes them. */
-struct object_points {
-	bool known;
-	struct uprobe_point *points; /* of all groups, one after the other */
-	struct probe_heap_points by_group;
-	size_t safe_cnt; /* of those that allocate, the first ones: no exception leaves them */
-};
-
-/* A file that is probed, in one process or in all. */
-struct attachment {
-	pid_t pid; /* 0: all */
-	dev_t dev;
-	ino_t ino;
-	int fd;
-	int lock_fd; /* of lock_throwing; -1: those functions are left out */
-	uint32_t object;
-	bool failed;
-	struct probe_heap probes;
-};
-
 /* By number of a process. */
 struct proc_seen {
 	uint64_t maps; /* hash of the mappings that were looked at */
@@ -70,15 +46,11 @@ struct heap {
 	struct objects *objects;
 	struct code *code;
 	struct collect *collect;
-	struct object_points *points; /* by object */
-	size_t point_cap;
-	struct attachment *attachments;
-	size_t attachment_cnt, attachment_cap;
+	struct heap_probes *probes;
 	struct proc_seen *seen;
 	size_t seen_cap;
 	uint32_t skip_proc; /* our own image, before the command has become another */
 	bool preloaded;
-	bool shared; /* a file is probed in several processes: see lock_throwing */
 	struct budget budget;
 	bool started, sliced;
 	bool rounded; /* sizes, to 6 bits */
@@ -88,8 +60,7 @@ struct heap {
 	double hit_ns[BPFPROF_NR_HITS];
 	uint64_t cpu_ns, first_cpu_ns, dead_cpu_ns;
 	uint64_t forks, next_clean_ns;
-	uint64_t swept; /* samples recorded when the live ones were last looked through */
-	size_t point_cnt;
+	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
 	uint64_t attach_ns; /* before the start */
 };
 
@@ -119,24 +90,19 @@ bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_c
 	return found;
 }
 
-/* Some links for each file in each process: as many as we may have. */
-static void raise_fd_limit(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= l.rlim_max)
-		return;
-	l.rlim_cur = l.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &l);
-}
-
 struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
 		       struct objects *objects, struct code *code, struct collect *collect)
 {
 	struct heap *h = calloc(1, sizeof(*h));
+	struct heap_probes_opts probes = { .method = opts->method, .usdt = opts->usdt };
 
 	if (!h)
 		return NULL;
+	h->probes = heap_probes__new(&probes, session, objects);
+	if (!h->probes) {
+		free(h);
+		return NULL;
+	}
 	h->opts = *opts;
 	h->session = session;
 	h->procs = procs;
@@ -144,7 +110,6 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->code = code;
 	h->collect = collect;
 	h->skip_proc = PROCS_NONE;
-	raise_fd_limit();
 	return h;
 }
 
@@ -169,210 +134,9 @@ void heap__free(struct heap *h)
 {
 	if (!h)
 		return;
-	for (size_t i = 0; i < h->attachment_cnt; i++) {
-		probe_heap__detach(&h->attachments[i].probes, 1);
-		close(h->attachments[i].fd);
-		if (h->attachments[i].lock_fd >= 0)
-			close(h->attachments[i].lock_fd);
-	}
-	for (size_t i = 0; i < h->point_cap; i++)
-		free(h->points[i].points);
-	free(h->points);
-	free(h->attachments);
+	heap_probes__free(h->probes);
 	free(h->seen);
 	free(h);
-}
-
-/* ---- what is probed ---- */
-
-/* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
-static bool usable(const struct heap *h, const struct allocator_point *p)
-{
-	return h->opts.method == UPROBES_SESSION || p->group != ALLOCATOR_ALLOC ||
-	       !(p->cookie & BPFPROF_COOKIE_THROWS);
-}
-
-/* Those of a group that may throw, or those that may not. Returns how many. */
-static size_t add_points(const struct heap *h, const struct allocator_points *found, int group,
-			 bool throws, struct uprobe_point *ret)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < found->cnt; i++) {
-		const struct allocator_point *p = &found->points[i];
-		bool may = p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_THROWS;
-
-		if ((int)p->group == group && may == throws && usable(h, p))
-			ret[n++] = (struct uprobe_point){ .offset = p->offset,
-							  .ref_ctr = p->ref_ctr,
-							  .cookie = p->cookie };
-	}
-	return n;
-}
-
-static int set_points(const struct heap *h, struct object_points *op,
-		      const struct allocator_points *found)
-{
-	size_t at = 0;
-
-	op->points = calloc(found->cnt + 1, sizeof(*op->points));
-	if (!op->points)
-		return -ENOMEM;
-	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
-		op->by_group.points[g] = op->points + at;
-		for (int throws = 0; throws < 2; throws++)
-			at += add_points(h, found, g, throws, op->points + at);
-		op->by_group.cnt[g] = op->points + at - op->by_group.points[g];
-	}
-	while (op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] &&
-	       !(op->by_group.points[PROBE_HEAP_ALLOC][op->safe_cnt].cookie &
-		 BPFPROF_COOKIE_THROWS))
-		op->safe_cnt++;
-	return 0;
-}
-_Static_assert((int)PROBE_HEAP_ALLOC == (int)ALLOCATOR_ALLOC &&
-		       (int)PROBE_HEAP_FREE == (int)ALLOCATOR_FREE &&
-		       (int)PROBE_HEAP_USDT_ALLOC == (int)ALLOCATOR_USDT_ALLOC &&
-		       (int)PROBE_HEAP_USDT_FREE == (int)ALLOCATOR_USDT_FREE,
-	       "the groups are the same");
-
-/* The points of an object, found when it is first asked for. NULL: there is no memory. */
-static const struct object_points *points_of(struct heap *h, uint32_t object)
-{
-	struct allocator_points found;
-	struct object_points *op;
-	size_t left_out = 0;
-
-	if (util_reserve_zeroed(&h->points, &h->point_cap, object, sizeof(*h->points)))
-		return NULL;
-	op = &h->points[object];
-	if (op->known)
-		return op;
-	op->known = true;
-	if (objects__allocators(h->objects, object, &found))
-		return op;
-	for (size_t i = 0; i < found.cnt; i++) {
-		const struct allocator_point *p = &found.points[i];
-
-		log_debug("%s: %s+%u: %s%s%s", objects__info(h->objects, object)->path, p->name,
-			  p->skew, p->insn, p->emulated ? "" : " (single-stepped)",
-			  usable(h, p) ? "" : " (left out: it may throw)");
-		left_out += !usable(h, p);
-	}
-	if (left_out)
-		log_info(
-			"%s: %zu C++ operators are not probed, since an exception could not pass a "
-			"return probe of this kernel (Linux 6.13 can leave it out)",
-			objects__info(h->objects, object)->path, left_out);
-	if (set_points(h, op, &found))
-		op = NULL;
-	allocator_points__done(&found);
-	return op;
-}
-
-static bool has_usdt(const struct heap *h, const struct object_points *op)
-{
-	return h->opts.usdt && op->by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
-}
-
-static bool has_any(const struct heap *h, const struct object_points *op)
-{
-	return has_usdt(h, op) || op->by_group.cnt[PROBE_HEAP_ALLOC];
-}
-
-/* The points to be used: a program that samples by itself is not to be probed as well. */
-static void choose(const struct heap *h, const struct object_points *op, bool throwing,
-		   struct probe_heap_points *ret)
-{
-	*ret = op->by_group;
-	if (!throwing)
-		ret->cnt[PROBE_HEAP_ALLOC] = op->safe_cnt;
-	if (has_usdt(h, op))
-		ret->cnt[PROBE_HEAP_ALLOC] = ret->cnt[PROBE_HEAP_FREE] = 0;
-	else
-		ret->cnt[PROBE_HEAP_USDT_ALLOC] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
-	/* in slices, what is still in use is not known */
-	if (h->sliced)
-		ret->cnt[PROBE_HEAP_FREE] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
-}
-
-/*
- * Up to Linux 6.18 a session link that is not for this process waits for returns in it all the same
- * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where a function may
- * throw, that must not be: so only one process of the machine is probed there at a time. Returns a
- * descriptor that keeps the others out, or -1. An abstract socket, unix(7), since it needs no place
- * and goes with us.
- */
-static int lock_throwing(const struct stat *st)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "bpfprof-heap-%" PRIx64 "-%" PRIx64,
-		 (uint64_t)st->st_dev, (uint64_t)st->st_ino);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static int attach(struct heap *h, struct attachment *a)
-{
-	struct probe_heap_points points;
-	int err;
-
-	choose(h, &h->points[a->object], a->lock_fd >= 0, &points);
-	err = probe_heap__attach(h->session, h->opts.method, a->fd, a->pid, &points, &a->probes);
-	if (err && !a->failed && err != -ESRCH) {
-		a->failed = true;
-		log_error("cannot probe the allocator in '%s': %s",
-			  objects__info(h->objects, a->object)->path, strerror(-err));
-	}
-	return err;
-}
-
-/* Adds a file to those that are probed, unless it is there already. Takes fd. 0 or -errno. */
-static int add(struct heap *h, pid_t pid, int fd, uint32_t object)
-{
-	struct probe_heap_points points;
-	const struct object_points *op;
-	struct attachment *a;
-	struct stat st;
-	int err = fstat(fd, &st) ? -errno : 0;
-
-	for (size_t i = 0; !err && i < h->attachment_cnt; i++) {
-		a = &h->attachments[i];
-		if ((a->pid == pid || !a->pid) && a->dev == st.st_dev && a->ino == st.st_ino) {
-			close(fd);
-			return 0;
-		}
-		h->shared |= a->dev == st.st_dev && a->ino == st.st_ino;
-	}
-	if (!err)
-		err = util_reserve(&h->attachments, &h->attachment_cap, h->attachment_cnt + 1,
-				   sizeof(*h->attachments));
-	if (err) {
-		close(fd);
-		return err;
-	}
-	a = &h->attachments[h->attachment_cnt++];
-	*a = (struct attachment){
-		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
-	};
-	op = &h->points[object];
-	a->lock_fd = op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] ? lock_throwing(&st) : -1;
-	if (a->lock_fd < 0 && op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC])
-		log_info(
-			"%s of process %d: C++ operators that may throw are not probed, since they "
-			"are in another process already",
-			objects__info(h->objects, object)->path, (int)pid);
-	choose(h, op, a->lock_fd >= 0, &points);
-	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
-		h->point_cnt += points.cnt[g];
-	if (!h->started || h->budget.state != BUDGET_OFF)
-		(void)attach(h, a);
-	return 0;
 }
 
 /* Has the main thread ended, and others go on? The kernel takes a process for its main thread's
@@ -402,6 +166,11 @@ static bool is_object(struct heap *h, int fd, uint32_t object)
 	       objects__add(h->objects, copy, objects__info(h->objects, object)->path) == object;
 }
 
+static enum heap_probes_has has(struct heap *h, uint32_t object)
+{
+	return object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(h->probes, object);
+}
+
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
@@ -419,23 +188,20 @@ static int look_at(struct heap *h, uint32_t proc)
 
 	for (size_t i = 0; i < p->map_cnt && !usdt; i++) {
 		uint32_t object = code__object(h->code, proc, &p->maps[i]);
-		const struct object_points *op =
-			object == OBJECTS_NONE ? NULL : points_of(h, object);
 
-		usdt = op && has_usdt(h, op);
+		usdt = has(h, object) == HEAP_PROBES_USDT;
 	}
 	for (size_t i = 0; !err && i < p->map_cnt; i++) {
 		uint32_t object = code__object(h->code, proc, &p->maps[i]);
-		const struct object_points *op =
-			object == OBJECTS_NONE ? NULL : points_of(h, object);
+		enum heap_probes_has what = has(h, object);
 
-		if (!op || !has_any(h, op))
+		if (what == HEAP_PROBES_NOTHING)
 			continue;
 		/*
 		 * What the program samples by itself goes through its libraries; only an allocator
 		 * of its own, in the program file, which is mapped lowest, may be another.
 		 */
-		if (usdt && !has_usdt(h, op) && p->maps[i].file != p->maps[0].file)
+		if (usdt && what != HEAP_PROBES_USDT && p->maps[i].file != p->maps[0].file)
 			continue;
 		fd = procs__open(h->procs, h->objects, proc, &p->maps[i]);
 		/* what was found in one file of that name must not be done to another */
@@ -444,7 +210,8 @@ static int look_at(struct heap *h, uint32_t proc)
 			continue;
 		}
 		if (fd >= 0)
-			err = add(h, h->opts.all ? 0 : (pid_t)p->tgid, fd, object);
+			err = heap_probes__add(h->probes, h->opts.all ? 0 : (pid_t)p->tgid, fd,
+					       object);
 	}
 	return err;
 }
@@ -510,31 +277,6 @@ static uint64_t cpu_ns(struct heap *h)
 	return h->cpu_ns;
 }
 
-/* Forgets what processes that have ended had attached. Returns how many files. */
-static size_t drop_dead(struct heap *h)
-{
-	struct probe_heap dead[64];
-	size_t kept = 0, cnt = 0;
-
-	for (size_t i = 0; i < h->attachment_cnt; i++) {
-		struct attachment *a = &h->attachments[i];
-
-		if (!a->pid || cnt == ARRAY_SIZE(dead) ||
-		    procs__find_live(h->procs, a->pid) != PROCS_NONE) {
-			h->attachments[kept++] = *a;
-			continue;
-		}
-		close(a->fd);
-		if (a->lock_fd >= 0)
-			close(a->lock_fd);
-		dead[cnt++] = a->probes;
-	}
-	h->attachment_cnt = kept;
-	if (cnt)
-		probe_heap__detach(dead, cnt);
-	return cnt;
-}
-
 /* Does the program that allocated it still run? */
 static bool runs(const struct heap *h, const struct bpfprof_live_key *key)
 {
@@ -578,7 +320,6 @@ static int sweep(struct heap *h)
 	return 0;
 }
 
-/* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
 static void clean_children(struct heap *h)
 {
 	uint64_t forks = collect__forks(h->collect), now = util_monotonic_ns();
@@ -587,9 +328,7 @@ static void clean_children(struct heap *h)
 		return;
 	h->forks = forks;
 	h->next_clean_ns = now + CLEAN_NS;
-	for (size_t i = 0; i < h->attachment_cnt; i++)
-		if (h->attachments[i].pid)
-			(void)probe_heap__clean_children(&h->attachments[i].probes);
+	heap_probes__clean_children(h->probes);
 }
 
 int heap__update(struct heap *h)
@@ -624,14 +363,13 @@ int heap__update(struct heap *h)
 		probe_heap__round_sizes(h->session);
 	}
 	clean_children(h);
-	if (!err && (drop_dead(h) || h->opts.all))
+	if (!err && (heap_probes__drop_dead(h->probes, h->procs) || h->opts.all))
 		err = sweep(h);
 	return err;
 }
 
 int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload)
 {
-	const struct object_points *op;
 	uint32_t object;
 	int fd, copy;
 
@@ -644,13 +382,12 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 		return -EMFILE;
 	}
 	object = objects__add(h->objects, copy, preload ? preload : "the command");
-	op = object == OBJECTS_NONE ? NULL : points_of(h, object);
-	if (!op || !has_any(h, op)) {
+	if (has(h, object) == HEAP_PROBES_NOTHING) {
 		close(fd);
 		return 0;
 	}
 	h->preloaded = preload != NULL;
-	return add(h, preload ? 0 : pid, fd, object);
+	return heap_probes__add(h->probes, preload ? 0 : pid, fd, object);
 }
 
 void heap__complain(const struct heap *h)
@@ -658,13 +395,10 @@ void heap__complain(const struct heap *h)
 	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++) {
 		const struct proc *p = procs__get(h->procs, i);
 		char in[512] = "";
-		bool found = false;
 
 		if (!p->tgid || p->kthread || i == h->skip_proc || p->to_ns != UINT64_MAX)
 			continue;
-		for (size_t j = 0; j < h->attachment_cnt && !found; j++)
-			found = !h->attachments[j].pid || h->attachments[j].pid == (pid_t)p->tgid;
-		if (found || leader_gone(p->tgid))
+		if (heap_probes__in(h->probes, (pid_t)p->tgid) || leader_gone(p->tgid))
 			continue;
 		for (size_t j = 0; j < p->map_cnt; j++) {
 			const struct proc_file *f = procs__file(h->procs, p->maps[j].file);
@@ -698,7 +432,7 @@ static uint64_t cost_ns(const struct heap *h, uint64_t *ret_hits)
 		*ret_hits += stats.hits[i] - h->first_hits[i];
 	}
 	/* then every return is waited for, though not by the process's own link */
-	if (h->shared && h->opts.method == UPROBES_SESSION)
+	if (heap_probes__shared(h->probes) && h->opts.method == UPROBES_SESSION)
 		ns += (stats.hits[BPFPROF_HIT_ENTRY] - h->first_hits[BPFPROF_HIT_ENTRY]) *
 		      h->hit_ns[BPFPROF_HIT_RETURN];
 	return ns;
@@ -728,21 +462,11 @@ void heap__start(struct heap *h)
 	probe_heap__enable(h->session, true);
 }
 
-static int detach_all(struct heap *h)
+static int detach(struct heap *h)
 {
-	struct probe_heap *probes = calloc(h->attachment_cnt + 1, sizeof(*probes));
-
 	probe_heap__enable(h->session, false);
 	usleep(IN_FLIGHT_US);
-	if (!probes)
-		return -ENOMEM;
-	for (size_t i = 0; i < h->attachment_cnt; i++) {
-		probes[i] = h->attachments[i].probes;
-		memset(&h->attachments[i].probes, 0, sizeof(h->attachments[i].probes));
-	}
-	probe_heap__detach(probes, h->attachment_cnt);
-	free(probes);
-	return 0;
+	return heap_probes__detach(h->probes);
 }
 
 static void begin_slice(struct heap *h)
@@ -750,8 +474,7 @@ static void begin_slice(struct heap *h)
 	struct budget_figures f;
 	double weight;
 
-	for (size_t i = 0; i < h->attachment_cnt; i++)
-		(void)attach(h, &h->attachments[i]);
+	heap_probes__attach(h->probes);
 	f = figures(h);
 	weight = budget__attached(&h->budget, &f);
 	if (weight > 0)
@@ -778,8 +501,10 @@ int heap__tick(struct heap *h)
 	if (!h->sliced)
 		log_debug("the heap's probes cost more than they may: they are attached in slices");
 	h->sliced = true;
+	/* what is still in use is not known any more */
+	heap_probes__allocs_only(h->probes);
 	probe_heap__stop_tracking(h->session);
-	err = detach_all(h);
+	err = detach(h);
 	/* what this slice has counted is apart from what the next one will */
 	return err ? err : collect__drain(h->collect);
 }
@@ -795,7 +520,7 @@ void heap__stop(struct heap *h)
 
 	h->stopped_ns = f.now_ns;
 	h->stop_weight = budget__stop(&h->budget, &f);
-	(void)detach_all(h);
+	(void)detach(h);
 }
 
 int heap__finish(struct heap *h, struct profile *p)
@@ -865,9 +590,8 @@ void heap__report(const struct heap *h, struct heap_report *ret)
 		.sliced = h->sliced,
 		.rounded = h->rounded,
 		.untracked = stats.untracked,
-		.points = h->point_cnt,
+		.points = heap_probes__cnt(h->probes),
+		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};
-	for (size_t i = 0; i < h->attachment_cnt && !h->preloaded; i++)
-		ret->listens |= has_usdt(h, &h->points[h->attachments[i].object]);
 	ret->cost_ns = cost_ns(h, &ret->hits);
 }

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which functions of which files are probed, in which processes. */
+#include <linux/types.h>
+
+#include "heap_probes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "kernel/probe_heap.h"
+#include "target/allocators.h"
+#include "target/objects.h"
+#include "target/procs.h"
+
+/* The points of an object, as the kernel side takes them. */
+struct object_points {
+	bool known;
+	struct uprobe_point *points; /* of all groups, one after the other */
+	struct probe_heap_points by_group;
+	size_t safe_cnt; /* of those that allocate, the first ones: no exception leaves them */
+};
+
+/* A file that is probed, in one process or in all. */
+struct attachment {
+	pid_t pid; /* 0: all */
+	dev_t dev;
+	ino_t ino;
+	int fd;
+	int lock_fd; /* of lock_throwing; -1: those functions are left out */
+	uint32_t object;
+	bool failed;
+	struct probe_heap probes;
+};
+
+struct heap_probes {
+	struct heap_probes_opts opts;
+	struct session *session;
+	struct objects *objects;
+	struct object_points *points; /* by object */
+	size_t point_cap;
+	struct attachment *attachments;
+	size_t attachment_cnt, attachment_cap;
+	size_t cnt;    /* of points in all attachments there have been */
+	bool attached; /* probes are set, or will be when files are added */
+	bool allocs_only;
+	bool shared;
+};
+
+/* Some links for each file in each process: as many as we may have. */
+static void raise_fd_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= l.rlim_max)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+struct heap_probes *heap_probes__new(const struct heap_probes_opts *opts, struct session *session,
+				     struct objects *objects)
+{
+	struct heap_probes *hp = calloc(1, sizeof(*hp));
+
+	if (!hp)
+		return NULL;
+	hp->opts = *opts;
+	hp->session = session;
+	hp->objects = objects;
+	hp->attached = true;
+	raise_fd_limit();
+	return hp;
+}
+
+static void close_files(struct attachment *a)
+{
+	close(a->fd);
+	if (a->lock_fd >= 0)
+		close(a->lock_fd);
+}
+
+void heap_probes__free(struct heap_probes *hp)
+{
+	if (!hp)
+		return;
+	for (size_t i = 0; i < hp->attachment_cnt; i++) {
+		probe_heap__detach(&hp->attachments[i].probes, 1);
+		close_files(&hp->attachments[i]);
+	}
+	for (size_t i = 0; i < hp->point_cap; i++)
+		free(hp->points[i].points);
+	free(hp->points);
+	free(hp->attachments);
+	free(hp);
+}
+
+/* ---- what is there ---- */
+
+/* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
+static bool usable(const struct heap_probes *hp, const struct allocator_point *p)
+{
+	return hp->opts.method == UPROBES_SESSION || p->group != ALLOCATOR_ALLOC ||
+	       !(p->cookie & BPFPROF_COOKIE_THROWS);
+}
+
+/* Those of a group that may throw, or those that may not. Returns how many. */
+static size_t add_points(const struct heap_probes *hp, const struct allocator_points *found,
+			 int group, bool throws, struct uprobe_point *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->cnt; i++) {
+		const struct allocator_point *p = &found->points[i];
+		bool may = p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_THROWS;
+
+		if ((int)p->group == group && may == throws && usable(hp, p))
+			ret[n++] = (struct uprobe_point){ .offset = p->offset,
+							  .ref_ctr = p->ref_ctr,
+							  .cookie = p->cookie };
+	}
+	return n;
+}
+
+static int set_points(const struct heap_probes *hp, struct object_points *op,
+		      const struct allocator_points *found)
+{
+	size_t at = 0;
+
+	op->points = calloc(found->cnt + 1, sizeof(*op->points));
+	if (!op->points)
+		return -ENOMEM;
+	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
+		op->by_group.points[g] = op->points + at;
+		for (int throws = 0; throws < 2; throws++)
+			at += add_points(hp, found, g, throws, op->points + at);
+		op->by_group.cnt[g] = op->points + at - op->by_group.points[g];
+	}
+	while (op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] &&
+	       !(op->by_group.points[PROBE_HEAP_ALLOC][op->safe_cnt].cookie &
+		 BPFPROF_COOKIE_THROWS))
+		op->safe_cnt++;
+	return 0;
+}
+_Static_assert((int)PROBE_HEAP_ALLOC == (int)ALLOCATOR_ALLOC &&
+		       (int)PROBE_HEAP_FREE == (int)ALLOCATOR_FREE &&
+		       (int)PROBE_HEAP_USDT_ALLOC == (int)ALLOCATOR_USDT_ALLOC &&
+		       (int)PROBE_HEAP_USDT_FREE == (int)ALLOCATOR_USDT_FREE,
+	       "the groups are the same");
+
+/* The points of an object, found when it is first asked for. NULL: there is no memory. */
+static const struct object_points *points_of(struct heap_probes *hp, uint32_t object)
+{
+	struct allocator_points found;
+	struct object_points *op;
+	size_t left_out = 0;
+
+	if (util_reserve_zeroed(&hp->points, &hp->point_cap, object, sizeof(*hp->points)))
+		return NULL;
+	op = &hp->points[object];
+	if (op->known)
+		return op;
+	op->known = true;
+	if (objects__allocators(hp->objects, object, &found))
+		return op;
+	for (size_t i = 0; i < found.cnt; i++) {
+		const struct allocator_point *p = &found.points[i];
+
+		log_debug("%s: %s+%u: %s%s%s", objects__info(hp->objects, object)->path, p->name,
+			  p->skew, p->insn, p->emulated ? "" : " (single-stepped)",
+			  usable(hp, p) ? "" : " (left out: it may throw)");
+		left_out += !usable(hp, p);
+	}
+	if (left_out)
+		log_info(
+			"%s: %zu C++ operators are not probed, since an exception could not pass a "
+			"return probe of this kernel (Linux 6.13 can leave it out)",
+			objects__info(hp->objects, object)->path, left_out);
+	if (set_points(hp, op, &found))
+		op = NULL;
+	allocator_points__done(&found);
+	return op;
+}
+
+static bool has_usdt(const struct heap_probes *hp, const struct object_points *op)
+{
+	return hp->opts.usdt && op->by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
+}
+
+enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
+{
+	const struct object_points *op = points_of(hp, object);
+
+	if (!op)
+		return HEAP_PROBES_NOTHING;
+	if (has_usdt(hp, op))
+		return HEAP_PROBES_USDT;
+	return op->by_group.cnt[PROBE_HEAP_ALLOC] ? HEAP_PROBES_ALLOCATOR : HEAP_PROBES_NOTHING;
+}
+
+/* ---- where it is probed ---- */
+
+/* The points to be used: a program that samples by itself is not to be probed as well. */
+static void choose(const struct heap_probes *hp, const struct object_points *op, bool throwing,
+		   struct probe_heap_points *ret)
+{
+	*ret = op->by_group;
+	if (!throwing)
+		ret->cnt[PROBE_HEAP_ALLOC] = op->safe_cnt;
+	if (has_usdt(hp, op))
+		ret->cnt[PROBE_HEAP_ALLOC] = ret->cnt[PROBE_HEAP_FREE] = 0;
+	else
+		ret->cnt[PROBE_HEAP_USDT_ALLOC] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
+	/* in slices, what is still in use is not known */
+	if (hp->allocs_only)
+		ret->cnt[PROBE_HEAP_FREE] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
+}
+
+/*
+ * Up to Linux 6.18 a session link that is not for this process waits for returns in it all the same
+ * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where a function may
+ * throw, that must not be: so only one process of the machine is probed there at a time. Returns a
+ * descriptor that keeps the others out, or -1. An abstract socket, unix(7), since it needs no place
+ * and goes with us.
+ */
+static int lock_throwing(const struct stat *st)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "bpfprof-heap-%" PRIx64 "-%" PRIx64,
+		 (uint64_t)st->st_dev, (uint64_t)st->st_ino);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int attach(struct heap_probes *hp, struct attachment *a)
+{
+	struct probe_heap_points points;
+	int err;
+
+	choose(hp, &hp->points[a->object], a->lock_fd >= 0, &points);
+	err = probe_heap__attach(hp->session, hp->opts.method, a->fd, a->pid, &points, &a->probes);
+	if (err && !a->failed && err != -ESRCH) {
+		a->failed = true;
+		log_error("cannot probe the allocator in '%s': %s",
+			  objects__info(hp->objects, a->object)->path, strerror(-err));
+	}
+	return err;
+}
+
+int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
+{
+	struct probe_heap_points points;
+	const struct object_points *op;
+	struct attachment *a;
+	struct stat st;
+	int err = fstat(fd, &st) ? -errno : 0;
+
+	for (size_t i = 0; !err && i < hp->attachment_cnt; i++) {
+		a = &hp->attachments[i];
+		if ((a->pid == pid || !a->pid) && a->dev == st.st_dev && a->ino == st.st_ino) {
+			close(fd);
+			return 0;
+		}
+		hp->shared |= a->dev == st.st_dev && a->ino == st.st_ino;
+	}
+	if (!err)
+		err = util_reserve(&hp->attachments, &hp->attachment_cap, hp->attachment_cnt + 1,
+				   sizeof(*hp->attachments));
+	if (err) {
+		close(fd);
+		return err;
+	}
+	a = &hp->attachments[hp->attachment_cnt++];
+	*a = (struct attachment){
+		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
+	};
+	op = &hp->points[object];
+	a->lock_fd = op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] ? lock_throwing(&st) : -1;
+	if (a->lock_fd < 0 && op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC])
+		log_info(
+			"%s of process %d: C++ operators that may throw are not probed, since they "
+			"are in another process already",
+			objects__info(hp->objects, object)->path, (int)pid);
+	choose(hp, op, a->lock_fd >= 0, &points);
+	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
+		hp->cnt += points.cnt[g];
+	if (hp->attached)
+		(void)attach(hp, a);
+	return 0;
+}
+
+size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs)
+{
+	struct probe_heap dead[64];
+	size_t kept = 0, cnt = 0;
+
+	for (size_t i = 0; i < hp->attachment_cnt; i++) {
+		struct attachment *a = &hp->attachments[i];
+
+		if (!a->pid || cnt == ARRAY_SIZE(dead) ||
+		    procs__find_live(procs, a->pid) != PROCS_NONE) {
+			hp->attachments[kept++] = *a;
+			continue;
+		}
+		close_files(a);
+		dead[cnt++] = a->probes;
+	}
+	hp->attachment_cnt = kept;
+	if (cnt)
+		probe_heap__detach(dead, cnt);
+	return cnt;
+}
+
+void heap_probes__attach(struct heap_probes *hp)
+{
+	hp->attached = true;
+	for (size_t i = 0; i < hp->attachment_cnt; i++)
+		(void)attach(hp, &hp->attachments[i]);
+}
+
+int heap_probes__detach(struct heap_probes *hp)
+{
+	struct probe_heap *probes = calloc(hp->attachment_cnt + 1, sizeof(*probes));
+
+	if (!probes)
+		return -ENOMEM;
+	for (size_t i = 0; i < hp->attachment_cnt; i++) {
+		probes[i] = hp->attachments[i].probes;
+		memset(&hp->attachments[i].probes, 0, sizeof(hp->attachments[i].probes));
+	}
+	hp->attached = false;
+	probe_heap__detach(probes, hp->attachment_cnt);
+	free(probes);
+	return 0;
+}
+
+void heap_probes__allocs_only(struct heap_probes *hp)
+{
+	hp->allocs_only = true;
+}
+
+void heap_probes__clean_children(struct heap_probes *hp)
+{
+	for (size_t i = 0; i < hp->attachment_cnt; i++)
+		if (hp->attachments[i].pid)
+			(void)probe_heap__clean_children(&hp->attachments[i].probes);
+}
+
+bool heap_probes__in(const struct heap_probes *hp, pid_t pid)
+{
+	for (size_t i = 0; i < hp->attachment_cnt; i++)
+		if (!hp->attachments[i].pid || hp->attachments[i].pid == pid)
+			return true;
+	return false;
+}
+
+bool heap_probes__shared(const struct heap_probes *hp)
+{
+	return hp->shared;
+}
+
+bool heap_probes__listens(const struct heap_probes *hp)
+{
+	for (size_t i = 0; i < hp->attachment_cnt; i++)
+		if (has_usdt(hp, &hp->points[hp->attachments[i].object]))
+			return true;
+	return false;
+}
+
+size_t heap_probes__cnt(const struct heap_probes *hp)
+{
+	return hp->cnt;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The probes of a heap profile: which functions of a file are probed, and in which processes. */
+#ifndef HEAP_PROBES_H
+#define HEAP_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kernel/uprobes.h"
+
+struct heap_probes;
+struct objects;
+struct procs;
+struct session;
+
+struct heap_probes_opts {
+	enum uprobe_method method; /* that the session was opened for */
+	bool usdt;		   /* the session was opened to listen to USDT probes */
+};
+
+/* What there is in a file. */
+enum heap_probes_has {
+	HEAP_PROBES_NOTHING,
+	HEAP_PROBES_ALLOCATOR,
+	HEAP_PROBES_USDT, /* it samples by itself, and says so */
+};
+
+/* Borrows session and objects. NULL with errno. */
+struct heap_probes *heap_probes__new(const struct heap_probes_opts *opts, struct session *session,
+				     struct objects *objects);
+void heap_probes__free(struct heap_probes *hp);
+
+/* Looks into an object when it is first asked for. */
+enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object);
+
+/* Adds an object that has something, open at fd, in one process (pid 0: in all) to the files that
+ * are probed, unless it is there already. Takes fd. 0 or -errno; what cannot be probed is said. */
+int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object);
+
+/* Sets the probes of all files that were added, and of those that will be; what fails is said. */
+void heap_probes__attach(struct heap_probes *hp);
+/* Takes them off, once calls that are under way have had time to return to them. 0 or -errno. */
+int heap_probes__detach(struct heap_probes *hp);
+/* From now on frees are not probed. */
+void heap_probes__allocs_only(struct heap_probes *hp);
+
+/* Forgets what processes that have ended had. Returns how many files. */
+size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs);
+/* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
+void heap_probes__clean_children(struct heap_probes *hp);
+
+/* Is something probed in a process? */
+bool heap_probes__in(const struct heap_probes *hp, pid_t pid);
+/* Is a file probed in several processes, so that up to Linux 6.18 every return is waited for? */
+bool heap_probes__shared(const struct heap_probes *hp);
+/* Does one of the files sample by itself? */
+bool heap_probes__listens(const struct heap_probes *hp);
+/* How many there have been. */
+size_t heap_probes__cnt(const struct heap_probes *hp);
+
+#endif
