@@ -94,6 +94,29 @@ def check_account(stats, kind, lost=False, whole=WHOLE, ran_on=0):
     return k
 
 
+def links(p):
+    """How many BPF programs a bpfprof has attached: what waits, and who creates threads, is known by nothing else."""
+    n = 0
+    for path in glob.glob(f"/proc/{p.pid}/fdinfo/*"):
+        with contextlib.suppress(OSError), open(path) as f:
+            n += "link_type:" in f.read()
+    return n
+
+
+def wait_attached(p, err, seconds=20):
+    """err: gives what it has said so far."""
+    end, last, since = time.monotonic() + seconds, 0, time.monotonic()
+    while True:
+        now = links(p)
+        if now != last:
+            last, since = now, time.monotonic()
+        if last and time.monotonic() - since > 0.4 and lib.in_loop(p):
+            return
+        need(p.poll() is None, f"bpfprof ended, {p.returncode}: {err()}")
+        need(time.monotonic() < end, f"nothing attached within {seconds} s: {err()}")
+        time.sleep(0.02)
+
+
 class Recorder:
     """bpfprof at work; finish() gives its profiles, by kind, and its account."""
 
@@ -111,25 +134,8 @@ class Recorder:
     def path(self, kind):
         return self.out if len(self.kinds) == 1 else f"{self.out}.{kind}.pb.gz"
 
-    def links(self):
-        """How many BPF programs it has attached: what waits, and who creates threads, is known by nothing else."""
-        n = 0
-        for path in glob.glob(f"/proc/{self.p.pid}/fdinfo/*"):
-            with contextlib.suppress(OSError), open(path) as f:
-                n += "link_type:" in f.read()
-        return n
-
     def wait_attached(self, seconds=20):
-        end, last, since = time.monotonic() + seconds, 0, time.monotonic()
-        while True:
-            now = self.links()
-            if now != last:
-                last, since = now, time.monotonic()
-            if last and time.monotonic() - since > 0.4 and lib.in_loop(self.p):
-                return
-            need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
-            need(time.monotonic() < end, f"nothing attached within {seconds} s: {self.err()}")
-            time.sleep(0.02)
+        wait_attached(self.p, self.err, seconds)
 
     def finish(self, sig=signal.SIGINT, seconds=60, status=0):
         if sig:
