@@ -15,7 +15,7 @@
  * function, to when the waiter has it, less what it was ready since it slept. The wait itself was
  * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
  * than high (from just before it asks, to when the release was over; where it is the waiter that
- * tells, to when he was ready, too).
+ * tells, to when he goes on, less only what he waited for a CPU).
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
  * there are belong to the modes.
  */
@@ -63,6 +63,7 @@ struct waits_waiter {
 	pthread_t thread;
 	int tid, started, done, slept;
 	uint64_t ready_ns, from_ns, seen_ns, until_ns;
+	uint64_t asked_ns, queued_ns, longest_ns;
 };
 
 static int waits_argc;
@@ -205,8 +206,8 @@ static NOIPA void waits_hold(void)
 	waits_release_ns = now_ns();
 }
 
-/* from_ns and ready_ns of one moment, and not of before and after a loss of the CPU; where it is lost
- * all the time, of the shortest of some moments. */
+/* from_ns and ready_ns of one moment, and not of before and after a loss of the CPU; where it is
+ * lost all the time, of the shortest of some moments. */
 static inline void waits_take_times(struct waits_waiter *w)
 {
 	uint64_t begin_ns, end_ns, queued, ready, shortest = UINT64_MAX;
@@ -219,6 +220,8 @@ static inline void waits_take_times(struct waits_waiter *w)
 		end_ns = now_ns();
 		if (end_ns - begin_ns < shortest) {
 			shortest = end_ns - begin_ns;
+			w->asked_ns = begin_ns;
+			w->queued_ns = queued;
 			w->ready_ns = ready;
 			w->from_ns = end_ns;
 		}
@@ -244,9 +247,10 @@ static NOIPA void *waiter_thread(void *arg)
 		ready_ns(w->tid, &queued);
 		woken_ns = queued + clock_ns(CLOCK_THREAD_CPUTIME_ID) - w->ready_ns;
 		w->until_ns = now_ns();
+		/* an interrupt is none of its waits, and may be taken for one */
+		w->longest_ns = w->until_ns - w->asked_ns - (queued - w->queued_ns);
 		/* when it was ready to go on */
-		if (!m->alone)
-			w->until_ns -= woken_ns;
+		w->until_ns -= woken_ns;
 		w->slept = times_slept() > before;
 		if (m->after)
 			m->after();
@@ -257,7 +261,7 @@ static NOIPA void *waiter_thread(void *arg)
 }
 
 struct waits_sum {
-	uint64_t count, ns, low, high, ready;
+	uint64_t count, ns, low, high, longest;
 };
 
 static inline uint64_t waits_over(uint64_t to, uint64_t from)
@@ -293,9 +297,9 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		if (!w->slept)
 			continue;
 		sum->count++;
+		sum->longest += w->longest_ns;
 		if (m->alone) {
 			sum->ns += waits_hold_us * 1000;
-			sum->ready += w->until_ns - w->from_ns;
 			continue;
 		}
 		sum->ns += waits_over(end, w->from_ns);
@@ -303,9 +307,6 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		if (m->slow)
 			released = w->until_ns;
 		sum->high += waits_over(released, w->from_ns);
-		/* the kernel may take a while to tell the CPU that is to go on with it */
-		sum->ready +=
-			waits_over(w->until_ns > released ? w->until_ns : released, w->from_ns);
 	}
 }
 
@@ -372,7 +373,7 @@ static inline void waits_say_side(const struct waits_mode *m, const struct waits
 		  m->name);
 	waits_say("\"count\":%ld,\"ns\":%ld,\"low\":%ld,\"high\":%ld,\"woken\":\"%s\"}",
 		  (long)sum->count, (long)sum->ns, (long)sum->low,
-		  (long)(waiter ? sum->ready : sum->high), m->woken ? m->woken : "");
+		  (long)(waiter ? sum->longest : sum->high), m->woken ? m->woken : "");
 }
 
 static inline void waits_thread(pthread_t *t, void *(*fn)(void *), void *arg)
