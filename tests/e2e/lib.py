@@ -174,6 +174,11 @@ def in_loop(p):
         return False
 
 
+def cpu_seconds(pid):
+    """That a process has had in all its life: its clock (clock_getcpuclockid(3)) by the kernel's number for it."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
 def temp(suffix=""):
     fd, path = tempfile.mkstemp(suffix=suffix, dir=TMP)
     os.close(fd)
@@ -184,16 +189,23 @@ def temp(suffix=""):
 # ---- bpfprof ----
 
 
-def bpfprof(*args, timeout=60, **kw):
-    """Runs bpfprof to its end in TMP; stdout and stderr are text."""
+def bpfprof(*args, timeout=60, until=None, input=None, **kw):
+    """Runs bpfprof in TMP to its end, or to when until(process) returns; stdout and stderr are text."""
     kw.setdefault("cwd", TMP)
-    kw.setdefault("stdin", subprocess.DEVNULL)
+    kw.setdefault("stdin", subprocess.DEVNULL if input is None else subprocess.PIPE)
     kw.setdefault("stdout", subprocess.PIPE)
     kw.setdefault("stderr", subprocess.PIPE)
-    try:
-        return subprocess.run([BPFPROF, *map(str, args)], timeout=timeout, text=True, errors="replace", **kw)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s") from None
+    with subprocess.Popen([BPFPROF, *map(str, args)], text=True, errors="replace", **kw) as p:
+        try:
+            if until:
+                until(p)
+                p.send_signal(signal.SIGINT)
+            out, err = p.communicate(input, timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s") from None
+        finally:
+            p.kill()
+    return subprocess.CompletedProcess(p.args, p.returncode, out, err)
 
 
 Run = collections.namedtuple("Run", "stacks stats err status")
