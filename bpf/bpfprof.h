@@ -467,7 +467,7 @@ struct bpfprof_config {
 	__u8 record[BPFPROF_NR_KINDS]; /* kinds that are recorded */
 	__u8 follow;		       /* children of watched processes are watched */
 	__u8 switch_state; /* sched_switch tells the state of who leaves (5.18, fa2c3254d7cf) */
-	__u8 hash_states;  /* the waits' states are in bp_wait_hash: there is no task storage */
+	__u8 hash_states;  /* threads' states are in hashes: there is no task storage */
 	__u8 futex_probes; /* futex waits are watched where they are, not at every switch */
 	__u8 pad[6];
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */

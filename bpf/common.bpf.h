@@ -75,6 +75,7 @@ extern struct bp_ksyms_map bp_ksyms SEC(".maps");
 extern struct bp_slots_map bp_slots SEC(".maps");
 extern struct bp_live_map bp_live SEC(".maps");
 extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
+extern struct bp_heap_hash_map bp_heap_hash SEC(".maps");
 extern struct bp_waits_map bp_waits SEC(".maps");
 extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
 extern struct bp_futexes_map bp_futexes SEC(".maps");
@@ -195,6 +196,14 @@ struct bp_heap_tasks_map {
 	__type(value, struct heap_task);
 };
 
+/* By thread id, where the kernel has no task storage; sized when loaded. */
+struct bp_heap_hash_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct heap_task);
+};
+
 /* A sample of a wait: fields of struct bpfprof_rec. */
 struct record_wait {
 	__u64 units, amount;
@@ -276,7 +285,7 @@ struct bp_waits_map {
 	__type(value, struct wait_task);
 };
 
-/* By thread id, where the kernel has no task storage; sized when loaded. */
+/* As bp_heap_hash. */
 struct bp_wait_hash_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -284,16 +293,48 @@ struct bp_wait_hash_map {
 	__type(value, struct wait_task);
 };
 
-/* The state of a watched thread, or NULL: it is not watched. Makes none, since there is no telling
- * whether memory may be asked for inside the scheduler. */
-static __always_inline struct wait_task *wait_state_of(struct task_struct *task)
+/* ---- states of threads ---- */
+
+/* In task storage or, where programs have none (4cf1bc1f1045, 5.11; a10787e6d58c, 5.12), in a hash
+ * by thread id. Who keeps states in a hash deletes them when their threads end. */
+static __always_inline void *state_of(void *storage, void *hash, struct task_struct *task)
 {
 	__u32 tid;
 
 	if (!bp_config.hash_states)
-		return bpf_task_storage_get(&bp_waits, task, NULL, 0);
+		return bpf_task_storage_get(storage, task, NULL, 0);
 	tid = COMPAT_TASK(task, pid);
-	return bpf_map_lookup_elem(&bp_wait_hash, &tid);
+	return bpf_map_lookup_elem(hash, &tid);
+}
+
+union any_state {
+	struct heap_task heap;
+	struct wait_task wait;
+};
+
+/* The state of a thread, made of zeros if it has none. NULL: there is no memory, or no room. */
+static __always_inline void *state_make(void *storage, void *hash, struct task_struct *task)
+{
+	void *state;
+
+	if (!bp_config.hash_states)
+		return bpf_task_storage_get(storage, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	state = state_of(storage, hash, task);
+	if (!state) {
+		__u32 tid = COMPAT_TASK(task, pid);
+		union any_state none = {};
+
+		bpf_map_update_elem(hash, &tid, &none, BPF_NOEXIST);
+		state = bpf_map_lookup_elem(hash, &tid);
+	}
+	return state;
+}
+
+/* The state of a watched thread, or NULL: it is not watched. Makes none, since there is no telling
+ * whether memory may be asked for inside the scheduler. */
+static __always_inline struct wait_task *wait_state_of(struct task_struct *task)
+{
+	return state_of(&bp_waits, &bp_wait_hash, task);
 }
 
 /* The record of the threads' iterator is put together here: it runs once at a time. Frames: one

@@ -96,7 +96,7 @@ static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
 {
 	key->ptr = ptr;
 	key->tgid = bpf_get_current_pid_tgid() >> 32;
-	key->exec_id = (__u32)bpf_get_current_task_btf()->self_exec_id;
+	key->exec_id = (__u32)COMPAT_TASK(compat_current(), self_exec_id);
 }
 
 /* The nearest number of 6 significant bits. */
@@ -240,6 +240,20 @@ static __always_inline bool may_fail(__u64 size)
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
 }
 
+/* A call of a thread that there was no room for. It is sampled as all are, since drawing has no
+ * memory, and lost if it is meant; one inside another, too. */
+static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
+{
+	struct task_facts task;
+	struct heap_task t = {};
+	__u64 size;
+
+	task_facts(&task);
+	if (record_wanted(&task) && task.key.tgid != bp_config.self_tgid &&
+	    read_args(ctx, op, &size) && sampled(&t, size))
+		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
+}
+
 /* Returns 1 if the call's return is of no interest. */
 static __always_inline int enter(struct pt_regs *ctx, bool optional)
 {
@@ -250,10 +264,9 @@ static __always_inline int enter(struct pt_regs *ctx, bool optional)
 	hit(BPFPROF_HIT_ENTRY);
 	if (bp_control.heap_off)
 		return 1;
-	t = bpf_task_storage_get(&bp_heap_tasks, bpf_get_current_task_btf(), NULL,
-				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
 	if (!t) {
-		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
+		lose_call(ctx, op);
 		return 1;
 	}
 	if (t->at && inside(t, sp))
@@ -305,7 +318,7 @@ static __always_inline void leave(struct pt_regs *ctx)
 	__u64 ptr;
 
 	hit(BPFPROF_HIT_RETURN);
-	t = bpf_task_storage_get(&bp_heap_tasks, bpf_get_current_task_btf(), NULL, 0);
+	t = state_of(&bp_heap_tasks, &bp_heap_hash, compat_current());
 	if (!t || !t->at || t->at != PT_REGS_SP(ctx) - 8)
 		return;
 	t->at = 0;
@@ -348,6 +361,29 @@ int heap_free(struct pt_regs *ctx)
 	hit(BPFPROF_HIT_FREE);
 	if (PT_REGS_PARM1(ctx) && !bp_control.heap_off)
 		forget(PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+/* ---- states in a hash ---- */
+
+/* What a thread has there goes with it: its number may be given to another. */
+static __always_inline void drop_state(__u32 tid)
+{
+	bpf_map_delete_elem(&bp_heap_hash, &tid);
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(heap_exit, struct task_struct *task)
+{
+	drop_state(task->pid);
+	return 0;
+}
+
+/* Of several threads the one that execs goes on under the number of the first one. */
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(heap_exec, struct task_struct *task, pid_t old_tid)
+{
+	drop_state(old_tid);
 	return 0;
 }
 

@@ -517,16 +517,8 @@ int wait_unqueue_pi(__u64 *ctx)
 
 static __always_inline struct wait_task *make_state(struct task_struct *task)
 {
-	struct wait_task none = {}, *w;
-	__u32 tid;
+	struct wait_task *w = state_make(&bp_waits, &bp_wait_hash, task);
 
-	if (bp_config.hash_states) {
-		tid = task->pid;
-		bpf_map_update_elem(&bp_wait_hash, &tid, &none, BPF_NOEXIST);
-		w = bpf_map_lookup_elem(&bp_wait_hash, &tid);
-	} else {
-		w = bpf_task_storage_get(&bp_waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	}
 	if (!w)
 		bp_control.stateless = 1;
 	return w;

@@ -3,7 +3,7 @@
  * More stacks than small tables hold: 24 threads, each of which takes one of 8^5 ways from
  * storm_thread through f0 … f7 to leaf, at random, again and again. What it does there is the mode:
  *   cpu      20 us of work, without end
- *   heap     a malloc and a free
+ *   heap     a malloc and a free; no thread ends before all are done
  *   locks    a mutex that all the others want
  *   create   a thread that ends at once
  *   park     a wait that does not end
@@ -124,6 +124,8 @@ static NOIPA void *storm_thread(void *arg)
 		way = way * 1664525 + 1013904223;
 		step(way >> 8, 0);
 	}
+	if (mode->leaf == leaf_heap)
+		pthread_barrier_wait(&barrier);
 	return NULL;
 }
 
@@ -149,9 +151,9 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < NR_THREADS; i++)
 		if (pthread_create(&threads[i], NULL, storm_thread, (void *)(i + 1)))
 			abort();
-	if (mode->leaf == leaf_park)
+	if (mode->leaf == leaf_park || mode->leaf == leaf_heap)
 		pthread_barrier_wait(&barrier);
-	else
+	if (mode->leaf != leaf_park)
 		for (int i = 0; i < NR_THREADS; i++)
 			pthread_join(threads[i], NULL);
 	/* without a buffer, which would be allocated */

@@ -290,8 +290,12 @@ static const char *uprobes_text(void)
 	return text[uprobes_probe(UPROBES_SESSION)];
 }
 
-static bool probe_task_storage(void)
+bool features_task_storage(void)
 {
+	const char *forced = getenv("BPFPROF_STATES"); /* for tests */
+
+	if (forced && !strcmp(forced, "hash"))
+		return false;
 	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 1 &&
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
@@ -460,10 +464,10 @@ static const struct {
 	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
 	[FEATURE_TASK_STORAGE] = { "BPF task storage",
 				   "heap samples drawn for each thread; what each one waits for",
-				   "no heap profile, and waits of 65536 threads at most, those of "
-				   "more are counted as lost: run as root, or give CAP_BPF and "
-				   "CAP_PERFMON; needs Linux 5.12",
-				   false, probe_task_storage, .by_bpf = true },
+				   "heap and waits of 65536 threads at most, those of more are "
+				   "counted as lost: run as root, or give CAP_BPF and CAP_PERFMON; "
+				   "needs Linux 5.12",
+				   false, features_task_storage, .by_bpf = true },
 	/* 5.5, f1b9509c2fb0 */
 	[FEATURE_TRACEPOINTS] = { "typed tracepoints", "block, mutex, offcpu, threadcreate",
 				  "no block, mutex, offcpu, threadcreate: run as root, or give "

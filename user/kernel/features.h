@@ -48,6 +48,9 @@ struct feature_result {
 
 struct feature_result features_probe(enum feature f);
 
+/* Can programs keep state in task storage, also those that user code calls? */
+bool features_task_storage(void);
+
 /* What keeps us from recording anything: the text of the first feature that is needed and not
  * there; NULL if all are. */
 const char *features_missing(void);

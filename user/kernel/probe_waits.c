@@ -18,7 +18,6 @@
 #include "bpfprof.skel.h"
 #include "kernel/session.h"
 
-#define HASH_STATES 65536 /* threads watched at most where there is no task storage */
 #define MAX_LINKS 9
 #define CLOCK_READS 3
 
@@ -197,23 +196,12 @@ static bool have_futex_probes(const struct btf *btf)
 	return link >= 0;
 }
 
-static bool have_task_storage(void)
-{
-	const char *forced = getenv("BPFPROF_STATES"); /* for tests */
-
-	if (forced && !strcmp(forced, "hash"))
-		return false;
-	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 1 &&
-	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
-}
-
 void probe_waits__probe(struct probe_waits_how *ret)
 {
 	const char *forced = getenv("BPFPROF_RESUME"); /* for tests */
 	struct btf *btf = btf__load_vmlinux_btf();
 
-	*ret = (struct probe_waits_how){ .resume = PROBE_WAITS_NONE,
-					 .task_storage = have_task_storage() };
+	*ret = (struct probe_waits_how){ .resume = PROBE_WAITS_NONE };
 	if (!btf)
 		return;
 	/* (preempt, prev, next) before */
@@ -249,14 +237,10 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bool resume = (o->kinds[BPFPROF_BLOCK] && !futex) || o->kinds[BPFPROF_OFFCPU];
 
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
-	cfg->hash_states = waits && !o->waits.task_storage;
-	bpf_map__set_autocreate(skel->maps.bp_waits, waits && !cfg->hash_states);
+	session__keep_states(s, skel->maps.bp_waits, skel->maps.bp_wait_hash, waits);
 	bpf_map__set_autocreate(skel->maps.bp_futexes, o->kinds[BPFPROF_MUTEX]);
 	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits && !futex);
 	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
-	bpf_map__set_autocreate(skel->maps.bp_wait_hash, cfg->hash_states);
-	if (cfg->hash_states)
-		bpf_map__set_max_entries(skel->maps.bp_wait_hash, HASH_STATES);
 	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
 	cfg->wait_rate_ns = o->wait_rate_ns;
 	if (!waits)

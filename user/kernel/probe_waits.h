@@ -25,7 +25,6 @@ enum probe_waits_resume {
 struct probe_waits_how {
 	enum probe_waits_resume resume;
 	bool futex;		   /* waits for futexes can be watched without all the others */
-	bool task_storage;	   /* else the threads' states are in a hash */
 	bool switch_state;	   /* sched_switch tells the state of who leaves */
 	int64_t preempt_count_off; /* see bpfprof_config */
 	uint32_t interrupt_mask;   /* the same */

@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/cpus.h"
+#include "kernel/features.h"
 #include "kernel/glob.h"
 #include "noloop.skel.h"
 
@@ -38,6 +39,7 @@
 #define LIVE_MIN (1U << 16)
 #define LIVE_MAX (1U << 20)
 #define TIGHT_ENTRIES 16
+#define HASH_STATES 65536 /* threads that have a state, at most, where there is no task storage */
 
 struct session {
 	struct bpfprof_bpf *skel;
@@ -119,7 +121,9 @@ static void configure_heap(struct session *s)
 	};
 
 	bpf_map__set_autocreate(s->skel->maps.bp_live, wanted);
-	bpf_map__set_autocreate(s->skel->maps.bp_heap_tasks, wanted);
+	session__keep_states(s, s->skel->maps.bp_heap_tasks, s->skel->maps.bp_heap_hash, wanted);
+	bpf_program__set_autoload(s->skel->progs.heap_exit, wanted && cfg->hash_states);
+	bpf_program__set_autoload(s->skel->progs.heap_exec, wanted && cfg->hash_states);
 	if (!wanted)
 		return;
 	s->skel->bss->bp_control.heap_off = 1;
@@ -135,6 +139,17 @@ static void configure_heap(struct session *s)
 								   MAX(o->uprobes, UPROBES_MULTI) :
 								   UPROBES_SESSION));
 	}
+}
+
+void session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash,
+			  bool wanted)
+{
+	bool hashed = s->skel->rodata->bp_config.hash_states;
+
+	bpf_map__set_autocreate(storage, wanted && !hashed);
+	bpf_map__set_autocreate(hash, wanted && hashed);
+	if (hashed)
+		bpf_map__set_max_entries(hash, HASH_STATES);
 }
 
 /* Where stacks are taken: see bpfprof_config. */
@@ -204,6 +219,9 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	}
 	cfg->follow = o->follow;
 	cfg->self_tgid = getpid();
+	cfg->hash_states = (o->kinds[BPFPROF_HEAP] || o->kinds[BPFPROF_BLOCK] ||
+			    o->kinds[BPFPROF_MUTEX] || o->kinds[BPFPROF_OFFCPU]) &&
+			   !features_task_storage();
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		cfg->record[i] = o->kinds[i];
 	configure_slots(s);
@@ -232,6 +250,13 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	probe_waits__configure(s, o);
 	tighten(s);
 	return 0;
+}
+
+/* Attaches a program that the kernel calls by itself, if it was loaded. */
+static int attach(struct bpf_program *prog, struct bpf_link **ret)
+{
+	*ret = bpf_program__autoload(prog) ? bpf_program__attach(prog) : NULL;
+	return bpf_program__autoload(prog) && !*ret ? -errno : 0;
 }
 
 static int load(struct session *s, char *err, size_t err_sz)
@@ -265,13 +290,17 @@ static int load(struct session *s, char *err, size_t err_sz)
 			return ret;
 		}
 	}
-	if (s->opts.follow) {
-		s->skel->links.proc_follow = bpf_program__attach(s->skel->progs.proc_follow);
-		if (!s->skel->links.proc_follow) {
-			ret = -errno;
-			say(err, err_sz, "cannot follow child processes: %s", strerror(-ret));
-			return ret;
-		}
+	ret = attach(s->skel->progs.proc_follow, &s->skel->links.proc_follow);
+	if (ret) {
+		say(err, err_sz, "cannot follow child processes: %s", strerror(-ret));
+		return ret;
+	}
+	ret = attach(s->skel->progs.heap_exit, &s->skel->links.heap_exit);
+	if (!ret)
+		ret = attach(s->skel->progs.heap_exec, &s->skel->links.heap_exec);
+	if (ret) {
+		say(err, err_sz, "cannot see threads end: %s", strerror(-ret));
+		return ret;
 	}
 	/* for as long as the descriptor is open; failure leaves the figures at 0 */
 	if (s->opts.run_time_stats)

@@ -17,6 +17,7 @@
 #include "kernel/uprobes.h"
 
 struct bpf_link;
+struct bpf_map;
 struct bpf_program;
 struct bpfprof_bpf;
 struct session;
@@ -83,6 +84,9 @@ uint64_t session__not_followed(const struct session *s);
 
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
+/* Part of session__open: threads have states of a kind, in task storage, else in the hash. */
+void session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash,
+			  bool wanted);
 /* Runs a program on the clock (cycles: the cycle counter) of a CPU, frequency times a second. The
  * link owns the event. 0 or -errno with *ret NULL. */
 int session__clock(struct bpf_program *prog, int cpu, bool cycles, uint64_t frequency,
