@@ -469,7 +469,9 @@ struct bpfprof_config {
 	__u8 switch_state; /* sched_switch tells the state of who leaves (5.18, fa2c3254d7cf) */
 	__u8 hash_states;  /* threads' states are in hashes: there is no task storage */
 	__u8 futex_probes; /* futex waits are watched where they are, not at every switch */
-	__u8 pad[6];
+	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
+	__u8 pad[5];
+	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */

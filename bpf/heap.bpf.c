@@ -240,6 +240,13 @@ static __always_inline bool may_fail(__u64 size)
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
 }
 
+/* The probe's cookie. Before 5.15 (7adfc6c9b315) probes have none: there, a program is loaded for
+ * each. */
+static __always_inline __u64 cookie_of(struct pt_regs *ctx)
+{
+	return bp_config.one_cookie ? bp_config.cookie : bpf_get_attach_cookie(ctx);
+}
+
 /* A call of a thread that there was no room for. It is sampled as all are, since drawing has no
  * memory, and lost if it is meant; one inside another, too. */
 static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
@@ -257,7 +264,7 @@ static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
 /* Returns 1 if the call's return is of no interest. */
 static __always_inline int enter(struct pt_regs *ctx, bool optional)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), sp = PT_REGS_SP(ctx), size;
+	__u64 cookie = cookie_of(ctx), sp = PT_REGS_SP(ctx), size;
 	__u32 op = BPFPROF_COOKIE_OP(cookie);
 	struct heap_task *t;
 
@@ -452,7 +459,7 @@ static __noinline __u64 usdt_arg(struct pt_regs *ctx, __u64 cookie, int i)
 SEC("?uprobe")
 int heap_usdt_alloc(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), ptr = usdt_arg(ctx, cookie, 0);
+	__u64 cookie = cookie_of(ctx), ptr = usdt_arg(ctx, cookie, 0);
 
 	hit(BPFPROF_HIT_USDT);
 	if (ptr && !bp_control.heap_off)
@@ -463,7 +470,7 @@ int heap_usdt_alloc(struct pt_regs *ctx)
 SEC("?uprobe")
 int heap_usdt_free(struct pt_regs *ctx)
 {
-	__u64 ptr = usdt_arg(ctx, bpf_get_attach_cookie(ctx), 0);
+	__u64 ptr = usdt_arg(ctx, cookie_of(ctx), 0);
 
 	hit(BPFPROF_HIT_USDT);
 	if (ptr && !bp_control.heap_off)

@@ -205,7 +205,7 @@ static void clamp_frequency(struct run *r)
  * named. */
 static int choose_uprobes(struct run *r)
 {
-	static const char *const names[] = { "session", "multi", "perf" };
+	static const char *const names[] = { "session", "multi", "perf", "event" };
 	const char *at_best = getenv("BPFPROF_UPROBES"); /* for tests */
 	enum uprobe_method best = UPROBES_SESSION;
 	struct feature_result uprobes;
@@ -638,7 +638,7 @@ static int set_up(struct run *r)
 		}
 	}
 	/* the command, if there is one, has been forked with all that it may */
-	err = rights_reduce(r->heap && r->uprobes == UPROBES_PERF);
+	err = rights_reduce(r->heap && uprobes_by_events(r->uprobes));
 	if (err)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
 	r->startup_ns = since_exec_ns();

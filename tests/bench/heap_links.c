@@ -150,16 +150,16 @@ static int attach(const char *what, enum uprobe_method m, pid_t pid, struct upro
 	one = load_empty(plain, 0);
 	if (both < 0 || one < 0)
 		return -errno;
-	sets[0] = uprobes__attach(plain, UPROBES_ENTRY, one, fd, pid, &release, 1);
+	sets[0] = uprobes__attach(plain, UPROBES_ENTRY, &one, fd, pid, &release, 1);
 	if (!sets[0])
 		return -errno;
 	if (!session) {
-		sets[1] = uprobes__attach(plain, UPROBES_RETURN, one, fd, pid, &alloc, 1);
+		sets[1] = uprobes__attach(plain, UPROBES_RETURN, &one, fd, pid, &alloc, 1);
 		if (!sets[1])
 			return -errno;
 	}
-	sets[2] = uprobes__attach(session ? m : plain, session ? UPROBES_BOTH : UPROBES_ENTRY, both,
-				  fd, pid, &alloc, 1);
+	sets[2] = uprobes__attach(session ? m : plain, session ? UPROBES_BOTH : UPROBES_ENTRY,
+				  &both, fd, pid, &alloc, 1);
 	return sets[2] ? 0 : -errno;
 }
 

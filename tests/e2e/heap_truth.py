@@ -214,7 +214,7 @@ class Recorder:
         self.out, self.stats = lib.temp(".pb.gz"), lib.temp(".json")
         self.log = lib.temp(".err")
         # perf events wait for each other, whoever makes or closes them: 100 ms for each that another test closes
-        self.pause = 3 if (env or {}).get("BPFPROF_UPROBES") == "perf" else 0.25
+        self.pause = 3 if (env or {}).get("BPFPROF_UPROBES") in ("perf", "event") else 0.25
         argv = [lib.BPFPROF, "-P", "heap", "-o", self.out, "--stats", self.stats, *map(str, options)]
         with open(self.log, "wb") as log:
             self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})

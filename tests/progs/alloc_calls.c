@@ -4,8 +4,10 @@
  *   entries    every entry point of the C library's allocator, also where it fails, and those that
  *              jemalloc, tcmalloc and mimalloc add, unless told `standard`
  *   own        loads liballoc_own.so, whose allocator is its own (see alloc_own.c), or the
- *              allocator whose path is in BESIDE, next to libc's
+ *              allocator whose path is in BESIDE, next to libc's. Prints "same number" if a thread
+ *              was given the number of one that had ended, which takes root
  */
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -357,6 +359,66 @@ static void leave_thread(void)
 	}
 }
 
+static volatile pid_t ended;
+
+static NOIPA void *ends_inside(void *arg)
+{
+	char above[1024];
+
+	__asm__ volatile("" ::"r"(above) : "memory");
+	ended = gettid();
+	*own_hook = end_thread;
+	leaf_own_malloc(192);
+	return arg;
+}
+
+/* Deeper in the same stack, which it leaves as it is in between. */
+static NOIPA void *same_number(void *arg)
+{
+	char above[4096];
+
+	__asm__ volatile("" ::"r"(above) : "memory");
+	if (gettid() != ended)
+		return NULL;
+	leaf_own_malloc(208);
+	ledger_took("same_number;leaf_own_malloc", 208);
+	return arg;
+}
+
+/* The next thread of this machine is given this number if nobody else is: proc(5). */
+static void set_next_number(pid_t tid)
+{
+	char text[16];
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, snprintf(text, sizeof(text), "%d", tid - 1)) < 0)
+		return;
+	close(fd);
+}
+
+/* A thread that ends within the allocator, and one that takes its number and its stack: what the
+ * latter allocates is in no call of the former. */
+static NOIPA void reuse_number(void)
+{
+	void *again = NULL;
+	int i;
+
+	for (i = 0; i < 100 && !again; i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, ends_inside, NULL))
+			_exit(3);
+		pthread_join(thread, NULL);
+		*own_hook = NULL;
+		set_next_number(ended);
+		if (pthread_create(&thread, NULL, same_number, own_hook))
+			_exit(3);
+		pthread_join(thread, &again);
+	}
+	if (again && write(STDOUT_FILENO, "same number\n", 12) != 12)
+		_exit(1);
+}
+
 static NOIPA void own(void)
 {
 	const char *beside = getenv("BESIDE");
@@ -380,6 +442,7 @@ static NOIPA void own(void)
 		nested();
 		jump_out();
 		leave_thread();
+		reuse_number();
 	}
 }
 #endif

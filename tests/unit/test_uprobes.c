@@ -221,12 +221,14 @@ static int map_fd = -1, exe_fd = -1;
 #define REGS_AX 80
 #define REGS_DI 112
 
-/* Adds 1 to slot cookie * 2 of the map, or the one behind it at a return; returns `result`. */
-static int load_counter(enum uprobe_method m, int result)
+/* Adds 1 to slot cookie * 2 of the map, or the one behind it at a return; returns `result`. The
+ * cookie is the probe's, or the program's own where a probe has none. */
+static int load_counter(enum uprobe_method m, int result, int cookie)
 {
 	const struct bpf_insn insns[] = {
 		MOV_REG(BPF_REG_6, BPF_REG_1),
-		CALL(BPF_FUNC_get_attach_cookie),
+		m == UPROBES_EVENT ? ALU_IMM(BPF_MOV, BPF_REG_0, cookie) :
+				     CALL(BPF_FUNC_get_attach_cookie),
 		MOV_REG(BPF_REG_7, BPF_REG_0),
 		ALU_IMM(BPF_LSH, BPF_REG_7, 1),
 		INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_0, BPF_REG_6, REGS_AX, 0),
@@ -252,10 +254,10 @@ static int load_counter(enum uprobe_method m, int result)
 }
 
 /* A program for this side; of a session, one that wants to see the return only if it is asked to.
- */
+ * Of events, one that only stands for those that attach loads. */
 static int load_side(enum uprobe_method m, enum uprobe_side side)
 {
-	int fd = load_counter(m, m == UPROBES_SESSION && side == UPROBES_ENTRY);
+	int fd = load_counter(m, m == UPROBES_SESSION && side == UPROBES_ENTRY, FN_CNT);
 
 	assert_true(fd >= 0);
 	return fd;
@@ -294,6 +296,22 @@ static void fill_points(struct uprobe_point *points, unsigned int cnt)
 		points[i] = (struct uprobe_point){ .offset = fn_offset(i), .cookie = i + 1 };
 }
 
+static struct uprobes *attach(enum uprobe_method m, enum uprobe_side side, int prog_fd, int file_fd,
+			      pid_t pid, const struct uprobe_point *points, size_t cnt)
+{
+	int prog_fds[FN_CNT] = { prog_fd }, err;
+	struct uprobes *u;
+
+	for (size_t i = 0; m == UPROBES_EVENT && prog_fd >= 0 && i < cnt; i++)
+		prog_fds[i] = load_counter(m, 0, (int)points[i].cookie);
+	u = uprobes__attach(m, side, prog_fds, file_fd, pid, points, cnt);
+	err = errno;
+	for (size_t i = 0; m == UPROBES_EVENT && prog_fd >= 0 && i < cnt; i++)
+		close(prog_fds[i]);
+	errno = err;
+	return u;
+}
+
 static struct uprobes *attach_first(enum uprobe_method m, enum uprobe_side side, int prog_fd,
 				    pid_t pid, unsigned int cnt)
 {
@@ -301,7 +319,7 @@ static struct uprobes *attach_first(enum uprobe_method m, enum uprobe_side side,
 	struct uprobes *u;
 
 	fill_points(points, cnt);
-	u = uprobes__attach(m, side, prog_fd, exe_fd, pid, points, cnt);
+	u = attach(m, side, prog_fd, exe_fd, pid, points, cnt);
 	if (!u)
 		fail_msg("%s: %s", uprobes_method_name(m), strerror(errno));
 	return u;
@@ -400,6 +418,9 @@ static void test_probe(void **state)
 	if (multi < 0)
 		assert_true(uprobes_probe(UPROBES_MULTI) > UPROBES_MULTI);
 	assert_int_equal(uprobes_attach_type(UPROBES_PERF), 0);
+	assert_int_equal(uprobes_attach_type(UPROBES_EVENT), 0);
+	if (uprobes_probe(UPROBES_PERF) == UPROBES_PERF)
+		assert_int_equal(uprobes_probe(UPROBES_EVENT), UPROBES_EVENT);
 	assert_int_equal(uprobes_probe(UPROBES_NONE), UPROBES_NONE);
 	assert_int_equal(open_fds(), before);
 }
@@ -556,7 +577,7 @@ static void ref_ctr(enum uprobe_method m)
 
 	point.ref_ctr = file_offset(&semaphore);
 	assert_int_equal(tell(t.sock, ORDER_READ_SEMAPHORE, 0, 0), 0);
-	u = uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, &point, 1);
+	u = attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, &point, 1);
 	assert_non_null(u);
 	assert_int_equal(tell(t.sock, ORDER_READ_SEMAPHORE, 0, 0), 1);
 	tell(t.sock, ORDER_CALL, 0, 5);
@@ -585,7 +606,7 @@ static void failure(enum uprobe_method m)
 	/* behind the file's end */
 	fill_points(points, 5);
 	points[2].offset = UINT64_C(1) << 40;
-	assert_null(uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 5));
+	assert_null(attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 5));
 	assert_int_equal(errno, EINVAL);
 	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(first_byte(t.pid, i), PUSH_RBP);
@@ -593,19 +614,19 @@ static void failure(enum uprobe_method m)
 	assert_int_equal(count_all(), 0);
 
 	fill_points(points, 5);
-	assert_null(uprobes__attach(m, UPROBES_ENTRY, -1, exe_fd, t.pid, points, 5));
+	assert_null(attach(m, UPROBES_ENTRY, -1, exe_fd, t.pid, points, 5));
 	assert_int_equal(errno, EBADF);
-	assert_null(uprobes__attach(m, UPROBES_ENTRY, prog, -1, t.pid, points, 5));
+	assert_null(attach(m, UPROBES_ENTRY, prog, -1, t.pid, points, 5));
 	assert_int_equal(errno, EBADF);
-	assert_null(uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 0));
+	assert_null(attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 0));
 	assert_int_equal(errno, EINVAL);
-	assert_null(uprobes__attach(m, m == UPROBES_SESSION ? UPROBES_RETURN : UPROBES_BOTH, prog,
-				    exe_fd, t.pid, points, 5));
+	assert_null(attach(m, m == UPROBES_SESSION ? UPROBES_RETURN : UPROBES_BOTH, prog, exe_fd,
+			   t.pid, points, 5));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(open_fds(), before);
 	stop_target(&t);
 	/* nobody has that number now */
-	assert_null(uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 5));
+	assert_null(attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 5));
 	assert_int_equal(errno, ESRCH);
 	close(prog);
 }
@@ -630,7 +651,7 @@ static void killed(enum uprobe_method m)
 		struct uprobe_point points[2];
 
 		fill_points(points, 2);
-		if (!uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 2) ||
+		if (!attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, 2) ||
 		    write(ready[1], "y", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -657,7 +678,7 @@ static void killed(enum uprobe_method m)
 static void killed_attaching(enum uprobe_method m)
 {
 	/* the kernel takes 0.1 s for each perf event that goes */
-	const unsigned int cnt = m == UPROBES_PERF ? 4 : FN_CNT;
+	const unsigned int cnt = uprobes_by_events(m) ? 4 : FN_CNT;
 
 	for (unsigned int fn = 0; fn < cnt - 1; fn += cnt / 4) {
 		struct target t = start_target();
@@ -671,8 +692,7 @@ static void killed_attaching(enum uprobe_method m)
 
 			setpgid(0, 0);
 			fill_points(points, cnt);
-			(void)uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points,
-					      FN_CNT);
+			(void)attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points, FN_CNT);
 			for (;;)
 				pause();
 		}
@@ -723,7 +743,7 @@ static void children_of(enum uprobe_method m, enum uprobe_side side)
 	assert_int_equal(count_all(), 0);
 	assert_int_equal(uprobes__clean_children(u), 0);
 	/* with perf events, what is called cleans itself */
-	for (unsigned int i = 0; i < (m == UPROBES_PERF ? 1 : 3); i++)
+	for (unsigned int i = 0; i < (uprobes_by_events(m) ? 1 : 3); i++)
 		assert_int_equal(first_byte(child, i), PUSH_RBP);
 	/* the process itself is counted as before */
 	for (unsigned int i = 0; i < 3; i++)
@@ -765,7 +785,7 @@ static void many(enum uprobe_method m)
 		if (i == 5)
 			continue;
 		point = (struct uprobe_point){ .offset = fn_offset(i), .cookie = i };
-		sets[i] = uprobes__attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, &point, 1);
+		sets[i] = attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, &point, 1);
 		assert_non_null(sets[i]);
 		assert_int_equal(first_byte(t.pid, i), INT3);
 	}

@@ -128,15 +128,6 @@ static bool probe_tracefs(void)
 	return !access("/sys/bus/event_source/devices/uprobe/type", R_OK);
 }
 
-static bool probe_links(void)
-{
-	/* a link to nothing: a kernel that has none for perf events says that it is no valid one,
-	 * before it looks at the descriptors */
-	int fd = bpf_link_create(-1, -1, BPF_PERF_EVENT, NULL);
-
-	return fd == -EBADF || (fd < 0 && errno == EBADF);
-}
-
 static bool probe_pid_namespace(void)
 {
 	struct stat st;
@@ -284,6 +275,11 @@ static const char *uprobes_text(void)
 			"heap profile of running programs, by perf events: attached one "
 			"by one, 100 ms each to detach, until Linux 6.6, and two hits for "
 			"every call of an allocator until 6.13",
+		[UPROBES_EVENT] =
+			"heap profile of running programs, by perf events: attached one "
+			"by one, with a program for each of an allocator's functions, 100 ms each "
+			"to detach, until Linux 6.6, and two hits for every call of an allocator "
+			"until 6.13",
 		[UPROBES_NONE] = "heap profile of running programs",
 	};
 
@@ -449,7 +445,7 @@ static const struct {
 	/* 6.13, d920179b3d48; 6.6, 89ae89f53d20 */
 	[FEATURE_UPROBES] = { "uprobes", "heap profile of running programs",
 			      "no heap profile: run as root, or give CAP_BPF and CAP_PERFMON; "
-			      "needs Linux 5.15 with CONFIG_UPROBE_EVENTS",
+			      "needs CONFIG_UPROBE_EVENTS",
 			      false, probe_uprobes, uprobes_text },
 	/* 4.17, 65074d43fc77 and 33ea4b24277b */
 	[FEATURE_TRACEFS] = { "tracefs", "not needed: probes hang on perf's descriptors",
@@ -460,7 +456,7 @@ static const struct {
 	[FEATURE_LINKS] = { "BPF links", "everything is detached with its descriptor",
 			    "perf events carry their programs themselves until Linux 5.15, and "
 			    "are detached with their descriptors all the same",
-			    false, probe_links },
+			    false, uprobes_have_links },
 	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
 	[FEATURE_TASK_STORAGE] = { "BPF task storage",
 				   "heap samples drawn for each thread; what each one waits for",

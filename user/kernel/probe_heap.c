@@ -22,6 +22,29 @@
 #define MEASURE_ROUNDS 16
 #define BATCH 4096
 
+/* uprobes__attach, with a program that may take a copy for each cookie. */
+static struct uprobes *attach(struct session *s, enum uprobe_method m, enum uprobe_side side,
+			      const struct bpf_program *prog, int file_fd, pid_t pid,
+			      const struct uprobe_point *points, size_t cnt)
+{
+	int *prog_fds = calloc(cnt, sizeof(*prog_fds));
+	struct uprobes *ret = NULL;
+	int err = prog_fds ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		prog_fds[i] = session__program(s, prog, points[i].cookie);
+		if (prog_fds[i] < 0)
+			err = -prog_fds[i];
+	}
+	if (!err) {
+		ret = uprobes__attach(m, side, prog_fds, file_fd, pid, points, cnt);
+		err = errno;
+	}
+	free(prog_fds);
+	errno = err;
+	return ret;
+}
+
 static int attach_group(struct session *s, enum uprobe_method m, int file_fd, pid_t pid,
 			const struct probe_heap_points *p, enum probe_heap_group g,
 			struct probe_heap *h)
@@ -44,14 +67,13 @@ static int attach_group(struct session *s, enum uprobe_method m, int file_fd, pi
 		m = UPROBES_MULTI;
 	if (g == PROBE_HEAP_ALLOC && !session) {
 		h->sets[PROBE_HEAP_NR_GROUPS] =
-			uprobes__attach(m, UPROBES_RETURN, bpf_program__fd(skel->progs.heap_return),
-					file_fd, pid, p->points[g], p->cnt[g]);
+			attach(s, m, UPROBES_RETURN, skel->progs.heap_return, file_fd, pid,
+			       p->points[g], p->cnt[g]);
 		if (!h->sets[PROBE_HEAP_NR_GROUPS])
 			return -errno;
 	}
-	h->sets[g] =
-		uprobes__attach(m, session ? UPROBES_BOTH : UPROBES_ENTRY,
-				bpf_program__fd(progs[g]), file_fd, pid, p->points[g], p->cnt[g]);
+	h->sets[g] = attach(s, m, session ? UPROBES_BOTH : UPROBES_ENTRY, progs[g], file_fd, pid,
+			    p->points[g], p->cnt[g]);
 	return h->sets[g] ? 0 : -errno;
 }
 

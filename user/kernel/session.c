@@ -23,7 +23,7 @@
 #include "kernel/cpus.h"
 #include "kernel/features.h"
 #include "kernel/glob.h"
-#include "noloop.skel.h"
+#include "kernel/skeleton.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
 /* A raw stack takes up to 66 KiB, and many come while a table is built; where nearly every
@@ -41,9 +41,18 @@
 #define TIGHT_ENTRIES 16
 #define HASH_STATES 65536 /* threads that have a state, at most, where there is no task storage */
 
+/* A program that was loaded for one cookie. */
+struct copy {
+	const struct bpf_program *prog;
+	uint64_t cookie;
+	int fd;
+};
+
 struct session {
 	struct bpfprof_bpf *skel;
 	struct session_opts opts;
+	struct copy *copies;
+	size_t copy_cnt, copy_cap;
 	struct bpf_link **cpus; /* sampler of each CPU, NULL: none; owns its perf event */
 	bool *online;
 	int cpu_cnt;
@@ -108,16 +117,18 @@ static void configure_heap(struct session *s)
 	const struct session_opts *o = &s->opts;
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
 	bool wanted = o->kinds[BPFPROF_HEAP], session = o->uprobes == UPROBES_SESSION;
+	/* else there will be copies */
+	bool cookies = o->uprobes != UPROBES_EVENT;
 	struct {
 		struct bpf_program *prog;
 		bool load;
 	} progs[] = {
 		{ s->skel->progs.heap_session, session },
-		{ s->skel->progs.heap_entry, !session },
+		{ s->skel->progs.heap_entry, !session && cookies },
 		{ s->skel->progs.heap_return, !session },
 		{ s->skel->progs.heap_free, true },
-		{ s->skel->progs.heap_usdt_alloc, o->usdt },
-		{ s->skel->progs.heap_usdt_free, o->usdt },
+		{ s->skel->progs.heap_usdt_alloc, o->usdt && cookies },
+		{ s->skel->progs.heap_usdt_free, o->usdt && cookies },
 	};
 
 	bpf_map__set_autocreate(s->skel->maps.bp_live, wanted);
@@ -308,26 +319,6 @@ static int load(struct session *s, char *err, size_t err_sz)
 	return 0;
 }
 
-/* The skeleton, with the programs that this kernel takes: see walk in stack.bpf.c. */
-static struct bpfprof_bpf *open_skeleton(void)
-{
-	struct bpfprof_bpf *skel = calloc(1, sizeof(*skel));
-	int err;
-
-	if (!skel)
-		return NULL;
-	err = bpfprof_bpf__create_skeleton(skel);
-	if (!err && libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) != 1)
-		skel->skeleton->data = (void *)noloop_bpf__elf_bytes(&skel->skeleton->data_sz);
-	if (!err)
-		err = bpf_object__open_skeleton(skel->skeleton, NULL);
-	if (!err)
-		return skel;
-	bpfprof_bpf__destroy(skel);
-	errno = -err;
-	return NULL;
-}
-
 struct session *session__open(const struct session_opts *opts, char *err, size_t err_sz)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -352,7 +343,7 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 		s->cpu_cnt = 0;
 		goto cleanup;
 	}
-	s->skel = open_skeleton();
+	s->skel = skeleton__open();
 	if (!s->skel) {
 		ret = -errno;
 		say(err, err_sz, "cannot open the BPF programs: %s", strerror(-ret));
@@ -377,6 +368,9 @@ void session__free(struct session *s)
 	if (!s)
 		return;
 	session__disarm(s);
+	for (size_t i = 0; i < s->copy_cnt; i++)
+		close(s->copies[i].fd);
+	free(s->copies);
 	bpfprof_bpf__destroy(s->skel);
 	if (s->cgroup_fd >= 0)
 		close(s->cgroup_fd);
@@ -524,6 +518,17 @@ void session__disarm(struct session *s)
 		disarm_cpu(s, i);
 }
 
+static void add_run_time(int fd, uint64_t *ns, uint64_t *runs)
+{
+	struct bpf_prog_info info = {};
+	uint32_t sz = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz))
+		return;
+	*ns += info.run_time_ns;
+	*runs += info.run_cnt;
+}
+
 void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs)
 {
 	struct bpf_program *prog;
@@ -532,16 +537,9 @@ void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs)
 	if (s->stats_fd < 0)
 		return;
 	bpf_object__for_each_program(prog, s->skel->obj)
-	{
-		struct bpf_prog_info info = {};
-		uint32_t sz = sizeof(info);
-		int fd = bpf_program__fd(prog);
-
-		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz))
-			continue;
-		*ret_ns += info.run_time_ns;
-		*ret_runs += info.run_cnt;
-	}
+		add_run_time(bpf_program__fd(prog), ret_ns, ret_runs);
+	for (size_t i = 0; i < s->copy_cnt; i++)
+		add_run_time(s->copies[i].fd, ret_ns, ret_runs);
 }
 
 /*
@@ -604,6 +602,23 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 uint64_t session__not_followed(const struct session *s)
 {
 	return s->skel->bss->bp_control.not_followed;
+}
+
+int session__program(struct session *s, const struct bpf_program *prog, uint64_t cookie)
+{
+	int fd = bpf_program__fd(prog);
+
+	if (fd >= 0)
+		return fd;
+	for (size_t i = 0; i < s->copy_cnt; i++)
+		if (s->copies[i].prog == prog && s->copies[i].cookie == cookie)
+			return s->copies[i].fd;
+	if (util_reserve(&s->copies, &s->copy_cap, s->copy_cnt + 1, sizeof(*s->copies)))
+		return -ENOMEM;
+	fd = skeleton__load_copy(s->skel, prog, cookie);
+	if (fd >= 0)
+		s->copies[s->copy_cnt++] = (struct copy){ prog, cookie, fd };
+	return fd;
 }
 
 struct bpfprof_bpf *session__skel(struct session *s)

@@ -84,6 +84,12 @@ uint64_t session__not_followed(const struct session *s);
 
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
+/*
+ * A program for a probe with this cookie: the one that was loaded, or, where the kernel gives
+ * probes no cookies (UPROBES_EVENT) and prog asks for it, a copy, made when it is first wanted. A
+ * descriptor, the session's own, or -errno.
+ */
+int session__program(struct session *s, const struct bpf_program *prog, uint64_t cookie);
 /* Part of session__open: threads have states of a kind, in task storage, else in the hash. */
 void session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash,
 			  bool wanted);

@@ -32,11 +32,12 @@ struct uprobes {
 	enum uprobe_side side;
 	pid_t pid;
 	int prog_fd, file_fd; /* our own, for uprobes__clean_children; -1: none */
+	const int *prog_fds;  /* the caller's, while it attaches */
 	/* as the kernel wants them */
 	uint64_t *offsets, *ref_ctrs, *cookies;
 	bool has_ref_ctr;
 	size_t cnt;
-	int *fds; /* a link for all points, or for each one a link (a perf event before 5.15) */
+	int *fds; /* a link for all points, or a link or a perf event for each one */
 	size_t fd_cnt;
 };
 
@@ -63,13 +64,16 @@ struct multi_attr {
 const char *uprobes_method_name(enum uprobe_method m)
 {
 	static const char *const names[] = {
-		[UPROBES_SESSION] = "session",
-		[UPROBES_MULTI] = "multi",
-		[UPROBES_PERF] = "perf",
-		[UPROBES_NONE] = "none",
+		[UPROBES_SESSION] = "session", [UPROBES_MULTI] = "multi", [UPROBES_PERF] = "perf",
+		[UPROBES_EVENT] = "event",     [UPROBES_NONE] = "none",
 	};
 
 	return names[m];
+}
+
+bool uprobes_by_events(enum uprobe_method m)
+{
+	return m == UPROBES_PERF || m == UPROBES_EVENT;
 }
 
 int uprobes_attach_type(enum uprobe_method m)
@@ -181,22 +185,56 @@ static int event_attr(enum uprobe_side side, struct perf_event_attr *ret, uint64
 	return 0;
 }
 
-/* The kernel looks for the file only once all else is found good. */
-static bool can_perf(void)
+/* Are there perf events at points? The kernel looks for the file only once all else is found good.
+ */
+static bool have_events(void)
 {
 	struct perf_event_attr attr;
 	uint64_t shift;
 	int fd;
 
-	/* which function was called is told by the link's cookie: 5.15 (7adfc6c9b315) */
-	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, NULL) != 1 ||
-	    event_attr(UPROBES_ENTRY, &attr, &shift))
+	if (event_attr(UPROBES_ENTRY, &attr, &shift))
 		return false;
 	attr.uprobe_path = (uintptr_t) "/proc/self/fd/-1";
 	fd = open_event(&attr, getpid(), -1);
 	if (fd >= 0)
 		close(fd);
 	return fd == -ENOENT;
+}
+
+/* Are there links from perf events? A kernel without them calls it no valid type before it looks at
+ * the event. */
+static bool have_event_links(int prog_fd)
+{
+	int fd = bpf_link_create(prog_fd, -1, BPF_PERF_EVENT, NULL);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -EBADF;
+}
+
+bool uprobes_have_links(void)
+{
+	int fd = load_empty(UPROBES_PERF);
+	bool ret = fd >= 0 && have_event_links(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+static bool can(enum uprobe_method m, int prog_fd)
+{
+	switch (m) {
+	case UPROBES_PERF:
+		return have_events() && have_event_links(prog_fd) &&
+		       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie,
+					       NULL) == 1;
+	case UPROBES_EVENT:
+		return have_events();
+	default:
+		return filters_process(m, prog_fd);
+	}
 }
 
 enum uprobe_method uprobes_probe(enum uprobe_method at_best)
@@ -207,7 +245,7 @@ enum uprobe_method uprobes_probe(enum uprobe_method at_best)
 
 		if (fd < 0)
 			continue;
-		good = m == UPROBES_PERF ? can_perf() : filters_process(m, fd);
+		good = can(m, fd);
 		close(fd);
 		if (good)
 			return m;
@@ -263,28 +301,30 @@ static int some_cpu(void)
 }
 
 /*
- * Ties the program to the event. Returns the descriptor that both hang on, or -errno; the event's
- * own is taken either way. A BPF link, which alone can carry a cookie: 5.15 (b89fbfbb854c); before
- * that no program can ask for one.
+ * Ties a point's program to its event. Returns the descriptor that both hang on, or -errno; the
+ * event's own is taken either way.
  *
  * The event stays disabled. The program is run before the kernel looks for events that count
  * (__uprobe_perf_func in kernel/trace/trace_uprobe.c), while 40 enabled ones made each context
  * switch of the target 6 us longer.
  */
-static int link_event(int prog_fd, int event_fd, uint64_t cookie)
+static int link_event(const struct uprobes *u, size_t point, int event_fd)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = u->cookies[point]);
 	int fd;
 
-	fd = bpf_link_create(prog_fd, event_fd, BPF_PERF_EVENT, &opts);
-	if (fd == -EINVAL && !ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, prog_fd))
+	if (u->method == UPROBES_PERF)
+		fd = bpf_link_create(u->prog_fd, event_fd, BPF_PERF_EVENT, &opts);
+	else if (!ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, u->prog_fds[point]))
 		return event_fd;
+	else
+		fd = -errno;
 	close(event_fd);
 	return fd;
 }
 
 /* Appends to u->fds. */
-static int link_perf(struct uprobes *u)
+static int link_events(struct uprobes *u)
 {
 	struct perf_event_attr attr;
 	uint64_t config, shift;
@@ -309,7 +349,7 @@ static int link_perf(struct uprobes *u)
 		attr.probe_offset = u->offsets[i];
 		fd = open_event(&attr, u->pid ? u->pid : -1, cpu);
 		if (fd >= 0)
-			fd = link_event(u->prog_fd, fd, u->cookies[i]);
+			fd = link_event(u, i, fd);
 		if (fd < 0)
 			return fd;
 		u->fds[u->fd_cnt++] = fd;
@@ -322,7 +362,7 @@ static int copy_points(struct uprobes *u, const struct uprobe_point *points, siz
 	u->offsets = calloc(cnt, sizeof(*u->offsets));
 	u->ref_ctrs = calloc(cnt, sizeof(*u->ref_ctrs));
 	u->cookies = calloc(cnt, sizeof(*u->cookies));
-	u->fds = calloc(u->method == UPROBES_PERF ? cnt : 1, sizeof(*u->fds));
+	u->fds = calloc(uprobes_by_events(u->method) ? cnt : 1, sizeof(*u->fds));
 	if (!u->offsets || !u->ref_ctrs || !u->cookies || !u->fds)
 		return -ENOMEM;
 	u->cnt = cnt;
@@ -339,8 +379,8 @@ static int attach(struct uprobes *u)
 {
 	int fd;
 
-	if (u->method == UPROBES_PERF)
-		return link_perf(u);
+	if (uprobes_by_events(u->method))
+		return link_events(u);
 	fd = link_multi(u, u->pid);
 	if (fd < 0)
 		return fd;
@@ -392,7 +432,7 @@ static bool has_side(enum uprobe_method m, enum uprobe_side side)
 	return m == UPROBES_SESSION ? side != UPROBES_RETURN : side != UPROBES_BOTH;
 }
 
-struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, int prog_fd,
+struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, const int *prog_fds,
 				int file_fd, pid_t pid, const struct uprobe_point *points,
 				size_t cnt)
 {
@@ -409,7 +449,8 @@ struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, int
 	u->side = side;
 	u->pid = pid;
 	u->file_fd = -1;
-	u->prog_fd = fcntl(prog_fd, F_DUPFD_CLOEXEC, 0);
+	u->prog_fds = prog_fds;
+	u->prog_fd = fcntl(prog_fds[0], F_DUPFD_CLOEXEC, 0);
 	if (u->prog_fd >= 0)
 		u->file_fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	err = u->file_fd < 0 ? -errno : copy_points(u, points, cnt);
@@ -533,7 +574,7 @@ int uprobes__clean_children(struct uprobes *set)
 	struct uprobes probe = { .fd_cnt = 1 }, *one = &probe;
 	int fd;
 
-	if (!set->pid || set->method == UPROBES_PERF)
+	if (!set->pid || uprobes_by_events(set->method))
 		return 0;
 	fd = apart(link_nobody, set);
 	if (fd < 0)

@@ -5,7 +5,9 @@
  *   session   6.13 (d920179b3d48): one program sees entry and return; the return is waited for only
  *             if the entry asks for it
  *   multi     6.6 (89ae89f53d20): one link for many points; entry and return are two links
- *   perf      a perf event for each point
+ *   perf      5.15 (b89fbfbb854c): a perf event for each point, and a link from it to the program
+ *   event     a perf event for each point, which the program hangs on itself. It is given no cookie
+ *             (7adfc6c9b315, 5.15, too): there is a program for each
  *
  * Made by bpf(2) and perf_event_open(2) themselves: libbpf knows the first two from 1.3 and 1.5 on.
  * Everything hangs on descriptors of this process: it goes when they are closed.
@@ -13,6 +15,7 @@
 #ifndef KERNEL_UPROBES_H
 #define KERNEL_UPROBES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,13 +24,14 @@ enum uprobe_method {
 	UPROBES_SESSION,
 	UPROBES_MULTI,
 	UPROBES_PERF,
+	UPROBES_EVENT,
 	UPROBES_NONE, /* this kernel, or these rights, allow none */
 };
 
 struct uprobe_point {
 	uint64_t offset;  /* in the file */
 	uint64_t ref_ctr; /* in the file, of a USDT semaphore; 0: none */
-	uint64_t cookie;  /* for bpf_get_attach_cookie */
+	uint64_t cookie;  /* for bpf_get_attach_cookie; with UPROBES_EVENT nobody asks */
 };
 
 /* enum bpf_attach_type, which libbpf 1.1's header does not have in full */
@@ -42,8 +46,14 @@ struct uprobe_point {
 enum uprobe_method uprobes_probe(enum uprobe_method at_best);
 const char *uprobes_method_name(enum uprobe_method m); /* "session" */
 
+/* Can a perf event be linked to a program? */
+bool uprobes_have_links(void);
+
+/* Is there a perf event for each point? */
+bool uprobes_by_events(enum uprobe_method m);
+
 /* What a program has to be told before it is loaded (bpf_program__set_expected_attach_type). */
-int uprobes_attach_type(enum uprobe_method m); /* 0 for perf */
+int uprobes_attach_type(enum uprobe_method m); /* 0 where there are perf events */
 
 enum uprobe_side {
 	UPROBES_ENTRY,	/* the program is called at the point */
@@ -54,11 +64,12 @@ enum uprobe_side {
 struct uprobes; /* one attachment */
 
 /*
- * Attaches prog_fd to cnt points of the file behind file_fd. pid: only in this process (all of its
+ * Attaches a program to cnt points of the file behind file_fd. prog_fds: the program; with
+ * UPROBES_EVENT one for each point, which may be the same. pid: only in this process (all of its
  * threads, whichever it is started with); 0: wherever the file is mapped. NULL with errno, and then
  * nothing is attached.
  */
-struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, int prog_fd,
+struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, const int *prog_fds,
 				int file_fd, pid_t pid, const struct uprobe_point *points,
 				size_t cnt);
 
