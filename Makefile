@@ -189,7 +189,7 @@ $(PROGS_DIR)/mapped: tests/hostile/mapped.c
 progs: $(PROGS_DIR)/mapped
 
 # every kind, on the kernels of Debian's releases
-check-kernels: $(OUT)/bpfprof progs
+check-kernels: $(OUT)/bpfprof $(PRELOAD) progs
 	$(Q)scripts/check-kernels $(OUT) $(KERNELS)
 
 # ---- what it costs, against others, in one run ----
