@@ -19,6 +19,7 @@ static struct reader_file file;
 static struct unwind_table table;
 static struct allocator_points points;
 static struct symbols symbols;
+static struct perf_map_names perf_map;
 
 static void check_file(void)
 {
@@ -52,16 +53,26 @@ static void check_points(void)
 	allocator_points__done(&points);
 }
 
-static void check_symbols(void)
+static void check_names(struct symbols *s)
 {
-	const struct symbol_frame *f = symbols.frames;
+	const struct symbol_frame *f = s->frames;
 	size_t i;
 
-	NEED(symbols.first[symbols.cnt] == symbols.frame_cnt);
-	for (i = 0; i < symbols.frame_cnt; i++)
-		NEED(strlen(symbols.strings + f[i].name) + strlen(symbols.strings + f[i].file) <
-		     2 * symbols.strings_sz);
-	symbols__done(&symbols);
+	NEED(s->first[s->cnt] == s->frame_cnt);
+	for (i = 0; i < s->frame_cnt; i++)
+		NEED(strlen(s->strings + f[i].name) + strlen(s->strings + f[i].file) <
+		     2 * s->strings_sz);
+	symbols__done(s);
+}
+
+static void check_symbols(void)
+{
+	check_names(&symbols);
+}
+
+static void check_perf_map(void)
+{
+	check_names(&perf_map.symbols);
 }
 
 static const struct {
@@ -78,6 +89,7 @@ static const struct {
 	[READER_HAS_USDT] = { take_number, &number, 0, NULL },
 	[READER_ALLOCATORS] = { take_points, &points, 0, check_points },
 	[READER_NAMES] = { take_names, &symbols, ADDRESSES, check_symbols },
+	[READER_PERF_MAP] = { take_perf_map, &perf_map, ADDRESSES, check_perf_map },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)

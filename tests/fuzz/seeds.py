@@ -123,7 +123,9 @@ def answers(progs):
     point = lambda at: struct.pack("<QQQQIII", at, 0, 1, at, 0, 4, 1) + text(b"malloc", 64) + text(b"push r12", 40) + bytes(4)
     first, frames = [0] * 8 + [1] * 4 + [2] * 5, [1, 1, 3, 7, 7, 3, 3, 0, 1, 2]
     names = struct.pack("<QQ17I10I", 2, 8, *first, *frames) + b"\0a\0bcde\0"
-    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", struct.pack("<Q", 2) + point(16) + point(32), names)
+    perf_map = struct.pack("<QQ", 3, 4096) + names
+    points = struct.pack("<Q", 2) + point(16) + point(32)
+    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, perf_map)
     for op, body in enumerate(bodies):
         yield bytes([op]) + bytes(4) + body + done
     yield bytes([0]) + struct.pack("<i", -8) + done
@@ -148,6 +150,15 @@ def kallsyms(progs):
         b"ffffffffc0009010 t bpf_prog_6deef7357e7b4530_x\t[bpf]"
     )
     yield b"1 t a\n10 T b\t[c]\n"
+
+
+def perf_map(progs):
+    """fuzz_perf_map.c: the distance of addresses, where they begin, the file."""
+    head = lambda step, at: struct.pack("<BQ", step, at)
+    yield head(15, 0x1000) + b"1000 40 one\n1040 80 two\n0x1020 0x40 JS:*over /a b.js:1:2\n1000 400 all\n1080 10 ne"
+    yield head(63, 0x7F0000000000) + b"7f0000000000 1000 _ZN3foo3barEi\n7f0000000100 1 \n\nffffffffffffffff 2 top\n7F0000000200 fffffffffffffff x\n"
+    yield head(0, (1 << 64) - 4) + b"fffffffffffffff0 f end\n0 ffffffffffffffff everything\n"
+    yield head(7, 0x1000) + b"1000 100 " + b"x" * 17000 + b"\n1000 20 short\n"
 
 
 def names(progs):

@@ -334,6 +334,36 @@ static void test_stat_of_a_child(void **state)
 	assert_int_equal(proc_stat_start("/proc", pid, &ns), -ESRCH);
 }
 
+static void expect_ids(const char *status, int want, uint32_t euid, uint32_t ns_pid)
+{
+	struct proc_ids ids = {};
+
+	write_proc(9, "status", status);
+	assert_int_equal(proc_status_ids(toolrun_folder(), 9, &ids), want);
+	if (want)
+		return;
+	assert_int_equal(ids.euid, euid);
+	assert_int_equal(ids.ns_pid, ns_pid);
+}
+
+static void test_status(void **state)
+{
+	struct proc_ids ids;
+
+	(void)state;
+	expect_ids("Name:\tx\nTgid:\t9\nUid:\t1\t2\t3\t4\nNSpid:\t9\nVmPeak:\t5 kB\n", 0, 2, 9);
+	expect_ids("Name:\tx\nUid:\t1\t2\t3\t4\nNSpid:\t9\t44\t7\nNSpgid:\t1\t2\t3\n", 0, 2, 7);
+	/* no pid namespaces; a name that looks like more, as the kernel writes it */
+	expect_ids("Name:\ta\\nUid:\t5\t5\nUid:\t0\t4294967294\t0\t0\n", 0, 4294967294, 9);
+	expect_ids("Name:\tx\nNSpid:\t9\n", -EBADMSG, 0, 0);
+	expect_ids("Name:\tx\nUid:\t1\t2\nNSpid:\n", -EBADMSG, 0, 0);
+	expect_ids("", -EBADMSG, 0, 0);
+	assert_int_equal(proc_status_ids(toolrun_folder(), 12345, &ids), -ESRCH);
+	assert_int_equal(proc_status_ids("/proc", getpid(), &ids), 0);
+	assert_int_equal(ids.euid, geteuid());
+	assert_int_equal(ids.ns_pid, getpid());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_our_own),
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_stat_of_a_child),
+		cmocka_unit_test(test_status),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

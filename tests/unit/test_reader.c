@@ -391,6 +391,67 @@ static void test_open(void **state)
 	reader__free(r);
 }
 
+/* A name in a folder is not looked for anywhere else. */
+static void test_open_at(void **state)
+{
+	struct reader *r = reader__new(1);
+	int folder = open(toolrun_folder(), O_PATH | O_CLOEXEC), fd;
+	struct stat st;
+
+	(void)state;
+	assert_true(toolrun("mkdir sub && touch sub/file && ln -s sub/file link && ln -s sub way"));
+	fd = reader__open_at(r, folder, "sub");
+	assert_true(fd >= 0);
+	close(folder);
+	folder = fd;
+	fd = reader__open_at(r, folder, "file");
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_PATH, O_PATH);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	close(fd);
+	assert_int_equal(reader__open_at(r, folder, "nothing"), -ENOENT);
+	close(folder);
+	folder = open(toolrun_folder(), O_PATH | O_CLOEXEC);
+	fd = reader__open_at(r, folder, "link");
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	close(fd);
+	fd = reader__open_at(r, folder, "way");
+	assert_true(fd >= 0);
+	assert_int_equal(reader__open_at(r, fd, "file"), -ENOTDIR);
+	close(fd);
+	close(folder);
+	reader__free(r);
+}
+
+static void test_perf_map(void **state)
+{
+	static const char text[] = "1000 10 one\nnothing\n2000 10 two\n";
+	const uint64_t addrs[] = { 0x1001, 0x1801, 0x2001 };
+	struct reader *r = reader__new(1);
+	int fd = memfd_create("perf-map", MFD_CLOEXEC);
+	struct perf_map_names n;
+
+	(void)state;
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(reader__perf_map(r, fd, addrs, 3, &n), 0);
+		assert_int_equal(n.symbols.frame_cnt, 2);
+		assert_string_equal(n.symbols.strings + n.symbols.frames[0].name, "one");
+		assert_string_equal(n.symbols.strings + n.symbols.frames[1].name, "two");
+		assert_int_equal(n.symbols.first[1], 1);
+		assert_int_equal(n.symbols.first[2], 1);
+		assert_int_equal(n.ignored, 1);
+		symbols__done(&n.symbols);
+		/* and once by a fresh worker */
+		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
+	}
+	close(fd);
+	reader__free(r);
+}
+
 static void count(void *ctx)
 {
 	++*(int *)ctx;
@@ -899,7 +960,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
 		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_open),	       cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_open),	       cmocka_unit_test(test_open_at),
+		cmocka_unit_test(test_perf_map),       cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
 		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
 		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),

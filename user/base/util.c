@@ -270,6 +270,11 @@ int64_t util_boottime_shift_ns(void)
 	return shifts.boottime_ns;
 }
 
+uint64_t util_boottime_ns(void)
+{
+	return clock_ns(CLOCK_BOOTTIME) - util_boottime_shift_ns();
+}
+
 uint64_t util_realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);

@@ -54,8 +54,10 @@ int util_parse_duration(const char *s, uint64_t *ret_ns);
  * end of the file. */
 int util_pread_full(int fd, void *buf, size_t sz, uint64_t off);
 
-/* Clocks, in nanoseconds: the former as the kernel has it, whatever time namespace we are in. */
+/* Clocks, in nanoseconds: the former two as the kernel has them, whatever time namespace we are in.
+ */
 uint64_t util_monotonic_ns(void);
+uint64_t util_boottime_ns(void);
 uint64_t util_realtime_ns(void);
 
 /* What our time namespace (time_namespaces(7)) adds to the times since boot that /proc tells. */

@@ -25,6 +25,13 @@ int file_stat_regular(int fd, struct file_stat *ret)
 		.mtime_ns = (uint64_t)st.stx_mtime.tv_sec * NSEC_PER_SEC + st.stx_mtime.tv_nsec,
 		.uid = st.stx_uid,
 		.mode = st.stx_mode,
+		.links = st.stx_nlink,
 	};
 	return 0;
+}
+
+bool file_stat_same(const struct file_stat *a, const struct file_stat *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->mtime_ns == b->mtime_ns;
 }

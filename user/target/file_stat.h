@@ -7,14 +7,19 @@
 #ifndef TARGET_FILE_STAT_H
 #define TARGET_FILE_STAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct file_stat {
 	uint64_t dev, ino, size, mtime_ns;
 	uint32_t uid, mode;
+	uint32_t links; /* 0: it was deleted */
 };
 
 /* 0; -ENOTSUP if it is no regular file; -errno. */
 int file_stat_regular(int fd, struct file_stat *ret);
+
+/* Are both the same file, which was not written to in between? */
+bool file_stat_same(const struct file_stat *a, const struct file_stat *b);
 
 #endif

@@ -179,12 +179,10 @@ static int name_address(struct naming *n, size_t index)
 	return err ? err : add_outermost(n, index, &n->dwarf.frames[a->first + a->cnt - 1]);
 }
 
-/* Replaces ids by offsets into one block of strings, which has those that are used. */
-static int export_strings(struct naming *n)
+int symbols__set_strings(struct symbols *ret, const struct strtab *strings)
 {
-	size_t cnt = strtab__cnt(n->strings), sz = 1, cap = 0, i, k;
+	size_t cnt = strtab__cnt(strings), sz = 1, cap = 0, i, k;
 	uint32_t *offsets = calloc(cnt, sizeof(*offsets));
-	struct symbols *ret = n->ret;
 	int err = offsets ? util_reserve(&ret->strings, &cap, sz, 1) : -ENOMEM;
 
 	if (!err)
@@ -194,7 +192,7 @@ static int export_strings(struct naming *n)
 		uint32_t *ids[] = { &f->name, &f->system_name, &f->file };
 
 		for (k = 0; k < ARRAY_SIZE(ids) && !err; k++) {
-			const char *s = strtab__get(n->strings, *ids[k]);
+			const char *s = strtab__get(strings, *ids[k]);
 			size_t len = strlen(s) + 1;
 
 			if (*ids[k] && !offsets[*ids[k]]) {
@@ -231,7 +229,7 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 		err = name_address(n, i);
 		n->ret->first[i + 1] = n->ret->frame_cnt;
 	}
-	return err ? err : export_strings(n);
+	return err ? err : symbols__set_strings(n->ret, n->strings);
 }
 
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct elf_file;
+struct strtab;
 
 struct symbol_frame {
 	uint32_t name;	      /* offset in strings: demangled, full */
@@ -39,5 +40,9 @@ struct symbols {
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
 	       const uint64_t *vaddrs, size_t cnt, struct symbols *ret);
 void symbols__done(struct symbols *s);
+
+/* The frames have ids of `strings`: replaces them by offsets into one block, which has those that
+ * are used. 0 or -ENOMEM. */
+int symbols__set_strings(struct symbols *s, const struct strtab *strings);
 
 #endif

@@ -55,7 +55,7 @@ struct objects {
 	uint32_t open[MAX_OPEN];     /* those that have a descriptor */
 	size_t open_cnt, max_open, hand;
 	uint32_t vdso;
-	uint64_t silent_paths;
+	uint64_t harms;		/* of what is no object: silent paths, perf maps */
 	struct reader *reader;	/* of what only root, or we ourselves, can have written */
 	struct reader *foreign; /* of everything else; NULL until there is something */
 	void (*meanwhile)(void *ctx);
@@ -132,12 +132,6 @@ static int remember(struct objects *o, const struct identity *id, uint32_t objec
 static bool is_trusted(const struct file_stat *st)
 {
 	return (!st->uid || st->uid == geteuid()) && !(st->mode & (S_IWGRP | S_IWOTH));
-}
-
-static bool same_version(const struct file_stat *a, const struct file_stat *b)
-{
-	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       a->mtime_ns == b->mtime_ns;
 }
 
 /* Equal build ids are not enough: what claims one has to have the same segments, too, so that
@@ -225,12 +219,10 @@ static void format_build_id(const struct reader_file *f, char *out)
 		sprintf(out + 2 * i, "%02x", f->build_id[i]);
 }
 
-/*
- * May an object keep this descriptor? They are numbered from below, so that it says how many there
- * are. The limit is raised when it is met and not before: a command that we started has got the one
- * that the user gave it.
+/* Descriptors are numbered from below, so that one says how many there are. The limit is raised
+ * when it is met and not before: a command that we started has got the one that the user gave it.
  */
-static bool may_keep(int fd)
+bool objects__may_keep(int fd)
 {
 	struct rlimit lim;
 
@@ -262,7 +254,7 @@ static void close_one(struct objects *o)
 /* The object is to have this descriptor from now on. */
 static void keep(struct objects *o, uint32_t id, int fd)
 {
-	if (!may_keep(fd))
+	if (!objects__may_keep(fd))
 		o->max_open = MAX(o->open_cnt, 1U);
 	if (o->open_cnt >= o->max_open)
 		close_one(o);
@@ -304,7 +296,7 @@ static int reopen(struct objects *o, uint32_t id)
 	int fd = gone ? -ESTALE : objects__open(o, obj->path, true);
 	int err = fd < 0 ? fd : file_stat_regular(fd, &st);
 
-	if (!err && !same_version(&st, &obj->st))
+	if (!err && !file_stat_same(&st, &obj->st))
 		err = -ESTALE;
 	if (!err)
 		keep(o, id, fd);
@@ -332,7 +324,7 @@ static int make_ready(struct objects *o, uint32_t id)
 		return reopen(o, id);
 	obj->used = true;
 	err = file_stat_regular(obj->fd, &st);
-	return err ? err : same_version(&st, &obj->st) ? 0 : -ESTALE;
+	return err ? err : file_stat_same(&st, &obj->st) ? 0 : -ESTALE;
 }
 
 /* Takes what *obj holds; path is copied. OBJECTS_NONE with errno, then it is released, too. */
@@ -366,7 +358,7 @@ static uint32_t add_known(struct objects *o, uint32_t id, int fd)
 	struct file_stat st;
 
 	if (obj->fd < 0 && obj->is_file && obj->info.readable && !file_stat_regular(fd, &st) &&
-	    same_version(&st, &obj->st)) {
+	    file_stat_same(&st, &obj->st)) {
 		obj->lost = false;
 		keep(o, id, fd);
 	} else {
@@ -429,7 +421,16 @@ int objects__open(struct objects *o, const char *path, bool foreign)
 	struct reader *r = foreign ? foreign_reader(o) : o->reader;
 	int fd = r ? reader__open(r, path) : -ENOMEM;
 
-	o->silent_paths += fd == -ETIMEDOUT;
+	o->harms += fd == -ETIMEDOUT;
+	return fd;
+}
+
+int objects__open_at(struct objects *o, int folder, const char *name)
+{
+	struct reader *r = foreign_reader(o);
+	int fd = r ? reader__open_at(r, folder, name) : -ENOMEM;
+
+	o->harms += fd == -ETIMEDOUT;
 	return fd;
 }
 
@@ -504,7 +505,7 @@ static void add_stats(struct objects_stats *s, const struct reader *r)
 
 void objects__stats(const struct objects *o, struct objects_stats *ret)
 {
-	*ret = (struct objects_stats){ .set_aside = o->silent_paths };
+	*ret = (struct objects_stats){ .set_aside = o->harms };
 	add_stats(ret, o->reader);
 	add_stats(ret, o->foreign);
 	for (size_t i = 0; i < o->cnt; i++) {
@@ -580,5 +581,15 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 	}
 	debugfile__close(&alt);
 	debugfile__close(&debug);
+	return err;
+}
+
+int objects__perf_map(struct objects *o, int fd, const uint64_t *addrs, size_t cnt,
+		      struct perf_map_names *ret)
+{
+	struct reader *r = foreign_reader(o);
+	int err = r ? reader__perf_map(r, fd, addrs, cnt, ret) : -ENOMEM;
+
+	o->harms += reader_harmed(err);
 	return err;
 }

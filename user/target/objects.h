@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one door to what is inside the files of other programs: unwind tables, names of addresses.
+ * The one door to what is inside the files of other programs: unwind tables, names of addresses,
+ * also of those that a perf map names.
  * Everything behind it may be hostile. Narrow on purpose: file descriptors go in, bounded tables
  * come out, and processes without rights do what is in between (target/reader.h). An object that
  * does them harm is set aside: from then on it is not readable.
@@ -22,6 +23,7 @@
 
 struct allocator_points;
 struct objects;
+struct perf_map_names;
 struct unwind_table;
 
 #define OBJECTS_NONE UINT32_MAX
@@ -35,7 +37,8 @@ struct object_info {
 
 struct objects_stats {
 	uint64_t lost;	    /* objects whose descriptor was closed, and that were gone afterwards */
-	uint64_t set_aside; /* objects that did harm, and paths that led nowhere in time */
+	uint64_t set_aside; /* objects and perf maps that did harm, and paths that led
+			       nowhere in time */
 	uint64_t readers_died; /* see struct reader_stats */
 	uint64_t readers_timed_out, readers_lied, readers_cpu_ns;
 	uint64_t readers_peak_rss; /* sum over the readers */
@@ -54,6 +57,10 @@ void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx);
  * lead through somebody else's folders.
  */
 int objects__open(struct objects *o, const char *path, bool foreign);
+/* The same of a name in somebody else's folder, an O_PATH descriptor; a link is not followed. */
+int objects__open_at(struct objects *o, int folder, const char *name);
+/* May a descriptor be kept for long, and leave enough of them to all others? */
+bool objects__may_keep(int fd);
 
 /*
  * The object behind an open regular file; O_PATH will do. Takes fd in every case (closes it if the
@@ -94,5 +101,9 @@ int objects__allocators(struct objects *o, uint32_t id, struct allocator_points 
  */
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
 		       struct symbols *ret);
+
+/* Names addresses by a perf map, of which an O_PATH descriptor will do: as perf_map_find. */
+int objects__perf_map(struct objects *o, int fd, const uint64_t *addrs, size_t cnt,
+		      struct perf_map_names *ret);
 
 #endif

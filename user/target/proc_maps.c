@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Reads the text files of /proc/PID: maps and stat. */
+/* Reads the text files of /proc/PID: maps, stat and status. */
 #include "target/proc_maps.h"
 
 #include <errno.h>
@@ -127,4 +127,29 @@ int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 		*ret_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK)) - util_boottime_shift_ns();
 	free(buf);
 	return err;
+}
+
+int proc_status_ids(const char *proc_dir, uint32_t tgid, struct proc_ids *ret)
+{
+	char path[4096], *buf, *s;
+	size_t sz;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/%u/status", proc_dir, tgid);
+	err = util_read_file(path, 65536, &buf, &sz);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	/* the name, in the first line, has its line breaks escaped */
+	s = strstr(buf, "\nUid:");
+	if (!s || sscanf(s, "\nUid: %*u %u", &ret->euid) != 1)
+		err = -EBADMSG;
+	/* from the namespace of /proc inwards; without pid namespaces there is no such line */
+	ret->ns_pid = tgid;
+	s = strstr(buf, "\nNSpid:");
+	if (s) {
+		s[strcspn(s + 1, "\n") + 1] = '\0';
+		ret->ns_pid = strtoul(strrchr(s, '\t') ? strrchr(s, '\t') : "", NULL, 10);
+	}
+	free(buf);
+	return err ? err : ret->ns_pid ? 0 : -EBADMSG;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the text files of /proc/PID: maps and stat. See proc_pid_maps(5), proc_pid_stat(5). */
+/* Reads the text files of /proc/PID: maps, stat and status. See proc_pid_maps(5) and so on. */
 #ifndef TARGET_PROC_MAPS_H
 #define TARGET_PROC_MAPS_H
 
@@ -34,5 +34,13 @@ bool proc_maps_parse(char *line, struct proc_maps_line *ret);
  * threads have ended and only the parent has not waited for it yet; -EBADMSG.
  */
 int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns);
+
+struct proc_ids {
+	uint32_t euid;	 /* in our user namespace */
+	uint32_t ns_pid; /* of the process, in its own pid namespace: as it sees itself */
+};
+
+/* 0; -ESRCH if there is no such process; -EBADMSG. */
+int proc_status_ids(const char *proc_dir, uint32_t tgid, struct proc_ids *ret);
 
 #endif

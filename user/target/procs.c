@@ -534,6 +534,25 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 	return fd;
 }
 
+int procs__open_root(const struct procs *ps, struct objects *o, uint32_t idx)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%u/root", ps->proc_dir, ps->entries[idx].p.tgid);
+	fd = objects__open(o, path, true);
+	/* asked afterwards: what was opened belongs to the process if it is the same now */
+	if (fd < 0 || !procs__is_gone(ps, idx))
+		return fd == -ENOENT ? -ESRCH : fd;
+	close(fd);
+	return -ESRCH;
+}
+
+int procs__ids(const struct procs *ps, uint32_t idx, struct proc_ids *ret)
+{
+	return proc_status_ids(ps->proc_dir, ps->entries[idx].p.tgid, ret);
+}
+
 /* ---- events ---- */
 
 /* The living entry of a process that an event names, made if it was not known. */

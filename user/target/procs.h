@@ -67,6 +67,7 @@ struct proc {
 };
 
 struct objects;
+struct proc_ids;
 struct procs;
 
 /* proc_dir: "/proc", or a directory made for a test. NULL with errno. */
@@ -130,6 +131,12 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx);
  */
 int procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 		const struct proc_map *map);
+
+/* The root folder of a living process, which is in its mount namespace, by objects__open. An O_PATH
+ * descriptor, or -errno; -ESRCH if the process is gone. */
+int procs__open_root(const struct procs *ps, struct objects *o, uint32_t idx);
+/* As proc_status_ids. */
+int procs__ids(const struct procs *ps, uint32_t idx, struct proc_ids *ret);
 
 /* ---- events, in the order of time. Unknown processes are made known. 0 or -ENOMEM. ---- */
 int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,

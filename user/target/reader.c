@@ -24,6 +24,7 @@
 #include "target/ehframe.h"
 #include "target/fd_message.h"
 #include "target/names.h"
+#include "target/perf_map.h"
 #include "target/reader_wire.h"
 #include "target/reader_worker.h"
 #include "target/sandbox.h"
@@ -49,6 +50,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_BYTES] = 3000 * MS,	    [READER_CRC] = 10000 * MS,
 	[READER_UNWIND_TABLE] = 15000 * MS, [READER_HAS_USDT] = 3000 * MS,
 	[READER_ALLOCATORS] = 10000 * MS,   [READER_NAMES] = 40000 * MS,
+	[READER_PERF_MAP] = 10000 * MS,
 };
 
 struct reader {
@@ -407,30 +409,42 @@ static int get_descriptor(struct reader *r, int *ret_fd)
 	return opened.err < 0 && opened.err >= -4095 ? 0 : -EPROTO;
 }
 
-static int open_once(struct reader *r, const char *path, int *ret_fd)
+/* folder: -1 if path is one. */
+static int open_once(struct reader *r, int folder, const char *path, int *ret_fd)
 {
 	struct stream_wait w = wait_for(r, OPEN_NS >> MIN(r->silences, MAX_SILENCES));
 	int err = r->worker ? 0 : start_all(r);
 
 	if (!err)
-		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, NULL, 0, MSG_DONTWAIT);
+		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, &folder, folder >= 0,
+				      MSG_DONTWAIT);
 	if (!err)
 		err = stream_wait(r->opener_fd, POLLIN, &w);
 	r->silences += err == -ETIMEDOUT;
 	return err ? err : get_descriptor(r, ret_fd);
 }
 
-int reader__open(struct reader *r, const char *path)
+static int open_path(struct reader *r, int folder, const char *path)
 {
 	int fd = -1, err, tries = 1;
 
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	while ((err = open_once(r, path, &fd)))
+	while ((err = open_once(r, folder, path, &fd)))
 		if (!try_again(r, err, tries++))
 			return err;
 	/* what a file system's server has chosen is no failure of ours */
 	return reader_harmed(fd) || fd == -EAGAIN ? -EIO : fd;
+}
+
+int reader__open(struct reader *r, const char *path)
+{
+	return open_path(r, -1, path);
+}
+
+int reader__open_at(struct reader *r, int folder, const char *name)
+{
+	return open_path(r, folder, name);
 }
 
 static int take_number(struct reader *r, const struct query *q, void *ret)
@@ -705,6 +719,20 @@ static int take_names(struct reader *r, const struct query *q, void *ret)
 	return err;
 }
 
+static int take_perf_map(struct reader *r, const struct query *q, void *ret)
+{
+	struct perf_map_names *names = ret;
+	struct reader_perf_map head;
+	int err = stream__get(&r->stream, &head, sizeof(head));
+
+	*names = (struct perf_map_names){};
+	if (err)
+		return err;
+	names->ignored = head.ignored;
+	names->unread = head.unread;
+	return take_names(r, q, &names->symbols);
+}
+
 /* ---- what can be asked ---- */
 
 static void release_file(void *ret)
@@ -727,13 +755,18 @@ static void release_names(void *ret)
 	symbols__done(ret);
 }
 
+static void release_perf_map(void *ret)
+{
+	symbols__done(&((struct perf_map_names *)ret)->symbols);
+}
+
 static struct query query(enum reader_op op, int fd,
 			  int (*take)(struct reader *, const struct query *, void *), void *ret)
 {
 	static void (*const release[READER_NR_OPS])(void *) = {
 		[READER_DESCRIBE] = release_file,      [READER_DESCRIBE_DEBUG] = release_file,
 		[READER_UNWIND_TABLE] = release_table, [READER_ALLOCATORS] = release_points,
-		[READER_NAMES] = release_names,
+		[READER_NAMES] = release_names,	       [READER_PERF_MAP] = release_perf_map,
 	};
 
 	return (struct query){ .request = { .op = op, .files = fd < 0 ? 0 : READER_FILE_OBJECT },
@@ -805,5 +838,17 @@ int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vad
 	q.request.files |= fds[2] < 0 ? 0 : READER_FILE_ALT;
 	q.request.cnt = cnt;
 	q.vaddrs = vaddrs;
+	return ask(r, &q);
+}
+
+int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt,
+		     struct perf_map_names *ret)
+{
+	struct query q = query(READER_PERF_MAP, fd, take_perf_map, ret);
+
+	if (cnt > READER_MAX_ADDRESSES)
+		return -E2BIG;
+	q.request.cnt = cnt;
+	q.vaddrs = addrs;
 	return ask(r, &q);
 }

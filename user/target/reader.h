@@ -25,6 +25,7 @@
 #include "target/elf_file.h"
 
 struct allocator_points;
+struct perf_map_names;
 struct reader;
 struct symbols;
 struct unwind_table;
@@ -81,6 +82,10 @@ void reader_file__done(struct reader_file *f);
  * there can take for ever. Links are followed, wherever they lead.
  */
 int reader__open(struct reader *r, const char *path);
+/* The same of a name in a folder, an O_PATH descriptor. A link is not followed, it is what is
+ * there.
+ */
+int reader__open_at(struct reader *r, int folder, const char *name);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
 int reader__crc(struct reader *r, int fd, uint32_t *ret);
@@ -91,6 +96,9 @@ int reader__has_usdt(struct reader *r, int fd, bool *ret);
 int reader__allocators(struct reader *r, int fd, struct allocator_points *ret);
 int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
 		  struct symbols *ret);
+/* As perf_map_find. */
+int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt,
+		     struct perf_map_names *ret);
 
 static inline bool reader_harmed(int err)
 {

@@ -3,14 +3,16 @@
  * What the collector and its reader say to each other. Both are one program on one machine, so
  * structures go as they lie in memory; but the reader may have been taken over by what it read.
  *
- * From the collector to the opener: one byte, with O_PATH descriptors; or a path with its NUL.
+ * From the collector to the opener: "" with its NUL, and O_PATH descriptors; or a path with its
+ * NUL; or a name with its NUL, and the O_PATH descriptor of the folder.
  *
  * From the opener to the reader, for descriptors: struct reader_opened, with the same files opened
  * for reading, then a second one when the opener has closed them.
  *
  * From the opener to the collector, for a path: struct reader_opened, with an O_PATH descriptor.
  *
- * From the collector to the reader: struct reader_request; then, for READER_NAMES, cnt addresses.
+ * From the collector to the reader: struct reader_request; then, for READER_NAMES and
+ * READER_PERF_MAP, cnt addresses.
  *
  * From the reader to the collector: int32_t, 0 or -errno; if 0, what the request asks for; then
  * READER_DONE, when it has closed the files.
@@ -36,6 +38,7 @@ enum reader_op {
 	READER_HAS_USDT,       /* uint32_t */
 	READER_ALLOCATORS,     /* uint64_t cnt, cnt * struct reader_point */
 	READER_NAMES,	       /* struct reader_names, first, frames, strings: as struct symbols */
+	READER_PERF_MAP,       /* struct reader_perf_map, then as READER_NAMES */
 	READER_NR_OPS,
 };
 
@@ -87,6 +90,10 @@ struct reader_point {
 
 struct reader_names {
 	uint64_t frame_cnt, strings_sz;
+};
+
+struct reader_perf_map {
+	uint64_t ignored, unread;
 };
 
 #endif

@@ -24,6 +24,7 @@
 #include "target/elf_file.h"
 #include "target/fd_message.h"
 #include "target/names.h"
+#include "target/perf_map.h"
 #include "target/reader_wire.h"
 #include "target/stream.h"
 #include "target/usdt.h"
@@ -60,14 +61,23 @@ static int reopen(int fd)
 	return ret < 0 ? -errno : ret;
 }
 
-/* A path: the caller gets what is there, as O_PATH. */
-static bool open_path(const char *path)
+/* A path, or a name in a folder: the caller gets what is there, as O_PATH. */
+static bool open_path(int folder, const char *path)
 {
-	int fd = open(path, O_PATH | O_CLOEXEC);
+	int fd = folder < 0 ? open(path, O_PATH | O_CLOEXEC) :
+			      openat(folder, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	bool sent = send_opened(REQUESTS, fd < 0 ? -errno : 0, &fd, fd >= 0);
 
 	if (fd >= 0)
 		close(fd);
+	return sent;
+}
+
+static bool open_in_folder(int folder, const char *name)
+{
+	bool sent = open_path(folder, name);
+
+	close(folder);
 	return sent;
 }
 
@@ -103,7 +113,10 @@ void reader_opener(void)
 		if (n <= 0)
 			return;
 		path[n - 1] = '\0';
-		going = cnt ? open_files(paths, cnt) : open_path(path);
+		if (!cnt)
+			going = open_path(-1, path);
+		else
+			going = path[0] ? open_in_folder(paths[0], path) : open_files(paths, cnt);
 	}
 }
 
@@ -139,7 +152,7 @@ static int open_elfs(struct job *j)
 {
 	uint32_t op = j->request.op;
 
-	if (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC))
+	if (op == READER_PERF_MAP || (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC)))
 		return 0;
 	if (j->files[0] < 0)
 		j->elfs[0] = open_vdso();
@@ -353,25 +366,47 @@ static int find_allocators(struct job *j)
 	return err;
 }
 
+static int put_symbols(struct job *j, const struct symbols *s)
+{
+	struct reader_names head = { .frame_cnt = s->frame_cnt, .strings_sz = s->strings_sz };
+	int err = stream__put(j->stream, &head, sizeof(head));
+
+	if (!err)
+		err = stream__put(j->stream, s->first, (s->cnt + 1) * sizeof(*s->first));
+	if (!err)
+		err = stream__put(j->stream, s->frames, s->frame_cnt * sizeof(*s->frames));
+	return err ? err : stream__put(j->stream, s->strings, s->strings_sz);
+}
+
 static int find_names(struct job *j)
 {
-	struct reader_names head;
 	struct symbols s;
 	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->vaddrs, j->request.cnt, &s);
 
 	if (err)
 		return begin_answer(j, err);
-	head = (struct reader_names){ .frame_cnt = s.frame_cnt, .strings_sz = s.strings_sz };
+	err = begin_answer(j, 0);
+	if (!err)
+		err = put_symbols(j, &s);
+	symbols__done(&s);
+	return err;
+}
+
+static int read_perf_map(struct job *j)
+{
+	struct perf_map_names names;
+	struct reader_perf_map head;
+	int err = perf_map_find(j->files[0], j->vaddrs, j->request.cnt, &names);
+
+	if (err)
+		return begin_answer(j, err);
+	head = (struct reader_perf_map){ .ignored = names.ignored, .unread = names.unread };
 	err = begin_answer(j, 0);
 	if (!err)
 		err = stream__put(j->stream, &head, sizeof(head));
 	if (!err)
-		err = stream__put(j->stream, s.first, (s.cnt + 1) * sizeof(*s.first));
-	if (!err)
-		err = stream__put(j->stream, s.frames, s.frame_cnt * sizeof(*s.frames));
-	if (!err)
-		err = stream__put(j->stream, s.strings, s.strings_sz);
-	symbols__done(&s);
+		err = put_symbols(j, &names.symbols);
+	symbols__done(&names.symbols);
 	return err;
 }
 
@@ -380,6 +415,7 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_BYTES] = read_bytes,	       [READER_CRC] = read_crc,
 	[READER_UNWIND_TABLE] = build_table,   [READER_HAS_USDT] = find_usdt,
 	[READER_ALLOCATORS] = find_allocators, [READER_NAMES] = find_names,
+	[READER_PERF_MAP] = read_perf_map,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -422,7 +458,8 @@ static bool give_files_back(struct job *j)
 /* Addresses that follow the request. -errno if the collector is gone. */
 static int take_addresses(struct job *j)
 {
-	uint64_t cnt = j->request.op == READER_NAMES ? j->request.cnt : 0;
+	uint32_t op = j->request.op;
+	uint64_t cnt = op == READER_NAMES || op == READER_PERF_MAP ? j->request.cnt : 0;
 
 	if (!cnt)
 		return 0;
@@ -453,7 +490,7 @@ void reader_worker(void)
 		    stream__flush(&stream))
 			return;
 		/* debug sections of hundreds of MiB are not for keeping */
-		if (j.request.op == READER_NAMES)
+		if (j.request.op == READER_NAMES || j.request.op == READER_PERF_MAP)
 			malloc_trim(0);
 	}
 }
