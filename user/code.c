@@ -15,6 +15,7 @@
 #include "kernel/tables.h"
 #include "target/ehframe.h"
 #include "target/objects.h"
+#include "target/perf_maps.h"
 
 #define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
 #define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
@@ -56,6 +57,7 @@ struct code {
 	struct procs *procs;
 	struct objects *objects;
 	struct tables *tables;
+	struct perf_maps *perf_maps;
 	struct file_state *files;
 	size_t file_cap;
 	struct object_state *states;
@@ -82,7 +84,11 @@ struct code *code__new(struct procs *procs, struct objects *objects, struct tabl
 	c->procs = procs;
 	c->objects = objects;
 	c->tables = tables;
-	return c;
+	c->perf_maps = perf_maps__new(procs, objects);
+	if (c->perf_maps)
+		return c;
+	free(c);
+	return NULL;
 }
 
 void code__free(struct code *c)
@@ -91,6 +97,7 @@ void code__free(struct code *c)
 		return;
 	for (size_t i = 0; i < c->state_cap; i++)
 		free(c->states[i].parts);
+	perf_maps__free(c->perf_maps);
 	free(c->files);
 	free(c->states);
 	free(c->procs_state);
@@ -167,6 +174,34 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	return object;
 }
 
+/* As /proc/PID/maps and the events call memory that programs share, or name. */
+static bool is_memory(const char *path)
+{
+	static const char *const begins[] = { "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(path, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *map)
+{
+	const struct proc_file *f = procs__file(c->procs, map->file);
+	uint32_t object;
+
+	if (f->kind != PROC_FILE_REGULAR || !is_memory(f->path))
+		return f->kind == PROC_FILE_ANON;
+	/* a program or a library in a memfd has names of its own */
+	object = code__object(c, proc, map);
+	return object != OBJECTS_NONE && !objects__info(c->objects, object)->readable;
+}
+
+struct perf_maps *code__perf_maps(struct code *c)
+{
+	return c->perf_maps;
+}
+
 const struct object_info *code__object_info(const struct code *c, uint32_t object)
 {
 	return objects__info(c->objects, object);
@@ -186,12 +221,20 @@ static void release_parts(struct code *c, struct object_state *s)
 	s->part_cnt = 0;
 }
 
+/* The kernel side is to know nothing of the process. */
+static void unpublish(struct code *c, struct proc_state *s)
+{
+	if (s->list.sz)
+		tables__del_proc(c->tables, &s->key, &s->list);
+	memset(s, 0, sizeof(*s));
+}
+
 /* Republishes every process whose list may name a table that is going away. */
 static void republish_all(struct code *c)
 {
 	for (size_t i = 0; i < c->proc_cap && i < procs__cnt(c->procs); i++)
 		if (c->procs_state[i].list.sz && code__publish(c, i))
-			code__forget(c, i);
+			unpublish(c, &c->procs_state[i]);
 }
 
 /*
@@ -516,11 +559,9 @@ void code__forget(struct code *c, uint32_t proc)
 {
 	struct proc_state *s = proc_state(c, proc);
 
-	if (!s)
-		return;
-	if (s->list.sz)
-		tables__del_proc(c->tables, &s->key, &s->list);
-	memset(s, 0, sizeof(*s));
+	perf_maps__end(c->perf_maps, proc);
+	if (s)
+		unpublish(c, s);
 }
 
 int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)

@@ -19,6 +19,7 @@
 struct code;
 struct object_info;
 struct objects;
+struct perf_maps;
 struct tables;
 
 struct code_stats {
@@ -38,6 +39,14 @@ void code__free(struct code *c);
 /* The object that a range of the process maps, opened if need be; OBJECTS_NONE if it cannot be had.
  */
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map);
+
+/*
+ * Is a range memory that a process fills with code itself? The kernel has no file for it, or one of
+ * its own making in memory that is no object. Its names, if any, are in the process's perf map.
+ */
+bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *map);
+/* The maps, numbered as perf_maps__of does; borrowed. */
+struct perf_maps *code__perf_maps(struct code *c);
 
 const struct object_info *code__object_info(const struct code *c, uint32_t object);
 

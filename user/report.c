@@ -483,6 +483,11 @@ void report_stats(const struct report *r, FILE *f)
 		r->objects.set_aside, r->objects.lost, r->objects.readers_cpu_ns,
 		r->objects.readers_peak_rss);
 	fprintf(f,
+		",\"perf_maps\":{\"read\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64
+		",\"cut\":%" PRIu64 ",\"ignored\":%" PRIu64 "}",
+		r->perf_maps.read, r->perf_maps.refused, r->perf_maps.lost, r->perf_maps.cut,
+		r->perf_maps.ignored);
+	fprintf(f,
 		",\"events_lost\":%" PRIu64 ",\"not_followed\":%" PRIu64
 		",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64 ",\"peak_rss\":%" PRIu64
 		"}}\n",

@@ -16,6 +16,7 @@
 #include "heap.h"
 #include "symbolize.h"
 #include "target/objects.h"
+#include "target/perf_maps.h"
 
 struct options;
 struct profile;
@@ -34,6 +35,7 @@ struct report {
 	struct code_stats code;
 	struct heap_report heap;
 	struct objects_stats objects;
+	struct perf_maps_stats perf_maps;
 	uint64_t bpf_ns, bpf_runs;
 	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
 	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */

@@ -46,6 +46,7 @@
 #include "stacks.h"
 #include "symbolize.h"
 #include "target/objects.h"
+#include "target/perf_maps.h"
 #include "target/procs.h"
 #include "waits.h"
 
@@ -823,8 +824,9 @@ static int finish_kind(struct run *r, struct report *report, int kind)
 	if (!err)
 		err = report_comment(report, kind, p);
 	if (!err)
-		err = symbolize(p, r->objects, r->ksyms, stacks__sources(stacks, kind),
-				p->mapping_cnt, &report->symbols[kind]);
+		err = symbolize(p, r->objects, code__perf_maps(r->code), r->ksyms,
+				stacks__sources(stacks, kind), p->mapping_cnt,
+				&report->symbols[kind]);
 	if (!err && kind == BPFPROF_HEAP)
 		heap__hide(p);
 	if (!err && kind == BPFPROF_OFFCPU)
@@ -871,6 +873,12 @@ static int finish(struct run *r)
 		return err;
 	}
 	objects__stats(r->objects, &report.objects);
+	perf_maps__stats(code__perf_maps(r->code), &report.perf_maps);
+	if (report.perf_maps.refused)
+		log_info("%" PRIu64
+			 " perf maps (/tmp/perf-PID.map) are not read: they are no regular files, "
+			 "or not the process's own, or not from its time",
+			 report.perf_maps.refused);
 	if (report.objects.set_aside)
 		log_info("%" PRIu64
 			 " files have no names here: they ended what read them, or kept "

@@ -16,9 +16,10 @@
 #include "profile/profile.h"
 #include "symbolize.h"
 #include "target/objects.h"
+#include "target/perf_maps.h"
 #include "target/procs.h"
 
-#define ANON_OWNER 0x80000000U /* in the owner of a mapping: memory of the process behind it */
+#define MEMORY_OWNER 0x80000000U /* in the owner of a mapping: memory of the process behind it */
 #define MAX_LOCS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
 /* Samples of a profile from which on those of processes that have ended are told apart no more:
@@ -47,8 +48,8 @@ struct tally {
  */
 struct known_mapping {
 	struct proc_map map; /* of a file: from 0 on */
-	uint32_t proc;	     /* only of memory without a file, which is each process's own */
-	uint32_t mapping;    /* index + 1; 0: free slot */
+	uint32_t owner;	  /* only of memory that is filled with code, which is each process's own */
+	uint32_t mapping; /* index + 1; 0: free slot */
 };
 
 struct kind_state {
@@ -108,12 +109,12 @@ void stacks__free(struct stacks *s)
 /* ---- mappings of the profile ---- */
 
 static struct known_mapping *mapping_slot(struct kind_state *k, const struct proc_map *map,
-					  uint32_t proc)
+					  uint32_t owner)
 {
-	size_t i = util_hash(map, sizeof(*map), proc) & (k->mapping_cap - 1);
+	size_t i = util_hash(map, sizeof(*map), owner) & (k->mapping_cap - 1);
 
 	while (k->mappings[i].mapping &&
-	       (memcmp(&k->mappings[i].map, map, sizeof(*map)) || k->mappings[i].proc != proc))
+	       (memcmp(&k->mappings[i].map, map, sizeof(*map)) || k->mappings[i].owner != owner))
 		i = (i + 1) & (k->mapping_cap - 1);
 	return &k->mappings[i];
 }
@@ -134,7 +135,7 @@ static int grow_mappings(struct kind_state *k)
 	}
 	for (size_t i = 0; i < old_cap; i++)
 		if (old[i].mapping)
-			*mapping_slot(k, &old[i].map, old[i].proc) = old[i];
+			*mapping_slot(k, &old[i].map, old[i].owner) = old[i];
 	free(old);
 	return 0;
 }
@@ -171,8 +172,8 @@ static uint32_t user_mapping(struct stacks *s, struct kind_state *k, uint32_t pr
 {
 	const struct proc_file *f = procs__file(s->procs, map->file);
 	struct profile_mapping m = { .start = map->start, .limit = map->end };
-	struct symbolize_source source = { .what = SYMBOLIZE_NOTHING };
-	uint32_t owner = f->kind == PROC_FILE_ANON ? proc + 1 : 0;
+	struct symbolize_source source = { .what = SYMBOLIZE_NOTHING, .object = OBJECTS_NONE };
+	uint32_t owner = 0;
 	struct proc_map range = *map;
 	struct known_mapping *slot;
 	char path[4096];
@@ -180,19 +181,26 @@ static uint32_t user_mapping(struct stacks *s, struct kind_state *k, uint32_t pr
 
 	if (grow_mappings(k))
 		return PROFILE_NONE;
-	if (!owner) {
+	if (code__is_generated(s->code, proc, map)) {
+		source.what = SYMBOLIZE_PERF_MAP;
+		source.object = perf_maps__of(code__perf_maps(s->code), proc);
+		if (source.object == PERF_MAPS_NONE)
+			return PROFILE_NONE;
+		owner = MEMORY_OWNER | source.object;
+	} else {
 		range.start = 0;
 		range.end -= map->start;
 	}
 	slot = mapping_slot(k, &range, owner);
 	if (slot->mapping)
 		return find_source(s, k, proc, map, slot->mapping - 1);
-	source.object = code__object(s->code, proc, map);
-	/* equal paths may be different files, in two containers for example */
-	m.owner = owner ? owner | ANON_OWNER : source.object + 1;
 	if (!owner)
+		source.object = code__object(s->code, proc, map);
+	/* equal paths may be different files, in two containers for example */
+	m.owner = owner ? owner : source.object + 1;
+	if (f->kind != PROC_FILE_ANON)
 		m.offset = map->offset;
-	if (source.object != OBJECTS_NONE) {
+	if (!owner && source.object != OBJECTS_NONE) {
 		source.what = SYMBOLIZE_OBJECT;
 		m.build_id = profile__string(k->profile,
 					     code__object_info(s->code, source.object)->build_id);
@@ -209,7 +217,7 @@ static uint32_t user_mapping(struct stacks *s, struct kind_state *k, uint32_t pr
 	if (!slot->mapping)
 		return PROFILE_NONE;
 	slot->map = range;
-	slot->proc = owner;
+	slot->owner = owner;
 	k->mapping_cnt++;
 	return slot->mapping - 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks each object once for the names of all of its addresses, and the kernel's symbols for the
- * kernel's. */
+/* Asks each object, and each perf map, once for the names of all of its addresses, and the kernel's
+ * symbols for the kernel's. */
 #include <linux/types.h>
 
 #include "symbolize.h"
@@ -18,17 +18,22 @@
 #include "profile/profile.h"
 #include "target/kallsyms.h"
 #include "target/objects.h"
+#include "target/perf_maps.h"
 
 #define MAX_NAME 4352 /* of a location without symbol: a base name and an offset */
 
-struct place { /* a location in an object */
-	uint32_t object, location;
-	uint64_t vaddr;
+struct place { /* a location in an object, or in code that a perf map may name */
+	bool in_perf_map;
+	uint32_t object; /* or the perf map */
+	uint32_t location;
+	uint64_t vaddr;	 /* in an object; else in the process */
+	uint64_t offset; /* that is shown if it has no name */
 };
 
 struct job {
 	struct profile *p;
 	struct objects *o;
+	struct perf_maps *maps;
 	struct kallsyms *kallsyms;
 	bool kallsyms_asked;
 	struct ksyms *ksyms; /* or NULL */
@@ -141,12 +146,14 @@ static int add_kernel(struct job *j, uint32_t location)
 	return 0;
 }
 
-/* ---- objects ---- */
+/* ---- objects, perf maps ---- */
 
 static int compare_places(const void *pa, const void *pb)
 {
 	const struct place *a = pa, *b = pb;
 
+	if (a->in_perf_map != b->in_perf_map)
+		return a->in_perf_map - b->in_perf_map;
 	if (a->object != b->object)
 		return a->object < b->object ? -1 : 1;
 	if (a->vaddr != b->vaddr)
@@ -154,18 +161,32 @@ static int compare_places(const void *pa, const void *pb)
 	return a->location < b->location ? -1 : a->location > b->location;
 }
 
-static int add_place(struct job *j, uint32_t location, uint32_t object)
+static const char *mapping_name(const struct job *j, uint32_t location)
+{
+	const struct profile_mapping *m = &j->p->mappings[j->p->locations[location].mapping];
+
+	return strtab__get(j->p->strings, m->filename);
+}
+
+static int add_place(struct job *j, uint32_t location, const struct symbolize_source *source)
 {
 	const struct profile_location *loc = &j->p->locations[location];
 	const struct profile_mapping *m = &j->p->mappings[loc->mapping];
-	uint64_t offset = loc->address - m->start + m->offset, vaddr;
-	const char *name = strtab__get(j->p->strings, m->filename);
+	uint64_t offset = loc->address - m->start + m->offset;
+	struct place place = { .in_perf_map = source->what == SYMBOLIZE_PERF_MAP,
+			       .object = source->object,
+			       .location = location,
+			       .vaddr = loc->address,
+			       .offset = offset };
 
-	if (!objects__vaddr(j->o, object, offset, &vaddr))
-		return name_by_offset(j, location, name, offset);
+	if (!place.in_perf_map) {
+		if (!objects__vaddr(j->o, place.object, offset, &place.vaddr))
+			return name_by_offset(j, location, mapping_name(j, location), offset);
+		place.offset = place.vaddr;
+	}
 	if (util_reserve(&j->places, &j->place_cap, j->place_cnt + 1, sizeof(*j->places)))
 		return -ENOMEM;
-	j->places[j->place_cnt++] = (struct place){ object, location, vaddr };
+	j->places[j->place_cnt++] = place;
 	return 0;
 }
 
@@ -197,7 +218,7 @@ static int set_frames(struct job *j, uint32_t location, const struct symbols *s,
 	return profile__set_lines(j->p, location, j->lines, cnt);
 }
 
-/* Names the places of one object. */
+/* Names the places of one object, or one perf map. */
 static int name_object(struct job *j, const struct place *places, size_t cnt)
 {
 	uint64_t *vaddrs = calloc(cnt, sizeof(*vaddrs));
@@ -212,22 +233,20 @@ static int name_object(struct job *j, const struct place *places, size_t cnt)
 		if (!n || vaddrs[n - 1] != places[i].vaddr)
 			vaddrs[n++] = places[i].vaddr;
 	}
-	err = objects__symbolize(j->o, places[0].object, vaddrs, n, &s);
+	err = places[0].in_perf_map ?
+		      perf_maps__symbolize(j->maps, places[0].object, vaddrs, n, &s) :
+		      objects__symbolize(j->o, places[0].object, vaddrs, n, &s);
 	if (err && err != -ENOMEM)
-		err = 0; /* damaged: all of it by offset */
+		err = 0; /* damaged, or there is none: all of it by offset */
 	n = 0;
 	for (i = 0; i < cnt && !err; i++) {
-		const struct profile_location *loc = &j->p->locations[places[i].location];
-
 		if (vaddrs[n] != places[i].vaddr)
 			n++;
 		if (s.cnt && s.first[n] < s.first[n + 1])
 			err = set_frames(j, places[i].location, &s, n);
 		else
-			err = name_by_offset(
-				j, places[i].location,
-				strtab__get(j->p->strings, j->p->mappings[loc->mapping].filename),
-				places[i].vaddr);
+			err = name_by_offset(j, places[i].location,
+					     mapping_name(j, places[i].location), places[i].offset);
 	}
 	symbols__done(&s);
 	free(vaddrs);
@@ -242,7 +261,9 @@ static int name_objects(struct job *j)
 	if (j->place_cnt)
 		qsort(j->places, j->place_cnt, sizeof(*j->places), compare_places);
 	for (first = 0; first < j->place_cnt && !err; first = i) {
-		for (i = first; i < j->place_cnt && j->places[i].object == j->places[first].object;)
+		for (i = first; i < j->place_cnt &&
+				j->places[i].in_perf_map == j->places[first].in_perf_map &&
+				j->places[i].object == j->places[first].object;)
 			i++;
 		err = name_object(j, j->places + first, i - first);
 	}
@@ -255,25 +276,27 @@ static int name_location(struct job *j, uint32_t location, const struct symboliz
 			 size_t source_cnt)
 {
 	const struct profile_location *loc = &j->p->locations[location];
+	const struct symbolize_source *source;
 	const struct profile_mapping *m;
 
 	if (loc->mapping == PROFILE_NONE)
 		return name_by_offset(j, location, NULL, loc->address);
 	m = &j->p->mappings[loc->mapping];
-	if (loc->mapping < source_cnt && sources[loc->mapping].what == SYMBOLIZE_KERNEL)
+	source = loc->mapping < source_cnt ? &sources[loc->mapping] : NULL;
+	if (source && source->what == SYMBOLIZE_KERNEL)
 		return add_kernel(j, location);
-	if (loc->mapping < source_cnt && sources[loc->mapping].what == SYMBOLIZE_OBJECT)
-		return add_place(j, location, sources[loc->mapping].object);
+	if (source && source->what != SYMBOLIZE_NOTHING)
+		return add_place(j, location, source);
 	return name_by_offset(j, location, strtab__get(j->p->strings, m->filename),
 			      loc->address - m->start + m->offset);
 }
 
-int symbolize(struct profile *p, struct objects *o, struct ksyms *ksyms,
+int symbolize(struct profile *p, struct objects *o, struct perf_maps *maps, struct ksyms *ksyms,
 	      const struct symbolize_source *sources, size_t source_cnt,
 	      struct symbolize_stats *ret_stats)
 {
 	uint64_t start = util_monotonic_ns();
-	struct job j = { .p = p, .o = o, .ksyms = ksyms };
+	struct job j = { .p = p, .o = o, .maps = maps, .ksyms = ksyms };
 	uint32_t i;
 	int err = 0;
 

@@ -9,15 +9,17 @@
 struct profile;
 struct ksyms;
 struct objects;
+struct perf_maps;
 
 /* What a mapping of the profile maps, by index of profile.mappings. */
 struct symbolize_source {
 	enum {
 		SYMBOLIZE_NOTHING,
 		SYMBOLIZE_OBJECT,
+		SYMBOLIZE_PERF_MAP,
 		SYMBOLIZE_KERNEL
 	} what;
-	uint32_t object; /* of objects */
+	uint32_t object; /* of objects, or of perf_maps */
 };
 
 struct symbolize_stats {
@@ -25,15 +27,16 @@ struct symbolize_stats {
 };
 
 /*
- * sources has source_cnt >= p->mapping_cnt entries. Locations whose address no symbol covers get
- * one line named "object+0xoffset", the object by its base name and the offset as a file's virtual
- * address; those of no mapping "0xaddress". Kernel symbols are read once if any location needs
- * them. A source that fails is left out: its locations are named by offset. 0 or -ENOMEM.
+ * maps, ksyms: may be NULL. sources has source_cnt >= p->mapping_cnt entries. Locations whose
+ * address no symbol covers get one line named "object+0xoffset", the object by its base name and
+ * the offset as a file's virtual address, of memory without a file from the mapping's start; those
+ * of no mapping "0xaddress". Kernel symbols are read once if any location needs them. A source that
+ * fails is left out: its locations are named by offset. 0 or -ENOMEM.
  *
  * `object+0xoffset` lines do not count as names: profile__finish must leave has_functions unset for
  * them. They are therefore marked by functions whose system_name is "".
  */
-int symbolize(struct profile *p, struct objects *o, struct ksyms *ksyms,
+int symbolize(struct profile *p, struct objects *o, struct perf_maps *maps, struct ksyms *ksyms,
 	      const struct symbolize_source *sources, size_t source_cnt,
 	      struct symbolize_stats *ret_stats);
 

@@ -6,7 +6,10 @@
  *   lost     the same after a push: nothing says where the return address is, the stack must end in
  * a marker cyclic   two functions, the saved rbp points to itself; the stack must end in a marker,
  * not go round
+ *   map      as fp, and names them jit_outer and jit_inner in /tmp/perf-PID.map
+ *   memfd    the same in a memfd, of which the first page is no code
  */
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "prog.h"
@@ -29,10 +32,37 @@ static NOIPA void call_code(void (*code)(void))
 	__asm__ volatile("" : : : "memory", "rbx", "r12");
 }
 
+#define OUTER_SZ 11 /* bytes of the first function of fp_code */
+
+/* tools/perf/Documentation/jit-interface.txt */
+static void write_map(const char *code)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	f = fopen(path, "w");
+	if (!f)
+		_exit(1);
+	fprintf(f, "%lx %zx jit_outer\n%lx %zx jit_inner\n", (unsigned long)code, (size_t)OUTER_SZ,
+		(unsigned long)code + OUTER_SZ, sizeof(fp_code) - OUTER_SZ);
+	fclose(f);
+}
+
+/* A page to write to: the second one of a memfd, or its own. */
+static char *new_page(int memfd)
+{
+	int flags = memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+
+	if (memfd >= 0 && ftruncate(memfd, 8192))
+		return MAP_FAILED;
+	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, memfd, memfd < 0 ? 0 : 4096);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = prog_start(argc, argv);
-	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page = new_page(strcmp(mode, "memfd") ? -1 : memfd_create("jit", MFD_CLOEXEC));
 
 	if (page == MAP_FAILED)
 		return 1;
@@ -48,6 +78,8 @@ int main(int argc, char **argv)
 		memcpy(page, fp_code, sizeof(fp_code));
 	if (mprotect(page - 64, 4096, PROT_READ | PROT_EXEC))
 		return 1;
+	if (!strcmp(mode, "map") || !strcmp(mode, "memfd"))
+		write_map(page);
 	prog_ready();
 	call_code((void (*)(void))page);
 	return 0;

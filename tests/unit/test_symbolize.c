@@ -17,6 +17,8 @@
 #include "symbolize.h"
 #include "target/kallsyms.h"
 #include "target/objects.h"
+#include "target/perf_maps.h"
+#include "target/procs.h"
 
 /* A function that knows its line. */
 __attribute__((noinline)) static int known_function(int x)
@@ -113,7 +115,7 @@ static void test_self(void **state)
 	twin = add_location(p, other, addr + (1ULL << 32));
 	nobody = add_location(p, map, end - 1);
 	marker = profile__add_marker(p, "[unwind: no table]");
-	assert_int_equal(symbolize(p, o, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, sources, 2, &stats), 0);
 
 	assert_string_equal(name(p, known), "known_function");
 	assert_string_equal(system_name(p, known), "known_function");
@@ -155,7 +157,7 @@ static void test_nobody(void **state)
 	text = add_location(p, add_mapping(p, "/opt/unknown", 0x50000, 0x60000, 0), 0x50001);
 	none = add_location(p, PROFILE_NONE, 0xabc);
 	/* of the third mapping nothing is known: there are two sources */
-	assert_int_equal(symbolize(p, o, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, sources, 2, &stats), 0);
 	assert_string_equal(name(p, anon), "anon+0x123");
 	assert_string_equal(name(p, data), "data+0x1010");
 	assert_string_equal(name(p, text), "unknown+0x1");
@@ -163,6 +165,56 @@ static void test_nobody(void **state)
 	assert_string_equal(system_name(p, none), "");
 	assert_int_equal(stats.locations, 4);
 	assert_int_equal(stats.named, 0);
+	profile__free(p);
+	objects__free(o);
+}
+
+/* Memory of this very program, which the program has named itself; an object's addresses are not
+ * looked for there, and its own not in an object. */
+static void test_perf_map(void **state)
+{
+	struct symbolize_source sources[3] = { { .what = SYMBOLIZE_PERF_MAP },
+					       { .what = SYMBOLIZE_OBJECT },
+					       { .what = SYMBOLIZE_PERF_MAP } };
+	struct procs *ps = procs__new("/proc");
+	struct objects *o = objects__new();
+	struct profile *p = new_profile();
+	struct perf_maps *maps = perf_maps__new(ps, o);
+	uint64_t start, end, off, addr = (uint64_t)(uintptr_t)known_function;
+	uint32_t jit, unnamed, code, memfd, mapping;
+	struct symbolize_stats stats;
+	char path[64];
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	f = fopen(path, "wx");
+	assert_non_null(f);
+	find_mapping(addr, &start, &end, &off);
+	fprintf(f, "10100 20 named;so\n%" PRIx64 " 100 wrong\n30008 10 _Z5sharev\n", addr);
+	assert_int_equal(fclose(f), 0);
+	sources[0].object = sources[2].object =
+		perf_maps__of(maps, procs__add(ps, getpid(), 0, 0, "self", false, 0));
+	sources[1].object =
+		objects__add(o, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/opt/bin/self");
+	mapping = add_mapping(p, "//anon", 0x10000, 0x20000, 0);
+	jit = add_location(p, mapping, 0x10110);
+	unnamed = add_location(p, mapping, 0x10123);
+	code = add_location(p, add_mapping(p, "/opt/bin/self", start, end, off), addr);
+	memfd = add_location(p, add_mapping(p, "/memfd:jit", 0x30000, 0x31000, 0x4000), 0x30010);
+	assert_int_equal(symbolize(p, o, maps, NULL, sources, 3, &stats), 0);
+	unlink(path);
+	assert_string_equal(name(p, jit), "named;so");
+	assert_string_equal(system_name(p, jit), "named;so");
+	assert_string_equal(name(p, unnamed), "anon+0x123");
+	assert_string_equal(system_name(p, unnamed), "");
+	assert_string_equal(name(p, code), "known_function");
+	assert_string_equal(name(p, memfd), "share()");
+	assert_string_equal(system_name(p, memfd), "_Z5sharev");
+	assert_int_equal(stats.locations, 4);
+	assert_int_equal(stats.named, 3);
+	perf_maps__free(maps);
+	procs__free(ps);
 	profile__free(p);
 	objects__free(o);
 }
@@ -189,7 +241,7 @@ static void test_kernel(void **state)
 	in = add_location(p, map, start + (end - start) / 2);
 	out = add_location(p, map, 0x1000);
 	assert_int_equal(kallsyms__find(k, start + (end - start) / 2, &want), 0);
-	assert_int_equal(symbolize(p, o, NULL, &source, 1, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, &source, 1, &stats), 0);
 	assert_string_equal(name(p, in), want.name);
 	assert_string_equal(system_name(p, in), want.name);
 	assert_int_equal(function(p, in, 0)->filename, 0);
@@ -206,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_perf_map),
 		cmocka_unit_test(test_kernel),
 	};
 
