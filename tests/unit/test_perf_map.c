@@ -43,6 +43,7 @@ static const char *name_of(const struct symbols *s, size_t i)
 	if (s->first[i] == s->first[i + 1])
 		return "";
 	assert_int_equal(s->first[i + 1] - s->first[i], 1);
+	assert_true(s->frames[s->first[i]].name);
 	return s->strings + s->frames[s->first[i]].name;
 }
 
@@ -147,6 +148,22 @@ static void test_last_line(void **state)
 	check("1000 10 old\n2000 10 ne", 0x1000, "old", 0);
 }
 
+/* A line may hold many addresses, also one without a name. */
+static void test_neighbours(void **state)
+{
+	static const char text[] = "1000 10 one\n1010 10 \n1020 10 three\n";
+	const uint64_t addrs[] = { 0x1000, 0x1008, 0x1010, 0x1018, 0x1020, 0x1028 };
+	static const char *const want[] = { "one", "one", "", "", "three", "three" };
+	int fd = file_of(text, sizeof(text) - 1);
+	struct perf_map_names n = find_in(fd, addrs, ARRAY_SIZE(addrs));
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(addrs); i++)
+		assert_string_equal(name_of(&n.symbols, i), want[i]);
+	symbols__done(&n.symbols);
+	close(fd);
+}
+
 static void test_mangled(void **state)
 {
 	static const char text[] = "1000 10 _ZN3foo3barEi\n";
@@ -201,6 +218,31 @@ static void test_long_lines(void **state)
 		symbols__done(&n.symbols);
 		close(fd);
 	}
+}
+
+/* Wherever a line begins: files are read in chunks, of some power of two. */
+static void test_everywhere(void **state)
+{
+	static const char line[] = "7f0012345678 abc here\n";
+	const uint64_t addr = 0x7f0012345678;
+	const size_t at = 256U << 10;
+	char *text = malloc(2 * at);
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i <= sizeof(line); i++) {
+		struct perf_map_names n;
+		int fd;
+
+		memset(text, '\n', 2 * at);
+		memcpy(text + at - i, line, sizeof(line) - 1);
+		fd = file_of(text, 2 * at);
+		n = find_in(fd, &addr, 1);
+		assert_string_equal(name_of(&n.symbols, 0), "here");
+		symbols__done(&n.symbols);
+		close(fd);
+	}
+	free(text);
 }
 
 /* Of a file that is too large the end is read; the first line there may have been cut. */
@@ -298,7 +340,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),	     cmocka_unit_test(test_no_lines),
-		cmocka_unit_test(test_last_line),    cmocka_unit_test(test_mangled),
+		cmocka_unit_test(test_last_line),    cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_everywhere),   cmocka_unit_test(test_mangled),
 		cmocka_unit_test(test_long_lines),   cmocka_unit_test(test_large),
 		cmocka_unit_test(test_no_addresses), cmocka_unit_test(test_against_every_line),
 	};
