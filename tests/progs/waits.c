@@ -25,8 +25,8 @@ CALL(waiter_mutex, pthread_mutex_lock(&mutex))
 CALL(holder_mutex, pthread_mutex_unlock(&mutex))
 CALL(drop_mutex, pthread_mutex_unlock(&mutex))
 
-/* Both have the same CPU, and the holder is first there (set_real_time): who is woken has to wait for
- * it, which is no part of the wait for the lock. */
+/* Both have the same CPU, and the holder is first there (set_real_time): who is woken has to wait
+ * for it, which is no part of the wait for the lock. */
 static void take_greedy(int round)
 {
 	cpu_set_t set;
