@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a recording consists of: run_open.c puts it together, run.c lets it run, run_write.c makes
+ * files of it. For these three alone. */
+#ifndef RUN_PARTS_H
+#define RUN_PARTS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+#include "kernel/probe_waits.h"
+#include "kernel/uprobes.h"
+#include "launch.h"
+#include "launch_heap.h"
+#include "snapshot.h"
+
+struct options;
+
+struct run {
+	const struct options *opts;
+	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
+	uint32_t frequency;
+	enum uprobe_method uprobes;
+	struct probe_waits_how waits_how;
+	bool only_threads;     /* no kind takes time */
+	bool usdt;	       /* some program may sample its heap by itself */
+	char target[256];      /* for people and --stats */
+	char file_target[256]; /* as it stands in file names */
+	struct launch launch;
+	struct launch_heap launch_heap;
+	struct session *session;
+	struct events *events;
+	struct procs *procs;
+	struct objects *objects;
+	struct tables *tables;
+	struct code *code;
+	struct samples *samples;
+	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
+	struct collect *collect;
+	struct heap *heap;	   /* NULL: not recorded */
+	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
+	struct snapshot_result snapshot;
+	uint64_t threads_at_start; /* of the targets; 0: not counted */
+	struct profile *profiles[BPFPROF_NR_KINDS];
+	int *pidfds; /* of the processes named, -1: ended */
+	size_t alive;
+	int epoll_fd, signal_fd, timer_fd;
+	uint64_t armed_ns, stopped_ns, startup_ns, next_progress_ns;
+	bool progress_shown;
+	int stops; /* signals that asked to stop */
+};
+
+/* What is waited for, by the number that epoll gives back. */
+enum {
+	WATCH_SIGNAL,
+	WATCH_TIMER,
+	WATCH_RING,
+	WATCH_EVENTS,
+	WATCH_PID
+};
+
+/*
+ * From the options to where everything records. 0 or -errno, and what is wrong has been said; what
+ * is there by then is run_close's to end, either way.
+ */
+int run_open(struct run *r);
+void run_close(struct run *r);
+
+/* Counts those that ask to stop. */
+void run_read_signals(struct run *r);
+
+/* For tests: is there to be too little of this? maps, ring, time. */
+bool run_is_tight(const char *what);
+
+/* Can all files be written? To be asked before a long run. 0 or -errno, said. */
+int run_check_outputs(const struct run *r);
+/* After the run: puts the profiles together and writes them. 0 or -errno, said. */
+int run_write(struct run *r);
+
+#endif

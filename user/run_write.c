@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The end of a recording: profiles are put together, get their names, and become files. */
+#include <linux/types.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "code.h"
+#include "collect.h"
+#include "heap.h"
+#include "kernel/cpus.h"
+#include "kernel/session.h"
+#include "kinds.h"
+#include "options.h"
+#include "output.h"
+#include "profile/pprof.h"
+#include "profile/profile.h"
+#include "profile/text.h"
+#include "report.h"
+#include "rights.h"
+#include "run_parts.h"
+#include "stacks.h"
+#include "symbolize.h"
+#include "target/objects.h"
+#include "target/perf_maps.h"
+#include "waits.h"
+
+/* ---- files ---- */
+
+/* Several kinds were asked for: then each has a name of its own, also if one cannot be had. */
+static bool several_kinds(const struct options *o)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		n += o->kinds[i];
+	return n > 1;
+}
+
+static void output_path(const struct run *r, int kind, char path[PATH_MAX])
+{
+	const struct options *o = r->opts;
+	const char *ext = options_format_ext(o->format);
+
+	if (!o->output)
+		snprintf(path, PATH_MAX, "bpfprof.%s.%s.%s", r->file_target, kinds[kind].name, ext);
+	else if (!several_kinds(o))
+		snprintf(path, PATH_MAX, "%s", o->output);
+	else
+		snprintf(path, PATH_MAX, "%s.%s.%s", o->output, kinds[kind].name, ext);
+}
+
+static int check_output(const char *path)
+{
+	int err = output_probe(path);
+
+	if (err == -ELOOP)
+		log_error("cannot write '%s': it is a symbolic link (name the file itself)", path);
+	else if (err)
+		log_error("cannot write '%s': %s", path, strerror(-err));
+	else if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+		log_error("'-o -' writes to standard output, which is a terminal (redirect it)");
+	else
+		return 0;
+	return err ? err : -EINVAL;
+}
+
+int run_check_outputs(const struct run *r)
+{
+	char path[PATH_MAX];
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (!r->opts->kinds[i])
+			continue;
+		output_path(r, i, path);
+		/* text for people may go to a terminal */
+		if (strcmp(path, "-") || r->opts->format == OPTIONS_PPROF)
+			err = check_output(path);
+	}
+	if (!err && r->opts->stats && strcmp(r->opts->stats, "-"))
+		err = check_output(r->opts->stats);
+	return err;
+}
+
+/* ---- profiles ---- */
+
+static int write_profile(struct run *r, const struct report *report, int kind)
+{
+	const struct profile *p = r->profiles[kind];
+	struct output out;
+	char path[PATH_MAX];
+	int err;
+
+	output_path(r, kind, path);
+	err = output_open(path, &out);
+	if (!err) {
+		switch (r->opts->format) {
+		case OPTIONS_PPROF:
+			err = pprof_write(p, out.f);
+			break;
+		case OPTIONS_FOLDED:
+			err = folded_write(p, out.f);
+			break;
+		case OPTIONS_TEXT:
+			err = kind == BPFPROF_THREADS ? threads_text_write(p, out.f) :
+							text_write(p, out.f, 0);
+			break;
+		}
+		if (err)
+			output_abort(&out);
+		else
+			err = output_commit(&out);
+	}
+	if (err) {
+		log_error("cannot write '%s': %s", path, strerror(-err));
+		return err;
+	}
+	report_summary(report, kind, p, path);
+	return 0;
+}
+
+static int write_stats(const struct run *r, const struct report *report)
+{
+	struct output out;
+	int err = output_open(r->opts->stats, &out);
+
+	if (!err) {
+		report_stats(report, out.f);
+		err = output_commit(&out);
+	}
+	if (err)
+		log_error("cannot write '%s': %s", r->opts->stats, strerror(-err));
+	return err;
+}
+
+static int finish_kind(struct run *r, struct report *report, int kind)
+{
+	struct stacks *stacks = collect__stacks(r->collect);
+	struct profile *p = r->profiles[kind];
+	int err;
+
+	p->duration_ns = r->stopped_ns - r->armed_ns;
+	if (kind == BPFPROF_HEAP) {
+		err = heap__finish(r->heap, p);
+	} else {
+		stacks__commit(stacks, kind, 1);
+		err = stacks__finish(stacks, kind, false);
+	}
+	if (!err)
+		err = collect__account(r->collect, kind, &report->accounts[kind]);
+	if (!err)
+		err = report_comment(report, kind, p);
+	if (!err)
+		err = symbolize(p, r->objects, code__perf_maps(r->code), r->ksyms,
+				stacks__sources(stacks, kind), p->mapping_cnt,
+				&report->symbols[kind]);
+	if (!err && kind == BPFPROF_HEAP)
+		heap__hide(p);
+	if (!err && kind == BPFPROF_OFFCPU)
+		waits_hide(p);
+	if (!err)
+		err = profile__finish(p);
+	report->samples[kind] = p->sample_cnt;
+	return err;
+}
+
+/* Asked to stop a second time? Nothing has been put in place before the files are renamed. */
+static bool aborted(struct run *r)
+{
+	run_read_signals(r);
+	return r->stops > 1;
+}
+
+int run_write(struct run *r)
+{
+	struct report report = {
+		.opts = r->opts,
+		.target = r->target,
+		.kinds = r->kinds,
+		.frequency = r->frequency,
+		.cpus = cpus_possible(),
+		.duration_ns = r->stopped_ns - r->armed_ns,
+		.startup_ns = r->startup_ns,
+		.snapshot_ns = r->snapshot.ns,
+		.threads_at_start = r->threads_at_start,
+	};
+	char text[1024];
+	int err;
+
+	err = collect__drain(r->collect);
+	session__run_time(r->session, &report.bpf_ns, &report.bpf_runs);
+	code__stats(r->code, &report.code);
+	if (r->heap)
+		heap__report(r->heap, &report.heap);
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (r->profiles[i])
+			err = finish_kind(r, &report, i);
+	if (err) {
+		log_error("cannot put the profile together: %s", strerror(-err));
+		return err;
+	}
+	objects__stats(r->objects, &report.objects);
+	perf_maps__stats(code__perf_maps(r->code), &report.perf_maps);
+	if (report.perf_maps.refused)
+		log_info("%" PRIu64
+			 " perf maps (/tmp/perf-PID.map) are not read: they are no regular files, "
+			 "or not the process's own, or not from its time",
+			 report.perf_maps.refused);
+	if (report.objects.set_aside)
+		log_info("%" PRIu64
+			 " files have no names here: they ended what read them, or kept "
+			 "it waiting",
+			 report.objects.set_aside);
+	if (report.objects.lost)
+		log_info("%" PRIu64
+			 " files have no names here: there were too many to keep all of them "
+			 "open, and they are gone",
+			 report.objects.lost);
+	rights_to_write(true);
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (aborted(r)) {
+			log_error("aborted: nothing was written");
+			return -EINTR;
+		}
+		if (r->profiles[i])
+			err = write_profile(r, &report, i);
+	}
+	if (!err && r->opts->stats)
+		err = write_stats(r, &report);
+	rights_to_write(false);
+	if (!err && r->opts->strict) {
+		err = report_strict(&report, text, sizeof(text));
+		if (err)
+			log_error("--strict: %s", text);
+	}
+	return err;
+}
