@@ -5,12 +5,14 @@
  *
  * A process that runs code without a file is held by its root folder from then on, so that what it
  * has written can be read after it has ended. Its map is /tmp/perf-PID.map there, PID being its own
- * in its innermost pid namespace; neither it nor /tmp may be a symbolic link. It is believed if
- *  - it is a regular file of the process's effective user or of root, not everybody may write it,
- * and it has no second name: whoever may put a hard link to another's file into /tmp gets nothing;
- *  - it was last written while the process ran this program: not by one that had the same number
- *    before or after it, nor by the program that was there before an exec. What such a one wrote
- *    while our process ran cannot be told from its own.
+ * in its innermost pid namespace; neither it nor /tmp may be a symbolic link.
+ *
+ * It is believed if it is a regular file of the process's effective user or of root that not
+ * everybody may write, and has no second name: who puts a hard link to another's file into /tmp
+ * gains nothing. And if it was last written while the process ran this program: not by one that had
+ * the same number before or after it, nor by the program that was there before an exec. This goes
+ * by the clock of files, and is as good as that.
+ *
  * Maps that are not believed are counted; their addresses have no names.
  */
 #ifndef TARGET_PERF_MAPS_H
@@ -30,8 +32,9 @@ struct symbols;
 struct perf_maps_stats {
 	uint64_t read;	  /* maps */
 	uint64_t refused; /* that are not believed */
-	uint64_t lost;	  /* processes that were gone before they could be held, or were too many */
-	uint64_t cut;	  /* maps of which only the end was read: see PERF_MAP_MAX_READ */
+	uint64_t lost; /* processes that were gone before they could be held, or were too many, or
+			  whose turn did not come within 30 s of reading */
+	uint64_t cut;  /* maps of which only the end was read: see PERF_MAP_MAX_READ */
 	uint64_t ignored; /* lines of those that were read, each time */
 };
 
@@ -40,7 +43,8 @@ struct perf_maps *perf_maps__new(struct procs *procs, struct objects *objects);
 void perf_maps__free(struct perf_maps *pm);
 
 /* The number of a process's map, whether it has one or not: never that of another process, also
- * where the process's number in procs is used again. PERF_MAPS_NONE: out of memory. */
+ * where the process's number in procs is used again. The process's start is known.
+ * PERF_MAPS_NONE: out of memory. */
 uint32_t perf_maps__of(struct perf_maps *pm, uint32_t proc);
 
 /* The process has ended and is about to be removed from procs: its map, if it has one, is kept. */
