@@ -174,9 +174,12 @@ def in_loop(p):
         return False
 
 
-def cpu_seconds(pid):
-    """That a process has had in all its life: its clock (clock_getcpuclockid(3)) by the kernel's number for it."""
-    return time.clock_gettime(~pid << 3 | 2)
+def wait_worked(pid, seconds):
+    """Until a process has had so much more CPU time, all its threads together."""
+    # the kernel's number for its clock, clock_getcpuclockid(3)
+    now = lambda: time.clock_gettime(~pid << 3 | 2)
+    begin = now()
+    wait_until(lambda: now() - begin > seconds, 30, f"{seconds} s of CPU time")
 
 
 def temp(suffix=""):
