@@ -324,8 +324,10 @@ static void settle(struct snapshot *s, struct target *t)
 
 static struct target *find_target(struct snapshot *s, const struct bpfprof_thread *thread)
 {
-	struct target key = { .tid = thread->tid },
-		      *t = bsearch(&key, s->targets, s->target_cnt, sizeof(key), compare_tids);
+	struct target key = { .tid = thread->tid }, *t = NULL;
+
+	if (s->target_cnt)
+		t = bsearch(&key, s->targets, s->target_cnt, sizeof(key), compare_tids);
 
 	return t && !memcmp(&t->key, &thread->key, sizeof(t->key)) ? t : NULL;
 }

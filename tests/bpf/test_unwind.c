@@ -762,15 +762,26 @@ static void test_misses(void **state)
 	program(&u, rule);
 	put_maps(chunks[0], 0, &start, &not_loaded, 1);
 	assert_int_equal(unw_step(&u), UNW_MISS);
-	/* what a guess by frame pointer led to is not worth a raw record */
+	/* also where only a guess by frame pointer has led to: the table is not there yet */
 	program(&u, rule);
 	put_maps(chunks[0], 0, &start, &not_loaded, 1);
 	u.trusted = 0;
+	u.exact = 0;
+	u.have_regs = 0;
+	u.fp = 0;
+	assert_int_equal(unw_step(&u), UNW_MISS);
+	assert_int_equal(u.nr, 0);
+	/* if it cannot be sent, by frame pointers */
+	program(&u, rule);
+	put_maps(chunks[0], 0, &start, &not_loaded, 1);
+	u.trusted = 0;
+	u.proc.flags = BPFPROF_PROC_NO_RAW;
 	u.pc = CODE + 0x300;
 	poke(u.fp, u.fp + 0x40);
 	poke(u.fp + 8, CODE + 0x200);
 	assert_int_equal(unw_step(&u), UNW_CONTINUE);
 	assert_int_equal(u.pc, CODE + 0x200);
+	/* where a guess led to no code at all it is not worth a raw record */
 	program(&u, rule);
 	u.trusted = 0;
 	u.exact = 0;
