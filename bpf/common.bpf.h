@@ -558,13 +558,14 @@ static __noinline __attribute__((unused)) __u32 syscall_of(struct task_struct *t
  */
 static __always_inline bool in_interrupt(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = compat_current();
 	__u32 count = 0;
 	const void *rq;
 
 	if (!bp_config.preempt_count_off)
 		return false;
-	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
+	rq = compat_have_task_btf() ? (void *)task->se.cfs_rq->rq :
+				      (void *)BPF_CORE_READ(task, se.cfs_rq, rq);
 	if (bpf_probe_read_kernel(&count, sizeof(count), rq + bp_config.preempt_count_off))
 		return false;
 	return count & bp_config.interrupt_mask;

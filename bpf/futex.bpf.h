@@ -122,27 +122,28 @@ static __always_inline bool has_signal(struct task_struct *task)
 static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 						  const struct futex *wait)
 {
-	struct task_struct *me = (void *)bpf_get_current_task();
-	__u32 flags = BPF_CORE_READ(me, flags);
+	struct task_struct *me = compat_current();
+	__u32 flags = COMPAT_TASK(me, flags), tgid = COMPAT_TASK(me, tgid);
+	bool interrupt = in_interrupt();
 	struct futex wake;
 
+	if (!interrupt && !(flags & (PF_EXITING | PF_KTHREAD))) {
+		read_futex(me, &wake);
+		if (!wake.wakes)
+			return BPFPROF_WAKE_SIGNAL;
+		/* the same memory may be at other addresses in another process */
+		return !wait->addr || !wake.addr || wake.addr == wait->addr ||
+				       wake.addr2 == wait->addr || tgid != (__u32)sleeper->tgid ?
+			       BPFPROF_WAKE_PEER :
+			       BPFPROF_WAKE_REQUEUE;
+	}
 	if (has_signal(sleeper))
 		return BPFPROF_WAKE_SIGNAL;
 	/* timers run in threads of the kernel where all is preemptible */
-	if (in_interrupt() || flags & PF_KTHREAD)
+	if (interrupt || flags & PF_KTHREAD)
 		return BPFPROF_WAKE_TIMEOUT;
 	/* a thread that ends wakes who waits for its id, and those for locks that it held */
-	if (flags & PF_EXITING)
-		return BPF_CORE_READ(me, tgid) == sleeper->tgid ? BPFPROF_WAKE_PEER :
-								  BPFPROF_WAKE_SIGNAL;
-	read_futex(compat_current(), &wake);
-	if (!wake.wakes)
-		return BPFPROF_WAKE_SIGNAL;
-	/* the same memory may be at other addresses in another process */
-	if (!wait->addr || !wake.addr || wake.addr == wait->addr || wake.addr2 == wait->addr ||
-	    BPF_CORE_READ(me, tgid) != sleeper->tgid)
-		return BPFPROF_WAKE_PEER;
-	return BPFPROF_WAKE_REQUEUE;
+	return tgid == (__u32)sleeper->tgid ? BPFPROF_WAKE_PEER : BPFPROF_WAKE_SIGNAL;
 }
 
 /* The same where the wake was not seen: what the time and the thread itself tell. What a peer did
