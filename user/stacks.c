@@ -24,7 +24,7 @@
 
 /* Samples of a profile from which on those of processes that have ended are told apart no more:
  * some 400 bytes each. */
-#define COMPACT_SAMPLES ((size_t)32768)
+#define COMPACT_SAMPLES ((size_t)16384)
 
 /* The kernel's addresses, as a mapping of the profile: all of the upper half, modules included. */
 #define KERNEL_START 0xffff800000000000ULL

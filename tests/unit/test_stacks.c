@@ -727,7 +727,7 @@ static void equal_code_is_one_location(void **state)
  * they did is lost. */
 static void the_dead_are_added_up(void **state)
 {
-	const uint32_t cnt = 40000;
+	const uint32_t cnt = 20000;
 	struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE, .kind = BPFPROF_CPU, .user_cnt = 1 };
 	struct bpfprof_rec live = rec;
 	const struct profile *p;
