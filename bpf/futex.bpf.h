@@ -223,8 +223,8 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 	return bpf_map_lookup_elem(&bp_futexes, key);
 }
 
-/* A task has left its CPU or queued itself at a futex, or had when the run began: is it for one
- * that others wait for, too? */
+/* A task has left its CPU or queued itself at a futex, or had when the run began: if it is for a
+ * futex, it counts among those who wait there. */
 static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
 {
 	struct futex_waiters none = { .create_ns = w->off_ns }, *f;

@@ -7,11 +7,11 @@
  * on the CPU, in its own context, is where a thread's stack can be read, and by then it is known
  * whether the wait was long enough to be worth it; how much of it the thread was ready, and waited
  * for a CPU, the scheduler has counted. Only the mutex profile looks at the wake, too, in the
- * context of who wakes: each program costs every context switch some 0.1 us.
+ * context of who wakes: each program costs every context switch some 0.1 us. Where offcpu is not
+ * wanted and the kernel's futex code can be watched, leaving and coming back are not looked at.
  *
  * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
- * not come here. What is waited for is told by the registers with which the thread entered the
- * kernel, so that no system call is traced.
+ * not come here.
  *
  * A thread is watched if it has a state, made by the iterator when the run begins or when it is
  * created; all that the others cost is to look for one, and without offcpu not even that, unless

@@ -94,11 +94,10 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 		       struct objects *objects, struct code *code, struct collect *collect)
 {
 	struct heap *h = calloc(1, sizeof(*h));
-	struct heap_probes_opts probes = { .method = opts->method, .usdt = opts->usdt };
 
 	if (!h)
 		return NULL;
-	h->probes = heap_probes__new(&probes, session, objects);
+	h->probes = heap_probes__new(opts->method, opts->usdt, session, objects);
 	if (!h->probes) {
 		free(h);
 		return NULL;

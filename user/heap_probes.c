@@ -43,7 +43,8 @@ struct attachment {
 };
 
 struct heap_probes {
-	struct heap_probes_opts opts;
+	enum uprobe_method method;
+	bool usdt;
 	struct session *session;
 	struct objects *objects;
 	struct object_points *points; /* by object */
@@ -67,14 +68,15 @@ static void raise_fd_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-struct heap_probes *heap_probes__new(const struct heap_probes_opts *opts, struct session *session,
+struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struct session *session,
 				     struct objects *objects)
 {
 	struct heap_probes *hp = calloc(1, sizeof(*hp));
 
 	if (!hp)
 		return NULL;
-	hp->opts = *opts;
+	hp->method = method;
+	hp->usdt = usdt;
 	hp->session = session;
 	hp->objects = objects;
 	hp->attached = true;
@@ -109,7 +111,7 @@ void heap_probes__free(struct heap_probes *hp)
 /* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
 static bool usable(const struct heap_probes *hp, const struct allocator_point *p)
 {
-	return hp->opts.method == UPROBES_SESSION || p->group != ALLOCATOR_ALLOC ||
+	return hp->method == UPROBES_SESSION || p->group != ALLOCATOR_ALLOC ||
 	       !(p->cookie & BPFPROF_COOKIE_THROWS);
 }
 
@@ -193,7 +195,7 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 
 static bool has_usdt(const struct heap_probes *hp, const struct object_points *op)
 {
-	return hp->opts.usdt && op->by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
+	return hp->usdt && op->by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
 }
 
 enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
@@ -252,7 +254,7 @@ static int attach(struct heap_probes *hp, struct attachment *a)
 	int err;
 
 	choose(hp, &hp->points[a->object], a->lock_fd >= 0, &points);
-	err = probe_heap__attach(hp->session, hp->opts.method, a->fd, a->pid, &points, &a->probes);
+	err = probe_heap__attach(hp->session, hp->method, a->fd, a->pid, &points, &a->probes);
 	if (err && !a->failed && err != -ESRCH) {
 		a->failed = true;
 		log_error("cannot probe the allocator in '%s': %s",

@@ -15,11 +15,6 @@ struct objects;
 struct procs;
 struct session;
 
-struct heap_probes_opts {
-	enum uprobe_method method; /* that the session was opened for */
-	bool usdt;		   /* the session was opened to listen to USDT probes */
-};
-
 /* What there is in a file. */
 enum heap_probes_has {
 	HEAP_PROBES_NOTHING,
@@ -27,8 +22,8 @@ enum heap_probes_has {
 	HEAP_PROBES_USDT, /* it samples by itself, and says so */
 };
 
-/* Borrows session and objects. NULL with errno. */
-struct heap_probes *heap_probes__new(const struct heap_probes_opts *opts, struct session *session,
+/* method, usdt: what the session was opened for. Borrows session and objects. NULL with errno. */
+struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struct session *session,
 				     struct objects *objects);
 void heap_probes__free(struct heap_probes *hp);
 
