@@ -42,7 +42,7 @@ struct scratch {
 	__u32 busy;
 	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
 	__u64 words[512];  /* a kernel stack's */
-	__u64 kernel_outer[2]; /* the last two frames that the kernel's walk found */
+	__u64 kernel_outer; /* of the frames that the kernel's walk found, the last but one */
 	struct unw u;
 };
 

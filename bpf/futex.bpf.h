@@ -43,8 +43,9 @@ struct futex {
 	__u64 addr2;   /* that is woken too, or 0 */
 	__u64 timeout; /* address of a struct timespec, or 0 */
 	__u32 syscall;
-	bool waits, wakes;
-	bool relative, realtime; /* the time-out is */
+	/* not 0: it is so. Bits as they come: the verifier would follow each choice. */
+	__u32 waits, wakes;
+	__u32 relative, realtime; /* the time-out is */
 };
 
 /* Not inlined: see syscall_of. */
@@ -54,7 +55,7 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 	__u32 cmd;
 
 	ret->addr = ret->addr2 = ret->timeout = 0;
-	ret->waits = ret->wakes = ret->relative = ret->realtime = false;
+	ret->waits = ret->wakes = ret->relative = ret->realtime = 0;
 	ret->syscall = BPFPROF_NO_SYSCALL;
 	if (task_regs(task, &regs))
 		return;
@@ -65,29 +66,29 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 		ret->addr = regs.di;
 		ret->waits = cmd & FUTEX_WAITS;
 		ret->timeout = regs.r10;
-		ret->relative = cmd == 1;
-		ret->realtime = regs.si & FUTEX_CLOCK_REALTIME || cmd == 1 << FUTEX_LOCK_PI;
+		ret->relative = cmd & 1;
+		ret->realtime = (regs.si & FUTEX_CLOCK_REALTIME) | (cmd & 1 << FUTEX_LOCK_PI);
 		ret->wakes = cmd & FUTEX_WAKES;
 		if ((regs.si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
 			ret->addr2 = regs.r8;
 		break;
 	case NR_FUTEX_WAITV:
-		ret->waits = true;
+		ret->waits = 1;
 		ret->timeout = regs.r10;
 		ret->realtime = !regs.r8;
 		break;
 	case NR_FUTEX_WAIT:
 		ret->addr = regs.di;
-		ret->waits = true;
+		ret->waits = 1;
 		ret->timeout = regs.r8;
 		ret->realtime = !regs.r9;
 		break;
 	case NR_FUTEX_WAKE:
 		ret->addr = regs.di;
-		ret->wakes = true;
+		ret->wakes = 1;
 		break;
 	case NR_FUTEX_REQUEUE:
-		ret->wakes = true;
+		ret->wakes = 1;
 		break;
 	}
 }

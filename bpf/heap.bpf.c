@@ -33,9 +33,10 @@ static __always_inline __u64 top_bit(__u64 v)
 	__u64 top = 0;
 
 	for (int s = 32; s; s >>= 1) {
-		__u64 has = v >> s;
+		__u64 has = v >> s, negative = -has;
 
-		has = (has | -has) >> 63;
+		UNW_OPAQUE(negative);
+		has = (has | negative) >> 63;
 		UNW_OPAQUE(has);
 		has *= s;
 		top += has;

@@ -29,17 +29,31 @@ static __always_inline __u64 *kernel_frames(struct unw *u)
 	return &u->frames[at];
 }
 
+/* The hash of the kernel frames in a slot; keeps the outermost but one. A function of its own, so
+ * that the verifier follows the loop once and not for each that comes here. */
+__noinline __u64 kstack_hash(__u32 slot, __u32 cnt)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 *frames, hash = bp_config.seed;
+
+	if (!s)
+		return 0;
+	frames = kernel_frames(&s->u);
+	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
+		hash = unw_mix(hash, frames[i]);
+	if (cnt >= 2 && cnt <= BPFPROF_MAX_KFRAMES)
+		s->kernel_outer = frames[cnt - 2];
+	return hash;
+}
+
 __hidden __u64 kstack_walk(void *ctx, struct scratch *s)
 {
-	__u64 *frames = kernel_frames(&s->u), hash = bp_config.seed;
-	long sz = bpf_get_stack(ctx, frames, BPFPROF_MAX_KFRAMES * 8, 0);
+	long sz = bpf_get_stack(ctx, kernel_frames(&s->u), BPFPROF_MAX_KFRAMES * 8, 0);
 	__u32 cnt = sz > 0 ? (__u32)sz / 8 : 0;
 
 	s->u.rec.kernel_cnt = cnt;
 	s->kernel_left = 0;
-	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
-		hash = unw_mix(hash, s->kernel_outer[i & 1] = frames[i]);
-	return hash;
+	return kstack_hash(s->u.slot, cnt);
 }
 
 /* Words of a stack that are looked at at first: what comes before the base, mostly. */
@@ -128,7 +142,7 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 	}
 	new.hash = kstack_walk(ctx, s);
 	new.cnt = s->u.rec.kernel_cnt;
-	outer = s->kernel_outer[new.cnt & 1];
+	outer = s->kernel_outer;
 	/* of a walk that has failed there is nothing to remember */
 	if (new.cnt < 2)
 		return new.hash;

@@ -252,15 +252,18 @@ __hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool retu
 }
 
 /*
- * Copies the stack from sp up, page by page. Pages that cannot be read, such as the untouched
- * middle of a large frame, are noted; those behind the last one that could are left out. Returns
- * how many bytes.
+ * Copies the stack from sp up, page by page, to the place in the slot's raw_buf. Pages that cannot be
+ * read, such as the untouched middle of a large frame, are noted; those behind the last one that
+ * could are left out. Returns how many bytes.
  */
-static __always_inline __u32 copy_stack(struct raw_buf *b, __u32 at, __u64 sp)
+__noinline __u64 stack_copy(__u32 slot, __u32 at, __u64 sp)
 {
-	__u64 failed, before = 0, good = 0, holes = 0;
 	__u32 sz = 0, want = UNW_PAGE - ((__u32)sp & (UNW_PAGE - 1));
+	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &slot);
+	__u64 failed, before = 0, good = 0, holes = 0;
 
+	if (!b)
+		return 0;
 	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
 		__u32 pos = at + sz;
 
@@ -309,7 +312,7 @@ __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 		}
 	}
 	b->raw.stack_addr = u->regs[UNW_REG_SP] - BPFPROF_RED_ZONE;
-	b->raw.stack_sz = copy_stack(b, at, b->raw.stack_addr);
+	b->raw.stack_sz = stack_copy(slot, at, b->raw.stack_addr);
 	sz = RAW_HEAD + at + b->raw.stack_sz;
 	if (sz > RAW_MAX)
 		return 1;

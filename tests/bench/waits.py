@@ -10,6 +10,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import shutil
 import socket
 import statistics
@@ -374,24 +375,23 @@ def bench_sysbench():
                     f"{added[name] / added[peer]:.3f}", "<= 0.2" if aim else "", 5 * added[name] <= added[peer] if aim else None)
 
 
-def app_rows(what, load, pids, cpu_of_server):
-    """The main command, then its kinds one by one, in turns with nothing."""
-    common = ["-d", "10"]
-    main = {"the main command": [BPFPROF, "-q", "-o", f"{TMP}/waits", *pids, *common]}
-    single = {f"-P {k}": [BPFPROF, "-q", "-o", f"{TMP}/waits", *pids, "-P", k, *common] for k in ("cpu", "heap", "block", "threadcreate")}
-    rounds = 12 if LONG else 6
-    got = losses(load, main, rounds, 10)
-    got.update(losses(load, single, rounds // 2, 5))
-    for name, runs in got.items():
-        lost, cpu = [r[0] for r in runs], [r[1] for r in runs]
-        under, bare = (statistics.median(r[i] for r in runs) for i in (2, 3))
-        mid = statistics.median(lost)
-        aim = name in main
-        row(f"{what}: {name} ({len(runs)} pairs; loss {spread(lost)})", f"{under:.0f}/s", f"{bare:.0f}/s bare", f"{1 - mid:.3f}",
-            ">= 0.97" if aim else "", mid <= 0.03 if aim else None)
-        if cpu_of_server:
-            row(f"  CPU time of the server per operation ({spread(cpu)})", f"{100 * statistics.median(cpu):+.1f} %", "-",
-                f"{1 + statistics.median(cpu):.3f}", "")
+def app_rows(what, load, pids):
+    """The main command as it is documented, in turns with nothing; and what a run says that it took."""
+    main = [BPFPROF, "-q", "-o", f"{TMP}/waits", *pids, "-d", "30"]
+    runs = losses(load, {"": main}, 8 if LONG else 4, 30)[""]
+    lost, cpu = [r[0] for r in runs], [r[1] for r in runs]
+    under, bare = (statistics.median(r[i] for r in runs) for i in (2, 3))
+    mid = statistics.median(lost)
+    row(f"{what}: the main command ({len(runs)} pairs; loss {spread(lost)})", f"{under:.0f}/s", f"{bare:.0f}/s bare", f"{1 - mid:.3f}", ">= 0.97", mid <= 0.03)
+    row(f"  CPU time of the server per operation ({spread(cpu)})", f"{100 * statistics.median(cpu):+.1f} %", "-", f"{1 + statistics.median(cpu):.3f}", "")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    stats = json.loads(subprocess.run([*main, "--stats", "-"], capture_output=True, check=True).stdout)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = {"bpfprof and its readers, from start to end": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            "BPF programs, with the counting of it": stats["self"]["bpf_ns"] / 1e9, "probes of the heap": stats["kinds"]["heap"]["heap"]["cost_ns"] / 1e9}
+    for name, seconds in took.items():
+        share = seconds / (stats["duration_ns"] / 1e9 * os.cpu_count())
+        row(f"  {name}", f"{seconds:.2f} s", "-", f"{share:.4f} of all CPUs", "")
 
 
 def bench_redis_waits():
@@ -400,7 +400,7 @@ def bench_redis_waits():
         return
     with redis_load() as pid:
         load = Load(redis_samples(pid))
-        app_rows("redis", load, ["--pid", str(pid)], True)
+        app_rows("redis", load, ["--pid", str(pid)])
         load.stop.set()
 
 
@@ -450,7 +450,7 @@ def bench_postgres_waits():
                 time.sleep(3)
                 load = Load(lines_of(p.stderr, r"progress: .*?([0-9.]+) tps", family(postmaster)))
                 time.sleep(1)
-                app_rows(what, load, ["--pid", str(postmaster), "--follow"], True)
+                app_rows(what, load, ["--pid", str(postmaster), "--follow"])
                 load.stop.set()
 
 
