@@ -40,8 +40,8 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
  */
 struct scratch {
 	__u32 busy;
-	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
-	__u64 words[512];  /* a kernel stack's */
+	__u32 kernel_left;  /* the kernel's frames are counted, but not there: see kstack_slept */
+	__u64 words[512];   /* a kernel stack's */
 	__u64 kernel_outer; /* of the frames that the kernel's walk found, the last but one */
 	struct unw u;
 };

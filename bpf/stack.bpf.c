@@ -252,8 +252,8 @@ __hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool retu
 }
 
 /*
- * Copies the stack from sp up, page by page, to the place in the slot's raw_buf. Pages that cannot be
- * read, such as the untouched middle of a large frame, are noted; those behind the last one that
+ * Copies the stack from sp up, page by page, to the place in the slot's raw_buf. Pages that cannot
+ * be read, such as the untouched middle of a large frame, are noted; those behind the last one that
  * could are left out. Returns how many bytes.
  */
 __noinline __u64 stack_copy(__u32 slot, __u32 at, __u64 sp)

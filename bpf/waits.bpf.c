@@ -93,12 +93,13 @@ static __always_inline void record_preemptible(void *ctx, struct record_what *wh
 
 /* ---- who is not watched ---- */
 
-/* Is it certainly not watched? Cheaper than to look for its state. */
+/* Is it certainly not watched? Cheaper than to look for its state. On a server that is not busy
+ * every second switch is one from a CPU's idle task. */
 static __always_inline bool is_other(struct task_struct *task)
 {
 	__u32 only = bp_control.only_tgid;
 
-	return only && (__u32)COMPAT_TASK(task, tgid) != only;
+	return only ? (__u32)COMPAT_TASK(task, tgid) != only : !COMPAT_TASK(task, pid);
 }
 
 /* Is what it does, or has just slept in, certainly of no kind that is recorded? Cheaper than to
@@ -235,7 +236,9 @@ int wait_switch(__u64 *ctx)
 	struct wait_task *w;
 	__u32 tid;
 
-	if (!bp_control.waits_on || is_other(prev))
+	/* of one that ends there may be something left in the hash */
+	if (!bp_control.waits_on || is_other(prev) ||
+	    (!bp_config.hash_states && is_no_matter(prev)))
 		return 0;
 	state = task_state(prev, ctx[0],
 			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
