@@ -468,36 +468,40 @@ failed:
 
 /* ---- Detaching ---- */
 
-/* Which of all descriptors, counted through the sets, are meant. */
-struct share {
+struct closers {
 	struct uprobes **sets;
 	size_t set_cnt;
-	size_t step;
+	size_t cnt; /* of closers: a descriptor belongs to that of its number modulo cnt */
+	int go[2];
 };
 
-/* Closes those whose number modulo step is `only`, or all others; -1: all. */
-static void close_fds(const struct share *s, ssize_t only, bool others)
+struct closer {
+	const struct closers *all;
+	size_t idx;
+	char stack[32768] __attribute__((aligned(16)));
+};
+
+/* Closes all descriptors of the sets but those of one closer; -1: all. */
+static void close_others(const struct closers *c, ssize_t idx)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->set_cnt; i++)
-		for (size_t j = 0; s->sets[i] && j < s->sets[i]->fd_cnt; j++, n++)
-			if (only < 0 || ((ssize_t)(n % s->step) == only) != others)
-				close(s->sets[i]->fds[j]);
+	for (size_t i = 0; i < c->set_cnt; i++)
+		for (size_t j = 0; c->sets[i] && j < c->sets[i]->fd_cnt; j++, n++)
+			if ((ssize_t)(n % c->cnt) != idx)
+				close(c->sets[i]->fds[j]);
 }
 
-/* A process that holds one share until the pipe's other end is closed. Returns its id, or -1. */
-static pid_t fork_closer(const struct share *s, size_t idx, const int go[2])
+/* Holds its descriptors until the pipe's other end is closed. */
+static int run_closer(void *arg)
 {
-	pid_t pid = fork();
+	struct closer *c = arg;
 	char byte;
 
-	if (pid)
-		return pid;
 	leave_group();
-	close(go[1]);
-	close_fds(s, idx, true);
-	_exit(read(go[0], &byte, 1) != 0);
+	close(c->all->go[1]);
+	close_others(c->all, c->idx);
+	return read(c->all->go[0], &byte, 1) != 0;
 }
 
 /*
@@ -509,25 +513,33 @@ static pid_t fork_closer(const struct share *s, size_t idx, const int go[2])
  * A process that is killed while it is at this leaves the breakpoints behind for good: the kernel
  * gives up where a fatal signal is pending ("leaking uprobe"). In a process that exits it does not.
  * So the last descriptors are left to processes that do nothing else, and exit as well if we are
- * killed.
+ * killed. They have descriptors of their own, but our memory: to copy what maps it takes longer than
+ * all that they do.
  */
 static void close_all(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
 {
-	struct share s = { sets, set_cnt, MIN(fd_cnt, (size_t)MAX_CLOSERS) };
+	static struct closer closers[MAX_CLOSERS];
+	struct closers all = { sets, set_cnt, MIN(fd_cnt, (size_t)MAX_CLOSERS), { -1, -1 } };
 	pid_t pids[MAX_CLOSERS];
-	int go[2], status;
+	int status;
 
-	if (pipe2(go, O_CLOEXEC)) {
-		close_fds(&s, -1, false);
+	if (pipe2(all.go, O_CLOEXEC)) {
+		close_others(&all, -1);
 		return;
 	}
-	for (size_t i = 0; i < s.step; i++)
-		pids[i] = fork_closer(&s, i, go);
-	close_fds(&s, -1, false);
-	close(go[1]);
-	close(go[0]);
-	for (size_t i = 0; i < s.step; i++)
-		while (pids[i] > 0 && waitpid(pids[i], &status, 0) < 0 && errno == EINTR)
+	for (size_t i = 0; i < all.cnt; i++) {
+		struct closer *c = &closers[i];
+
+		c->all = &all;
+		c->idx = i;
+		pids[i] = clone(run_closer, c->stack + sizeof(c->stack), CLONE_VM | SIGCHLD, c);
+	}
+	close_others(&all, -1);
+	close(all.go[1]);
+	close(all.go[0]);
+	/* errno is theirs as well */
+	for (size_t i = 0; i < all.cnt; i++)
+		while (pids[i] > 0 && waitpid(pids[i], &status, 0) < 0 && errno != ECHILD)
 			;
 }
 
