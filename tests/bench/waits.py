@@ -392,7 +392,8 @@ def app_rows(what, load, pids):
     stats = json.loads(subprocess.run([*main, "--stats", "-"], capture_output=True, check=True).stdout)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = {"the main command itself with its readers, from start to end": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-            "the main command's BPF programs, with the counting of it": stats["self"]["bpf_ns"] / 1e9, "its probes of the heap": stats["kinds"]["heap"]["heap"]["cost_ns"] / 1e9}
+            "its BPF programs, with the counting of it": stats["self"]["bpf_ns"] / 1e9,
+            "its probes of the heap": stats["kinds"]["heap"]["heap"]["cost_ns"] / 1e9}
     for name, seconds in took.items():
         share = seconds / (stats["duration_ns"] / 1e9 * os.cpu_count())
         row(f"  {name}", f"{seconds:.2f} s", "-", f"{share:.4f} of all CPUs", "")

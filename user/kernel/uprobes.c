@@ -513,8 +513,8 @@ static int run_closer(void *arg)
  * A process that is killed while it is at this leaves the breakpoints behind for good: the kernel
  * gives up where a fatal signal is pending ("leaking uprobe"). In a process that exits it does not.
  * So the last descriptors are left to processes that do nothing else, and exit as well if we are
- * killed. They have descriptors of their own, but our memory: to copy what maps it takes longer than
- * all that they do.
+ * killed. They have descriptors of their own, but our memory: to copy what maps it takes longer
+ * than all that they do.
  */
 static void close_all(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
 {
