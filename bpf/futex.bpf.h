@@ -14,6 +14,8 @@
 #define PF_KTHREAD 0x00200000
 
 /* include/uapi/linux/futex.h */
+#define FUTEX_WAIT_BIT (1 << 0)
+#define FUTEX_WAIT_BITSET_BIT (1 << 9)
 #define FUTEX_CMD_MASK 0x7f
 #define FUTEX_CLOCK_REALTIME 256
 #define FUTEX_WAKE_OP 5
@@ -42,10 +44,11 @@ struct futex {
 	__u64 addr;    /* that is waited for or woken; 0: one of several */
 	__u64 addr2;   /* that is woken too, or 0 */
 	__u64 timeout; /* address of a struct timespec, or 0 */
-	__u32 syscall;
-	/* not 0: it is so. Bits as they come: the verifier would follow each choice. */
-	__u32 waits, wakes;
-	__u32 relative, realtime; /* the time-out is */
+	__u16 syscall;
+	/* Not 0: it is so. Bits as they come, for the verifier would follow each choice: 1 <<
+	 * FUTEX_* of FUTEX_WAITS or FUTEX_WAKES. */
+	__u16 waits, wakes;
+	__u16 realtime; /* the clock of the time-out */
 };
 
 /* Not inlined: see syscall_of. */
@@ -55,7 +58,7 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 	__u32 cmd;
 
 	ret->addr = ret->addr2 = ret->timeout = 0;
-	ret->waits = ret->wakes = ret->relative = ret->realtime = 0;
+	ret->waits = ret->wakes = ret->realtime = 0;
 	ret->syscall = BPFPROF_NO_SYSCALL;
 	if (task_regs(task, &regs))
 		return;
@@ -66,20 +69,19 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 		ret->addr = regs.di;
 		ret->waits = cmd & FUTEX_WAITS;
 		ret->timeout = regs.r10;
-		ret->relative = cmd & 1;
 		ret->realtime = (regs.si & FUTEX_CLOCK_REALTIME) | (cmd & 1 << FUTEX_LOCK_PI);
 		ret->wakes = cmd & FUTEX_WAKES;
 		if ((regs.si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
 			ret->addr2 = regs.r8;
 		break;
 	case NR_FUTEX_WAITV:
-		ret->waits = 1;
+		ret->waits = FUTEX_WAIT_BITSET_BIT;
 		ret->timeout = regs.r10;
 		ret->realtime = !regs.r8;
 		break;
 	case NR_FUTEX_WAIT:
 		ret->addr = regs.di;
-		ret->waits = 1;
+		ret->waits = FUTEX_WAIT_BITSET_BIT;
 		ret->timeout = regs.r8;
 		ret->realtime = !regs.r9;
 		break;
@@ -162,7 +164,8 @@ woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u6
 	if (ts[0] >> 33)
 		return BPFPROF_WAKE_PEER;
 	end_ns = ts[0] * 1000000000 + ts[1];
-	if (wait->relative)
+	/* the only one whose time-out is relative */
+	if (wait->waits & FUTEX_WAIT_BIT)
 		end_ns += off_ns;
 	else if (wait->realtime)
 		end_ns -= bp_control.realtime_off;
