@@ -9,8 +9,8 @@
  *
  * It does not count iterations, which machines run at different speeds, but asks for its own CPU
  * time after each slice of about a millisecond and goes on where the plan says. The plan's round is
- * 100 ms long: short against a profile, so that the round cut off at its end is a small error, and
- * long against a sampling period, so that the samples fall evenly into it.
+ * 20 ms long: short against a profile, so that the rounds cut off at its ends are a small error,
+ * and long against a sampling period, so that the samples fall evenly into it.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ROUND_NS 100000000ULL
+#define ROUND_NS 20000000ULL
 
 static volatile sig_atomic_t stopped;
 static volatile uint64_t sink;
