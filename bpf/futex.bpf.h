@@ -20,9 +20,8 @@
 #define FUTEX_CLOCK_REALTIME 256
 #define FUTEX_WAKE_OP 5
 #define FUTEX_LOCK_PI 6
-#define FUTEX_WAITS                                                                   \
-	(1 << 0 | 1 << 6 | 1 << 9 | 1 << 11 | 1 << 13) /* WAIT, LOCK_PI, WAIT_BITSET, \
-							  WAIT_REQUEUE_PI, LOCK_PI2 */
+/* also LOCK_PI, WAIT_REQUEUE_PI, LOCK_PI2 */
+#define FUTEX_WAITS (FUTEX_WAIT_BIT | 1 << 6 | FUTEX_WAIT_BITSET_BIT | 1 << 11 | 1 << 13)
 #define FUTEX_WAKES                                                                        \
 	(1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 10 | 1 << 12) /* WAKE, REQUEUE, \
 		CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI */
@@ -45,8 +44,8 @@ struct futex {
 	__u64 addr2;   /* that is woken too, or 0 */
 	__u64 timeout; /* address of a struct timespec, or 0 */
 	__u16 syscall;
-	/* Not 0: it is so. Bits as they come, for the verifier would follow each choice: 1 <<
-	 * FUTEX_* of FUTEX_WAITS or FUTEX_WAKES. */
+	/* Not 0: it is so. Bits as they come, for the verifier would follow each choice; waits: of
+	 * FUTEX_WAITS. */
 	__u16 waits, wakes;
 	__u16 realtime; /* the clock of the time-out */
 };
