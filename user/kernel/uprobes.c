@@ -492,15 +492,16 @@ static void close_others(const struct closers *c, ssize_t idx)
 				close(c->sets[i]->fds[j]);
 }
 
-/* Holds its descriptors until the pipe's other end is closed. */
+/* Holds its descriptors until the pipe's other end is closed by all: not before every closer has let
+ * go of the others' descriptors, or the last one to do so would close them one after the other. */
 static int run_closer(void *arg)
 {
 	struct closer *c = arg;
 	char byte;
 
 	leave_group();
-	close(c->all->go[1]);
 	close_others(c->all, c->idx);
+	close(c->all->go[1]);
 	return read(c->all->go[0], &byte, 1) != 0;
 }
 
