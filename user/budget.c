@@ -24,10 +24,11 @@ static double even(struct budget *b)
 static double look(struct budget *b, const struct budget_figures *f, double *ret_cost)
 {
 	double cost = f->cost_ns - b->last.cost_ns, cpu = f->cpu_ns - b->last.cpu_ns;
-	double own = MAX(cpu - cost, OWN_MIN * cpu);
+	double own = MAX(cpu - cost, OWN_MIN * cpu), edge = f->edge_ns - b->last.edge_ns;
 
 	b->last = *f;
-	b->credit = MIN(b->credit + b->share * cpu - cost, BUDGET_CREDIT_NS);
+	b->edges += edge;
+	b->credit = MIN(b->credit + b->share * cpu - cost - edge, BUDGET_CREDIT_NS);
 	*ret_cost = cost;
 	return own;
 }

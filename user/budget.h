@@ -5,7 +5,8 @@
  * the caller.
  *
  * The share is a credit that CPU time fills and hits use up, with room for short bursts. Once it is
- * used up, probes are attached in slices, which cost a part of the share only: of a fixed length,
+ * used up, probes are attached in slices, which cost a part of the share only, with what it takes to
+ * attach and detach them: of a fixed length,
  * at distances drawn at random around the mean that the cost of many slices allows, so that no
  * rhythm of the program can meet only the one or the other. The distances do not depend on what the
  * slices beside them have seen, since a busy one would then stand for more than a quiet one.
@@ -35,9 +36,10 @@ enum budget_state {
 };
 
 /* At one moment: the clock; what hits have cost the programs so far, and their CPU time so far,
- * which includes it. All in ns, monotonic. */
+ * which includes it; the CPU time that attaching and detaching have taken so far, which is not the
+ * programs'. All in ns, monotonic. */
 struct budget_figures {
-	uint64_t now_ns, cost_ns, cpu_ns;
+	uint64_t now_ns, cost_ns, cpu_ns, edge_ns;
 };
 
 struct budget {
@@ -49,7 +51,7 @@ struct budget {
 	uint64_t since_ns;	    /* begin of the state */
 	double credit;		    /* ns of cost that may still be caused */
 	uint32_t slices;	    /* so far */
-	double edges;		    /* cost of the current gap: of attaching and detaching; ns */
+	double edges;		    /* cost of the current gap, of attaching and detaching; ns */
 	double cost, rate; /* of a slice, ns; own CPU time per time: means over many slices */
 	double mean_gap;   /* ns, by all slices but the last one */
 	double seen;	   /* own CPU time of what was seen and stands for nothing yet; ns */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,10 +33,12 @@
 #define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
 #define STACKS_MAX 100000  /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
+#define REAP_NS NSEC_PER_SEC  /* in which a process is waited for that has ended, as a rule */
 
 /* By number of a process. */
 struct proc_seen {
-	uint64_t maps; /* hash of the mappings that were looked at */
+	uint64_t maps;	    /* hash of the mappings that were looked at */
+	uint64_t reaped_ns; /* of its children, when that was last asked for */
 	uint32_t tgid;
 };
 
@@ -59,6 +62,9 @@ struct heap {
 	uint64_t first_hits[BPFPROF_NR_HITS]; /* of measuring */
 	double hit_ns[BPFPROF_NR_HITS];
 	uint64_t cpu_ns, first_cpu_ns, dead_cpu_ns;
+	uint64_t edge_ns; /* CPU time of attaching and detaching in slices */
+	uint64_t living;  /* hash of the targets that live */
+	uint64_t reap_until_ns, next_reap_ns;
 	uint64_t forks, next_clean_ns;
 	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
 	uint64_t attach_ns; /* before the start */
@@ -250,24 +256,61 @@ static uint64_t reaped_ns(pid_t pid)
 	return (user + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
+/* Is it a target, and does it live? */
+static bool is_alive(const struct heap *h, size_t proc)
+{
+	const struct proc *p = procs__get(h->procs, proc);
+
+	return p->tgid && !p->kthread && p->to_ns == UINT64_MAX && proc != h->skip_proc;
+}
+
+/*
+ * Is the time of reaped children to be asked for again? That takes the kernel 20 us for each
+ * process. So, now and then, and each time while targets begin and end.
+ */
+static bool may_have_reaped(struct heap *h)
+{
+	uint64_t now = util_monotonic_ns(), living = 0;
+
+	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
+		const struct proc *p = procs__get(h->procs, i);
+
+		if (is_alive(h, i))
+			living += util_hash(&p->from_ns, sizeof(p->from_ns), p->tgid);
+	}
+	if (living != h->living)
+		h->reap_until_ns = now + REAP_NS;
+	h->living = living;
+	if (now >= h->reap_until_ns && now < h->next_reap_ns)
+		return false;
+	h->next_reap_ns = now + REAP_NS;
+	return true;
+}
+
 /* CPU time of the targets that live, and what those that ended had when they were last seen. */
 static uint64_t cpu_ns(struct heap *h)
 {
 	uint64_t sum = 0;
+	bool reaped;
 
 	if (h->opts.all)
 		return h->cpu_ns = system_cpu_ns();
+	reaped = h->opts.follow && may_have_reaped(h);
 	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
 		const struct proc *p = procs__get(h->procs, i);
 		struct timespec ts;
 		clockid_t clock;
 
-		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX || i == h->skip_proc)
+		if (!is_alive(h, i))
 			continue;
 		if (!clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
 			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-		if (h->opts.follow)
-			sum += reaped_ns(p->tgid);
+		/* one that is not known yet is asked for when it has been looked at */
+		if (i >= h->seen_cap || h->seen[i].tgid != p->tgid)
+			continue;
+		if (reaped)
+			h->seen[i].reaped_ns = reaped_ns(p->tgid);
+		sum += h->seen[i].reaped_ns;
 	}
 	/* monotonic, though processes end */
 	if (sum + h->dead_cpu_ns < h->cpu_ns)
@@ -342,7 +385,7 @@ int heap__update(struct heap *h)
 		const struct proc *p = procs__get(h->procs, i);
 		uint64_t maps;
 
-		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX || i == h->skip_proc)
+		if (!is_alive(h, i))
 			continue;
 		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
 		if (err)
@@ -350,7 +393,10 @@ int heap__update(struct heap *h)
 		maps = util_hash(p->maps, p->map_cnt * sizeof(*p->maps), p->tgid);
 		if (h->seen[i].tgid == p->tgid && h->seen[i].maps == maps)
 			continue;
-		h->seen[i] = (struct proc_seen){ .maps = maps, .tgid = p->tgid };
+		if (h->seen[i].tgid != p->tgid)
+			h->seen[i].reaped_ns = 0;
+		h->seen[i].maps = maps;
+		h->seen[i].tgid = p->tgid;
 		err = look_at(h, i);
 	}
 	if (!h->started)
@@ -443,7 +489,8 @@ static struct budget_figures figures(struct heap *h)
 
 	return (struct budget_figures){ .now_ns = util_monotonic_ns(),
 					.cost_ns = cost_ns(h, &hits),
-					.cpu_ns = cpu_ns(h) };
+					.cpu_ns = cpu_ns(h),
+					.edge_ns = h->edge_ns };
 }
 
 void heap__start(struct heap *h)
@@ -461,19 +508,43 @@ void heap__start(struct heap *h)
 	probe_heap__enable(h->session, true);
 }
 
+/* CPU time of ours, and of the children that have ended. */
+static uint64_t own_cpu_ns(void)
+{
+	uint64_t ret = 0;
+
+	for (int who = RUSAGE_CHILDREN; who <= RUSAGE_SELF; who++) {
+		struct rusage u;
+
+		if (getrusage(who, &u))
+			continue;
+		ret += (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC;
+		ret += (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	}
+	return ret;
+}
+_Static_assert(RUSAGE_CHILDREN + 1 == RUSAGE_SELF, "both");
+
 static int detach(struct heap *h)
 {
+	uint64_t before = own_cpu_ns();
+	int err;
+
 	probe_heap__enable(h->session, false);
 	usleep(IN_FLIGHT_US);
-	return heap_probes__detach(h->probes);
+	err = heap_probes__detach(h->probes);
+	h->edge_ns += own_cpu_ns() - before;
+	return err;
 }
 
 static void begin_slice(struct heap *h)
 {
+	uint64_t before = own_cpu_ns();
 	struct budget_figures f;
 	double weight;
 
 	heap_probes__attach(h->probes);
+	h->edge_ns += own_cpu_ns() - before;
 	f = figures(h);
 	weight = budget__attached(&h->budget, &f);
 	if (weight > 0)

@@ -24,10 +24,12 @@ struct sim {
 	double hits, cost, cpu; /* so far */
 	double own;		/* seconds of its own CPU time */
 	double allocs;		/* that there were */
+	double edge;		/* CPU time of attaching and detaching so far, ns */
 	double seen;		/* what the probes say that there were */
 	double slice;		/* seen since the last commit */
 	bool attached;
 	double (*rate)(double seconds);
+	double edge_ns; /* CPU time that attaching takes, and detaching */
 };
 
 /* A little time: the program's own work and the cost of hits share it. */
@@ -52,7 +54,8 @@ static struct budget_figures figures(const struct sim *s)
 {
 	return (struct budget_figures){ .now_ns = s->now,
 					.cost_ns = (uint64_t)s->cost,
-					.cpu_ns = (uint64_t)s->cpu };
+					.cpu_ns = (uint64_t)s->cpu,
+					.edge_ns = (uint64_t)s->edge };
 }
 
 static void commit(struct sim *s, double weight)
@@ -91,12 +94,14 @@ static void run(struct sim *s, struct budget *b, double share, uint64_t seed, ui
 		if (now == BUDGET_ON) {
 			s->attached = true;
 			pass(s, ATTACH_NS, false);
+			s->edge += s->edge_ns;
 			f = figures(s);
 			commit(s, budget__attached(b, &f));
 		} else {
 			pass(s, LATE_NS, false);
 			s->attached = false;
 			pass(s, DETACH_NS - LATE_NS, false);
+			s->edge += s->edge_ns;
 		}
 	}
 	f = figures(s);
@@ -185,6 +190,24 @@ static void test_waves(void **state)
 	test_above(waves, 0.03);
 }
 
+/* Slices cost their part of the share with all that it takes to attach and detach them. */
+static void test_edges(void **state)
+{
+	static const double edges[] = { 0, 1e6, 5e6 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(edges); i++) {
+		struct sim s = { .rate = dear, .edge_ns = edges[i] };
+		struct budget b;
+		double share;
+
+		run(&s, &b, 0.05, 7, 300000 * MS);
+		share = (s.cost + s.edge) / s.cpu;
+		if (share > 0.05 * BUDGET_SLICED * 1.1 || share < 0.05 * BUDGET_SLICED * 0.7)
+			fail_msg("%.0f ns an edge: %.3f %%", edges[i], 100 * share);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_dear),
 		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_edges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
