@@ -45,7 +45,22 @@ enum {
 static const char *const scn_names[NR_SCNS] = { ".debug_info", ".debug_line", ".debug_str",
 						".debug_line_str" };
 
-/* Finds them, and adds the sizes of all that libdw would read up. */
+/* Where variables lie and what macros stand for is of no use here, but libdw expands at once all
+ * that it finds. */
+static bool is_needed(const char *name)
+{
+	return strncmp(name, ".debug_loc", strlen(".debug_loc")) &&
+	       strncmp(name, ".debug_mac", strlen(".debug_mac")) && strcmp(name, ".debug_frame");
+}
+
+/* What libdw ignores: a section that the file does not hold. */
+static int hide(Elf_Scn *scn, GElf_Shdr *sh)
+{
+	sh->sh_type = SHT_NOBITS;
+	return gelf_update_shdr(scn, sh) ? 0 : -EBADMSG;
+}
+
+/* Finds them, adds the sizes of all that libdw would read up, and hides what is not needed. */
 static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS])
 {
 	uint64_t total = 0, sz;
@@ -65,6 +80,11 @@ static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS])
 		/* GNU's older compression: expanded, it may look compressed again */
 		if (!strncmp(name, ".zdebug", strlen(".zdebug")))
 			return -ENOENT;
+		if (!is_needed(name)) {
+			if (hide(scn, &sh))
+				return -EBADMSG;
+			continue;
+		}
 		sz = expanded_size(scn, &sh);
 		if (sz > ELF_FILE_MAX_SECTION || total + sz > MAX_TOTAL)
 			return -E2BIG;
