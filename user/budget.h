@@ -5,11 +5,11 @@
  * the caller.
  *
  * The share is a credit that CPU time fills and hits use up, with room for short bursts. Once it is
- * used up, probes are attached in slices, which cost a part of the share only, with what it takes to
- * attach and detach them: of a fixed length,
- * at distances drawn at random around the mean that the cost of many slices allows, so that no
- * rhythm of the program can meet only the one or the other. The distances do not depend on what the
- * slices beside them have seen, since a busy one would then stand for more than a quiet one.
+ * used up, probes are attached in slices, which cost a part of the share only, with what it takes
+ * to attach and detach them: of a fixed length, at distances drawn at random around the mean that
+ * the cost of many slices allows, so that no rhythm of the program can meet only the one or the
+ * other. The distances do not depend on what the slices beside them have seen, since a busy one
+ * would then stand for more than a quiet one.
  *
  * What a slice has seen stands for itself and for half of what the programs did before it and after
  * it without probes. That is measured in the programs' own CPU time, not on the clock: a probed

@@ -211,10 +211,8 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_within),
-		cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_dear),
-		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_within), cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_dear),   cmocka_unit_test(test_waves),
 		cmocka_unit_test(test_edges),
 	};
 

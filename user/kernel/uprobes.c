@@ -492,8 +492,9 @@ static void close_others(const struct closers *c, ssize_t idx)
 				close(c->sets[i]->fds[j]);
 }
 
-/* Holds its descriptors until the pipe's other end is closed by all: not before every closer has let
- * go of the others' descriptors, or the last one to do so would close them one after the other. */
+/* Holds its descriptors until the pipe's other end is closed by all: not before every closer has
+ * let go of the others' descriptors, or the last one to do so would close them one after the other.
+ */
 static int run_closer(void *arg)
 {
 	struct closer *c = arg;
