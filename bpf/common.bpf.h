@@ -20,6 +20,14 @@ int stack_unw_step_no_table(__u32 slot);
 int stack_unw_replaced(__u32 slot, __u64 at);
 int stack_undo_uprobes(__u32 slot, int returned);
 int stack_undo_breakpoint(__u32 slot);
+/*
+ * The same: walks the current task's user stack into u.frames and hashes it into u.hash, by the
+ * mappings of the process u.rec.proc, which may become that of a process whose memory it borrows.
+ * how: STACK_… Returns enum bpfprof_stack_result, or UNW_MISS if user space has to do it.
+ */
+#define STACK_IN_KERNEL 1 /* it was interrupted there */
+#define STACK_RETURNED 2  /* as in struct record_what */
+int stack_user(__u32 slot, __u32 how);
 /* kstack.bpf.c: the same */
 __u64 kstack_look(__u32 slot, __u64 base);
 int kstack_count(__u32 slot, __u64 base);
@@ -59,6 +67,8 @@ struct raw_buf {
 /* ---- maps and globals, see maps.bpf.c ---- */
 extern const volatile struct bpfprof_config bp_config;
 extern volatile struct bpfprof_control bp_control;
+/* By the low bits of a thread's id: 1: one of them has waited for a futex. Never taken back. */
+extern volatile __u8 bp_futex_users[1 << 16];
 
 extern struct bp_chunks_map bp_chunks SEC(".maps");
 extern struct bp_procs_map bp_procs SEC(".maps");
@@ -630,13 +640,6 @@ __hidden bool record_wanted_more(void);
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 			   struct record_what *what);
 
-/*
- * stack.bpf.c: walks the current task's user stack into s->u.frames, by the mappings of the process
- * s->u.rec.proc, which may become that of a process whose memory it borrows. in_kernel: it was
- * interrupted there. returned: as in struct record_what. Returns enum bpfprof_stack_result, or
- * UNW_MISS if user space has to do it.
- */
-__hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool returned);
 /* kstack.bpf.c: takes the frames in the kernel, behind the user frames that are in s->u.rec.
  * Returns a hash of them. */
 __hidden __u64 kstack_walk(void *ctx, struct scratch *s);

@@ -36,9 +36,10 @@ __noinline __u64 kstack_hash(__u32 slot, __u32 cnt)
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	__u64 *frames, hash = bp_config.seed;
 
-	if (!s)
+	/* more there are not; said so that the verifier follows the loop for one case only */
+	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES)
 		return 0;
-	frames = kernel_frames(&s->u);
+	frames = &s->u.frames[s->u.rec.user_cnt];
 	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
 		hash = unw_mix(hash, frames[i]);
 	if (cnt >= 2 && cnt <= BPFPROF_MAX_KFRAMES)

@@ -174,7 +174,8 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		result = stack_user(s, hash, !what->user_mode, what->returned);
+		result = stack_user(u->slot, (what->user_mode ? 0 : STACK_IN_KERNEL) |
+						     (what->returned ? STACK_RETURNED : 0));
 		if (result == UNW_MISS)
 			return send_raw(ctx, s, what, with_kernel);
 		user_cnt = u->nr;

@@ -225,16 +225,20 @@ __noinline int stack_undo_uprobes(__u32 slot, int returned)
 	return s ? undo_uprobes(&s->u, returned) : returned;
 }
 
-__hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool returned)
+__noinline int stack_user(__u32 slot, __u32 how)
 {
-	struct unw *u = &s->u;
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	bool ra = false, compat32 = false;
 	struct bpfprof_proc *proc;
+	struct unw *u;
 
+	if (!s)
+		return BPFPROF_STACK_read_fault;
+	u = &s->u;
 	u->max = bp_config.max_uframes;
 	if (user_regs(u, &ra, &compat32))
 		return BPFPROF_STACK_read_fault;
-	unw_start(u, hash, stack_undo_uprobes(u->slot, returned || ra));
+	unw_start(u, u->hash, stack_undo_uprobes(slot, how & STACK_RETURNED || ra));
 	if (compat32)
 		return BPFPROF_STACK_compat32;
 	proc = bpf_map_lookup_elem(&bp_procs, &u->rec.proc);
@@ -246,8 +250,8 @@ __hidden int stack_user(struct scratch *s, __u64 hash, bool in_kernel, bool retu
 	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
 	u->owner[1] = u->rec.proc.start_ns;
 	u->hash = unw_mix(u->hash, proc->gen);
-	if (in_kernel && u->exact && u->probed)
-		stack_undo_breakpoint(u->slot);
+	if (how & STACK_IN_KERNEL && u->exact && u->probed)
+		stack_undo_breakpoint(slot);
 	return walk(s);
 }
 
