@@ -109,9 +109,31 @@ static __always_inline bool is_no_matter(struct task_struct *task)
 	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
 }
 
+static __always_inline volatile __u8 *futex_user(struct task_struct *task)
+{
+	return &bp_futex_users[(__u16)COMPAT_TASK(task, pid)];
+}
+
+/* A task that may be in a futex call leaves its CPU, or queues itself there. */
+static __always_inline void note_futex_user(struct task_struct *task)
+{
+	volatile __u8 *user = futex_user(task);
+
+	if (!*user)
+		*user = 1;
+}
+
+/* The same as is_no_matter, cheaper still: of one that comes back or is woken, and has been noted
+ * if it matters. */
+static __always_inline bool is_not_noted(struct task_struct *task)
+{
+	return !bp_config.record[BPFPROF_OFFCPU] && !*futex_user(task);
+}
+
 static __always_inline bool watchable(struct task_struct *task)
 {
-	__u64 start_ns = task->group_leader->start_boottime;
+	/* copied, not followed: see task_regs */
+	__u64 start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	__u32 tgid = task->tgid, tid = task->pid;
 
 	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
@@ -244,6 +266,7 @@ int wait_switch(__u64 *ctx)
 			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	if (state != BPFPROF_STATE_dead && is_no_matter(prev))
 		return 0;
+	note_futex_user(prev);
 	w = wait_state_of(prev);
 	if (!w) {
 		if (lacks_state(prev) && record_wanted_more())
@@ -303,7 +326,7 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	bool peer;
 
 	if (!bp_control.waits_on || bp_control.stop_ns || is_other(sleeper) ||
-	    !may_be_futex(sleeper))
+	    is_not_noted(sleeper) || !may_be_futex(sleeper))
 		return 0;
 	w = wait_state_of(sleeper);
 	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
@@ -424,7 +447,7 @@ static __always_inline int resumed(void *ctx)
 	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
-	if (!bp_control.waits_on || is_other(task) || is_no_matter(task))
+	if (!bp_control.waits_on || is_other(task) || is_not_noted(task) || is_no_matter(task))
 		return 0;
 	w = wait_state_of(task);
 	if (w && w->off_ns)
@@ -465,6 +488,7 @@ int wait_queue(__u64 *ctx)
 
 	if (!bp_control.waits_on || is_other(task))
 		return 0;
+	note_futex_user(task);
 	w = wait_state_of(task);
 	if (!w) {
 		if (lacks_state(task) && record_wanted_more())
@@ -546,6 +570,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 	if (!bp_control.waits_on || (w && (w->switches || w->off_ns)) || compat_on_cpu(task) ||
 	    is_no_matter(task))
 		return 0;
+	note_futex_user(task);
 	state = task_state(task, false, compat_task_state(task));
 	if (!w) {
 		if (passes(task))
