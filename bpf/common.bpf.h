@@ -614,11 +614,7 @@ static __always_inline enum bpfprof_thread_state task_state(struct task_struct *
 __hidden bool record_wanted(const struct task_facts *task);
 struct record_what {
 	__u32 kind;
-	bool user_mode; /* the task was not in the kernel: there are no kernel frames */
-	bool user_only; /* none are wanted */
-	bool returned;	/* it has just returned from a function: rip is a return address */
-	bool slept;	/* it has slept, in the frames it is in */
-	bool joined;	/* the sample is joined to its stack later, by ret_key, raw or not */
+	bool returned; /* it has just returned from a function: rip is a return address */
 	__u64 size,
 		weight; /* see struct bpfprof_rec; samples that differ in them are counted apart */
 	__u32 wait;	/* these too */
@@ -632,13 +628,20 @@ struct record_what {
 /* record.bpf.c: the part of record_wanted that is not about who the task is. */
 __hidden bool record_wanted_more(void);
 
+/* How a sample is taken. Not in struct record_what: of a number in a register the verifier knows
+ * what it is, and leaves out what is not done with it. */
+#define RECORD_USER_MODE 1 /* the task was not in the kernel: there are no kernel frames */
+#define RECORD_USER_ONLY 2 /* none are wanted */
+#define RECORD_SLEPT 4	   /* it has slept, in the frames it is in */
+#define RECORD_JOINED 8	   /* it is joined to its stack later, by ret_key, raw or not */
+
 /*
  * record.bpf.c: takes the current stack as a sample, counts it and sends it if it is new. task has
- * passed record_wanted; slot is the caller's own. ctx is the program's. Returns 0 if it was
- * recorded, above 0 if it was lost; both have been counted.
+ * passed record_wanted; slot is the caller's own. ctx is the program's. how: RECORD_… Returns 0 if
+ * it was recorded, above 0 if it was lost; both have been counted.
  */
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
-			   struct record_what *what);
+			   struct record_what *what, __u32 how);
 
 /* kstack.bpf.c: takes the frames in the kernel, behind the user frames that are in s->u.rec.
  * Returns a hash of them. */

@@ -16,7 +16,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	if ((bp_config.kernel_only && user_mode) || (bp_config.user_only && !task.has_user))
 		return 0;
-	what.user_mode = user_mode;
-	record_sample(ctx, bpf_get_smp_processor_id(), &task, &what);
+	record_sample(ctx, bpf_get_smp_processor_id(), &task, &what,
+		      user_mode ? RECORD_USER_MODE : 0);
 	return 0;
 }

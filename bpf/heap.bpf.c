@@ -114,9 +114,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
 	struct record_what what = {
 		.kind = BPFPROF_HEAP,
-		.user_mode = true,
 		.returned = returned != 0,
-		.joined = true,
 		.size = bp_control.coarse ? coarse(size) : size,
 		.weight = weight,
 	};
@@ -137,7 +135,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 		return 0;
 	}
 	id = slot;
-	lost = record_sample(ctx, id, &task, &what);
+	lost = record_sample(ctx, id, &task, &what, RECORD_USER_MODE | RECORD_JOINED);
 	bpf_map_delete_elem(&bp_slots, &id);
 	if (lost)
 		return 0;

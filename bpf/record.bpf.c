@@ -82,7 +82,7 @@ static __always_inline bool count_known(const struct unw *u, const struct bpfpro
  * Returns 0, or 1 if it was lost.
  */
 static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
-				   struct bpfprof_count_key *key)
+				   struct bpfprof_count_key *key, __u32 how)
 {
 	struct bpfprof_count none = {};
 	struct unw *u = &s->u;
@@ -93,7 +93,7 @@ static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
 	key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
 	if (count_known(u, key))
 		return 0;
-	if (s->kernel_left) {
+	if (how & RECORD_SLEPT && s->kernel_left) {
 		kernel = kstack_walk(ctx, s);
 		key->kernel_cnt = u->rec.kernel_cnt;
 		key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
@@ -115,12 +115,12 @@ static __always_inline void set_wait(struct bpfprof_rec *rec, const struct recor
 }
 
 static __always_inline int send_raw(void *ctx, struct scratch *s, struct record_what *what,
-				    bool with_kernel)
+				    __u32 how, bool with_kernel)
 {
 	struct unw *u = &s->u;
 	int lost;
 
-	if (what->joined)
+	if (how & RECORD_JOINED)
 		u->rec.hash = unw_mix(unw_mix(bp_config.seed, u->rec.time_ns), u->rec.tid);
 	what->ret_key.hash = u->rec.hash;
 	what->ret_key.tgid = u->rec.proc.tgid;
@@ -134,9 +134,10 @@ static __always_inline int send_raw(void *ctx, struct scratch *s, struct record_
 
 /* Takes the stack of task, and records it as one sample, or as two. Returns how many were lost. */
 static __always_inline int take_sample(void *ctx, struct scratch *s, const struct task_facts *task,
-				       struct record_what *what, struct bpfprof_stats *stats)
+				       struct record_what *what, __u32 how,
+				       struct bpfprof_stats *stats)
 {
-	bool with_kernel = !what->user_mode && !what->user_only && !bp_config.user_only;
+	bool with_kernel = !(how & (RECORD_USER_MODE | RECORD_USER_ONLY)) && !bp_config.user_only;
 	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
 	__u64 hash = bp_config.seed, kernel = 0;
@@ -164,7 +165,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[8]);
 	hash = unw_mix(hash, task->key.start_ns);
 	hash = unw_mix(hash, (__u64)task->key.exec_id << 8 | what->kind);
-	if (what->joined) {
+	if (how & RECORD_JOINED) {
 		hash = unw_mix(hash, what->size);
 		hash = unw_mix(hash, what->weight);
 	}
@@ -174,10 +175,10 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		result = stack_user(u->slot, (what->user_mode ? 0 : STACK_IN_KERNEL) |
+		result = stack_user(u->slot, (how & RECORD_USER_MODE ? 0 : STACK_IN_KERNEL) |
 						     (what->returned ? STACK_RETURNED : 0));
 		if (result == UNW_MISS)
-			return send_raw(ctx, s, what, with_kernel);
+			return send_raw(ctx, s, what, how, with_kernel);
 		user_cnt = u->nr;
 		if (user_cnt > BPFPROF_MAX_UFRAMES)
 			user_cnt = BPFPROF_MAX_UFRAMES;
@@ -188,14 +189,14 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	u->rec.user_cnt = user_cnt;
 	u->hash = unw_mix(u->hash, result);
 	s->kernel_left = 0;
-	if (with_kernel && bp_config.record[BPFPROF_OFFCPU] && what->slept)
+	if (with_kernel && bp_config.record[BPFPROF_OFFCPU] && how & RECORD_SLEPT)
 		kernel = kstack_slept(ctx, s);
 	else if (with_kernel)
 		kernel = kstack_walk(ctx, s);
-	lost = record_stack(ctx, s, kernel, &what->ret_key);
+	lost = record_stack(ctx, s, kernel, &what->ret_key, how);
 	if (what->waits && what->waits[1].units) {
 		set_wait(&u->rec, &what->waits[1]);
-		lost += record_stack(ctx, s, kernel, &what->ret_key);
+		lost += record_stack(ctx, s, kernel, &what->ret_key, how);
 	}
 	return lost;
 }
@@ -206,7 +207,7 @@ static __always_inline int samples_of(const struct record_what *what)
 }
 
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
-			   struct record_what *what)
+			   struct record_what *what, __u32 how)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	struct bpfprof_stats *stats = stats_of(what->kind);
@@ -221,7 +222,7 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 	}
 	s->busy = 1;
 	s->u.slot = slot;
-	lost = take_sample(ctx, s, task, what, stats);
+	lost = take_sample(ctx, s, task, what, how, stats);
 	s->busy = 0;
 	STATS_ADD(stats->lost[BPFPROF_LOST_ring_full], lost);
 	/* not kept meanwhile: the stack is short */

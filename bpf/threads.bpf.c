@@ -206,23 +206,25 @@ int threads_sample(struct bpf_perf_event_data *ctx)
 {
 	struct record_what what = {
 		.kind = BPFPROF_THREADS,
-		.joined = true, /* not to be merged with another thread's */
 		.wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_running, 0),
 	};
 	struct task_facts task;
 	/* as one whole load: the context allows no narrower one */
 	__u64 cs = *(const volatile __u64 *)&ctx->regs.cs;
+	bool user_mode;
 
 	task_facts(&task);
 	if (bpf_map_delete_elem(&bp_threads_due, &task.tid))
 		return 0;
-	what.user_mode = (cs & 3) == 3;
-	if (bp_config.kernel_only && what.user_mode)
+	user_mode = (cs & 3) == 3;
+	if (bp_config.kernel_only && user_mode)
 		return 0;
-	if (!what.user_mode && task.has_user && compat_have_task_btf())
+	if (!user_mode && task.has_user && compat_have_task_btf())
 		what.wait = BPFPROF_WAIT_PACK(syscall_of(bpf_get_current_task_btf()),
 					      BPFPROF_STATE_running, 0);
 	what.size = task.tid;
-	record_sample(ctx, bpf_get_smp_processor_id(), &task, &what);
+	/* joined: not to be merged with another thread's */
+	record_sample(ctx, bpf_get_smp_processor_id(), &task, &what,
+		      RECORD_JOINED | (user_mode ? RECORD_USER_MODE : 0));
 	return 0;
 }

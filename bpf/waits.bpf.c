@@ -61,18 +61,18 @@ static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
 	return true;
 }
 
-static __always_inline void record(void *ctx, struct record_what *what)
+static __always_inline void record(void *ctx, struct record_what *what, __u32 how)
 {
 	__u32 slot = bp_config.trace_slot + bpf_get_smp_processor_id();
 	struct task_facts task;
 
 	task_facts(&task);
 	if (record_wanted(&task))
-		record_sample(ctx, slot, &task, what);
+		record_sample(ctx, slot, &task, what, how);
 }
 
 /* The same of a program that can be preempted. */
-static __always_inline void record_preemptible(void *ctx, struct record_what *what)
+static __always_inline void record_preemptible(void *ctx, struct record_what *what, __u32 how)
 {
 	struct task_facts task;
 	int taken;
@@ -87,7 +87,7 @@ static __always_inline void record_preemptible(void *ctx, struct record_what *wh
 		return;
 	}
 	slot = taken;
-	record_sample(ctx, slot, &task, what);
+	record_sample(ctx, slot, &task, what, how);
 	bpf_map_delete_elem(&bp_slots, &slot);
 }
 
@@ -318,7 +318,7 @@ static __always_inline bool has_slept(struct task_struct *task, const struct wai
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *sleeper)
 {
-	struct record_what what = { .kind = BPFPROF_MUTEX, .user_only = true };
+	struct record_what what = { .kind = BPFPROF_MUTEX };
 	enum bpfprof_wake woken;
 	__u64 now, due_ns;
 	struct wait_task *w;
@@ -354,7 +354,7 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
-	record(ctx, &what);
+	record(ctx, &what, RECORD_USER_ONLY);
 	return 0;
 }
 
@@ -364,7 +364,7 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 static __always_inline void record_block(void *ctx, struct task_struct *task, struct wait_task *w,
 					 const struct futex_q *q, __u64 off_ns, __u64 blocked_ns)
 {
-	struct record_what what = { .kind = BPFPROF_BLOCK, .user_only = true };
+	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
 
 	if (!may_be_futex(task))
@@ -379,16 +379,16 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	w->waits[1].units = 0;
 	what.waits = w->waits;
 	if (bp_config.futex_probes)
-		record_preemptible(ctx, &what);
+		record_preemptible(ctx, &what, RECORD_USER_ONLY);
 	else
-		record(ctx, &what);
+		record(ctx, &what, RECORD_USER_ONLY);
 }
 
 /* Until the wake it was blocked, and from then on it waited for a CPU. */
 static __always_inline void record_offcpu(void *ctx, struct task_struct *task, struct wait_task *w,
 					  __u64 blocked_ns, __u64 queued_ns)
 {
-	struct record_what what = { .kind = BPFPROF_OFFCPU, .slept = true, .waits = w->waits };
+	struct record_what what = { .kind = BPFPROF_OFFCPU, .waits = w->waits };
 	__u32 syscall, cnt = 0;
 
 	w->waits[1].units = 0;
@@ -405,7 +405,7 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	syscall = syscall_of(task);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
 	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
-	record(ctx, &what);
+	record(ctx, &what, RECORD_SLEPT);
 }
 
 /* The wait that w is in has ended at now. q: as in record_block */
@@ -607,9 +607,9 @@ int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 SEC("?tp_btf/task_newtask")
 int BPF_PROG(threadcreate, struct task_struct *task, __u64 clone_flags)
 {
-	struct record_what what = { .kind = BPFPROF_THREADCREATE, .user_only = true };
+	struct record_what what = { .kind = BPFPROF_THREADCREATE };
 
 	if (bp_control.waits_on && !bp_control.stop_ns && clone_flags & CLONE_THREAD)
-		record(ctx, &what);
+		record(ctx, &what, RECORD_USER_ONLY);
 	return 0;
 }
