@@ -26,7 +26,7 @@
 #define BUDGET_MAX_GAP_NS 3000000000ULL
 #define BUDGET_CREDIT_NS 10000000.0 /* at first, and at most: a burst of some 12,000 hits */
 /* Of the share; slices leave out what is in use, and need no more. */
-#define BUDGET_SLICED 0.2
+#define BUDGET_SLICED 0.15
 #define BUDGET_MIN_OWN_NS 1000000.0 /* CPU time of a part that can stand for others */
 
 enum budget_state {
