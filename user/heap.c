@@ -266,9 +266,10 @@ static bool is_alive(const struct heap *h, size_t proc)
 
 /*
  * Is the time of reaped children to be asked for again? That takes the kernel 20 us for each
- * process. So, now and then, and each time while targets begin and end.
+ * process. So, now and then, and each time while targets begin and end. ended: one has, by its
+ * clock.
  */
-static bool may_have_reaped(struct heap *h)
+static bool may_have_reaped(struct heap *h, bool ended)
 {
 	uint64_t now = util_monotonic_ns(), living = 0;
 
@@ -278,7 +279,7 @@ static bool may_have_reaped(struct heap *h)
 		if (is_alive(h, i))
 			living += util_hash(&p->from_ns, sizeof(p->from_ns), p->tgid);
 	}
-	if (living != h->living)
+	if (ended || living != h->living)
 		h->reap_until_ns = now + REAP_NS;
 	h->living = living;
 	if (now >= h->reap_until_ns && now < h->next_reap_ns)
@@ -287,15 +288,37 @@ static bool may_have_reaped(struct heap *h)
 	return true;
 }
 
+/* CPU time of the children that targets have reaped. */
+static uint64_t all_reaped_ns(struct heap *h, bool ended)
+{
+	bool ask = may_have_reaped(h, ended);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
+		uint32_t tgid = procs__get(h->procs, i)->tgid;
+
+		if (!is_alive(h, i))
+			continue;
+		/* of one that was not looked at yet nothing is kept */
+		if (i >= h->seen_cap || h->seen[i].tgid != tgid) {
+			sum += reaped_ns(tgid);
+			continue;
+		}
+		if (ask)
+			h->seen[i].reaped_ns = reaped_ns(tgid);
+		sum += h->seen[i].reaped_ns;
+	}
+	return sum;
+}
+
 /* CPU time of the targets that live, and what those that ended had when they were last seen. */
 static uint64_t cpu_ns(struct heap *h)
 {
+	bool ended = false;
 	uint64_t sum = 0;
-	bool reaped;
 
 	if (h->opts.all)
 		return h->cpu_ns = system_cpu_ns();
-	reaped = h->opts.follow && may_have_reaped(h);
 	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
 		const struct proc *p = procs__get(h->procs, i);
 		struct timespec ts;
@@ -305,13 +328,11 @@ static uint64_t cpu_ns(struct heap *h)
 			continue;
 		if (!clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
 			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-		/* one that is not known yet is asked for when it has been looked at */
-		if (i >= h->seen_cap || h->seen[i].tgid != p->tgid)
-			continue;
-		if (reaped)
-			h->seen[i].reaped_ns = reaped_ns(p->tgid);
-		sum += h->seen[i].reaped_ns;
+		else
+			ended = true;
 	}
+	if (h->opts.follow)
+		sum += all_reaped_ns(h, ended);
 	/* monotonic, though processes end */
 	if (sum + h->dead_cpu_ns < h->cpu_ns)
 		h->dead_cpu_ns = h->cpu_ns - sum;
@@ -394,7 +415,7 @@ int heap__update(struct heap *h)
 		if (h->seen[i].tgid == p->tgid && h->seen[i].maps == maps)
 			continue;
 		if (h->seen[i].tgid != p->tgid)
-			h->seen[i].reaped_ns = 0;
+			h->seen[i].reaped_ns = reaped_ns(p->tgid);
 		h->seen[i].maps = maps;
 		h->seen[i].tgid = p->tgid;
 		err = look_at(h, i);
@@ -441,7 +462,7 @@ void heap__complain(const struct heap *h)
 		const struct proc *p = procs__get(h->procs, i);
 		char in[512] = "";
 
-		if (!p->tgid || p->kthread || i == h->skip_proc || p->to_ns != UINT64_MAX)
+		if (!is_alive(h, i))
 			continue;
 		if (heap_probes__in(h->probes, (pid_t)p->tgid) || leader_gone(p->tgid))
 			continue;
