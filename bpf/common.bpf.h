@@ -67,7 +67,8 @@ struct raw_buf {
 /* ---- maps and globals, see maps.bpf.c ---- */
 extern const volatile struct bpfprof_config bp_config;
 extern volatile struct bpfprof_control bp_control;
-/* By the low bits of a thread's id: 1: one of them has waited for a futex. Never taken back. */
+/* By the low bits of a thread's id: 1: one of them may have waited for a futex. Never taken back.
+ */
 extern volatile __u8 bp_futex_users[1 << 16];
 
 extern struct bp_chunks_map bp_chunks SEC(".maps");
@@ -549,6 +550,39 @@ static __always_inline __u32 regs_syscall(const struct pt_regs *regs)
 	return regs->orig_ax;
 }
 
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define NR_FUTEX 202
+#define NR_RESTART_SYSCALL 219
+/* include/uapi/linux/futex.h */
+#define FUTEX_CMD_MASK 0x7f
+
+/*
+ * Is what a thread has been made to restart (restart_syscall(2)) a wait for a futex with a
+ * time-out? Its registers are still those of the call; that it was this one, and no poll or sleep,
+ * shows by what the kernel has kept to restart it. Returns when the time is out, in ns, or 0: it is
+ * not.
+ */
+static __always_inline __u64 restarted_until(struct task_struct *task, const struct pt_regs *regs)
+{
+	__u32 cmd = regs->si & FUTEX_CMD_MASK, bitset = cmd ? regs->r9 : ~0U;
+
+	if (!bpf_core_field_exists(task->restart_block.futex.bitset) || !regs->di ||
+	    (__u64)BPF_CORE_READ(task, restart_block.futex.uaddr) != regs->di ||
+	    BPF_CORE_READ(task, restart_block.futex.val) != (__u32)regs->dx ||
+	    BPF_CORE_READ(task, restart_block.futex.bitset) != bitset)
+		return 0;
+	return BPF_CORE_READ(task, restart_block.futex.time);
+}
+
+/* The number of the system call that a task with these registers is in; a wait for a futex that was
+ * restarted as what it is. */
+static __always_inline __u32 task_syscall(struct task_struct *task, const struct pt_regs *regs)
+{
+	__u32 nr = regs_syscall(regs);
+
+	return nr == NR_RESTART_SYSCALL && restarted_until(task, regs) ? NR_FUTEX : nr;
+}
+
 /*
  * The same of a task. Not inlined, for the sake of the stack: until 6.13 gave each function one of
  * its own, all that are active together have 512 bytes. The registers are a third of that, and the
@@ -558,7 +592,7 @@ static __noinline __attribute__((unused)) __u32 syscall_of(struct task_struct *t
 {
 	struct pt_regs regs;
 
-	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : regs_syscall(&regs);
+	return task_regs(task, &regs) ? BPFPROF_NO_SYSCALL : task_syscall(task, &regs);
 }
 
 /*

@@ -13,10 +13,12 @@
 #define PF_EXITING 0x04
 #define PF_KTHREAD 0x00200000
 
+/* include/linux/sched/jobctl.h: to stop, to tell a tracer of it, to be frozen */
+#define JOBCTL_PENDING_MASK (1UL << 17 | 1UL << 19 | 1UL << 20 | 1UL << 23)
+
 /* include/uapi/linux/futex.h */
 #define FUTEX_WAIT_BIT (1 << 0)
 #define FUTEX_WAIT_BITSET_BIT (1 << 9)
-#define FUTEX_CMD_MASK 0x7f
 #define FUTEX_CLOCK_REALTIME 256
 #define FUTEX_WAKE_OP 5
 #define FUTEX_LOCK_PI 6
@@ -27,7 +29,6 @@
 		CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI */
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
-#define NR_FUTEX 202
 #define NR_FUTEX_WAITV 449
 #define NR_FUTEX_WAKE 454
 #define NR_FUTEX_WAIT 455
@@ -40,15 +41,18 @@
 
 /* A futex system call that a task is in. */
 struct futex {
-	__u64 addr;    /* that is waited for or woken; 0: one of several */
-	__u64 addr2;   /* that is woken too, or 0 */
-	__u64 timeout; /* address of a struct timespec, or 0 */
+	__u64 addr;  /* that is waited for or woken; 0: one of several */
+	__u64 addr2; /* that is woken too, or 0 */
+	/* address of a struct timespec, or 0; if it is restarted, when the time is out, in ns */
+	__u64 timeout;
 	__u16 syscall;
 	/* Not 0: it is so. Bits as they come, for the verifier would follow each choice; waits: of
-	 * FUTEX_WAITS. */
+	 * FUTEX_WAITS, or FUTEX_RESTARTED. */
 	__u16 waits, wakes;
 	__u16 realtime; /* the clock of the time-out */
 };
+/* In waits: it was interrupted, by a stop as a rule, and goes on until the same time. */
+#define FUTEX_RESTARTED (1 << 15)
 
 /* Not inlined: see syscall_of. */
 static __noinline void read_futex(struct task_struct *task, struct futex *ret)
@@ -63,6 +67,15 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 		return;
 	ret->syscall = regs_syscall(&regs);
 	switch (ret->syscall) {
+	case NR_RESTART_SYSCALL:
+		ret->timeout = restarted_until(task, &regs);
+		if (!ret->timeout)
+			break;
+		ret->syscall = NR_FUTEX;
+		ret->addr = regs.di;
+		ret->waits = FUTEX_RESTARTED;
+		ret->realtime = regs.si & FUTEX_CLOCK_REALTIME;
+		break;
 	case NR_FUTEX:
 		cmd = 1 << (regs.si & FUTEX_CMD_MASK & 31);
 		ret->addr = regs.di;
@@ -106,18 +119,21 @@ static __always_inline bool may_be_futex(struct task_struct *task)
 		regs = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*regs);
 		bpf_probe_read_kernel(&nr, sizeof(nr), &regs->orig_ax);
 	}
-	return nr == NR_FUTEX || (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
+	return nr == NR_FUTEX || nr == NR_RESTART_SYSCALL ||
+	       (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
 }
 
 /* ---- what ended a wait ---- */
 
-/* Has it a signal to handle? (The flag that says so has different numbers on different kernels.) */
+/* Has it a signal to handle, or to stop for one that another thread has taken? (The flag that says
+ * so has different numbers on different kernels.) */
 static __always_inline bool has_signal(struct task_struct *task)
 {
 	__u64 sent = BPF_CORE_READ(task, pending.signal.sig[0]) |
 		     BPF_CORE_READ(task, signal, shared_pending.signal.sig[0]);
 
-	return sent & ~BPF_CORE_READ(task, blocked.sig[0]);
+	return (sent & ~BPF_CORE_READ(task, blocked.sig[0])) |
+	       (BPF_CORE_READ(task, jobctl) & JOBCTL_PENDING_MASK);
 }
 
 /* Who has ended the wait of `sleeper` for `wait`: called by who wakes it. */
@@ -157,8 +173,12 @@ woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u6
 
 	if (has_signal(task))
 		return BPFPROF_WAKE_SIGNAL;
-	if (!wait->timeout || bpf_probe_read_user(ts, sizeof(ts), (const void *)wait->timeout))
+	if (wait->waits & FUTEX_RESTARTED) {
+		ts[1] = wait->timeout;
+	} else if (!wait->timeout ||
+		   bpf_probe_read_user(ts, sizeof(ts), (const void *)wait->timeout)) {
 		return BPFPROF_WAKE_PEER;
+	}
 	/* for ever, or nearly */
 	if (ts[0] >> 33)
 		return BPFPROF_WAKE_PEER;

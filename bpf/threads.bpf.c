@@ -149,7 +149,7 @@ static __always_inline __u32 read_waiting(struct task_struct *task, struct threa
 	if (t->has_user) {
 		if (!task_regs(task, &regs)) {
 			set_regs(t, &regs);
-			syscall = regs_syscall(&regs);
+			syscall = task_syscall(task, &regs);
 		}
 		set_urets(t, task);
 	}

@@ -266,7 +266,8 @@ int wait_switch(__u64 *ctx)
 			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	if (state != BPFPROF_STATE_dead && is_no_matter(prev))
 		return 0;
-	note_futex_user(prev);
+	if (state != BPFPROF_STATE_dead && !bp_config.record[BPFPROF_OFFCPU])
+		note_futex_user(prev);
 	w = wait_state_of(prev);
 	if (!w) {
 		if (lacks_state(prev) && record_wanted_more())

@@ -7,6 +7,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 #endif
 
+struct __kernel_timespec;
 struct bpf_iter_meta;
 struct cfs_rq;
 struct cgroup;
@@ -18,8 +19,11 @@ struct inode;
 struct kernfs_node;
 struct mm_struct;
 struct nsproxy;
+struct old_timespec32;
 struct pid;
 struct pid_namespace;
+struct pollfd;
+struct restart_block;
 struct return_instance;
 struct rq;
 struct seq_file;
@@ -96,6 +100,47 @@ struct sched_info {
 	long long unsigned int last_arrival;
 };
 
+typedef int __kernel_clockid_t;
+
+typedef __kernel_clockid_t clockid_t;
+
+enum timespec_type {
+	TT_NONE = 0,
+	TT_NATIVE = 1,
+	TT_COMPAT = 2,
+};
+
+struct restart_block {
+	long unsigned int arch_data;
+	long int (*fn)(struct restart_block *);
+	union {
+		struct {
+			u32 *uaddr;
+			u32 val;
+			u32 flags;
+			u32 bitset;
+			u64 time;
+			u32 *uaddr2;
+		} futex;
+		struct {
+			clockid_t clockid;
+			enum timespec_type type;
+			union {
+				struct __kernel_timespec *rmtp;
+				struct old_timespec32 *compat_rmtp;
+			};
+			u64 expires;
+		} nanosleep;
+		struct {
+			struct pollfd *ufds;
+			int nfds;
+			int has_timeout;
+			long unsigned int tv_sec;
+			long unsigned int tv_nsec;
+		} poll;
+	};
+};
+
 typedef struct {
 	long unsigned int sig[1];
 } sigset_t;
@@ -120,8 +165,10 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct mm_struct *active_mm;
 	int exit_state;
+	long unsigned int jobctl;
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
+	struct restart_block restart_block;
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *real_parent;
