@@ -21,13 +21,22 @@ int stack_unw_replaced(__u32 slot, __u64 at);
 int stack_undo_uprobes(__u32 slot, int returned);
 int stack_undo_breakpoint(__u32 slot);
 /*
- * The same: walks the current task's user stack into u.frames and hashes it into u.hash, by the
- * mappings of the process u.rec.proc, which may become that of a process whose memory it borrows.
- * how: STACK_… Returns enum bpfprof_stack_result, or UNW_MISS if user space has to do it.
+ * The same: the current task's user stack, by the mappings of the process u.rec.proc, which may
+ * become that of a process whose memory it borrows. stack_begin comes first; how: STACK_… Returns
+ * UNW_CONTINUE, or else how it has ended, as stack_walk does: enum bpfprof_stack_result, or
+ * UNW_MISS if user space has to do it. The walk puts frames into u.frames and hashes them into
+ * u.hash.
  */
 #define STACK_IN_KERNEL 1 /* it was interrupted there */
 #define STACK_RETURNED 2  /* as in struct record_what */
-int stack_user(__u32 slot, __u32 how);
+int stack_begin(__u32 slot, __u32 how);
+int stack_walk(__u32 slot);
+/* The same: is the walk that is about to begin remembered? Then it would be complete, and u.nr and
+ * u.hash are what it would give; the frames are not there. */
+int stack_recall(__u32 slot);
+/* The same: remembers a complete walk, if it can be recalled. */
+int stack_remember(__u32 slot);
+__u64 stack_sum(__u32 slot);
 /* kstack.bpf.c: the same */
 __u64 kstack_look(__u32 slot, __u64 base);
 int kstack_count(__u32 slot, __u64 base);
@@ -40,6 +49,18 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 #include "unwind.h"
 
+/* A user stack that was walked: see stack.bpf.c. */
+struct known_ustack {
+	__u64 start; /* hash of what the walk began with */
+	__u64 from;  /* sp, then */
+	__u64 sz;    /* bytes from there that the words lie in */
+	__u64 sum;   /* of that, of what it found, and of the words that have decided it */
+	__u64 hash;  /* unw.hash behind it */
+	__u32 nr;    /* frames */
+	__u32 cnt;   /* of words */
+	__u64 words[UNW_MAX_WORDS]; /* where they are */
+};
+
 /*
  * Memory to take a stack in. The sampler has one for each CPU: it runs in interrupts and is
  * interrupted by itself only where the clock is an NMI (hardware events); `busy` turns that away.
@@ -48,8 +69,9 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
  */
 struct scratch {
 	__u32 busy;
-	__u32 kernel_left;  /* the kernel's frames are counted, but not there: see kstack_slept */
-	__u64 words[512];   /* a kernel stack's */
+	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
+	struct known_ustack known; /* the one that is looked at */
+	__u64 words[512];	   /* of a kernel's stack, or of a user's */
 	__u64 kernel_outer; /* of the frames that the kernel's walk found, the last but one */
 	struct unw u;
 };
@@ -92,6 +114,7 @@ extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
 extern struct bp_futexes_map bp_futexes SEC(".maps");
 extern struct bp_sched_clocks_map bp_sched_clocks SEC(".maps");
 extern struct bp_kstacks_map bp_kstacks SEC(".maps");
+extern struct bp_ustacks_map bp_ustacks SEC(".maps");
 extern struct bp_thread_map bp_thread SEC(".maps");
 extern struct bp_threads_due_map bp_threads_due SEC(".maps");
 
@@ -273,6 +296,14 @@ struct bp_sched_clocks_map {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct sched_clock);
+};
+
+#define MAX_KNOWN_USTACKS 512 /* a power of two */
+struct bp_ustacks_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_KNOWN_USTACKS);
+	__type(key, __u32);
+	__type(value, struct known_ustack);
 };
 
 /* A stack in the kernel, by what it looks like in memory: see kstack.bpf.c. */
@@ -668,6 +699,7 @@ __hidden bool record_wanted_more(void);
 #define RECORD_USER_ONLY 2 /* none are wanted */
 #define RECORD_SLEPT 4	   /* it has slept, in the frames it is in */
 #define RECORD_JOINED 8	   /* it is joined to its stack later, by ret_key, raw or not */
+#define RECORD_MEMO 16	   /* it may be where it was before; without kernel frames only */
 
 /*
  * record.bpf.c: takes the current stack as a sample, counts it and sends it if it is new. task has

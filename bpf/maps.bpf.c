@@ -29,5 +29,6 @@ struct bp_wait_hash_map bp_wait_hash SEC(".maps");
 struct bp_futexes_map bp_futexes SEC(".maps");
 struct bp_sched_clocks_map bp_sched_clocks SEC(".maps");
 struct bp_kstacks_map bp_kstacks SEC(".maps");
+struct bp_ustacks_map bp_ustacks SEC(".maps");
 struct bp_thread_map bp_thread SEC(".maps");
 struct bp_threads_due_map bp_threads_due SEC(".maps");

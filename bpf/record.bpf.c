@@ -77,6 +77,27 @@ static __always_inline bool count_known(const struct unw *u, const struct bpfpro
 	return true;
 }
 
+static __always_inline bool count_as(struct unw *u, __u64 kernel, struct bpfprof_count_key *key)
+{
+	key->tgid = u->rec.proc.tgid;
+	key->user_cnt = u->rec.user_cnt;
+	key->kernel_cnt = u->rec.kernel_cnt;
+	key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
+	return count_known(u, key);
+}
+
+/* Of a sample without kernel frames whose user frames were left out: counts it if its stack has
+ * been sent. */
+static __noinline bool record_recalled(struct scratch *s, struct bpfprof_count_key *key)
+{
+	struct unw *u = &s->u;
+
+	u->rec.result = BPFPROF_STACK_complete;
+	u->rec.user_cnt = u->nr;
+	u->hash = unw_mix(u->hash, BPFPROF_STACK_complete);
+	return count_as(u, 0, key);
+}
+
 /*
  * Records the sample in s, whose user frames have the hash u->hash and whose kernel frames kernel.
  * Returns 0, or 1 if it was lost.
@@ -87,11 +108,7 @@ static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
 	struct bpfprof_count none = {};
 	struct unw *u = &s->u;
 
-	key->tgid = u->rec.proc.tgid;
-	key->user_cnt = u->rec.user_cnt;
-	key->kernel_cnt = u->rec.kernel_cnt;
-	key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
-	if (count_known(u, key))
+	if (count_as(u, kernel, key))
 		return 0;
 	if (how & RECORD_SLEPT && s->kernel_left) {
 		kernel = kstack_walk(ctx, s);
@@ -142,7 +159,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	struct unw *u = &s->u;
 	__u64 hash = bp_config.seed, kernel = 0;
 	int result = BPFPROF_STACK_complete, lost;
-	__u32 user_cnt = 0;
+	__u32 user_cnt = 0, user_how;
 
 	u->rec.type = BPFPROF_REC_SAMPLE;
 	u->rec.kind = what->kind;
@@ -175,8 +192,21 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		result = stack_user(u->slot, (how & RECORD_USER_MODE ? 0 : STACK_IN_KERNEL) |
-						     (what->returned ? STACK_RETURNED : 0));
+		user_how = (how & RECORD_USER_MODE ? 0 : STACK_IN_KERNEL) |
+			   (what->returned ? STACK_RETURNED : 0);
+		result = stack_begin(u->slot, user_how);
+		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot)) {
+			if (record_recalled(s, &what->ret_key))
+				return 0;
+			/* it has to be sent */
+			u->hash = hash;
+			result = stack_begin(u->slot, user_how);
+		}
+		if (result == UNW_CONTINUE) {
+			result = stack_walk(u->slot);
+			if (how & RECORD_MEMO && result == BPFPROF_STACK_complete)
+				stack_remember(u->slot);
+		}
 		if (result == UNW_MISS)
 			return send_raw(ctx, s, what, how, with_kernel);
 		user_cnt = u->nr;

@@ -180,7 +180,9 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 	u->uret_pc = BPF_CORE_READ(area, vaddr);
 	ri = BPF_CORE_READ(utask, return_instances);
 	for (int i = 0; i < BPFPROF_MAX_URETS; i++) {
-		/* behind the last one, all reads give 0 */
+		u->uret[i].at = 0;
+		if (!ri)
+			continue;
 		u->uret[i].at = BPF_CORE_READ(ri, stack);
 		u->uret[i].ra = BPF_CORE_READ(ri, orig_ret_vaddr);
 		ri = BPF_CORE_READ(ri, next);
@@ -225,7 +227,102 @@ __noinline int stack_undo_uprobes(__u32 slot, int returned)
 	return s ? undo_uprobes(&s->u, returned) : returned;
 }
 
-__noinline int stack_user(__u32 slot, __u32 how)
+/*
+ * A thread that waits mostly waits where it did before, and most of a walk is to wait for memory:
+ * for tables that nobody has used since. What a walk finds follows from the registers that it
+ * begins with, the tables, and some words of the stack, return addresses and saved frame pointers.
+ * So where these are what they were in a walk that is remembered, its frames are the same. All are
+ * compared by a hash; the one that a walk begins with stands for the process, its tables (gen), the
+ * kind and the thread's name.
+ */
+__noinline __u64 stack_sum(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 sum, off, sz, other = 0;
+	struct known_ustack *k;
+
+	if (!s)
+		return 0;
+	k = &s->known;
+	sz = k->sz;
+	if (sz > sizeof(s->words) || bpf_probe_read_user(s->words, sz, (const void *)k->from))
+		return 0;
+	sum = unw_mix(unw_mix(k->start, k->hash), (__u64)k->nr << 32 | k->cnt);
+	for (__u32 i = 0; i < UNW_MAX_WORDS && i < k->cnt; i++) {
+		off = k->words[i] - k->from;
+		/* one that was not read: without a branch, which the verifier would follow */
+		other |= (off & ~(sizeof(s->words) - 8)) | (sz - 8 - off) >> 63;
+		sum = unw_mix(sum, s->words[off / 8 % (sizeof(s->words) / 8)]);
+	}
+	return other ? 0 : sum;
+}
+
+static __always_inline struct known_ustack *known_at(__u64 start)
+{
+	__u32 at = start % MAX_KNOWN_USTACKS;
+
+	return bpf_map_lookup_elem(&bp_ustacks, &at);
+}
+
+/* Has a return probe replaced a return address? What stands there says nothing then. */
+static __always_inline bool has_replaced(const struct unw *u)
+{
+	return u->uret_pc && u->uret[0].at;
+}
+
+__noinline int stack_recall(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	const struct known_ustack *known;
+	__u64 start;
+	struct unw *u;
+
+	if (!s)
+		return 0;
+	u = &s->u;
+	start = unw_mix(unw_mix(unw_mix(unw_mix(u->hash, u->pc), u->sp), u->fp), u->exact);
+	s->known.start = start;
+	s->known.from = u->sp;
+	known = known_at(start);
+	if (!known || known->start != start || has_replaced(u))
+		return 0;
+	/* a copy: another CPU may be writing it, and the sum is of all that is used */
+	s->known = *known;
+	if (s->known.start != start || s->known.nr > BPFPROF_MAX_UFRAMES || !s->known.sum ||
+	    stack_sum(slot) != s->known.sum) {
+		s->known.start = start;
+		return 0;
+	}
+	u->nr = s->known.nr;
+	u->hash = s->known.hash;
+	return 1;
+}
+
+__noinline int stack_remember(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct known_ustack *known;
+	struct unw *u;
+
+	if (!s)
+		return 0;
+	u = &s->u;
+	if (has_replaced(u) || u->other || u->word_cnt > UNW_MAX_WORDS)
+		return 0;
+	s->known.hash = u->hash;
+	s->known.nr = u->nr;
+	s->known.cnt = u->word_cnt;
+	/* the last one is the highest, or that is none to remember */
+	s->known.sz = u->words[(u->word_cnt - 1) & (UNW_MAX_WORDS - 1)] - s->known.from + 8;
+	__builtin_memcpy(s->known.words, u->words, sizeof(u->words));
+	s->known.sum = stack_sum(slot);
+	known = known_at(s->known.start);
+	if (known)
+		*known = s->known;
+	return 0;
+}
+
+__noinline int stack_begin(__u32 slot, __u32 how)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	bool ra = false, compat32 = false;
@@ -252,7 +349,14 @@ __noinline int stack_user(__u32 slot, __u32 how)
 	u->hash = unw_mix(u->hash, proc->gen);
 	if (how & STACK_IN_KERNEL && u->exact && u->probed)
 		stack_undo_breakpoint(slot);
-	return walk(s);
+	return UNW_CONTINUE;
+}
+
+__noinline int stack_walk(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? walk(s) : BPFPROF_STACK_read_fault;
 }
 
 /*

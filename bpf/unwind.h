@@ -30,6 +30,7 @@
 
 #define UNW_WINDOW 2048 /* bytes; 4 KiB gains nothing more on stacks of 40 frames */
 #define UNW_PAGE 4096
+#define UNW_MAX_WORDS 64 /* a power of two */
 #define UNW_BX_UNKNOWN 1 /* of bx_at */
 /* A word at any address: stacks need not be aligned. */
 #ifndef UNW_WORD
@@ -83,6 +84,11 @@ struct unw {
 	/* return addresses that return probes have replaced: see struct bpfprof_raw */
 	__u64 uret_pc, uret_ra;
 	struct bpfprof_uret uret[BPFPROF_MAX_URETS];
+
+	/* addresses of the words of the stack that have decided where the walk goes */
+	__u64 words[UNW_MAX_WORDS];
+	__u32 word_cnt; /* of them; of more, the last ones are kept */
+	__u32 other;	/* 1: something else has, too */
 
 	/* what was last read of the stack */
 	__u64 win_addr;
@@ -280,6 +286,7 @@ static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
 		off = 0;
 	}
 	*ret = UNW_WORD(u->win + (off & (UNW_WINDOW - 1)));
+	u->words[u->word_cnt++ & (UNW_MAX_WORDS - 1)] = addr;
 	return 0;
 }
 
@@ -372,6 +379,7 @@ static __always_inline int unw_step_no_table(struct unw *u)
 {
 	__u64 code = 0, ra = 0, fp = 0, reach = u->fp - u->sp;
 
+	u->other = 1;
 	if (!unw_read_user(u, &code, sizeof(code), u->pc) && code == 0x0f0000000fc0c748ULL) {
 		if (!unw_read_user(u, &code, sizeof(code), u->pc + 1) &&
 		    code == 0x050f0000000fc0c7ULL)
@@ -425,6 +433,7 @@ static __always_inline int unw_reg(struct unw *u, __u32 reg, __u64 *ret)
 
 		return unw_read8(u, u->regs_at + word * 8, ret);
 	}
+	u->other = 1;
 	*ret = u->regs[reg];
 	return 0;
 }
@@ -567,6 +576,8 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->map.size = 0;
 	u->win_addr = 0;
 	u->win_sz = 0;
+	u->word_cnt = 0;
+	u->other = 0;
 }
 
 #endif

@@ -355,7 +355,7 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
-	record(ctx, &what, RECORD_USER_ONLY);
+	record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
 	return 0;
 }
 
@@ -380,9 +380,9 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	w->waits[1].units = 0;
 	what.waits = w->waits;
 	if (bp_config.futex_probes)
-		record_preemptible(ctx, &what, RECORD_USER_ONLY);
+		record_preemptible(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
 	else
-		record(ctx, &what, RECORD_USER_ONLY);
+		record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
 }
 
 /* Until the wake it was blocked, and from then on it waited for a CPU. */
