@@ -22,14 +22,12 @@ int stack_undo_uprobes(__u32 slot, int returned);
 int stack_undo_breakpoint(__u32 slot);
 /*
  * The same: the current task's user stack, by the mappings of the process u.rec.proc, which may
- * become that of a process whose memory it borrows. stack_begin comes first; how: STACK_… Returns
+ * become that of a process whose memory it borrows. stack_begin comes first; how: RECORD_…. Returns
  * UNW_CONTINUE, or else how it has ended, as stack_walk does: enum bpfprof_stack_result, or
  * UNW_MISS if user space has to do it. The walk puts frames into u.frames and hashes them into
  * u.hash.
  */
-#define STACK_IN_KERNEL 1 /* it was interrupted there */
-#define STACK_RETURNED 2  /* as in struct record_what */
-int stack_begin(__u32 slot, __u32 how);
+int stack_begin(__u32 slot, __u32 how, int returned);
 int stack_walk(__u32 slot);
 /* The same: is the walk that is about to begin remembered? Then it would be complete, and u.nr and
  * u.hash are what it would give; the frames are not there. */

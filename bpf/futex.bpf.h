@@ -169,20 +169,17 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 static __always_inline enum bpfprof_wake
 woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u64 wake_ns)
 {
-	__u64 ts[2] = {}, end_ns;
+	__u64 ts[2], end_ns = wait->timeout;
 
 	if (has_signal(task))
 		return BPFPROF_WAKE_SIGNAL;
-	if (wait->waits & FUTEX_RESTARTED) {
-		ts[1] = wait->timeout;
-	} else if (!wait->timeout ||
-		   bpf_probe_read_user(ts, sizeof(ts), (const void *)wait->timeout)) {
-		return BPFPROF_WAKE_PEER;
+	if (!(wait->waits & FUTEX_RESTARTED)) {
+		/* for ever, or nearly */
+		if (!end_ns || bpf_probe_read_user(ts, sizeof(ts), (const void *)end_ns) ||
+		    ts[0] >> 33)
+			return BPFPROF_WAKE_PEER;
+		end_ns = ts[0] * 1000000000 + ts[1];
 	}
-	/* for ever, or nearly */
-	if (ts[0] >> 33)
-		return BPFPROF_WAKE_PEER;
-	end_ns = ts[0] * 1000000000 + ts[1];
 	/* the only one whose time-out is relative */
 	if (wait->waits & FUTEX_WAIT_BIT)
 		end_ns += off_ns;

@@ -159,7 +159,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	struct unw *u = &s->u;
 	__u64 hash = bp_config.seed, kernel = 0;
 	int result = BPFPROF_STACK_complete, lost;
-	__u32 user_cnt = 0, user_how;
+	__u32 user_cnt = 0;
 
 	u->rec.type = BPFPROF_REC_SAMPLE;
 	u->rec.kind = what->kind;
@@ -192,15 +192,13 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		user_how = (how & RECORD_USER_MODE ? 0 : STACK_IN_KERNEL) |
-			   (what->returned ? STACK_RETURNED : 0);
-		result = stack_begin(u->slot, user_how);
+		result = stack_begin(u->slot, how, what->returned);
 		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot)) {
 			if (record_recalled(s, &what->ret_key))
 				return 0;
 			/* it has to be sent */
 			u->hash = hash;
-			result = stack_begin(u->slot, user_how);
+			result = stack_begin(u->slot, how, what->returned);
 		}
 		if (result == UNW_CONTINUE) {
 			result = stack_walk(u->slot);

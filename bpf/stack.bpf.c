@@ -322,7 +322,7 @@ __noinline int stack_remember(__u32 slot)
 	return 0;
 }
 
-__noinline int stack_begin(__u32 slot, __u32 how)
+__noinline int stack_begin(__u32 slot, __u32 how, int returned)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	bool ra = false, compat32 = false;
@@ -335,7 +335,7 @@ __noinline int stack_begin(__u32 slot, __u32 how)
 	u->max = bp_config.max_uframes;
 	if (user_regs(u, &ra, &compat32))
 		return BPFPROF_STACK_read_fault;
-	unw_start(u, u->hash, stack_undo_uprobes(slot, how & STACK_RETURNED || ra));
+	unw_start(u, u->hash, stack_undo_uprobes(slot, returned || ra));
 	if (compat32)
 		return BPFPROF_STACK_compat32;
 	proc = bpf_map_lookup_elem(&bp_procs, &u->rec.proc);
@@ -347,7 +347,7 @@ __noinline int stack_begin(__u32 slot, __u32 how)
 	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
 	u->owner[1] = u->rec.proc.start_ns;
 	u->hash = unw_mix(u->hash, proc->gen);
-	if (how & STACK_IN_KERNEL && u->exact && u->probed)
+	if (!(how & RECORD_USER_MODE) && u->exact && u->probed)
 		stack_undo_breakpoint(slot);
 	return UNW_CONTINUE;
 }

@@ -379,7 +379,6 @@ static __always_inline int unw_step_no_table(struct unw *u)
 {
 	__u64 code = 0, ra = 0, fp = 0, reach = u->fp - u->sp;
 
-	u->other = 1;
 	if (!unw_read_user(u, &code, sizeof(code), u->pc) && code == 0x0f0000000fc0c748ULL) {
 		if (!unw_read_user(u, &code, sizeof(code), u->pc + 1) &&
 		    code == 0x050f0000000fc0c7ULL)
@@ -550,8 +549,11 @@ static __always_inline int unw_step(struct unw *u)
 	rule.cfa = BPFPROF_CFA_NONE;
 	if (u->map.chunk < BPFPROF_MAX_CHUNKS)
 		unw_find_rule(u, addr, &rule);
-	if (rule.cfa == BPFPROF_CFA_NONE)
+	if (rule.cfa == BPFPROF_CFA_NONE) {
+		/* code is read */
+		u->other = 1;
 		return UNW_CALL(unw_step_no_table, u);
+	}
 	return unw_step_rule(u, &rule);
 }
 
