@@ -87,7 +87,7 @@ static __always_inline bool count_as(struct unw *u, __u64 kernel, struct bpfprof
 }
 
 /* Of a sample without kernel frames whose user frames were left out: counts it if its stack has
- * been sent. */
+ * been sent; else all is as before the walk, which has to be made. */
 static __noinline bool record_recalled(struct scratch *s, struct bpfprof_count_key *key)
 {
 	struct unw *u = &s->u;
@@ -95,7 +95,13 @@ static __noinline bool record_recalled(struct scratch *s, struct bpfprof_count_k
 	u->rec.result = BPFPROF_STACK_complete;
 	u->rec.user_cnt = u->nr;
 	u->hash = unw_mix(u->hash, BPFPROF_STACK_complete);
-	return count_as(u, 0, key);
+	if (count_as(u, 0, key))
+		return true;
+	u->hash = s->begun;
+	u->nr = 0;
+	u->rec.hash = 0;
+	key->user_cnt = 0;
+	return false;
 }
 
 /*
@@ -193,13 +199,9 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 
 	if (with_user) {
 		result = stack_begin(u->slot, how, what->returned);
-		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot)) {
-			if (record_recalled(s, &what->ret_key))
-				return 0;
-			/* it has to be sent */
-			u->hash = hash;
-			result = stack_begin(u->slot, how, what->returned);
-		}
+		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot) &&
+		    record_recalled(s, &what->ret_key))
+			return 0;
 		if (result == UNW_CONTINUE) {
 			result = stack_walk(u->slot);
 			if (how & RECORD_MEMO && result == BPFPROF_STACK_complete)

@@ -252,6 +252,7 @@ __noinline __u64 stack_sum(__u32 slot)
 		off = k->words[i] - k->from;
 		/* one that was not read: without a branch, which the verifier would follow */
 		other |= (off & ~(sizeof(s->words) - 8)) | (sz - 8 - off) >> 63;
+		sum = unw_mix(sum, off);
 		sum = unw_mix(sum, s->words[off / 8 % (sizeof(s->words) / 8)]);
 	}
 	return other ? 0 : sum;
@@ -288,11 +289,13 @@ __noinline int stack_recall(__u32 slot)
 		return 0;
 	/* a copy: another CPU may be writing it, and the sum is of all that is used */
 	s->known = *known;
+	s->known.from = u->sp;
 	if (s->known.start != start || s->known.nr > BPFPROF_MAX_UFRAMES || !s->known.sum ||
 	    stack_sum(slot) != s->known.sum) {
 		s->known.start = start;
 		return 0;
 	}
+	s->begun = u->hash;
 	u->nr = s->known.nr;
 	u->hash = s->known.hash;
 	return 1;
@@ -317,7 +320,7 @@ __noinline int stack_remember(__u32 slot)
 	__builtin_memcpy(s->known.words, u->words, sizeof(u->words));
 	s->known.sum = stack_sum(slot);
 	known = known_at(s->known.start);
-	if (known)
+	if (known && s->known.sum)
 		*known = s->known;
 	return 0;
 }
@@ -346,7 +349,7 @@ __noinline int stack_begin(__u32 slot, __u32 how, int returned)
 	u->proc = *proc;
 	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
 	u->owner[1] = u->rec.proc.start_ns;
-	u->hash = unw_mix(u->hash, proc->gen);
+	u->hash = unw_mix(u->hash, u->proc.gen);
 	if (!(how & RECORD_USER_MODE) && u->exact && u->probed)
 		stack_undo_breakpoint(slot);
 	return UNW_CONTINUE;
