@@ -34,6 +34,8 @@ int stack_walk(__u32 slot);
 int stack_recall(__u32 slot);
 /* The same: remembers a complete walk, if it can be recalled. */
 int stack_remember(__u32 slot);
+/* The same: of what known says of a walk and of the words on the stack that have decided it; 0: one
+ * of them is not there. */
 __u64 stack_sum(__u32 slot);
 /* kstack.bpf.c: the same */
 __u64 kstack_look(__u32 slot, __u64 base);

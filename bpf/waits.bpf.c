@@ -119,7 +119,7 @@ static __always_inline void note_futex_user(struct task_struct *task)
 {
 	volatile __u8 *user = futex_user(task);
 
-	if (!*user)
+	if (!bp_config.record[BPFPROF_OFFCPU] && !*user)
 		*user = 1;
 }
 
@@ -141,6 +141,15 @@ static __always_inline bool watchable(struct task_struct *task)
 	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
 		return false;
 	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
+}
+
+static __always_inline struct wait_task *make_state(struct task_struct *task)
+{
+	struct wait_task *w = state_make(&bp_waits, &bp_wait_hash, task);
+
+	if (!w)
+		bp_control.stateless = 1;
+	return w;
 }
 
 /* ---- who should be, and is not ---- */
@@ -266,7 +275,7 @@ int wait_switch(__u64 *ctx)
 			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	if (state != BPFPROF_STATE_dead && is_no_matter(prev))
 		return 0;
-	if (state != BPFPROF_STATE_dead && !bp_config.record[BPFPROF_OFFCPU])
+	if (state != BPFPROF_STATE_dead)
 		note_futex_user(prev);
 	w = wait_state_of(prev);
 	if (!w) {
@@ -491,6 +500,9 @@ int wait_queue(__u64 *ctx)
 		return 0;
 	note_futex_user(task);
 	w = wait_state_of(task);
+	/* by 7.3 its creation may have been missed: see missed in session.c */
+	if (!w && watchable(task))
+		w = make_state(task);
 	if (!w) {
 		if (lacks_state(task) && record_wanted_more())
 			lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
@@ -542,15 +554,6 @@ int wait_unqueue_pi(__u64 *ctx)
 }
 
 /* ---- who is watched ---- */
-
-static __always_inline struct wait_task *make_state(struct task_struct *task)
-{
-	struct wait_task *w = state_make(&bp_waits, &bp_wait_hash, task);
-
-	if (!w)
-		bp_control.stateless = 1;
-	return w;
-}
 
 /*
  * Makes the states of the threads there are; once waits are recorded, those that wait already are

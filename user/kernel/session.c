@@ -558,14 +558,24 @@ static uint64_t missed(const struct bpf_program *prog)
 
 static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 {
-	if (kind == BPFPROF_THREADCREATE)
-		return missed(s->skel->progs.threadcreate);
-	if (kind == BPFPROF_BLOCK)
-		return missed(s->skel->progs.wait_queue) + missed(s->skel->progs.wait_unqueue) +
-		       missed(s->skel->progs.wait_unqueue_pi);
-	if (kind == BPFPROF_MUTEX)
-		return missed(s->skel->progs.wait_queue) + missed(s->skel->progs.wait_waking);
-	return 0;
+	const struct bpfprof_bpf *k = s->skel;
+	/* of threads that nobody watches then; where futexes are watched, their first wait shows */
+	bool unwatched = bpf_program__fd(k->progs.wait_queue) < 0;
+	uint64_t threads = unwatched ? missed(k->progs.wait_newtask) : 0;
+
+	switch (kind) {
+	case BPFPROF_THREADCREATE:
+		return missed(k->progs.threadcreate);
+	case BPFPROF_BLOCK:
+		return threads + missed(k->progs.wait_queue) + missed(k->progs.wait_unqueue) +
+		       missed(k->progs.wait_unqueue_pi);
+	case BPFPROF_MUTEX:
+		return threads + missed(k->progs.wait_queue) + missed(k->progs.wait_waking);
+	case BPFPROF_OFFCPU:
+		return threads;
+	default:
+		return 0;
+	}
 }
 
 int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret)
