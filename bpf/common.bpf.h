@@ -22,15 +22,16 @@ int stack_undo_uprobes(__u32 slot, int returned);
 int stack_undo_breakpoint(__u32 slot);
 /*
  * The same: the current task's user stack, by the mappings of the process u.rec.proc, which may
- * become that of a process whose memory it borrows. stack_begin comes first; how: RECORD_…. Returns
- * UNW_CONTINUE, or else how it has ended, as stack_walk does: enum bpfprof_stack_result, or
- * UNW_MISS if user space has to do it. The walk puts frames into u.frames and hashes them into
- * u.hash.
+ * become that of a process whose memory it borrows. stack_begin comes first, then, where the stack
+ * is walked or sent, stack_start, and stack_walk; how: RECORD_…. The first and the last return
+ * UNW_CONTINUE, or else how it has ended: enum bpfprof_stack_result, or UNW_MISS if user space has
+ * to do it. The walk puts frames into u.frames and hashes them into u.hash.
  */
-int stack_begin(__u32 slot, __u32 how, int returned);
-int stack_walk(__u32 slot);
-/* The same: is the walk that is about to begin remembered? Then it would be complete, and u.nr and
- * u.hash are what it would give; the frames are not there. */
+int stack_begin(__u32 slot, int returned);
+int stack_start(__u32 slot);
+int stack_walk(__u32 slot, __u32 how);
+/* The same, behind stack_begin: is the walk that would come now remembered? Then it would be
+ * complete, and u.nr and u.hash are what it would give; the frames are not there. */
 int stack_recall(__u32 slot);
 /* The same: remembers a complete walk, if it can be recalled. */
 int stack_remember(__u32 slot);

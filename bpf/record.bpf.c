@@ -172,7 +172,6 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	u->rec.pad = 0;
 	u->rec.kernel_cnt = 0;
 	u->rec.tid = task->tid;
-	u->rec.time_ns = bpf_ktime_get_ns();
 	u->rec.size = what->size;
 	u->rec.weight = what->weight;
 	u->rec.wait = what->wait;
@@ -198,12 +197,16 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
-		result = stack_begin(u->slot, how, what->returned);
+		result = stack_begin(u->slot, what->returned);
 		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot) &&
 		    record_recalled(s, &what->ret_key))
 			return 0;
+	}
+	u->rec.time_ns = bpf_ktime_get_ns();
+	if (with_user) {
+		stack_start(u->slot);
 		if (result == UNW_CONTINUE) {
-			result = stack_walk(u->slot);
+			result = stack_walk(u->slot, how);
 			if (how & RECORD_MEMO && result == BPFPROF_STACK_complete)
 				stack_remember(u->slot);
 		}

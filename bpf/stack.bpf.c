@@ -265,12 +265,6 @@ static __always_inline struct known_ustack *known_at(__u64 start)
 	return bpf_map_lookup_elem(&bp_ustacks, &at);
 }
 
-/* Has a return probe replaced a return address? What stands there says nothing then. */
-static __always_inline bool has_replaced(const struct unw *u)
-{
-	return u->uret_pc && u->uret[0].at;
-}
-
 __noinline int stack_recall(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
@@ -281,15 +275,16 @@ __noinline int stack_recall(__u32 slot)
 	if (!s)
 		return 0;
 	u = &s->u;
-	start = unw_mix(unw_mix(unw_mix(unw_mix(u->hash, u->pc), u->sp), u->fp), u->exact);
+	start = unw_mix(unw_mix(u->hash, u->regs[UNW_REG_PC]), u->regs[UNW_REG_SP]);
+	start = unw_mix(unw_mix(start, u->regs[UNW_REG_FP]), u->ra);
 	s->known.start = start;
-	s->known.from = u->sp;
+	s->known.from = u->regs[UNW_REG_SP];
 	known = known_at(start);
-	if (!known || known->start != start || has_replaced(u))
+	if (!known || known->start != start)
 		return 0;
 	/* a copy: another CPU may be writing it, and the sum is of all that is used */
 	s->known = *known;
-	s->known.from = u->sp;
+	s->known.from = u->regs[UNW_REG_SP];
 	if (s->known.start != start || s->known.nr > BPFPROF_MAX_UFRAMES || !s->known.sum ||
 	    stack_sum(slot) != s->known.sum) {
 		s->known.start = start;
@@ -310,7 +305,7 @@ __noinline int stack_remember(__u32 slot)
 	if (!s)
 		return 0;
 	u = &s->u;
-	if (has_replaced(u) || u->other || u->word_cnt > UNW_MAX_WORDS)
+	if (u->other || u->word_cnt > UNW_MAX_WORDS)
 		return 0;
 	s->known.hash = u->hash;
 	s->known.nr = u->nr;
@@ -325,7 +320,13 @@ __noinline int stack_remember(__u32 slot)
 	return 0;
 }
 
-__noinline int stack_begin(__u32 slot, __u32 how, int returned)
+/* Has a return probe replaced a return address? */
+static __always_inline bool has_replaced(const struct unw *u)
+{
+	return u->uret_pc && u->uret[0].at;
+}
+
+__noinline int stack_begin(__u32 slot, int returned)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	bool ra = false, compat32 = false;
@@ -335,10 +336,11 @@ __noinline int stack_begin(__u32 slot, __u32 how, int returned)
 	if (!s)
 		return BPFPROF_STACK_read_fault;
 	u = &s->u;
+	u->nr = 0;
 	u->max = bp_config.max_uframes;
 	if (user_regs(u, &ra, &compat32))
 		return BPFPROF_STACK_read_fault;
-	unw_start(u, u->hash, stack_undo_uprobes(slot, returned || ra));
+	u->ra = returned || ra;
 	if (compat32)
 		return BPFPROF_STACK_compat32;
 	proc = bpf_map_lookup_elem(&bp_procs, &u->rec.proc);
@@ -350,16 +352,34 @@ __noinline int stack_begin(__u32 slot, __u32 how, int returned)
 	u->owner[0] = u->rec.proc.tgid | (__u64)u->rec.proc.exec_id << 32;
 	u->owner[1] = u->rec.proc.start_ns;
 	u->hash = unw_mix(u->hash, u->proc.gen);
-	if (!(how & RECORD_USER_MODE) && u->exact && u->probed)
-		stack_undo_breakpoint(slot);
 	return UNW_CONTINUE;
 }
 
-__noinline int stack_walk(__u32 slot)
+__noinline int stack_start(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct unw *u;
+	__u64 pc;
+
+	if (!s)
+		return 0;
+	u = &s->u;
+	pc = u->regs[UNW_REG_PC];
+	unw_start(u, u->hash, stack_undo_uprobes(slot, u->ra));
+	/* more than the stack has decided then */
+	u->other = u->pc != pc || has_replaced(u);
+	return 0;
+}
+
+__noinline int stack_walk(__u32 slot, __u32 how)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? walk(s) : BPFPROF_STACK_read_fault;
+	if (!s)
+		return BPFPROF_STACK_read_fault;
+	if (!(how & RECORD_USER_MODE) && s->u.exact && s->u.probed)
+		stack_undo_breakpoint(slot);
+	return walk(s);
 }
 
 /*

@@ -265,15 +265,18 @@ int wait_switch(__u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1];
 	enum bpfprof_thread_state state;
 	struct wait_task *w;
+	bool matters;
 	__u32 tid;
 
+	if (!bp_control.waits_on || is_other(prev))
+		return 0;
+	matters = !is_no_matter(prev);
 	/* of one that ends there may be something left in the hash */
-	if (!bp_control.waits_on || is_other(prev) ||
-	    (!bp_config.hash_states && is_no_matter(prev)))
+	if (!bp_config.hash_states && !matters)
 		return 0;
 	state = task_state(prev, ctx[0],
 			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
-	if (state != BPFPROF_STATE_dead && is_no_matter(prev))
+	if (state != BPFPROF_STATE_dead && !matters)
 		return 0;
 	if (state != BPFPROF_STATE_dead)
 		note_futex_user(prev);
@@ -288,7 +291,8 @@ int wait_switch(__u64 *ctx)
 		lose_end(w);
 	leave_futex(prev, w);
 	w->state = state;
-	w->may_futex = bp_config.record[BPFPROF_BLOCK] && may_be_futex(prev);
+	w->may_futex = bp_config.record[BPFPROF_BLOCK] &&
+		       (!bp_config.record[BPFPROF_OFFCPU] || may_be_futex(prev));
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(prev);
@@ -377,7 +381,7 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
 
-	if (!may_be_futex(task))
+	if (!w->may_futex)
 		return;
 	read_futex(task, &wait);
 	if (!wait.waits || !weigh(BPFPROF_BLOCK, blocked_ns, &w->waits[0]))
@@ -457,7 +461,7 @@ static __always_inline int resumed(void *ctx)
 	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
-	if (!bp_control.waits_on || is_other(task) || is_not_noted(task) || is_no_matter(task))
+	if (!bp_control.waits_on || is_other(task) || is_not_noted(task))
 		return 0;
 	w = wait_state_of(task);
 	if (w && w->off_ns)
