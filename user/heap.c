@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -19,6 +18,7 @@
 #include "budget.h"
 #include "code.h"
 #include "collect.h"
+#include "cpu_time.h"
 #include "heap_probes.h"
 #include "kernel/probe_heap.h"
 #include "kernel/session.h"
@@ -33,12 +33,10 @@
 #define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
 #define STACKS_MAX 100000  /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
-#define REAP_NS NSEC_PER_SEC  /* in which a process is waited for that has ended, as a rule */
 
 /* By number of a process. */
 struct proc_seen {
-	uint64_t maps;	    /* hash of the mappings that were looked at */
-	uint64_t reaped_ns; /* of its children, when that was last asked for */
+	uint64_t maps; /* hash of the mappings that were looked at */
 	uint32_t tgid;
 };
 
@@ -49,6 +47,7 @@ struct heap {
 	struct objects *objects;
 	struct code *code;
 	struct collect *collect;
+	struct cpu_time *cpu;
 	struct heap_probes *probes;
 	struct proc_seen *seen;
 	size_t seen_cap;
@@ -61,10 +60,8 @@ struct heap {
 	double stop_weight;		      /* of what was recorded since the last commit */
 	uint64_t first_hits[BPFPROF_NR_HITS]; /* of measuring */
 	double hit_ns[BPFPROF_NR_HITS];
-	uint64_t cpu_ns, first_cpu_ns, dead_cpu_ns;
+	uint64_t cpu_ns, first_cpu_ns;
 	uint64_t edge_ns; /* CPU time of attaching and detaching in slices */
-	uint64_t living;  /* hash of the targets that live */
-	uint64_t reap_until_ns, next_reap_ns;
 	uint64_t forks, next_clean_ns;
 	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
 	uint64_t attach_ns; /* before the start */
@@ -97,7 +94,8 @@ bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_c
 }
 
 struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
-		       struct objects *objects, struct code *code, struct collect *collect)
+		       struct objects *objects, struct code *code, struct collect *collect,
+		       struct cpu_time *cpu)
 {
 	struct heap *h = calloc(1, sizeof(*h));
 
@@ -114,6 +112,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->objects = objects;
 	h->code = code;
 	h->collect = collect;
+	h->cpu = cpu;
 	h->skip_proc = PROCS_NONE;
 	return h;
 }
@@ -176,6 +175,11 @@ static enum heap_probes_has has(struct heap *h, uint32_t object)
 	return object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(h->probes, object);
 }
 
+static bool is_target(const struct heap *h, size_t proc)
+{
+	return procs__lives(h->procs, proc) && proc != h->skip_proc;
+}
+
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
@@ -219,125 +223,6 @@ static int look_at(struct heap *h, uint32_t proc)
 					       object);
 	}
 	return err;
-}
-
-/* CPU time of everything, in ns; in ticks of 10 ms. */
-static uint64_t system_cpu_ns(void)
-{
-	unsigned long long user = 0, nice = 0, sys = 0;
-	char *buf;
-	size_t sz;
-
-	if (util_read_file("/proc/stat", 65536, &buf, &sz))
-		return 0;
-	(void)sscanf(buf, "cpu %llu %llu %llu", &user, &nice, &sys);
-	free(buf);
-	return (user + nice + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
-}
-
-/* CPU time of the children that a process has waited for, and of theirs: many live too shortly to
- * be asked themselves. In ticks of 10 ms. */
-static uint64_t reaped_ns(pid_t pid)
-{
-	unsigned long long user = 0, sys = 0;
-	char path[64], *buf, *s;
-	size_t sz;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
-		return 0;
-	s = strrchr(buf, ')');
-	/* cutime and cstime, proc(5) */
-	if (s)
-		(void)sscanf(s + 1,
-			     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %llu %llu",
-			     &user, &sys);
-	free(buf);
-	return (user + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
-}
-
-/* Is it a target, and does it live? */
-static bool is_alive(const struct heap *h, size_t proc)
-{
-	const struct proc *p = procs__get(h->procs, proc);
-
-	return p->tgid && !p->kthread && p->to_ns == UINT64_MAX && proc != h->skip_proc;
-}
-
-/*
- * Is the time of reaped children to be asked for again? That takes the kernel 20 us for each
- * process. So, now and then, and each time while targets begin and end. ended: one has, by its
- * clock.
- */
-static bool may_have_reaped(struct heap *h, bool ended)
-{
-	uint64_t now = util_monotonic_ns(), living = 0;
-
-	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
-		const struct proc *p = procs__get(h->procs, i);
-
-		if (is_alive(h, i))
-			living += util_hash(&p->from_ns, sizeof(p->from_ns), p->tgid);
-	}
-	if (ended || living != h->living)
-		h->reap_until_ns = now + REAP_NS;
-	h->living = living;
-	if (now >= h->reap_until_ns && now < h->next_reap_ns)
-		return false;
-	h->next_reap_ns = now + REAP_NS;
-	return true;
-}
-
-/* CPU time of the children that targets have reaped. */
-static uint64_t all_reaped_ns(struct heap *h, bool ended)
-{
-	bool ask = may_have_reaped(h, ended);
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
-		uint32_t tgid = procs__get(h->procs, i)->tgid;
-
-		if (!is_alive(h, i))
-			continue;
-		/* of one that was not looked at yet nothing is kept */
-		if (i >= h->seen_cap || h->seen[i].tgid != tgid) {
-			sum += reaped_ns(tgid);
-			continue;
-		}
-		if (ask)
-			h->seen[i].reaped_ns = reaped_ns(tgid);
-		sum += h->seen[i].reaped_ns;
-	}
-	return sum;
-}
-
-/* CPU time of the targets that live, and what those that ended had when they were last seen. */
-static uint64_t cpu_ns(struct heap *h)
-{
-	bool ended = false;
-	uint64_t sum = 0;
-
-	if (h->opts.all)
-		return h->cpu_ns = system_cpu_ns();
-	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
-		const struct proc *p = procs__get(h->procs, i);
-		struct timespec ts;
-		clockid_t clock;
-
-		if (!is_alive(h, i))
-			continue;
-		if (!clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
-			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-		else
-			ended = true;
-	}
-	if (h->opts.follow)
-		sum += all_reaped_ns(h, ended);
-	/* monotonic, though processes end */
-	if (sum + h->dead_cpu_ns < h->cpu_ns)
-		h->dead_cpu_ns = h->cpu_ns - sum;
-	h->cpu_ns = sum + h->dead_cpu_ns;
-	return h->cpu_ns;
 }
 
 /* Does the program that allocated it still run? */
@@ -406,7 +291,7 @@ int heap__update(struct heap *h)
 		const struct proc *p = procs__get(h->procs, i);
 		uint64_t maps;
 
-		if (!is_alive(h, i))
+		if (!is_target(h, i))
 			continue;
 		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
 		if (err)
@@ -414,8 +299,6 @@ int heap__update(struct heap *h)
 		maps = util_hash(p->maps, p->map_cnt * sizeof(*p->maps), p->tgid);
 		if (h->seen[i].tgid == p->tgid && h->seen[i].maps == maps)
 			continue;
-		if (h->seen[i].tgid != p->tgid)
-			h->seen[i].reaped_ns = reaped_ns(p->tgid);
 		h->seen[i].maps = maps;
 		h->seen[i].tgid = p->tgid;
 		err = look_at(h, i);
@@ -423,7 +306,7 @@ int heap__update(struct heap *h)
 	if (!h->started)
 		h->attach_ns += util_monotonic_ns() - before;
 	/* while those that will have ended by the next time can still be asked */
-	(void)cpu_ns(h);
+	h->cpu_ns = cpu_time__ns(h->cpu);
 	if (!h->rounded && stacks__cnt(collect__stacks(h->collect)) > STACKS_MAX) {
 		h->rounded = true;
 		probe_heap__round_sizes(h->session);
@@ -462,7 +345,7 @@ void heap__complain(const struct heap *h)
 		const struct proc *p = procs__get(h->procs, i);
 		char in[512] = "";
 
-		if (!is_alive(h, i))
+		if (!is_target(h, i))
 			continue;
 		if (heap_probes__in(h->probes, (pid_t)p->tgid) || leader_gone(p->tgid))
 			continue;
@@ -508,9 +391,10 @@ static struct budget_figures figures(struct heap *h)
 {
 	uint64_t hits;
 
+	h->cpu_ns = cpu_time__ns(h->cpu);
 	return (struct budget_figures){ .now_ns = util_monotonic_ns(),
 					.cost_ns = cost_ns(h, &hits),
-					.cpu_ns = cpu_ns(h),
+					.cpu_ns = h->cpu_ns,
 					.edge_ns = h->edge_ns };
 }
 

@@ -22,6 +22,7 @@
 
 struct code;
 struct collect;
+struct cpu_time;
 struct heap;
 struct objects;
 struct procs;
@@ -56,9 +57,10 @@ struct heap_report {
 /* Does one of the processes sample its heap by itself, so that there is something to listen to? */
 bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_cnt);
 
-/* Borrows all. NULL with errno. */
+/* Borrows all; cpu: of the targets. NULL with errno. */
 struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
-		       struct objects *objects, struct code *code, struct collect *collect);
+		       struct objects *objects, struct code *code, struct collect *collect,
+		       struct cpu_time *cpu);
 void heap__free(struct heap *h);
 
 /* Measures what probes cost here. To be called once, before the first update. */

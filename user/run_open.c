@@ -20,6 +20,7 @@
 #include "base/util.h"
 #include "code.h"
 #include "collect.h"
+#include "cpu_time.h"
 #include "heap.h"
 #include "kernel/events.h"
 #include "kernel/features.h"
@@ -229,7 +230,8 @@ static int open_heap(struct run *r)
 
 	if (!r->kinds[BPFPROF_HEAP])
 		return 0;
-	r->heap = heap__new(&h, r->session, r->procs, r->objects, r->code, r->collect);
+	r->heap = heap__new(&h, r->session, r->procs, r->objects, r->code, r->collect,
+			    r->cpu_time);
 	return r->heap ? 0 : -errno;
 }
 
@@ -280,6 +282,9 @@ static int open_parts(struct run *r)
 	if (!r->collect)
 		return -errno;
 	objects__meanwhile(r->objects, hold, r);
+	r->cpu_time = cpu_time__new(r->procs, o->all, o->follow || o->argv);
+	if (!r->cpu_time)
+		return -errno;
 	return open_heap(r);
 }
 
@@ -543,6 +548,7 @@ void run_close(struct run *r)
 {
 	probe_waits__free(r->waits);
 	heap__free(r->heap);
+	cpu_time__free(r->cpu_time);
 	if (r->objects)
 		objects__meanwhile(r->objects, NULL, NULL);
 	collect__free(r->collect);

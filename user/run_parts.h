@@ -39,6 +39,7 @@ struct run {
 	struct samples *samples;
 	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
+	struct cpu_time *cpu_time; /* of the targets */
 	struct heap *heap;	   /* NULL: not recorded */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
 	struct snapshot_result snapshot;

@@ -93,6 +93,13 @@ size_t procs__file_cnt(const struct procs *ps)
 	return ps->file_cnt;
 }
 
+bool procs__lives(const struct procs *ps, uint32_t idx)
+{
+	const struct proc *p = &ps->entries[idx].p;
+
+	return p->tgid && !p->kthread && p->to_ns == UINT64_MAX;
+}
+
 uint64_t procs__thread_cnt(const struct procs *ps)
 {
 	char path[4200], *buf, *s;
@@ -102,7 +109,7 @@ uint64_t procs__thread_cnt(const struct procs *ps)
 	for (size_t i = 0; i < ps->entry_cnt; i++) {
 		const struct proc *p = &ps->entries[i].p;
 
-		if (!p->tgid || p->kthread || p->to_ns != UINT64_MAX)
+		if (!procs__lives(ps, i))
 			continue;
 		snprintf(path, sizeof(path), "%s/%u/stat", ps->proc_dir, p->tgid);
 		if (util_read_file(path, 4096, &buf, &sz))

@@ -80,6 +80,9 @@ const struct proc *procs__get(const struct procs *ps,
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
 size_t procs__file_cnt(const struct procs *ps);
 
+/* Is the entry that of a process, not of a kernel thread, which has not ended? */
+bool procs__lives(const struct procs *ps, uint32_t idx);
+
 /* Threads that the processes have now, kernel threads not counted. */
 uint64_t procs__thread_cnt(const struct procs *ps);
 
