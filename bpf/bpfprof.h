@@ -93,6 +93,7 @@ enum bpfprof_hit {
 };
 
 /* Per-CPU counters of one kind, monotonic over a run. */
+#define BPFPROF_TIMED 16
 struct bpfprof_stats {
 	__u64 seen;	/* samples that passed the filters */
 	__u64 recorded; /* of these, counted in bp_counts or sent through bp_ring */
@@ -103,6 +104,9 @@ struct bpfprof_stats {
 	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
 	__u64 untracked; /* recorded, but bp_live was full: whether they are freed is not known */
+	/* of one sample in BPFPROF_TIMED: how many, and the time that recording them took */
+	__u64 timed;
+	__u64 timed_ns;
 	/* waits only */
 	__u64 below;	/* shorter than --min-wait: not seen */
 	__u64 below_ns; /* that these took together */
@@ -312,7 +316,7 @@ struct bpfprof_count {
 
 /* ---- Waits ---- */
 
-#define BPFPROF_UNIT (1U << 16) /* one wait: --wait-rate makes some stand for more */
+#define BPFPROF_UNIT (1U << 16) /* one wait: where not all are recorded, some stand for more */
 
 /* Why a thread is not on a CPU. X(name, text): as /proc/PID/status puts it, or as it is called. */
 #define BPFPROF_THREAD_STATES(X)         \
@@ -478,8 +482,6 @@ struct bpfprof_config {
 	__u64 heap_sure; /* bytes; a smaller allocation does not fail but for a limit on the process
 			  */
 	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */
-	__u64 wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0: all are
-			     */
 	/*
 	 * Slots of bp_scratch and bp_raw: one a CPU for the sampler, from trace_slot on one a CPU
 	 * for tracepoints, from first_slot on slot_cnt for programs that can be preempted.
@@ -514,6 +516,8 @@ struct bpfprof_control {
 	__u64 start_ns;
 	__u64 stop_ns;	    /* 0: the run goes on */
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
+	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
+	__u64 wait_rate_ns;
 	/* the programs' own: where the kernel's function for all system calls goes on; 0: unknown
 	 */
 	__u64 kstack_base;

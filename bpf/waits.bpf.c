@@ -25,8 +25,12 @@
 
 /* ---- what is recorded of a wait ---- */
 
-static __always_inline void count_below(struct bpfprof_stats *stats, __u64 ns)
+static __always_inline void count_below(__u32 kind, __u64 ns)
 {
+	struct bpfprof_stats *stats = stats_of(kind);
+
+	if (!stats)
+		return;
 	if (bp_config.futex_probes) {
 		STATS_ADD(stats->below, 1);
 		STATS_ADD(stats->below_ns, ns);
@@ -37,18 +41,16 @@ static __always_inline void count_below(struct bpfprof_stats *stats, __u64 ns)
 	stats->below_ns += ns;
 }
 
-/* Is a wait of ns to be recorded, and for how much does it stand? */
-static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
+static __always_inline bool is_below(__u32 kind, __u64 ns)
 {
-	__u64 rate = bp_config.wait_rate_ns;
-	struct bpfprof_stats *stats;
+	return !ns || ns < bp_config.min_wait_ns[kind];
+}
 
-	if (!ns || ns < bp_config.min_wait_ns[kind]) {
-		stats = stats_of(kind);
-		if (stats)
-			count_below(stats, ns);
-		return false;
-	}
+/* Is a wait of ns that is not below to be recorded, and for how much does it stand? */
+static __always_inline bool weigh(__u64 ns, struct record_wait *ret)
+{
+	__u64 rate = bp_control.wait_rate_ns;
+
 	ret->units = BPFPROF_UNIT;
 	ret->amount = ns;
 	if (ns >= rate)
@@ -59,6 +61,15 @@ static __always_inline bool weigh(__u32 kind, __u64 ns, struct record_wait *ret)
 	ret->units = rate * BPFPROF_UNIT / ns;
 	ret->amount = rate;
 	return true;
+}
+
+/* The same of any wait; one below is counted. */
+static __always_inline bool weigh_any(__u32 kind, __u64 ns, struct record_wait *ret)
+{
+	if (!is_below(kind, ns))
+		return weigh(ns, ret);
+	count_below(kind, ns);
+	return false;
 }
 
 static __always_inline void record(void *ctx, struct record_what *what, __u32 how)
@@ -362,7 +373,7 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	w->woken = woken;
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
 	/* it is the wait itself that counts as long or short */
-	if (!peer || !weigh(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
+	if (!peer || !weigh_any(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
 		return 0;
 	w->waits[0].amount = (w->waits[0].units >> 8) * due_ns >> 8;
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
@@ -381,11 +392,17 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
 
-	if (!w->may_futex)
+	/* where many wait most are not recorded: that comes before what costs more */
+	if (!w->may_futex ||
+	    (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0])))
 		return;
 	read_futex(task, &wait);
-	if (!wait.waits || !weigh(BPFPROF_BLOCK, blocked_ns, &w->waits[0]))
+	if (!wait.waits)
 		return;
+	if (is_below(BPFPROF_BLOCK, blocked_ns)) {
+		count_below(BPFPROF_BLOCK, blocked_ns);
+		return;
+	}
 	if (!w->wake_ns && w->woken != BPFPROF_WAKE_NOT_YET)
 		w->woken = q ? woken_from(q, task, &wait, off_ns, off_ns + blocked_ns) :
 			       woken_how(task, &wait, off_ns, off_ns + blocked_ns);
@@ -406,11 +423,12 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	__u32 syscall, cnt = 0;
 
 	w->waits[1].units = 0;
-	if (w->state != BPFPROF_STATE_runnable && weigh(BPFPROF_OFFCPU, blocked_ns, &w->waits[0])) {
+	if (w->state != BPFPROF_STATE_runnable &&
+	    weigh_any(BPFPROF_OFFCPU, blocked_ns, &w->waits[0])) {
 		w->waits[0].wait = w->state;
 		cnt = 1;
 	}
-	if (weigh(BPFPROF_OFFCPU, queued_ns, &w->waits[cnt])) {
+	if (weigh_any(BPFPROF_OFFCPU, queued_ns, &w->waits[cnt])) {
 		w->waits[cnt].wait = BPFPROF_STATE_runnable;
 		cnt++;
 	}

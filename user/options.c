@@ -23,6 +23,7 @@ enum {
 	OPT_MIN_AGE,
 	OPT_MIN_WAIT,
 	OPT_WAIT_RATE,
+	OPT_WAIT_BUDGET,
 	OPT_STATS,
 	OPT_STRICT,
 	OPT_VERSION,
@@ -50,6 +51,7 @@ static const struct option long_options[] = {
 	{ "min-age", required_argument, NULL, OPT_MIN_AGE },
 	{ "min-wait", required_argument, NULL, OPT_MIN_WAIT },
 	{ "wait-rate", required_argument, NULL, OPT_WAIT_RATE },
+	{ "wait-budget", required_argument, NULL, OPT_WAIT_BUDGET },
 	{ "output", required_argument, NULL, 'o' },
 	{ "format", required_argument, NULL, 'f' },
 	{ "stats", required_argument, NULL, OPT_STATS },
@@ -271,17 +273,15 @@ static int parse_heap_rate(struct parser *p, const char *arg)
 	return 0;
 }
 
-static int parse_heap_budget(struct parser *p, const char *arg)
+static int parse_budget(struct parser *p, double *ret, const char *name, const char *arg)
 {
 	char *end;
 	double percent = strtod(arg, &end);
 
 	if (end == arg || (*end && strcmp(end, "%")) || !(percent > 0 && percent <= 100))
-		return fail(p,
-			    "--heap-budget: '%s' is no percentage above 0 and up to 100, which is "
-			    "no limit",
-			    arg);
-	p->o->heap_budget = percent;
+		return fail(p, "%s: '%s' is no percentage above 0 and up to 100, which is no limit",
+			    name, arg);
+	*ret = percent;
 	return 0;
 }
 
@@ -387,13 +387,15 @@ static int apply_record(struct parser *p, int val, const char *arg)
 	case OPT_HEAP_RATE:
 		return parse_heap_rate(p, arg);
 	case OPT_HEAP_BUDGET:
-		return parse_heap_budget(p, arg);
+		return parse_budget(p, &o->heap_budget, "--heap-budget", arg);
 	case OPT_MIN_AGE:
 		return parse_time(p, &o->min_age_ns, "--min-age", "nothing is held that long", arg);
 	case OPT_MIN_WAIT:
 		return parse_min_wait(p, arg);
 	case OPT_WAIT_RATE:
 		return parse_wait_rate(p, arg);
+	case OPT_WAIT_BUDGET:
+		return parse_budget(p, &o->wait_budget, "--wait-budget", arg);
 	case 'o':
 		return parse_path(p, &o->output, "--output", arg);
 	case 'f':
@@ -501,11 +503,15 @@ static int check_output(struct parser *p)
 				    kinds[i].name);
 	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
 		return fail(p, "--min-age goes with the heap profile: add -P heap");
-	if ((o->min_wait_given || o->wait_rate_ns) && !waits)
+	if ((o->min_wait_given || o->wait_rate_ns || o->wait_budget > 0) && !waits)
 		return fail(p,
 			    "%s goes with the block, mutex and offcpu profiles: add one of them to "
 			    "-P",
-			    o->min_wait_given ? "--min-wait" : "--wait-rate");
+			    o->min_wait_given ? "--min-wait" :
+			    o->wait_rate_ns   ? "--wait-rate" :
+						"--wait-budget");
+	if (!(o->wait_budget > 0))
+		p->o->wait_budget = OPTIONS_DEFAULT_WAIT_BUDGET;
 	if (o->user_only && o->kernel_only)
 		return fail(p,
 			    "--user and --kernel exclude each other: leave both out to have all "
@@ -661,6 +667,11 @@ void options_usage(FILE *f)
 	      "      --wait-rate TIME  record a shorter wait with probability length / TIME, "
 	      "weighted\n"
 	      "                        accordingly, for busy systems; default: every one\n"
+	      "      --wait-budget PERCENT  of the target's CPU time, or of one CPU if that is "
+	      "more, that\n"
+	      "                        recording waits may cost; default 2; above it --wait-rate "
+	      "is what\n"
+	      "                        it has to be; 100: no limit\n"
 	      "\n"
 	      "Result:\n"
 	      "  -o, --output PATH     the file, - for standard output; default "

@@ -164,6 +164,15 @@ static int wait_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 		err = say(to, "left out: %" PRIu64 " waits shorter than %s, together %s", a->below,
 			  time_text(min_wait, text, sizeof(text)),
 			  time_text(a->below_ns, together, sizeof(together)));
+	if (!err && r->limited_ns)
+		err = say(
+			to,
+			"to stay within --wait-budget %g, %.1f %% of the time a wait shorter than "
+			"a limit, %s on average, was recorded with the probability length / limit, "
+			"and weighted accordingly (--wait-budget 100 lifts the limit)",
+			r->opts->wait_budget,
+			r->duration_ns ? 100.0 * r->limited_ns / r->duration_ns : 0.0,
+			time_text(r->wait_rate_ns, text, sizeof(text)));
 	if (!err && r->opts->wait_rate_ns) {
 		time_text(r->opts->wait_rate_ns, text, sizeof(text));
 		err = say(to,
@@ -419,9 +428,10 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 	if (kinds[kind].waits)
 		fprintf(f,
 			",\"below\":%" PRIu64 ",\"below_ns\":%" PRIu64 ",\"min_wait_ns\":%" PRIu64
-			",\"wait_rate_ns\":%" PRIu64,
-			a->below, a->below_ns, options_min_wait_ns(r->opts, kind),
-			r->opts->wait_rate_ns);
+			",\"wait_rate_ns\":%" PRIu64 ",\"limited_ns\":%" PRIu64
+			",\"cost_ns\":%" PRIu64,
+			a->below, a->below_ns, options_min_wait_ns(r->opts, kind), r->wait_rate_ns,
+			r->limited_ns, r->wait_cost_ns[kind]);
 	if (kind == BPFPROF_THREADCREATE && r->threads_at_start)
 		fprintf(f, ",\"threads_at_start\":%" PRIu64, r->threads_at_start);
 	if (kind == BPFPROF_THREADS)

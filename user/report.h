@@ -36,6 +36,9 @@ struct report {
 	struct heap_report heap;
 	struct objects_stats objects;
 	struct perf_maps_stats perf_maps;
+	uint64_t wait_cost_ns[BPFPROF_NR_KINDS]; /* of recording them, to the programs */
+	uint64_t wait_rate_ns;			 /* mean of what there was; 0: all were recorded */
+	uint64_t limited_ns; /* how long there was one because of --wait-budget */
 	uint64_t bpf_ns, bpf_runs;
 	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
 	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */

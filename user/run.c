@@ -68,8 +68,7 @@ static int on_tick(struct run *r)
 	if (session__arm(r->session, text, sizeof(text)))
 		log_debug("%s", text);
 	(void)events__sync_cpus(r->events);
-	if (r->waits)
-		probe_waits__sync_clock(r->waits);
+	run_waits_tick(r);
 	progress(r, now);
 	tables__settle(r->tables);
 	return 0;

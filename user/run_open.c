@@ -197,7 +197,6 @@ static int open_session(struct run *r)
 		.heap_rate = o->heap_rate,
 		.uprobes = r->uprobes,
 		.waits = r->waits_how,
-		.wait_rate_ns = o->wait_rate_ns,
 		.usdt = r->usdt,
 		.run_time_stats = o->stats != NULL,
 		.tight_maps = run_is_tight("maps"),
@@ -230,8 +229,7 @@ static int open_heap(struct run *r)
 
 	if (!r->kinds[BPFPROF_HEAP])
 		return 0;
-	r->heap = heap__new(&h, r->session, r->procs, r->objects, r->code, r->collect,
-			    r->cpu_time);
+	r->heap = heap__new(&h, r->session, r->procs, r->objects, r->code, r->collect, r->cpu_time);
 	return r->heap ? 0 : -errno;
 }
 
@@ -526,12 +524,10 @@ int run_open(struct run *r)
 	if (r->heap)
 		heap__start(r->heap);
 	r->armed_ns = util_monotonic_ns();
-	if (r->waits) {
-		err = probe_waits__start(r->waits, r->armed_ns);
-		if (err) {
-			log_error("cannot watch threads: %s", strerror(-err));
-			return err;
-		}
+	err = run_waits_start(r);
+	if (err) {
+		log_error("cannot watch threads: %s", strerror(-err));
+		return err;
 	}
 	/* the command, if there is one, has been forked with all that it may */
 	err = rights_reduce(r->heap && uprobes_by_events(r->uprobes));

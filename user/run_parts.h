@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a recording consists of: run_open.c puts it together, run.c lets it run, run_write.c makes
- * files of it. For these three alone. */
+/* What a recording consists of: run_open.c puts it together, run.c lets it run, run_waits.c its
+ * waits, run_write.c makes files of it. For these alone. */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
@@ -15,6 +15,7 @@
 #include "launch.h"
 #include "launch_heap.h"
 #include "snapshot.h"
+#include "wait_budget.h"
 
 struct options;
 
@@ -42,6 +43,7 @@ struct run {
 	struct cpu_time *cpu_time; /* of the targets */
 	struct heap *heap;	   /* NULL: not recorded */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
+	struct wait_budget wait_budget;
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start; /* of the targets; 0: not counted */
 	struct profile *profiles[BPFPROF_NR_KINDS];
@@ -68,6 +70,14 @@ enum {
  */
 int run_open(struct run *r);
 void run_close(struct run *r);
+
+/* Waits are recorded from now on, armed_ns. 0 or -errno. */
+int run_waits_start(struct run *r);
+/* To be called some ten times a second: sees to it that waits cost no more than they may. */
+void run_waits_tick(struct run *r);
+/* What recording the waits of a kind has cost the programs so far, as measured, ns; of other kinds
+ * 0. */
+uint64_t run_waits_cost_ns(const struct run *r, enum bpfprof_kind kind);
 
 /* Counts those that ask to stop. */
 void run_read_signals(struct run *r);

@@ -189,6 +189,8 @@ int run_write(struct run *r)
 		.startup_ns = r->startup_ns,
 		.snapshot_ns = r->snapshot.ns,
 		.threads_at_start = r->threads_at_start,
+		.wait_rate_ns = wait_budget__mean_rate(&r->wait_budget),
+		.limited_ns = r->wait_budget.limited_ns,
 	};
 	char text[1024];
 	int err;
@@ -198,6 +200,8 @@ int run_write(struct run *r)
 	code__stats(r->code, &report.code);
 	if (r->heap)
 		heap__report(r->heap, &report.heap);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		report.wait_cost_ns[i] = run_waits_cost_ns(r, i);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
 			err = finish_kind(r, &report, i);

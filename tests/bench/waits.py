@@ -27,6 +27,7 @@ BPFTRACE_OFFCPU = """tracepoint:sched:sched_switch %s { @start[tid] = nsecs; @[k
 tracepoint:sched:sched_switch /@start[args->next_pid]/ { @ns = sum(nsecs - @start[args->next_pid]); delete(@start[args->next_pid]); }"""
 
 ROUNDS = 40
+EVERY = ("--wait-budget", "100")  # wait is recorded
 
 
 def ours(pids, *args):
@@ -192,14 +193,14 @@ def bench_switch():
     below = "offcpu, all below --min-wait"
     above = "offcpu, user and kernel stack of each"
     tools = {below: lambda pids: ours(pids, "-P", "offcpu", "--min-wait", "10s"),
-             above: lambda pids: ours(pids, "-P", "offcpu"),
+             above: lambda pids: ours(pids, "-P", "offcpu", *EVERY),
              "block, where nothing waits for a lock": lambda pids: ours(pids, "-P", "block"),
              "block,mutex, the same": lambda pids: ours(pids, "-P", "block,mutex"),
              "cpu alone": lambda pids: ours(pids, "-P", "cpu"),
              "the default kinds": lambda pids: ours(pids), **others}
     with Switches("pipe") as s:
         got = in_turns(s, tools, 9 if LONG else 5)
-        bpf = {name: in_bpf(s, *args) for name, args in ((below, ("-P", "offcpu", "--min-wait", "10s")), (above, ("-P", "offcpu")))}
+        bpf = {name: in_bpf(s, *args) for name, args in ((below, ("-P", "offcpu", "--min-wait", "10s")), (above, ("-P", "offcpu", *EVERY)))}
     cost_row(f"switch: {below}", got[below], 300)
     row("  of that, in BPF programs (with the counting of it)", f"{bpf[below]:.0f} ns", "-", "-", "")
     against(got, below, others, True)
@@ -219,9 +220,9 @@ def bench_switch():
 def bench_futex():
     rounds = 9 if LONG else 5
     for mode, what in (("futex", "hand-over by a futex"), ("cond", "hand-over by mutex and condvar")):
-        tools = {"block": lambda pids: ours(pids, "-P", "block"), "block,mutex": lambda pids: ours(pids, "-P", "block,mutex"),
+        tools = {"block": lambda pids: ours(pids, "-P", "block", *EVERY), "block,mutex": lambda pids: ours(pids, "-P", "block,mutex", *EVERY),
                  "below": lambda pids: ours(pids, "-P", "block,mutex", "--min-wait", "10s"),
-                 "offcpu": lambda pids: ours(pids, "-P", "offcpu"), "default": lambda pids: ours(pids)}
+                 "offcpu": lambda pids: ours(pids, "-P", "offcpu", *EVERY), "default": lambda pids: ours(pids)}
         with Switches(mode) as s:
             got = in_turns(s, tools, rounds)
         cost_row(f"{what}: block,mutex, below --min-wait", got["below"], 300)
@@ -357,7 +358,7 @@ def bench_sysbench():
         time.sleep(1)
         pids = str(p.pid)
         tools = {"offcpu, below --min-wait": ours(pids, "-P", "offcpu", "--min-wait", "10s"), "offcpu": ours(pids, "-P", "offcpu"),
-                 "block": ours(pids, "-P", "block"), "block,mutex": ours(pids, "-P", "block,mutex"), "the default kinds": ours(pids)}
+                 "offcpu, every wait": ours(pids, "-P", "offcpu", *EVERY), "block": ours(pids, "-P", "block"), "block,mutex": ours(pids, "-P", "block,mutex"), "the default kinds": ours(pids)}
         mine = list(tools)
         tools.update((name, command(pids)) for name, command in others.items())
         got = losses(load, tools, 7 if LONG else 3, 3.2)
@@ -368,7 +369,7 @@ def bench_sysbench():
         under, bare = (statistics.median(r[i] for r in got[name]) for i in (2, 3))
         row(f"sysbench threads: {name}", f"{under:.0f} events/s", f"{bare:.0f} events/s bare", f"{1 - statistics.median(r[0] for r in got[name]):.3f}", "")
         row("  CPU time of an event", f"{100 * added[name]:+.1f} %", "-", f"{1 + added[name]:.3f}", "")
-        if name in ("offcpu, below --min-wait", "offcpu"):
+        if name.startswith("offcpu"):
             for peer in others:
                 aim = name != "offcpu"
                 row(f"  added to that, against {peer}", f"{100 * added[name]:+.1f} %", f"{100 * added[peer]:+.1f} %",

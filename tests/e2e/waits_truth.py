@@ -123,7 +123,9 @@ class Recorder:
     def __init__(self, kinds, *options, env=None):
         self.kinds = kinds.split(",")
         self.out, self.stats, self.log = lib.temp(), lib.temp(".json"), lib.temp(".err")
-        argv = [lib.BPFPROF, "-P", kinds, "-o", self.out, "--stats", self.stats, *map(str, options)]
+        # every wait; tests of what is recorded by default say so
+        whole = ["--wait-budget", "100"] if {"block", "mutex", "offcpu"} & set(self.kinds) else []
+        argv = [lib.BPFPROF, "-P", kinds, "-o", self.out, "--stats", self.stats, *whole, *map(str, options)]
         with open(self.log, "wb") as log:
             self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
 

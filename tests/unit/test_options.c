@@ -76,6 +76,7 @@ static void test_defaults(void **state)
 	assert_false(o.kinds_given);
 	assert_int_equal(o.heap_rate, 524288);
 	assert_true(o.heap_budget == 5);
+	assert_true(o.wait_budget == 2);
 	assert_int_equal(o.min_age_ns, 0);
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-a"), 0);
@@ -148,6 +149,9 @@ static void test_waits(void **state)
 	}
 	assert_int_equal(PARSE(&o, "-p1", "-P", "mutex", "--wait-rate", "100us"), 0);
 	assert_int_equal(o.wait_rate_ns, 100000);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "--wait-budget", "0.5%"), 0);
+	assert_true(o.wait_budget == 0.5);
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-p1", "--wait-rate", "4s"), 0);
 	options_done(&o);
@@ -368,6 +372,8 @@ static const struct {
 	{ { "-p", "1", "--wait-rate", "5s", NULL }, "--wait-rate: '5s' is no time above 0 and up" },
 	{ { "-p", "1", "--wait-rate", "us", NULL }, "--wait-rate: 'us' is no time" },
 	{ { "-p", "1", "-P", "threads", "--wait-rate", "1ms", NULL }, "--wait-rate goes with" },
+	{ { "-p", "1", "--wait-budget", "0", NULL }, "--wait-budget: '0' is no percentage" },
+	{ { "-p", "1", "-P", "cpu", "--wait-budget", "1", NULL }, "--wait-budget goes with" },
 	{ { "-p", "1", "-K", "-P", "block", NULL },
 	  "--kernel: the block profile has no kernel frames" },
 	{ { "-p", "1", "-K", "-P", "cpu,mutex", NULL }, "--kernel: the mutex profile has no" },
@@ -425,7 +431,7 @@ static void test_usage(void **state)
 		"-o, --output",	 "-f, --format",   "--stats",	      "--no-labels",
 		"-q, --quiet",	 "-v, --verbose",  "--version",	      "-h, --help",
 		"-- COMMAND",	 "--heap-rate",	   "--heap-budget",   "--min-age",
-		"--min-wait",	 "--wait-rate",	   "--strict",
+		"--min-wait",	 "--wait-rate",	   "--wait-budget",   "--strict",
 	};
 	char *text;
 	size_t sz;

@@ -143,6 +143,8 @@ static void test_stats_of_waits(void **state)
 		opts.kinds[i] = i != BPFPROF_HEAP;
 	report.accounts[BPFPROF_BLOCK].below = 12345;
 	report.accounts[BPFPROF_BLOCK].below_ns = 18446744073709551615ULL;
+	report.wait_cost_ns[BPFPROF_BLOCK] = 4711;
+	report.limited_ns = 12;
 	report.snapshot_ns = 7654321;
 	write_stats();
 	assert_true(
@@ -152,6 +154,7 @@ static void test_stats_of_waits(void **state)
 		      "assert k['block']['below'] == 12345\n"
 		      "assert k['block']['below_ns'] == 2**64 - 1\n"
 		      "assert k['block']['min_wait_ns'] == 1000\n"
+		      "assert k['block']['cost_ns'] == 4711 and k['block']['limited_ns'] == 12\n"
 		      "assert k['offcpu']['below'] == 0 and k['offcpu']['min_wait_ns'] == 0\n"
 		      "assert 'below' not in k['threads'] and 'below' not in k['cpu']\n"
 		      "assert k['threads']['snapshot_ns'] == 7654321\n"
@@ -346,7 +349,7 @@ static void test_notes_of_waits(void **state)
 	static const struct {
 		enum bpfprof_kind kind;
 		bool given;
-		uint64_t min_wait, rate, below, below_ns;
+		uint64_t min_wait, rate, below, below_ns, limited_ns, limit;
 		const char *says[2];
 		const char * not ;
 	} rows[] = {
@@ -372,6 +375,14 @@ static void test_notes_of_waits(void **state)
 			    "shorter than 100 us was recorded with the probability length / 100 "
 			    "us" },
 		  .not = "left out" },
+		{ .kind = BPFPROF_BLOCK,
+		  .limited_ns = 500000000,
+		  .limit = 1250000,
+		  .says = { "waits of 1 us and more",
+			    "to stay within --wait-budget 2, 5.0 % of the time a wait shorter than "
+			    "a "
+			    "limit, 1.25 ms on average, was" },
+		  .not = "left out" },
 		{ .kind = BPFPROF_THREADCREATE,
 		  .says = { "threadcreate of pid:1234, 2 CPUs", "threads alive at the start: 17" },
 		  .not = "waits" },
@@ -390,6 +401,9 @@ static void test_notes_of_waits(void **state)
 		opts.min_wait_given = rows[i].given;
 		opts.min_wait_ns = rows[i].min_wait;
 		opts.wait_rate_ns = rows[i].rate;
+		opts.wait_budget = 2;
+		report.limited_ns = rows[i].limited_ns;
+		report.wait_rate_ns = rows[i].limit;
 		report.accounts[rows[i].kind].below = rows[i].below;
 		report.accounts[rows[i].kind].below_ns = rows[i].below_ns;
 		assert_int_equal(report_comment(&report, rows[i].kind, p), 0);

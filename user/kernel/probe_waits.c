@@ -242,7 +242,6 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits && !futex);
 	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
 	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
-	cfg->wait_rate_ns = o->wait_rate_ns;
 	if (!waits)
 		return;
 	cfg->switch_state = o->waits.switch_state;
@@ -346,6 +345,12 @@ void probe_waits__sync_clock(struct probe_waits *w)
 		off = (int64_t)(wall - before - took / 2);
 	}
 	__atomic_store_n(&session__skel(w->session)->bss->bp_control.realtime_off, off,
+			 __ATOMIC_RELAXED);
+}
+
+void probe_waits__set_rate(struct probe_waits *w, uint64_t ns)
+{
+	__atomic_store_n(&session__skel(w->session)->bss->bp_control.wait_rate_ns, ns,
 			 __ATOMIC_RELAXED);
 }
 

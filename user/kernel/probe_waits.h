@@ -50,6 +50,9 @@ struct probe_waits *probe_waits__new(struct session *s);
 int probe_waits__start(struct probe_waits *w, uint64_t start_ns);
 /* To be called again and again: the clock that deadlines go by may be set. */
 void probe_waits__sync_clock(struct probe_waits *w);
+/* Records a wait shorter than ns with probability length / ns only, to stand for so many more; 0:
+ * every wait; below 2^32. */
+void probe_waits__set_rate(struct probe_waits *w, uint64_t ns);
 /* Ends the run at stop_ns. Waits in progress are recorded when they end, up to stop_ns, until
  * probe_waits__off; from then on nothing is, and the states stay as they are. */
 void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns);

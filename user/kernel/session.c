@@ -598,6 +598,8 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 			ret->hits[j] += per_cpu[i].hits[j];
 		ret->record_ns += per_cpu[i].record_ns;
 		ret->untracked += per_cpu[i].untracked;
+		ret->timed += per_cpu[i].timed;
+		ret->timed_ns += per_cpu[i].timed_ns;
 		ret->below += per_cpu[i].below;
 		ret->below_ns += per_cpu[i].below_ns;
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)

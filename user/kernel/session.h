@@ -36,7 +36,6 @@ struct session_opts {
 	enum uprobe_method uprobes;   /* by which the heap's probes will be attached */
 	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out, and counted */
 	struct probe_waits_how waits;		/* how waits will be watched */
-	uint64_t wait_rate_ns;			/* see bpfprof_config; 0, or below 2^32 */
 	bool usdt;	     /* listen to programs that sample their heap by themselves */
 	bool run_time_stats; /* let the kernel measure the programs' run time */
 	bool tight_maps;     /* tests: hash tables of 16 entries */
