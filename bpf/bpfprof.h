@@ -92,8 +92,11 @@ enum bpfprof_hit {
 	BPFPROF_NR_HITS,
 };
 
+#define BPFPROF_TIMED 16 /* one sample in so many is timed */
+/* One that took longer was interrupted, or preempted: it counts as this. */
+#define BPFPROF_TIMED_MAX_NS 200000
+
 /* Per-CPU counters of one kind, monotonic over a run. */
-#define BPFPROF_TIMED 16
 struct bpfprof_stats {
 	__u64 seen;	/* samples that passed the filters */
 	__u64 recorded; /* of these, counted in bp_counts or sent through bp_ring */
@@ -104,7 +107,7 @@ struct bpfprof_stats {
 	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
 	__u64 untracked; /* recorded, but bp_live was full: whether they are freed is not known */
-	/* of one sample in BPFPROF_TIMED: how many, and the time that recording them took */
+	/* samples that were timed, lost ones as well, and how long recording them took */
 	__u64 timed;
 	__u64 timed_ns;
 	/* waits only */

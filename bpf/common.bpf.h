@@ -73,8 +73,8 @@ struct scratch {
 	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
 	struct known_ustack known; /* the one that is looked at */
 	__u64 begun;		   /* unw.hash before the walk that was recalled */
-	__u64 timed_from;	   /* when recording began; 0: it is not timed */
-	__u64 words[512];	   /* of a kernel's stack, or of a user's */
+	__u64 timed_from;   /* when recording began, 0: it is not timed; then how long it took */
+	__u64 words[512];   /* of a kernel's stack, or of a user's */
 	__u64 kernel_outer; /* of the frames that the kernel's walk found, the last but one */
 	struct unw u;
 };

@@ -255,11 +255,16 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 	}
 	s->busy = 1;
 	s->u.slot = slot;
-	s->timed_from = stats->recorded % BPFPROF_TIMED ? 0 : bpf_ktime_get_ns();
+	/* not the first one, which has all to itself to fetch */
+	s->timed_from =
+		stats->recorded % BPFPROF_TIMED == BPFPROF_TIMED / 2 ? bpf_ktime_get_ns() : 0;
 	lost = take_sample(ctx, s, task, what, how, stats);
 	if (s->timed_from) {
+		s->timed_from = bpf_ktime_get_ns() - s->timed_from;
+		if (s->timed_from > BPFPROF_TIMED_MAX_NS)
+			s->timed_from = BPFPROF_TIMED_MAX_NS;
 		STATS_ADD(stats->timed, samples_of(what));
-		STATS_ADD(stats->timed_ns, bpf_ktime_get_ns() - s->timed_from);
+		STATS_ADD(stats->timed_ns, s->timed_from);
 	}
 	s->busy = 0;
 	STATS_ADD(stats->lost[BPFPROF_LOST_ring_full], lost);

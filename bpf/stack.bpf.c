@@ -377,8 +377,8 @@ __noinline int stack_walk(__u32 slot, __u32 how)
 
 	if (!s)
 		return BPFPROF_STACK_read_fault;
-	if (!(how & RECORD_USER_MODE) && s->u.exact && s->u.probed)
-		stack_undo_breakpoint(slot);
+	if (!(how & RECORD_USER_MODE) && s->u.exact && s->u.probed && !stack_undo_breakpoint(slot))
+		s->u.other = 1;
 	return walk(s);
 }
 

@@ -15,7 +15,7 @@
  *
  * A thread is watched if it has a state, made by the iterator when the run begins or when it is
  * created; all that the others cost is to look for one, and without offcpu not even that, unless
- * they are in a futex.
+ * they are in a futex. Where only futexes are watched, that is where one which is missing is made.
  */
 #include "common.bpf.h"
 #include "futex.bpf.h"
@@ -143,12 +143,16 @@ static __always_inline bool is_not_noted(struct task_struct *task)
 
 static __always_inline bool watchable(struct task_struct *task)
 {
-	/* copied, not followed: see task_regs */
-	__u64 start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	__u32 tgid = task->tgid, tid = task->pid;
+	__u64 start_ns;
 
 	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
 		return false;
+	/* most are not: this is asked at their futex waits, too */
+	if (bp_config.filter_tgid && !bpf_map_lookup_elem(&bp_tgids, &tgid))
+		return false;
+	/* copied, not followed: see task_regs */
+	start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
 		return false;
 	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
@@ -482,7 +486,8 @@ static __always_inline int resumed(void *ctx)
 	if (!bp_control.waits_on || is_other(task) || is_not_noted(task))
 		return 0;
 	w = wait_state_of(task);
-	if (w && w->off_ns)
+	/* what is left of a wait whose end was not seen is for lose_end to count */
+	if (w && w->off_ns && !is_no_matter(task))
 		resumed_at(ctx, task, w, NULL, switch_ns(task, NULL));
 	return 0;
 }

@@ -55,13 +55,13 @@ void cpu_time__free(struct cpu_time *c)
 static uint64_t system_ns(void)
 {
 	unsigned long long user = 0, nice = 0, sys = 0;
-	char *buf;
-	size_t sz;
+	FILE *f = fopen("/proc/stat", "re");
 
-	if (util_read_file("/proc/stat", 65536, &buf, &sz))
+	if (!f)
 		return 0;
-	(void)sscanf(buf, "cpu %llu %llu %llu", &user, &nice, &sys);
-	free(buf);
+	/* the first line; others may be long */
+	(void)fscanf(f, "cpu %llu %llu %llu", &user, &nice, &sys);
+	fclose(f);
 	return (user + nice + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
@@ -136,8 +136,10 @@ uint64_t cpu_time__ns(struct cpu_time *c)
 	bool ended = false;
 	uint64_t sum = 0;
 
-	if (c->all)
-		return system_ns();
+	if (c->all) {
+		c->ns = MAX(system_ns(), c->ns);
+		return c->ns;
+	}
 	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
 		const struct proc *p = procs__get(c->procs, i);
 		struct timespec ts;

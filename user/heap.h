@@ -33,7 +33,6 @@ struct heap_opts {
 	enum uprobe_method method; /* that the session was opened for */
 	bool usdt;		   /* the session was opened to listen to USDT probes */
 	bool all;	     /* every process: probes are attached to files, not to processes */
-	bool follow;	     /* children are profiled as well */
 	double budget;	     /* share of the targets' CPU time that probes may cost; 1: any */
 	uint64_t min_age_ns; /* count as in use only what has been held so long; 0: all */
 };

@@ -54,7 +54,7 @@ struct kind {
 	bool by_default;       /* recorded where -P is not given */
 	bool default_with_all; /* and --all is */
 	bool in_kernel;	       /* what it measures happens in the kernel as well */
-	bool waits;	       /* it measures waits: --min-wait and --wait-rate are for it */
+	bool waits; /* it measures waits: --min-wait, --wait-rate and --wait-budget are for it */
 	/* Shorter waits are left out where --min-wait is not given; with --all. */
 	uint64_t min_wait_ns, min_wait_all_ns;
 	bool timed;		 /* sampled by a clock, --frequency times a second */

@@ -173,6 +173,7 @@ static int record(struct run *r)
 		}
 	}
 	err = loop(r);
+	run_waits_tick(r);
 	r->stopped_ns = util_monotonic_ns();
 	session__disarm(r->session);
 	if (r->waits)

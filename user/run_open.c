@@ -222,7 +222,6 @@ static int open_heap(struct run *r)
 		.method = r->uprobes,
 		.usdt = r->usdt,
 		.all = r->opts->all,
-		.follow = r->opts->follow || r->opts->argv,
 		.budget = r->opts->heap_budget / 100,
 		.min_age_ns = r->opts->min_age_ns,
 	};

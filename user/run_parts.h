@@ -19,6 +19,13 @@
 
 struct options;
 
+/* What recording the waits of a kind has cost the programs: so far, by samples that were timed. */
+struct wait_cost {
+	uint64_t samples, timed, timed_ns; /* so far */
+	double mean_ns;			   /* of a sample, of late */
+	double ns;
+};
+
 struct run {
 	const struct options *opts;
 	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
@@ -44,6 +51,7 @@ struct run {
 	struct heap *heap;	   /* NULL: not recorded */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
 	struct wait_budget wait_budget;
+	struct wait_cost wait_costs[BPFPROF_NR_KINDS];
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start; /* of the targets; 0: not counted */
 	struct profile *profiles[BPFPROF_NR_KINDS];
@@ -73,12 +81,9 @@ void run_close(struct run *r);
 
 /* Waits are recorded from now on, armed_ns. 0 or -errno. */
 int run_waits_start(struct run *r);
-/* To be called some ten times a second: sees to it that waits cost no more than they may. */
+/* To be called some ten times a second, and at the end: sees to it that waits cost no more than
+ * they may. */
 void run_waits_tick(struct run *r);
-/* What recording the waits of a kind has cost the programs so far, as measured, ns; of other kinds
- * 0. */
-uint64_t run_waits_cost_ns(const struct run *r, enum bpfprof_kind kind);
-
 /* Counts those that ask to stop. */
 void run_read_signals(struct run *r);
 

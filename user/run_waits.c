@@ -11,25 +11,36 @@
 
 #include "base/util.h"
 
-/* Of a wait that is recorded, outside of what is timed: to find it and the futex. */
-#define AROUND_NS 500
+#define FIRST_NS 2000 /* of a sample, while none has been timed */
+#define AROUND_NS 500 /* the same, outside of what is timed: to find the wait and its futex */
 
-uint64_t run_waits_cost_ns(const struct run *r, enum bpfprof_kind kind)
+static void add_cost(const struct run *r, enum bpfprof_kind kind, struct wait_cost *c)
 {
-	struct bpfprof_stats stats;
+	struct bpfprof_stats now;
+	uint64_t samples;
 
-	if (!kinds[kind].waits || session__stats(r->session, kind, &stats) || !stats.timed)
-		return 0;
-	return stats.recorded * ((double)stats.timed_ns / stats.timed + AROUND_NS);
+	if (session__stats(r->session, kind, &now))
+		return;
+	/* what a full ring has lost has been taken, too */
+	samples = now.recorded + now.lost[BPFPROF_LOST_ring_full];
+	if (now.timed > c->timed)
+		c->mean_ns = (double)(now.timed_ns - c->timed_ns) / (now.timed - c->timed);
+	c->ns += (samples - c->samples) * ((c->mean_ns > 0 ? c->mean_ns : FIRST_NS) + AROUND_NS);
+	c->samples = samples;
+	c->timed = now.timed;
+	c->timed_ns = now.timed_ns;
 }
 
-static struct wait_budget_figures figures(const struct run *r)
+static struct wait_budget_figures figures(struct run *r)
 {
 	struct wait_budget_figures ret = { .now_ns = util_monotonic_ns() };
 
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		if (r->kinds[i])
-			ret.cost_ns += run_waits_cost_ns(r, i);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		if (!r->kinds[i] || !kinds[i].waits)
+			continue;
+		add_cost(r, i, &r->wait_costs[i]);
+		ret.cost_ns += (uint64_t)r->wait_costs[i].ns;
+	}
 	ret.cpu_ns = cpu_time__ns(r->cpu_time);
 	return ret;
 }

@@ -201,7 +201,7 @@ int run_write(struct run *r)
 	if (r->heap)
 		heap__report(r->heap, &report.heap);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		report.wait_cost_ns[i] = run_waits_cost_ns(r, i);
+		report.wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
 			err = finish_kind(r, &report, i);

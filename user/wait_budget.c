@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 
-#define AIM 0.9	      /* of what may be spent, so that a debt is paid back */
+#define PAY_BACK 0.9  /* of what may be spent, while there is a debt */
 #define STEP_UP 8.0   /* at most */
 #define STEP_DOWN 0.5 /* at most */
 #define FAR 2.0	      /* times too high: most waits may be longer than the rate, then more helps */
@@ -28,30 +28,43 @@ static double next_rate(double rate, double ratio)
 		rate *= MIN(FAR * ratio, STEP_UP);
 	else
 		rate *= MAX(ratio, STEP_DOWN);
-	return MIN(rate, (double)WAIT_BUDGET_MAX_NS);
+	return rate;
+}
+
+/* Of the rates that the budget sets. */
+static double lowest(const struct wait_budget *b)
+{
+	return MAX(b->least_ns + 1.0, WAIT_BUDGET_FIRST_NS / FAR);
+}
+
+/* A clock that goes back says nothing. */
+static double since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
 }
 
 uint64_t wait_budget__check(struct wait_budget *b, const struct wait_budget_figures *f)
 {
-	double ns = f->now_ns - b->last.now_ns, spent = f->cost_ns - b->last.cost_ns;
-	double may = b->share * MAX((double)(f->cpu_ns - b->last.cpu_ns), ns);
+	double ns = since(f->now_ns, b->last.now_ns), spent = since(f->cost_ns, b->last.cost_ns);
+	double may = b->share * MAX(since(f->cpu_ns, b->last.cpu_ns), ns);
 	double rate = b->rate_ns;
 
 	if (b->share >= 1 || ns <= 0)
 		return b->rate_ns;
 	b->last = *f;
-	b->credit = MIN(b->credit + may - spent, WAIT_BUDGET_CREDIT_NS);
+	b->credit += may - spent;
+	b->credit = MAX(MIN(b->credit, WAIT_BUDGET_CREDIT_NS), -WAIT_BUDGET_CREDIT_NS);
 	if (b->rate_ns > b->least_ns) {
 		b->limited_ns += ns;
 		b->rate_sum += ns * b->rate_ns;
-		rate = next_rate(rate, spent / (AIM * may));
-		/* so that what is easily afforded is recorded whole again */
-		if (rate < MAX(b->least_ns, WAIT_BUDGET_FIRST_NS) / 2.0)
-			rate = b->least_ns;
+		rate = next_rate(rate, spent / (b->credit < 0 ? PAY_BACK * may : may));
+		/* so low that it leaves out next to nothing */
+		if (rate < lowest(b))
+			rate = b->credit < 0 ? lowest(b) : b->least_ns;
 	} else if (b->credit < 0) {
-		rate = MAX(b->least_ns * FAR, (double)WAIT_BUDGET_FIRST_NS);
+		rate = FAR * lowest(b);
 	}
-	b->rate_ns = MIN(MAX(rate, b->least_ns), WAIT_BUDGET_MAX_NS);
+	b->rate_ns = MIN(rate, (double)WAIT_BUDGET_MAX_NS);
 	return b->rate_ns;
 }
 

@@ -15,9 +15,10 @@
 
 #include <stdint.h>
 
-#define WAIT_BUDGET_CREDIT_NS 20000000.0 /* at first, and at most: a burst of some 8,000 waits */
-#define WAIT_BUDGET_FIRST_NS 10000ULL	 /* the rate that is tried first */
-#define WAIT_BUDGET_MAX_NS 4000000000ULL /* that the programs in the kernel can work with */
+/* At first, and at most: a burst of some 8,000 waits. The debt is no larger either. */
+#define WAIT_BUDGET_CREDIT_NS 20000000.0
+#define WAIT_BUDGET_FIRST_NS 10000ULL /* the rate that is tried first */
+#define WAIT_BUDGET_MAX_NS UINT32_MAX /* that the programs in the kernel can work with */
 
 /* At one moment: the clock; what recording waits has cost the programs so far, and their CPU time
  * so far, which includes it. All in ns, monotonic. */

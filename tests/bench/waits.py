@@ -27,7 +27,7 @@ BPFTRACE_OFFCPU = """tracepoint:sched:sched_switch %s { @start[tid] = nsecs; @[k
 tracepoint:sched:sched_switch /@start[args->next_pid]/ { @ns = sum(nsecs - @start[args->next_pid]); delete(@start[args->next_pid]); }"""
 
 ROUNDS = 40
-EVERY = ("--wait-budget", "100")  # wait is recorded
+EVERY = ("--wait-budget", "100")  # every wait is recorded
 
 
 def ours(pids, *args):

@@ -137,6 +137,54 @@ static void test_phases(void **state)
 	assert_true(b.rate_ns > 0);
 }
 
+/* What is just affordable is recorded whole again behind a burst that was not. */
+static void test_nearly_all(void **state)
+{
+	struct sim s = { .per_second = 100000, .mean_ns = 1e5, .cpus = 1 };
+	struct wait_budget b;
+
+	(void)state;
+	start(&s, &b, 0.02, 0);
+	run(&s, &b, 2);
+	assert_true(b.rate_ns > 0);
+	s.per_second = 9000;
+	run(&s, &b, 20);
+	assert_int_equal(b.rate_ns, 0);
+}
+
+/* Nobody looks for two seconds in which much is recorded: that is not paid for much longer. */
+static void test_late(void **state)
+{
+	struct sim s = { .per_second = 20, .mean_ns = 1e5, .cpus = 1 };
+	struct wait_budget b;
+
+	(void)state;
+	start(&s, &b, 0.02, 0);
+	run(&s, &b, 1);
+	s.f.now_ns += 2 * NSEC_PER_SEC;
+	s.f.cpu_ns += 2 * NSEC_PER_SEC;
+	s.cost += 1e9;
+	run(&s, &b, 3);
+	assert_int_equal(b.rate_ns, 0);
+	assert_true(b.limited_ns > 0 && b.limited_ns < 2 * NSEC_PER_SEC);
+}
+
+/* Figures that go back by a little, since they are estimates, are no cost. */
+static void test_back(void **state)
+{
+	struct sim s = { .f = { .cost_ns = 1000000 } };
+	struct wait_budget b;
+
+	(void)state;
+	start(&s, &b, 0.02, 0);
+	for (int i = 0; i < 100; i++) {
+		s.f.now_ns += TICK_NS;
+		s.f.cost_ns -= 7;
+		assert_int_equal(wait_budget__check(&b, &s.f), 0);
+	}
+	assert_int_equal(b.limited_ns, 0);
+}
+
 static void test_no_limit(void **state)
 {
 	struct sim s = { .per_second = 100000, .mean_ns = 1e5, .cpus = 1 };
@@ -174,7 +222,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact),  cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_phases), cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_least),
+		cmocka_unit_test(test_least),  cmocka_unit_test(test_nearly_all),
+		cmocka_unit_test(test_late),   cmocka_unit_test(test_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

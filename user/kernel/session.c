@@ -559,7 +559,8 @@ static uint64_t missed(const struct bpf_program *prog)
 static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 {
 	const struct bpfprof_bpf *k = s->skel;
-	/* of threads that nobody watches then; where futexes are watched, their first wait shows */
+	/* of threads that nobody watches then, whosever they are: the kernel does not say; where
+	 * futexes are watched, their first wait shows */
 	bool unwatched = bpf_program__fd(k->progs.wait_queue) < 0;
 	uint64_t threads = unwatched ? missed(k->progs.wait_newtask) : 0;
 
