@@ -207,7 +207,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.min_wait_all_ns = 1000000,
 		.description = "every time off the CPU, and why: sleep, poll, disk, page fault, run "
 			       "queue...",
-		.cost = "0.3 us for each context switch, 4.5 us more for one that is recorded, up to "
+		.cost = "0.3 us for each context switch, 3 us more for one that is recorded, up to "
 			"--wait-budget",
 	},
 	[BPFPROF_THREADCREATE] = {

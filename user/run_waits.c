@@ -2,14 +2,13 @@
 /* What waits cost in a recording, and how many of them are recorded for that. */
 #include <linux/types.h>
 
+#include "base/util.h"
 #include "cpu_time.h"
 #include "kernel/probe_waits.h"
 #include "kernel/session.h"
 #include "kinds.h"
 #include "options.h"
 #include "run_parts.h"
-
-#include "base/util.h"
 
 #define FIRST_NS 2000 /* of a sample, while none has been timed */
 #define AROUND_NS 500 /* the same, outside of what is timed: to find the wait and its futex */

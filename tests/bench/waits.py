@@ -2,7 +2,8 @@
 """What the profiles of waits and threads cost; part of tests/bench/run, which see.
 
 What a switch costs is measured on tests/bench/switches, in CPU time of those who switch: bare and under a tool in turns, the difference
-to the mean of the bare figures just before and after. What programs lose is measured in operations a second while they run under load, likewise in turns.
+to the mean of the bare figures just before and after. What programs lose is measured in operations a second while they run under load,
+likewise in turns.
 """
 import contextlib
 import glob
@@ -360,7 +361,8 @@ def bench_sysbench():
         time.sleep(1)
         pids = str(p.pid)
         tools = {"offcpu, below --min-wait": ours(pids, "-P", "offcpu", "--min-wait", "10s"), "offcpu": ours(pids, "-P", "offcpu"),
-                 "offcpu, every wait": ours(pids, "-P", "offcpu", *EVERY), "block": ours(pids, "-P", "block"), "block,mutex": ours(pids, "-P", "block,mutex"), "the default kinds": ours(pids)}
+                 "offcpu, every wait": ours(pids, "-P", "offcpu", *EVERY), "block": ours(pids, "-P", "block"),
+                 "block,mutex": ours(pids, "-P", "block,mutex"), "the default kinds": ours(pids)}
         mine = list(tools)
         tools.update((name, command(pids)) for name, command in others.items())
         got = losses(load, tools, 7 if LONG else 3, 3.2)

@@ -380,8 +380,7 @@ static void test_notes_of_waits(void **state)
 		  .limit = 1250000,
 		  .says = { "waits of 1 us and more",
 			    "to stay within --wait-budget 2, 5.0 % of the time a wait shorter than "
-			    "a "
-			    "limit, 1.25 ms on average, was" },
+			    "a limit, 1.25 ms on average, was" },
 		  .not = "left out" },
 		{ .kind = BPFPROF_THREADCREATE,
 		  .says = { "threadcreate of pid:1234, 2 CPUs", "threads alive at the start: 17" },
