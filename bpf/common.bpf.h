@@ -572,6 +572,17 @@ static __always_inline int task_regs(struct task_struct *task, struct pt_regs *r
 	return bpf_probe_read_kernel(ret, sizeof(*ret), at);
 }
 
+/*
+ * Is rip a return address, behind the syscall instruction? That has left it in rcx as well, unless
+ * execve or a signal's delivery has set rip to the first instruction of something else since.
+ * Interrupts and exceptions set orig_ax to -1. A processor with FRED leaves rcx alone: there the
+ * answer is no, and what cannot do with that looks at the code.
+ */
+static __always_inline bool regs_behind_syscall(const struct pt_regs *regs)
+{
+	return (long)regs->orig_ax >= 0 && regs->cx == regs->ip;
+}
+
 /* USER32_CS, arch/x86/include/asm/segment.h */
 #define CS_USER32 0x23
 

@@ -85,6 +85,7 @@ static __always_inline int walk(struct scratch *s)
 
 static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
 {
+	__u16 code = 0;
 	/* not on the stack, of which this is a third: until 6.13 gave each function one of its own,
 	 * all that are active together have 512 bytes */
 	struct pt_regs *regs = (struct pt_regs *)u->win;
@@ -110,9 +111,10 @@ static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_comp
 	u->regs[14] = regs->r14;
 	u->regs[15] = regs->r15;
 	u->regs[16] = regs->ip;
-	/* In a system call rip is behind the syscall instruction; interrupts and exceptions set
-	 * orig_ax to -1. */
-	*ret_ra = (long)regs->orig_ax >= 0;
+	*ret_ra = regs_behind_syscall(regs);
+	if (!*ret_ra && (long)regs->orig_ax >= 0)
+		*ret_ra = !unw_read_user(u, &code, sizeof(code), regs->ip - sizeof(code)) &&
+			  code == 0x050f; /* syscall */
 	*ret_compat32 = regs->cs == CS_USER32;
 	return 0;
 }

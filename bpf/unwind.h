@@ -345,6 +345,9 @@ static __always_inline int unw_step_signal(struct unw *u)
 {
 	__u64 gregs = u->sp + UNW_UC_GREGS, pc, sp, fp;
 
+	/* what the handler returns to is the first instruction: no call stands before it */
+	if (!u->have_regs)
+		u->frames[(u->nr - 1) & (BPFPROF_MAX_UFRAMES - 1)] = u->pc;
 	if (unw_read8(u, gregs + 80, &fp) || unw_read8(u, gregs + 120, &sp) ||
 	    unw_read8(u, gregs + 128, &pc))
 		return BPFPROF_STACK_read_fault;
@@ -359,6 +362,21 @@ static __always_inline int unw_step_signal(struct unw *u)
 	return UNW_CONTINUE;
 }
 
+/* Of strings and pointers to them that execve takes: 3/4 of _STK_LIM (bprm_stack_limits in
+ * fs/exec.c). */
+#define UNW_MAX_ARG_SZ 0x600000ULL
+
+/* Does sp point to what execve has left? psABI, 3.4.1, figure 3.9: argc, argv[], a null pointer,
+ * and above them the strings. */
+static __always_inline int unw_process_entry(struct unw *u)
+{
+	__u64 argc, argv0, null;
+
+	return !unw_read8(u, u->sp, &argc) && argc - 1 < UNW_MAX_ARG_SZ / 8 &&
+	       !unw_read8(u, u->sp + 8, &argv0) && argv0 - u->sp < UNW_MAX_ARG_SZ * 2 &&
+	       !unw_read8(u, u->sp + 8 + argc * 8, &null) && !null;
+}
+
 /*
  * A step where no table helps: code of Go and of JIT compilers, hand-written assembly, musl's start
  * files.
@@ -370,7 +388,8 @@ static __always_inline int unw_step_signal(struct unw *u)
  *   - A return address in an object with a table, between its functions and behind no call: put on
  * the stack by hand, to end it, as makecontext does (glibc's __start_context). So libgcc sees it
  * too.
- *   - A frame pointer of 0 marks the outermost frame (psABI, 3.4.1: rbp at process entry).
+ *   - A frame pointer of 0 marks the outermost frame (psABI, 3.4.1: rbp at process entry); in the
+ *     interrupted frame only if what execve has left is all there is (ld.so's _start).
  *   - Otherwise the frame pointer, if it lies above the stack pointer and what it leads to is code.
  *   - Otherwise, in the interrupted frame only: leaf code that has pushed nothing has its return
  * address at sp.
@@ -388,6 +407,8 @@ static __always_inline int unw_step_no_table(struct unw *u)
 	    (!u->fp || (code & 0xffffff) == 0xe8c789 || (code & 0xffffffff) == 0xe8c78948))
 		return BPFPROF_STACK_complete;
 	if (!u->have_regs && u->blk_cnt && !unw_after_call(u, u->pc))
+		return BPFPROF_STACK_complete;
+	if (u->have_regs && !u->fp && unw_process_entry(u))
 		return BPFPROF_STACK_complete;
 	u->trusted = 0;
 	u->bx_at = UNW_BX_UNKNOWN;

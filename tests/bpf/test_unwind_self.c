@@ -223,7 +223,7 @@ static void differs(uint64_t pc, int result, const char *what, int at, uint64_t 
 static void compare_stacks(const ucontext_t *uc)
 {
 	static struct unw u;
-	static uint8_t exact[BPFPROF_MAX_UFRAMES + 1];
+	uint8_t exact[BPFPROF_MAX_UFRAMES + 2] = { 0 };
 	void *trace[MAX_TRACE];
 	int n = backtrace(trace, MAX_TRACE), skip = 0, result;
 	uint64_t pc = uc->uc_mcontext.gregs[REG_RIP];
@@ -248,7 +248,9 @@ static void compare_stacks(const ucontext_t *uc)
 		return;
 	}
 	for (uint32_t i = 0; i < u.nr || (int)i < n - skip; i++) {
-		uint64_t ours = i < u.nr ? u.frames[i] + !exact[i] : 0;
+		/* the trampoline that leads to an interrupted frame was not called either */
+		bool called = !exact[i] && !exact[i + 1];
+		uint64_t ours = i < u.nr ? u.frames[i] + called : 0;
 		uint64_t theirs = (int)i < n - skip ? (uint64_t)trace[skip + i] : 0;
 
 		if (ours != theirs) {

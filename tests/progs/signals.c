@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Signal handlers, whose stack leads through the kernel's frame to the function that was
- * interrupted. raise     main outer raise … (trampoline) handler spin altstack  the same, the
- * handler on a stack of its own first     main first (trampoline) handler spin: `first` is
- * interrupted at its very first instruction, so that the byte before belongs to another function,
- * whose unwind rule is another one pushed    main pushed (trampoline) handler spin: interrupted
- * between two pushes nested    a handler interrupted by another signal timer     main hot [six]
- * [(trampoline) handler]: a timer interrupts a function of pushes and pops wherever it is
+ * interrupted. Modes:
+ *   - raise: main outer raise ... (trampoline) handler spin
+ *   - altstack: the same, the handler on a stack of its own
+ *   - first: main first (trampoline) handler spin; first is interrupted at its very first
+ *     instruction, and the byte before belongs to a function with another unwind rule
+ *   - pushed: main pushed (trampoline) handler spin; interrupted between two pushes
+ *   - nested: a handler interrupted by another signal
+ *   - timer: main hot [six] [(trampoline) handler]; a timer interrupts pushes and pops anywhere
+ *   - sent: main send kill [(trampoline) answer]; a system call ends at the first instruction of
+ *     the handler, and the byte before belongs to another function
  */
 #include <sys/time.h>
 
@@ -15,6 +19,7 @@
 void first(void);
 void pushed(void);
 void six(void);
+void answer(int sig);
 
 /* decoy claims a big frame up to its last byte; its end is the beginning of first. */
 __asm__(".text\n"
@@ -30,6 +35,17 @@ __asm__(".text\n"
 	"	ret\n"
 	".cfi_endproc\n"
 	".size first, .-first\n"
+	".type other, @function\n"
+	"other: .cfi_startproc\n"
+	".cfi_def_cfa_offset 4096\n"
+	"	nop; nop; nop; nop\n"
+	".cfi_endproc\n"
+	".size other, .-other\n"
+	".globl answer; .type answer, @function\n"
+	"answer: .cfi_startproc\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size answer, .-answer\n"
 	".globl pushed; .type pushed, @function\n"
 	"pushed: .cfi_startproc\n"
 	"	push %rbx\n"
@@ -107,6 +123,14 @@ static NOIPA void hot(void)
 		six();
 }
 
+static NOIPA void send(void)
+{
+	pid_t pid = getpid();
+
+	while (!prog_stop)
+		kill(pid, SIGUSR1);
+}
+
 static void handle(int sig, void (*function)(int), int flags)
 {
 	struct sigaction sa = { .sa_handler = function, .sa_flags = flags };
@@ -134,6 +158,10 @@ int main(int argc, char **argv)
 		setitimer(ITIMER_PROF, &period, NULL);
 		prog_ready();
 		hot();
+	} else if (!strcmp(mode, "sent")) {
+		handle(SIGUSR1, answer, 0);
+		prog_ready();
+		send();
 	} else if (!strcmp(mode, "first")) {
 		first();
 	} else if (!strcmp(mode, "pushed")) {
