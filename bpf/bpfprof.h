@@ -476,8 +476,9 @@ struct bpfprof_config {
 	__u8 switch_state; /* sched_switch tells the state of who leaves (5.18, fa2c3254d7cf) */
 	__u8 hash_states;  /* threads' states are in hashes: there is no task storage */
 	__u8 futex_probes; /* futex waits are watched where they are, not at every switch */
+	__u8 wait_places;  /* threads' states of waits are in places, see bp_wait_places */
 	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
-	__u8 pad[5];
+	__u8 pad[4];
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
@@ -513,6 +514,7 @@ struct bpfprof_control {
 	__u32 waits_on;	 /* 1: waits and new threads are recorded */
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
+	__u32 displaced; /* the same: 1: a thread's state is in task storage, its place was taken */
 	__u32 not_followed; /* the same: children of watched processes that are not watched, for
 			       want of room */
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */

@@ -243,17 +243,12 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 	return bpf_map_lookup_elem(&bp_futexes, key);
 }
 
-/* A task has left its CPU or queued itself at a futex, or had when the run began: if it is for a
- * futex, it counts among those who wait there. */
-static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
+static __noinline void note_waiter(struct task_struct *task, struct wait_task *w)
 {
 	struct futex_waiters none = { .create_ns = w->off_ns }, *f;
 	struct futex_id key;
 	struct futex wait;
 
-	if (w->state != BPFPROF_STATE_sleeping || !bp_config.record[BPFPROF_MUTEX] ||
-	    !may_be_futex(task))
-		return;
 	read_futex(task, &wait);
 	if (!wait.waits || !wait.addr)
 		return;
@@ -267,6 +262,15 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 	w->futex = wait.addr;
 	w->futex_create_ns = f->create_ns;
 	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->off_ns));
+}
+
+/* A task has left its CPU or queued itself at a futex, or had when the run began: if it is for a
+ * futex, it counts among those who wait there. */
+static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
+{
+	if (w->state == BPFPROF_STATE_sleeping && bp_config.record[BPFPROF_MUTEX] &&
+	    may_be_futex(task))
+		note_waiter(task, w);
 }
 
 /*
@@ -304,11 +308,16 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 	return due > 0 ? FUTEX_NS(due) : 0;
 }
 
+static __noinline void leave_waiters(struct task_struct *task, struct wait_task *w)
+{
+	charge(task, w, w->off_ns, false);
+}
+
 /* The wait that w is or was in is over, if nobody was seen to end it. */
 static __always_inline void leave_futex(struct task_struct *task, struct wait_task *w)
 {
 	if (bp_config.record[BPFPROF_MUTEX] && w->futex)
-		charge(task, w, w->off_ns, false);
+		leave_waiters(task, w);
 }
 
 #endif

@@ -25,19 +25,19 @@
 
 /* ---- what is recorded of a wait ---- */
 
-static __always_inline void count_below(__u32 kind, __u64 ns)
+static __always_inline void count_below(__u32 kind, __u32 cnt, __u64 ns)
 {
 	struct bpfprof_stats *stats = stats_of(kind);
 
 	if (!stats)
 		return;
 	if (bp_config.futex_probes) {
-		STATS_ADD(stats->below, 1);
+		STATS_ADD(stats->below, cnt);
 		STATS_ADD(stats->below_ns, ns);
 		return;
 	}
 	/* inside the scheduler nothing that runs in between counts in the same kind */
-	stats->below++;
+	stats->below += cnt;
 	stats->below_ns += ns;
 }
 
@@ -68,7 +68,7 @@ static __always_inline bool weigh_any(__u32 kind, __u64 ns, struct record_wait *
 {
 	if (!is_below(kind, ns))
 		return weigh(ns, ret);
-	count_below(kind, ns);
+	count_below(kind, 1, ns);
 	return false;
 }
 
@@ -158,13 +158,51 @@ static __always_inline bool watchable(struct task_struct *task)
 	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
 }
 
+/* NULL: the place of that number is another task's. */
+static __always_inline struct wait_task *take_place(__u64 number)
+{
+	struct wait_place *place = place_of(number);
+	__u32 at = place_at(number);
+	__u64 *owner;
+
+	if (!place)
+		return NULL;
+	if (bpf_map_update_elem(&bp_wait_owners, &at, &number, BPF_NOEXIST)) {
+		owner = bpf_map_lookup_elem(&bp_wait_owners, &at);
+		return owner && *owner == number ? &place->w : NULL;
+	}
+	place->task = number;
+	return &place->w;
+}
+
 static __always_inline struct wait_task *make_state(struct task_struct *task)
 {
-	struct wait_task *w = state_make(&bp_waits, &bp_wait_hash, task);
+	struct wait_task *w;
 
+	if (bp_config.wait_places) {
+		w = wait_state_of(task) ?: take_place(task_number(task));
+		if (w)
+			return w;
+		bp_control.displaced = 1;
+	}
+	w = state_make(&bp_waits, &bp_wait_hash, task);
 	if (!w)
 		bp_control.stateless = 1;
 	return w;
+}
+
+/* Nobody has its number any more. */
+static __always_inline void leave_place(struct task_struct *task)
+{
+	__u64 number = task_number(task);
+	struct wait_place *place = place_of(number);
+	__u32 at = place_at(number);
+
+	if (!place || place->task != number)
+		return;
+	place->task = 0;
+	__builtin_memset(&place->w, 0, sizeof(place->w));
+	bpf_map_delete_elem(&bp_wait_owners, &at);
 }
 
 /* ---- who should be, and is not ---- */
@@ -178,7 +216,7 @@ static __always_inline bool lacks_state(struct task_struct *task)
 	return bp_control.stateless && !bp_control.stop_ns && watchable(task);
 }
 
-static __always_inline void lose_wait(struct task_struct *task, enum bpfprof_thread_state state)
+static __noinline void lose_wait(struct task_struct *task, enum bpfprof_thread_state state)
 {
 	struct futex wait;
 
@@ -262,7 +300,7 @@ static __always_inline __u64 queued_ns(struct task_struct *task)
  * trace_call_bpf), and it was preempted there. A wait that has the start of the run for its
  * beginning is not looked at: see wait_begin.
  */
-static __always_inline void lose_end(const struct wait_task *w)
+static __noinline void lose_end(const struct wait_task *w)
 {
 	if (w->off_ns == bp_control.start_ns ||
 	    (bp_control.stop_ns && w->off_ns >= bp_control.stop_ns) || !record_wanted_more())
@@ -343,68 +381,72 @@ static __always_inline bool has_slept(struct task_struct *task, const struct wai
 	return COMPAT_TASK(task, nvcsw) > w->sleeps;
 }
 
-/* For the mutex profile. In the context of who wakes, which may be an interrupt. */
-SEC("?tp_btf/sched_waking")
-int BPF_PROG(wait_waking, struct task_struct *sleeper)
+/* Who may wait for a futex is woken. */
+static __noinline void record_mutex(void *ctx, struct task_struct *sleeper)
 {
 	struct record_what what = { .kind = BPFPROF_MUTEX };
+	struct wait_task *w = wait_state_of(sleeper);
 	enum bpfprof_wake woken;
-	__u64 now, due_ns;
-	struct wait_task *w;
 	struct futex wait;
+	__u64 now, due_ns;
 	bool peer;
 
-	if (!bp_control.waits_on || bp_control.stop_ns || is_other(sleeper) ||
-	    is_not_noted(sleeper) || !may_be_futex(sleeper))
-		return 0;
-	w = wait_state_of(sleeper);
 	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
 			    (bp_config.futex_probes && !has_slept(sleeper, w)) :
 		!lacks_state(sleeper) || compat_on_cpu(sleeper))
-		return 0;
+		return;
 	read_futex(sleeper, &wait);
 	if (!wait.waits)
-		return 0;
+		return;
 	now = bpf_ktime_get_ns();
 	woken = woken_by(sleeper, &wait);
 	peer = woken <= BPFPROF_WAKE_REQUEUE;
 	if (!w) {
 		if (peer)
 			lose_wake();
-		return 0;
+		return;
 	}
 	w->wake_ns = now;
 	w->woken = woken;
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
 	/* it is the wait itself that counts as long or short */
 	if (!peer || !weigh_any(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
-		return 0;
+		return;
 	w->waits[0].amount = (w->waits[0].units >> 8) * due_ns >> 8;
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
 	record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
+}
+
+/* For the mutex profile. In the context of who wakes, which may be an interrupt. */
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(wait_waking, struct task_struct *sleeper)
+{
+	if (bp_control.waits_on && !bp_control.stop_ns && !is_other(sleeper) &&
+	    !is_not_noted(sleeper) && may_be_futex(sleeper))
+		record_mutex(ctx, sleeper);
 	return 0;
 }
 
 /* ---- back on the CPU ---- */
 
-/* q: its entry in the futex's queue, or NULL */
 static __always_inline void record_block(void *ctx, struct task_struct *task, struct wait_task *w,
-					 const struct futex_q *q, __u64 off_ns, __u64 blocked_ns)
+					 __u64 off_ns, __u64 blocked_ns)
 {
+	/* its entry in the futex's queue */
+	const struct futex_q *q = bp_config.futex_probes ? (void *)((__u64 *)ctx)[0] : NULL;
 	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
 
 	/* where many wait most are not recorded: that comes before what costs more */
-	if (!w->may_futex ||
-	    (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0])))
+	if (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0]))
 		return;
 	read_futex(task, &wait);
 	if (!wait.waits)
 		return;
 	if (is_below(BPFPROF_BLOCK, blocked_ns)) {
-		count_below(BPFPROF_BLOCK, blocked_ns);
+		count_below(BPFPROF_BLOCK, 1, blocked_ns);
 		return;
 	}
 	if (!w->wake_ns && w->woken != BPFPROF_WAKE_NOT_YET)
@@ -421,7 +463,7 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 
 /* Until the wake it was blocked, and from then on it waited for a CPU. */
 static __always_inline void record_offcpu(void *ctx, struct task_struct *task, struct wait_task *w,
-					  __u64 blocked_ns, __u64 queued_ns)
+					  __u64 blocked_ns, __u64 runq_ns)
 {
 	struct record_what what = { .kind = BPFPROF_OFFCPU, .waits = w->waits };
 	__u32 syscall, cnt = 0;
@@ -432,7 +474,7 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 		w->waits[0].wait = w->state;
 		cnt = 1;
 	}
-	if (weigh_any(BPFPROF_OFFCPU, queued_ns, &w->waits[cnt])) {
+	if (weigh_any(BPFPROF_OFFCPU, runq_ns, &w->waits[cnt])) {
 		w->waits[cnt].wait = BPFPROF_STATE_runnable;
 		cnt++;
 	}
@@ -444,11 +486,30 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	record(ctx, &what, RECORD_SLEPT);
 }
 
-/* The wait that w is in has ended at now. q: as in record_block */
-static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
-				       const struct futex_q *q, __u64 now)
+static __always_inline void record_waits(void *ctx, struct task_struct *task, struct wait_task *w,
+					 __u64 off_ns, __u64 blocked_ns, __u64 runq_ns)
 {
-	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, stop_ns = bp_control.stop_ns;
+	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
+		record_block(ctx, task, w, off_ns, blocked_ns);
+	if (bp_config.record[BPFPROF_OFFCPU])
+		record_offcpu(ctx, task, w, blocked_ns, runq_ns);
+}
+
+static __noinline void record_waits_apart(void *ctx, struct wait_task *w, __u64 off_ns,
+					  __u64 blocked_ns, __u64 runq_ns)
+{
+	record_waits(ctx, compat_current(), w, off_ns, blocked_ns, runq_ns);
+}
+
+/*
+ * The wait that w is in has ended at now. apart: what records is apart from what every switch comes
+ * by, which is paid for by the cache lines of its code and stack; not where functions share 512
+ * bytes of stack, up to 6.12.
+ */
+static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
+				       __u64 now, bool apart)
+{
+	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, runq_ns, stop_ns = bp_control.stop_ns;
 
 	leave_futex(task, w);
 	w->off_ns = 0;
@@ -472,13 +533,19 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
 			return;
-	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping)
-		record_block(ctx, task, w, q, off_ns, blocked_ns);
-	if (bp_config.record[BPFPROF_OFFCPU])
-		record_offcpu(ctx, task, w, blocked_ns, now - off_ns - blocked_ns);
+	runq_ns = now - wake_ns;
+	if (!apart)
+		record_waits(ctx, task, w, off_ns, blocked_ns, runq_ns);
+	else if (w->may_futex ||
+		 (bp_config.record[BPFPROF_OFFCPU] &&
+		  (!is_below(BPFPROF_OFFCPU, blocked_ns) || !is_below(BPFPROF_OFFCPU, runq_ns))))
+		record_waits_apart(ctx, w, off_ns, blocked_ns, runq_ns);
+	else if (bp_config.record[BPFPROF_OFFCPU])
+		count_below(BPFPROF_OFFCPU, w->state == BPFPROF_STATE_runnable ? 1 : 2,
+			    now - off_ns);
 }
 
-static __always_inline int resumed(void *ctx)
+static __always_inline int resumed(void *ctx, bool apart)
 {
 	struct task_struct *task = compat_current();
 	struct wait_task *w;
@@ -488,7 +555,7 @@ static __always_inline int resumed(void *ctx)
 	w = wait_state_of(task);
 	/* what is left of a wait whose end was not seen is for lose_end to count */
 	if (w && w->off_ns && !is_no_matter(task))
-		resumed_at(ctx, task, w, NULL, switch_ns(task, NULL));
+		resumed_at(ctx, task, w, switch_ns(task, NULL), apart);
 	return 0;
 }
 
@@ -497,14 +564,14 @@ SEC("?tp_btf/sched_exit_tp")
 int wait_resumed(__u64 *ctx)
 {
 	/* is_switch */
-	return (__u8)ctx[0] ? resumed(ctx) : 0;
+	return (__u8)ctx[0] ? resumed(ctx, true) : 0;
 }
 
 /* finish_task_switch: the first thing that a thread does on its CPU again */
 SEC("?kprobe")
 int wait_resumed_kprobe(struct pt_regs *ctx)
 {
-	return resumed(ctx);
+	return resumed(ctx, false);
 }
 
 /* ---- waits for a futex alone ---- */
@@ -560,7 +627,7 @@ static __always_inline int unqueued(__u64 *ctx)
 	if (!w || !w->off_ns)
 		return 0;
 	if (has_slept(task, w)) {
-		resumed_at(ctx, task, w, (void *)ctx[0], bpf_ktime_get_ns());
+		resumed_at(ctx, task, w, bpf_ktime_get_ns(), false);
 	} else {
 		leave_futex(task, w);
 		w->off_ns = 0;
@@ -624,12 +691,23 @@ int wait_begin(struct bpf_iter__task *ctx)
 SEC("?tp_btf/task_newtask")
 int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 {
+	/* of one that had the address before, if it was not seen to be freed */
+	if (bp_config.wait_places)
+		leave_place(task);
 	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
 		return 0;
 	if (bp_config.filter_tgid &&
 	    (!(clone_flags & CLONE_THREAD || bp_config.follow) || !wait_state_of(compat_current())))
 		return 0;
 	make_state(task);
+	return 0;
+}
+
+/* Behind its last switch. */
+SEC("?tp_btf/sched_process_free")
+int BPF_PROG(wait_free, struct task_struct *task)
+{
+	leave_place(task);
 	return 0;
 }
 

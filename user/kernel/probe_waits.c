@@ -242,6 +242,9 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits && !futex);
 	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
 	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
+	cfg->wait_places = waits && !futex && !cfg->hash_states;
+	bpf_map__set_autocreate(skel->maps.bp_wait_places, cfg->wait_places);
+	bpf_map__set_autocreate(skel->maps.bp_wait_owners, cfg->wait_places);
 	if (!waits)
 		return;
 	cfg->switch_state = o->waits.switch_state;
@@ -259,6 +262,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 				  resume && o->waits.resume == PROBE_WAITS_KPROBE);
 	bpf_program__set_autoload(skel->progs.wait_begin, true);
 	bpf_program__set_autoload(skel->progs.wait_newtask, true);
+	bpf_program__set_autoload(skel->progs.wait_free, cfg->wait_places);
 }
 
 /* Visits all threads. */
@@ -294,7 +298,8 @@ static int attach(struct probe_waits *w)
 	struct bpf_program *progs[] = { skel->progs.wait_newtask,    skel->progs.wait_switch,
 					skel->progs.wait_waking,     skel->progs.wait_resumed,
 					skel->progs.wait_queue,	     skel->progs.wait_unqueue,
-					skel->progs.wait_unqueue_pi, skel->progs.threadcreate };
+					skel->progs.wait_unqueue_pi, skel->progs.threadcreate,
+					skel->progs.wait_free };
 	char symbol[256];
 	int err = 0;
 
