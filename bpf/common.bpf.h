@@ -117,7 +117,7 @@ extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
 extern struct bp_wait_places_map bp_wait_places SEC(".maps");
 extern struct bp_wait_owners_map bp_wait_owners SEC(".maps");
 extern struct bp_futexes_map bp_futexes SEC(".maps");
-extern struct bp_sched_clocks_map bp_sched_clocks SEC(".maps");
+extern struct bp_sched_cpus_map bp_sched_cpus SEC(".maps");
 extern struct bp_kstacks_map bp_kstacks SEC(".maps");
 extern struct bp_ustacks_map bp_ustacks SEC(".maps");
 extern struct bp_thread_map bp_thread SEC(".maps");
@@ -289,18 +289,20 @@ struct bp_futexes_map {
 	__type(value, struct futex_waiters);
 };
 
-/* A CPU's clock of the scheduler beside CLOCK_MONOTONIC: see switch_ns in waits.bpf.c. */
-struct sched_clock {
+/* Of a CPU. Its clock of the scheduler beside CLOCK_MONOTONIC: see switch_ns in waits.bpf.c. */
+struct sched_cpu {
 	__u64 measured; /* when, on the former; 0: not yet */
 	__s64 off;	/* of the latter from it, ns */
 	__s64 last;	/* result of the last measurement */
+	__u64 past; /* task_number of the thread here, if the wait that it came back from is dealt
+		       with */
 };
 
-struct bp_sched_clocks_map {
+struct bp_sched_cpus_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct sched_clock);
+	__type(value, struct sched_cpu);
 };
 
 #define MAX_KNOWN_USTACKS 512 /* a power of two */

@@ -29,7 +29,7 @@ struct bp_wait_hash_map bp_wait_hash SEC(".maps");
 struct bp_wait_places_map bp_wait_places SEC(".maps");
 struct bp_wait_owners_map bp_wait_owners SEC(".maps");
 struct bp_futexes_map bp_futexes SEC(".maps");
-struct bp_sched_clocks_map bp_sched_clocks SEC(".maps");
+struct bp_sched_cpus_map bp_sched_cpus SEC(".maps");
 struct bp_kstacks_map bp_kstacks SEC(".maps");
 struct bp_ustacks_map bp_ustacks SEC(".maps");
 struct bp_thread_map bp_thread SEC(".maps");

@@ -5,10 +5,11 @@
  *
  * Leaving the CPU notes the time and the state, in the scheduler and with nothing to allocate. Back
  * on the CPU, in its own context, is where a thread's stack can be read, and by then it is known
- * whether the wait was long enough to be worth it; how much of it the thread was ready, and waited
- * for a CPU, the scheduler has counted. Only the mutex profile looks at the wake, too, in the
- * context of who wakes: each program costs every context switch some 0.1 us. Where offcpu is not
- * wanted and the kernel's futex code can be watched, leaving and coming back are not looked at.
+ * whether the wait was long enough to be worth it; one that was not is over when the switch begins.
+ * How much of a wait the thread was ready, and waited for a CPU, the scheduler has counted. Only
+ * the mutex profile looks at the wake, too, in the context of who wakes: each program costs every
+ * context switch some 0.1 us. Where offcpu is not wanted and the kernel's futex code can be
+ * watched, leaving and coming back are not looked at.
  *
  * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
  * not come here.
@@ -247,6 +248,13 @@ static __always_inline bool passes(struct task_struct *task)
 
 /* ---- the time of a switch ---- */
 
+static __always_inline struct sched_cpu *sched_cpu(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&bp_sched_cpus, &zero);
+}
+
 /* The two clocks drift by at most 500 ppm while the time is not being corrected. */
 #define SCHED_CLOCK_MEASURE_NS 4000000
 #define SCHED_CLOCK_VALID_NS 10000000
@@ -261,15 +269,14 @@ static __always_inline bool passes(struct task_struct *task)
  */
 static __always_inline __u64 switch_ns(struct task_struct *task, struct task_struct *next)
 {
-	struct sched_clock *c;
-	__u32 zero = 0;
+	struct sched_cpu *c;
 	__u64 now;
 	__s64 off;
 
 	if (!bpf_core_field_exists(struct rq, clock) ||
 	    !bpf_core_field_exists(struct sched_entity, cfs_rq) || (next && !next->pid))
 		return bpf_ktime_get_ns();
-	c = bpf_map_lookup_elem(&bp_sched_clocks, &zero);
+	c = sched_cpu();
 	if (!c)
 		return bpf_ktime_get_ns();
 	now = compat_have_task_btf() ? task->se.cfs_rq->rq->clock :
@@ -311,17 +318,17 @@ static __noinline void lose_end(const struct wait_task *w)
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
 }
 
-/* In the context of the thread that leaves. */
-SEC("?tp_btf/sched_switch")
-int wait_switch(__u64 *ctx)
+/* Returns the time, or 0: it is nobody whose waits are recorded. */
+static __always_inline __u64 leaves(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	enum bpfprof_thread_state state;
 	struct wait_task *w;
 	bool matters;
+	__u64 now;
 	__u32 tid;
 
-	if (!bp_control.waits_on || is_other(prev))
+	if (is_other(prev))
 		return 0;
 	matters = !is_no_matter(prev);
 	/* of one that ends there may be something left in the hash */
@@ -350,16 +357,71 @@ int wait_switch(__u64 *ctx)
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(prev);
 	w->switches = prev->nvcsw + prev->nivcsw;
-	w->off_ns = switch_ns(prev, (void *)ctx[2]);
+	now = switch_ns(prev, (void *)ctx[2]);
+	w->off_ns = now;
 	note_futex(prev, w);
 	if (state != BPFPROF_STATE_dead)
-		return 0;
+		return now;
 	w->off_ns = 0;
 	/* one in a hash is to go when its thread ends */
 	if (bp_config.hash_states) {
 		tid = prev->pid;
 		bpf_map_delete_elem(&bp_wait_hash, &tid);
 	}
+	return now;
+}
+
+/*
+ * Is the wait that a thread comes back from dealt with? What is to be recorded needs its own
+ * context, which it is not in yet: another program's. One below the threshold, whatever it consists
+ * of, is over here. now: or 0, not read yet.
+ */
+static __always_inline bool is_past(struct task_struct *next, __u64 now)
+{
+	struct wait_task *w;
+
+	if (is_other(next) || is_not_noted(next))
+		return true;
+	w = wait_state_of(next);
+	if (!w || !w->off_ns)
+		return true;
+	if (w->may_futex || w->futex || bp_control.stop_ns || bp_config.filter_cgroup ||
+	    bp_config.filter_comm)
+		return false;
+	if (!now)
+		now = switch_ns(next, NULL);
+	if (now < w->off_ns)
+		now = w->off_ns;
+	if (!is_below(BPFPROF_OFFCPU, now - w->off_ns))
+		return false;
+	count_below(BPFPROF_OFFCPU, w->state == BPFPROF_STATE_runnable ? 1 : 2, now - w->off_ns);
+	w->off_ns = 0;
+	return true;
+}
+
+/* Is it seen in sched_switch which waits are past? Not where hardly any task matters, and to find
+ * that out when it comes back costs no more. */
+static __always_inline bool knows_past(void)
+{
+	return bp_config.wait_places && bp_config.record[BPFPROF_OFFCPU];
+}
+
+/* In the context of the thread that leaves. */
+SEC("?tp_btf/sched_switch")
+int wait_switch(__u64 *ctx)
+{
+	struct task_struct *next = (void *)ctx[2];
+	struct sched_cpu *c;
+	__u64 now;
+
+	if (!bp_control.waits_on)
+		return 0;
+	now = leaves(ctx);
+	if (!knows_past())
+		return 0;
+	c = sched_cpu();
+	if (c)
+		c->past = is_past(next, now) ? task_number(next) : 0;
 	return 0;
 }
 
@@ -486,30 +548,11 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	record(ctx, &what, RECORD_SLEPT);
 }
 
-static __always_inline void record_waits(void *ctx, struct task_struct *task, struct wait_task *w,
-					 __u64 off_ns, __u64 blocked_ns, __u64 runq_ns)
-{
-	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
-		record_block(ctx, task, w, off_ns, blocked_ns);
-	if (bp_config.record[BPFPROF_OFFCPU])
-		record_offcpu(ctx, task, w, blocked_ns, runq_ns);
-}
-
-static __noinline void record_waits_apart(void *ctx, struct wait_task *w, __u64 off_ns,
-					  __u64 blocked_ns, __u64 runq_ns)
-{
-	record_waits(ctx, compat_current(), w, off_ns, blocked_ns, runq_ns);
-}
-
-/*
- * The wait that w is in has ended at now. apart: what records is apart from what every switch comes
- * by, which is paid for by the cache lines of its code and stack; not where functions share 512
- * bytes of stack, up to 6.12.
- */
+/* The wait that w is in has ended at now. */
 static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
-				       __u64 now, bool apart)
+				       __u64 now)
 {
-	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, runq_ns, stop_ns = bp_control.stop_ns;
+	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, stop_ns = bp_control.stop_ns;
 
 	leave_futex(task, w);
 	w->off_ns = 0;
@@ -533,30 +576,41 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
 			return;
-	runq_ns = now - wake_ns;
-	if (!apart)
-		record_waits(ctx, task, w, off_ns, blocked_ns, runq_ns);
-	else if (w->may_futex ||
-		 (bp_config.record[BPFPROF_OFFCPU] &&
-		  (!is_below(BPFPROF_OFFCPU, blocked_ns) || !is_below(BPFPROF_OFFCPU, runq_ns))))
-		record_waits_apart(ctx, w, off_ns, blocked_ns, runq_ns);
-	else if (bp_config.record[BPFPROF_OFFCPU])
-		count_below(BPFPROF_OFFCPU, w->state == BPFPROF_STATE_runnable ? 1 : 2,
-			    now - off_ns);
+	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
+		record_block(ctx, task, w, off_ns, blocked_ns);
+	if (bp_config.record[BPFPROF_OFFCPU])
+		record_offcpu(ctx, task, w, blocked_ns, now - wake_ns);
 }
 
-static __always_inline int resumed(void *ctx, bool apart)
+/* Is there anything to be done for the task that has come back? By its number, since its switch may
+ * not have been told of: some kernels for virtual machines leave out a few. */
+static __always_inline bool is_due(struct task_struct *task)
 {
-	struct task_struct *task = compat_current();
-	struct wait_task *w;
+	struct sched_cpu *c;
 
-	if (!bp_control.waits_on || is_other(task) || is_not_noted(task))
-		return 0;
-	w = wait_state_of(task);
+	if (knows_past()) {
+		c = sched_cpu();
+		if (c && c->past == task_number(task))
+			return false;
+	}
+	return bp_control.waits_on && !is_other(task) && !is_not_noted(task);
+}
+
+static __always_inline int resumed(void *ctx, struct task_struct *task)
+{
+	struct wait_task *w = wait_state_of(task);
+
 	/* what is left of a wait whose end was not seen is for lose_end to count */
 	if (w && w->off_ns && !is_no_matter(task))
-		resumed_at(ctx, task, w, switch_ns(task, NULL), apart);
+		resumed_at(ctx, task, w, switch_ns(task, NULL));
 	return 0;
+}
+
+/* Apart from what every switch comes by, which is paid for by the cache lines of its code and
+ * stack. */
+static __noinline int resumed_apart(void *ctx)
+{
+	return resumed(ctx, compat_current());
 }
 
 /* 6.15 (4ba7518327c6); called for every pass of the scheduler, the last thing that it does */
@@ -564,14 +618,17 @@ SEC("?tp_btf/sched_exit_tp")
 int wait_resumed(__u64 *ctx)
 {
 	/* is_switch */
-	return (__u8)ctx[0] ? resumed(ctx, true) : 0;
+	return (__u8)ctx[0] && is_due(compat_current()) ? resumed_apart(ctx) : 0;
 }
 
-/* finish_task_switch: the first thing that a thread does on its CPU again */
+/* finish_task_switch: the first thing that a thread does on its CPU again. Not apart: up to 6.12
+ * all functions that are active share 512 bytes of stack. */
 SEC("?kprobe")
 int wait_resumed_kprobe(struct pt_regs *ctx)
 {
-	return resumed(ctx, false);
+	struct task_struct *task = compat_current();
+
+	return is_due(task) ? resumed(ctx, task) : 0;
 }
 
 /* ---- waits for a futex alone ---- */
@@ -627,7 +684,7 @@ static __always_inline int unqueued(__u64 *ctx)
 	if (!w || !w->off_ns)
 		return 0;
 	if (has_slept(task, w)) {
-		resumed_at(ctx, task, w, bpf_ktime_get_ns(), false);
+		resumed_at(ctx, task, w, bpf_ktime_get_ns());
 	} else {
 		leave_futex(task, w);
 		w->off_ns = 0;
@@ -688,18 +745,32 @@ int wait_begin(struct bpf_iter__task *ctx)
 }
 
 /* Threads of watched processes are watched, and children where they are followed. */
+static __always_inline void watch_new(struct task_struct *task, bool thread)
+{
+	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
+		return;
+	if (bp_config.filter_tgid &&
+	    (!(thread || bp_config.follow) || !wait_state_of(compat_current())))
+		return;
+	make_state(task);
+}
+
 SEC("?tp_btf/task_newtask")
 int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 {
 	/* of one that had the address before, if it was not seen to be freed */
 	if (bp_config.wait_places)
 		leave_place(task);
-	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
-		return 0;
-	if (bp_config.filter_tgid &&
-	    (!(clone_flags & CLONE_THREAD || bp_config.follow) || !wait_state_of(compat_current())))
-		return 0;
-	make_state(task);
+	watch_new(task, clone_flags & CLONE_THREAD);
+	return 0;
+}
+
+/* Once more, before it first runs: the kernel may have left the former out, see missed in
+ * session.c, but hardly both. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(wait_fork, struct task_struct *parent, struct task_struct *task)
+{
+	watch_new(task, task->tgid == parent->tgid);
 	return 0;
 }
 

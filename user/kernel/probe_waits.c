@@ -18,7 +18,7 @@
 #include "bpfprof.skel.h"
 #include "kernel/session.h"
 
-#define MAX_LINKS 9
+#define MAX_LINKS 11
 #define CLOCK_READS 3
 
 struct probe_waits {
@@ -239,7 +239,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
 	session__keep_states(s, skel->maps.bp_waits, skel->maps.bp_wait_hash, waits);
 	bpf_map__set_autocreate(skel->maps.bp_futexes, o->kinds[BPFPROF_MUTEX]);
-	bpf_map__set_autocreate(skel->maps.bp_sched_clocks, waits && !futex);
+	bpf_map__set_autocreate(skel->maps.bp_sched_cpus, waits && !futex);
 	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
 	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
 	cfg->wait_places = waits && !futex && !cfg->hash_states;
