@@ -262,6 +262,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 				  resume && o->waits.resume == PROBE_WAITS_KPROBE);
 	bpf_program__set_autoload(skel->progs.wait_begin, true);
 	bpf_program__set_autoload(skel->progs.wait_newtask, true);
+	bpf_program__set_autoload(skel->progs.wait_fork, !futex);
 	bpf_program__set_autoload(skel->progs.wait_free, cfg->wait_places);
 }
 
@@ -299,7 +300,7 @@ static int attach(struct probe_waits *w)
 					skel->progs.wait_waking,     skel->progs.wait_resumed,
 					skel->progs.wait_queue,	     skel->progs.wait_unqueue,
 					skel->progs.wait_unqueue_pi, skel->progs.threadcreate,
-					skel->progs.wait_free };
+					skel->progs.wait_fork,	     skel->progs.wait_free };
 	char symbol[256];
 	int err = 0;
 

@@ -559,10 +559,11 @@ static uint64_t missed(const struct bpf_program *prog)
 static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 {
 	const struct bpfprof_bpf *k = s->skel;
-	/* of threads that nobody watches then, whosever they are: the kernel does not say; where
-	 * futexes are watched, their first wait shows */
+	/* of threads that nobody watches then, at most, and whosever they are: the kernel does not
+	 * say. Where futexes are watched, their first wait shows */
 	bool unwatched = bpf_program__fd(k->progs.wait_queue) < 0;
-	uint64_t threads = unwatched ? missed(k->progs.wait_newtask) : 0;
+	uint64_t threads =
+		unwatched ? MIN(missed(k->progs.wait_newtask), missed(k->progs.wait_fork)) : 0;
 
 	switch (kind) {
 	case BPFPROF_THREADCREATE:
