@@ -83,9 +83,24 @@ static __always_inline int walk(struct scratch *s)
 }
 #endif
 
-static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
+/*
+ * Is rip a return address, behind the syscall instruction? Interrupts and exceptions set orig_ax to
+ * -1. The instruction has left rip in rcx as well, unless execve or a signal's delivery has set rip
+ * to the first instruction of something else since; under FRED it leaves rcx alone.
+ */
+static __always_inline bool behind_syscall(struct unw *u, const struct pt_regs *regs)
 {
 	__u16 code = 0;
+
+	if ((long)regs->orig_ax < 0)
+		return false;
+	return regs->cx == regs->ip ||
+	       (!unw_read_user(u, &code, sizeof(code), regs->ip - sizeof(code)) &&
+		code == 0x050f); /* syscall */
+}
+
+static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_compat32)
+{
 	/* not on the stack, of which this is a third: until 6.13 gave each function one of its own,
 	 * all that are active together have 512 bytes */
 	struct pt_regs *regs = (struct pt_regs *)u->win;
@@ -111,10 +126,7 @@ static __always_inline int user_regs(struct unw *u, bool *ret_ra, bool *ret_comp
 	u->regs[14] = regs->r14;
 	u->regs[15] = regs->r15;
 	u->regs[16] = regs->ip;
-	*ret_ra = regs_behind_syscall(regs);
-	if (!*ret_ra && (long)regs->orig_ax >= 0)
-		*ret_ra = !unw_read_user(u, &code, sizeof(code), regs->ip - sizeof(code)) &&
-			  code == 0x050f; /* syscall */
+	*ret_ra = behind_syscall(u, regs);
 	*ret_compat32 = regs->cs == CS_USER32;
 	return 0;
 }

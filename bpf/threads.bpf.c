@@ -87,7 +87,8 @@ static __always_inline void set_regs(struct bpfprof_thread *t, const struct pt_r
 	t->regs[14] = regs->r14;
 	t->regs[15] = regs->r15;
 	t->regs[16] = regs->ip;
-	t->ra = regs_behind_syscall(regs);
+	/* in a system call, and not in an execve that is over: that leaves these two 0 */
+	t->ra = (long)regs->orig_ax >= 0 && (regs->cx || regs->r11);
 	t->compat32 = regs->cs == CS_USER32;
 }
 

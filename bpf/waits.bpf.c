@@ -5,7 +5,7 @@
  *
  * Leaving the CPU notes the time and the state, in the scheduler and with nothing to allocate. Back
  * on the CPU, in its own context, is where a thread's stack can be read, and by then it is known
- * whether the wait was long enough to be worth it; one that was not is over when the switch begins.
+ * whether the wait was long enough to be worth it; as a rule that is known when the switch begins.
  * How much of a wait the thread was ready, and waited for a CPU, the scheduler has counted. Only
  * the mutex profile looks at the wake, too, in the context of who wakes: each program costs every
  * context switch some 0.1 us. Where offcpu is not wanted and the kernel's futex code can be
@@ -170,7 +170,9 @@ static __always_inline struct wait_task *take_place(__u64 number)
 		return NULL;
 	if (bpf_map_update_elem(&bp_wait_owners, &at, &number, BPF_NOEXIST)) {
 		owner = bpf_map_lookup_elem(&bp_wait_owners, &at);
-		return owner && *owner == number ? &place->w : NULL;
+		/* one before may have left without its key: a map may be busy */
+		if (!owner || *owner != number)
+			return NULL;
 	}
 	place->task = number;
 	return &place->w;
@@ -380,7 +382,7 @@ static __always_inline bool is_past(struct task_struct *next, __u64 now)
 {
 	struct wait_task *w;
 
-	if (is_other(next) || is_not_noted(next))
+	if (is_other(next))
 		return true;
 	w = wait_state_of(next);
 	if (!w || !w->off_ns)
@@ -443,8 +445,9 @@ static __always_inline bool has_slept(struct task_struct *task, const struct wai
 	return COMPAT_TASK(task, nvcsw) > w->sleeps;
 }
 
-/* Who may wait for a futex is woken. */
-static __noinline void record_mutex(void *ctx, struct task_struct *sleeper)
+/* Who may wait for a futex is woken. Inline: up to 6.12 all functions that are active share 512
+ * bytes of stack. */
+static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 {
 	struct record_what what = { .kind = BPFPROF_MUTEX };
 	struct wait_task *w = wait_state_of(sleeper);
@@ -563,6 +566,9 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 	wake_ns = w->wake_ns ?: now - (queued_ns(task) - w->queued_ns);
 	if (wake_ns < off_ns || w->state == BPFPROF_STATE_runnable)
 		wake_ns = off_ns;
+	/* by another clock: see switch_ns */
+	if (wake_ns > now)
+		wake_ns = now;
 	if (stop_ns) {
 		if (off_ns >= stop_ns)
 			return;
@@ -606,8 +612,8 @@ static __always_inline int resumed(void *ctx, struct task_struct *task)
 	return 0;
 }
 
-/* Apart from what every switch comes by, which is paid for by the cache lines of its code and
- * stack. */
+/* Apart: the program itself is called at every switch, and is paid for by the cache lines of its
+ * code and stack. */
 static __noinline int resumed_apart(void *ctx)
 {
 	return resumed(ctx, compat_current());
@@ -621,8 +627,8 @@ int wait_resumed(__u64 *ctx)
 	return (__u8)ctx[0] && is_due(compat_current()) ? resumed_apart(ctx) : 0;
 }
 
-/* finish_task_switch: the first thing that a thread does on its CPU again. Not apart: up to 6.12
- * all functions that are active share 512 bytes of stack. */
+/* finish_task_switch: the first thing that a thread does on its CPU again. Not apart, see
+ * record_mutex. */
 SEC("?kprobe")
 int wait_resumed_kprobe(struct pt_regs *ctx)
 {
@@ -766,7 +772,7 @@ int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 }
 
 /* Once more, before it first runs: the kernel may have left the former out, see missed in
- * session.c, but hardly both. */
+ * session.c, but hardly both (and hardly wait_free, too, of one that had the address before). */
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(wait_fork, struct task_struct *parent, struct task_struct *task)
 {

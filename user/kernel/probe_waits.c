@@ -296,11 +296,11 @@ static int keep(struct probe_waits *w, struct bpf_link *link)
 static int attach(struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
-	struct bpf_program *progs[] = { skel->progs.wait_newtask,    skel->progs.wait_switch,
+	struct bpf_program *progs[] = { skel->progs.wait_free,	     skel->progs.wait_newtask,
+					skel->progs.wait_fork,	     skel->progs.wait_switch,
 					skel->progs.wait_waking,     skel->progs.wait_resumed,
 					skel->progs.wait_queue,	     skel->progs.wait_unqueue,
-					skel->progs.wait_unqueue_pi, skel->progs.threadcreate,
-					skel->progs.wait_fork,	     skel->progs.wait_free };
+					skel->progs.wait_unqueue_pi, skel->progs.threadcreate };
 	char symbol[256];
 	int err = 0;
 
