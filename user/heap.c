@@ -452,9 +452,10 @@ static void begin_slice(struct heap *h)
 	h->edge_ns += own_cpu_ns() - before;
 	f = figures(h);
 	weight = budget__attached(&h->budget, &f);
+	probe_heap__enable(h->session, true);
+	/* what is counted from here on is read behind this */
 	if (weight > 0)
 		stacks__commit(collect__stacks(h->collect), BPFPROF_HEAP, weight);
-	probe_heap__enable(h->session, true);
 }
 
 int heap__tick(struct heap *h)
@@ -465,6 +466,9 @@ int heap__tick(struct heap *h)
 
 	if (util_monotonic_ns() < h->budget.next_ns)
 		return 0;
+	/* a slice is over: what it counts and the time that it stands for end together */
+	if (was == BUDGET_ON)
+		probe_heap__enable(h->session, false);
 	f = figures(h);
 	now = budget__check(&h->budget, &f);
 	if (now == was)
