@@ -364,7 +364,7 @@ struct bp_wait_places_map {
 	__type(value, struct wait_place);
 };
 
-/* To take a place is to put the task's address in here, which fails where one stands already. */
+/* To take a place is to put the task's number in here, which fails where one stands already. */
 struct bp_wait_owners_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WAIT_PLACES);
