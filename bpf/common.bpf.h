@@ -409,44 +409,6 @@ static __always_inline void *state_make(void *storage, void *hash, struct task_s
 	return state;
 }
 
-/* The task's own: its address, less that of something of ours. A pointer that may be followed
- * cannot be made a number, but the distance between two can. */
-static __always_inline __u64 task_number(struct task_struct *task)
-{
-	return (const char *)task - (const char *)&bp_control;
-}
-
-/* Fibonacci hashing; tasks are aligned to 64 bytes. */
-static __always_inline __u32 place_at(__u64 number)
-{
-	return (__u32)(number >> 6) * 0x9e3779b1U / (__u32)(0x100000000ULL / WAIT_PLACES);
-}
-
-static __always_inline struct wait_place *place_of(__u64 number)
-{
-	__u32 at = place_at(number);
-
-	return bpf_map_lookup_elem(&bp_wait_places, &at);
-}
-
-/* The state of a watched thread, or NULL: it is not watched. Makes none, since there is no telling
- * whether memory may be asked for inside the scheduler. */
-static __always_inline struct wait_task *wait_state_of(struct task_struct *task)
-{
-	struct wait_place *place;
-	__u64 number;
-
-	if (bp_config.wait_places) {
-		number = task_number(task);
-		place = place_of(number);
-		if (place && place->task == number)
-			return &place->w;
-		if (!bp_control.displaced)
-			return NULL;
-	}
-	return state_of(&bp_waits, &bp_wait_hash, task);
-}
-
 /* The record of the threads' iterator is put together here: it runs once at a time. Frames: one
  * more than are recorded, a power of two, so that their size is seen to be bounded. */
 struct thread_buf {

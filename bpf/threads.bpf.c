@@ -4,6 +4,7 @@
  * touching them, and a sampler for those that run.
  */
 #include "common.bpf.h"
+#include "wait_state.bpf.h"
 
 /* include/uapi/linux/sched.h: SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE */
 #define FAIR_POLICIES (1 << 0 | 1 << 3 | 1 << 5)

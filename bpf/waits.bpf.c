@@ -20,6 +20,7 @@
  */
 #include "common.bpf.h"
 #include "futex.bpf.h"
+#include "wait_state.bpf.h"
 
 /* include/linux/sched.h, include/uapi/linux/sched.h: flags */
 #define CLONE_THREAD 0x00010000
@@ -157,55 +158,6 @@ static __always_inline bool watchable(struct task_struct *task)
 	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
 		return false;
 	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
-}
-
-/* NULL: the place of that number is another task's. */
-static __always_inline struct wait_task *take_place(__u64 number)
-{
-	struct wait_place *place = place_of(number);
-	__u32 at = place_at(number);
-	__u64 *owner;
-
-	if (!place)
-		return NULL;
-	if (bpf_map_update_elem(&bp_wait_owners, &at, &number, BPF_NOEXIST)) {
-		owner = bpf_map_lookup_elem(&bp_wait_owners, &at);
-		/* one before may have left without its key: a map may be busy */
-		if (!owner || *owner != number)
-			return NULL;
-	}
-	place->task = number;
-	return &place->w;
-}
-
-static __always_inline struct wait_task *make_state(struct task_struct *task)
-{
-	struct wait_task *w;
-
-	if (bp_config.wait_places) {
-		w = wait_state_of(task) ?: take_place(task_number(task));
-		if (w)
-			return w;
-		bp_control.displaced = 1;
-	}
-	w = state_make(&bp_waits, &bp_wait_hash, task);
-	if (!w)
-		bp_control.stateless = 1;
-	return w;
-}
-
-/* Nobody has its number any more. */
-static __always_inline void leave_place(struct task_struct *task)
-{
-	__u64 number = task_number(task);
-	struct wait_place *place = place_of(number);
-	__u32 at = place_at(number);
-
-	if (!place || place->task != number)
-		return;
-	place->task = 0;
-	__builtin_memset(&place->w, 0, sizeof(place->w));
-	bpf_map_delete_elem(&bp_wait_owners, &at);
 }
 
 /* ---- who should be, and is not ---- */
