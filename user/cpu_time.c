@@ -11,14 +11,16 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "kernel/cpus.h"
 #include "target/procs.h"
 
+#define RECENT_NS 1000000
 #define REAP_NS NSEC_PER_SEC /* in which a process is waited for that has ended, as a rule */
 
 /* By number of a process. */
 struct reaped {
-	uint32_t tgid;
-	uint64_t ns; /* CPU time of its children, when that was last asked for */
+	uint32_t tgid; /* 0: none that lived when that was last asked for */
+	uint64_t ns;   /* CPU time of its children, when that was last asked for */
 };
 
 struct cpu_time {
@@ -26,8 +28,10 @@ struct cpu_time {
 	bool all, follow;
 	struct reaped *reaped;
 	size_t reaped_cap;
-	uint64_t ns, dead_ns;
-	uint64_t living; /* hash of the processes that live */
+	uint64_t ns, asked_ns; /* what was found last, and when */
+	uint64_t dead_ns;      /* of those that nobody whom we watch will reap */
+	uint64_t zombie_ns;    /* of those that have ended, and may still be reaped */
+	uint64_t reaped_ns;    /* by all that live */
 	uint64_t reap_until_ns, next_reap_ns;
 };
 
@@ -49,20 +53,6 @@ void cpu_time__free(struct cpu_time *c)
 		return;
 	free(c->reaped);
 	free(c);
-}
-
-/* CPU time of everything, in ns; in ticks of 10 ms. */
-static uint64_t system_ns(void)
-{
-	unsigned long long user = 0, nice = 0, sys = 0;
-	FILE *f = fopen("/proc/stat", "re");
-
-	if (!f)
-		return 0;
-	/* the first line; others may be long */
-	(void)fscanf(f, "cpu %llu %llu %llu", &user, &nice, &sys);
-	fclose(f);
-	return (user + nice + sys) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
 /* CPU time of the children that a process has waited for, and of theirs. In ticks of 10 ms. */
@@ -87,31 +77,31 @@ static uint64_t reaped_ns(pid_t pid)
 
 /*
  * Is the time of reaped children to be asked for again? That takes the kernel 20 us for each
- * process. So, now and then, and each time while processes begin and end. ended: one has, by its
- * clock.
+ * process. So, now and then, and each time since one has ended, for as long as it may take to be
+ * reaped. ended: one has, by its clock.
  */
-static bool may_have_reaped(struct cpu_time *c, bool ended)
+static bool may_have_reaped(struct cpu_time *c, bool ended, uint64_t now)
 {
-	uint64_t now = util_monotonic_ns(), living = 0;
+	for (size_t i = 0; i < MIN(procs__cnt(c->procs), c->reaped_cap); i++) {
+		struct reaped *r = &c->reaped[i];
 
-	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
-		const struct proc *p = procs__get(c->procs, i);
-
-		if (procs__lives(c->procs, i))
-			living += util_hash(&p->from_ns, sizeof(p->from_ns), p->tgid);
+		if (!r->tgid ||
+		    (procs__lives(c->procs, i) && procs__get(c->procs, i)->tgid == r->tgid))
+			continue;
+		r->tgid = 0;
+		ended = true;
 	}
-	if (ended || living != c->living)
+	if (ended)
 		c->reap_until_ns = now + REAP_NS;
-	c->living = living;
 	if (now >= c->reap_until_ns && now < c->next_reap_ns)
 		return false;
 	c->next_reap_ns = now + REAP_NS;
 	return true;
 }
 
-static uint64_t all_reaped_ns(struct cpu_time *c, bool ended)
+static uint64_t all_reaped_ns(struct cpu_time *c, bool ended, uint64_t now)
 {
-	bool ask = may_have_reaped(c, ended);
+	bool ask = may_have_reaped(c, ended, now);
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
@@ -131,13 +121,28 @@ static uint64_t all_reaped_ns(struct cpu_time *c, bool ended)
 	return sum;
 }
 
+/* What has been reaped comes with its parent's, and is no longer missing. */
+static void note_reaped(struct cpu_time *c, uint64_t reaped, uint64_t now)
+{
+	if (reaped > c->reaped_ns)
+		c->zombie_ns -= MIN(reaped - c->reaped_ns, c->zombie_ns);
+	c->reaped_ns = reaped;
+	if (now < c->reap_until_ns)
+		return;
+	c->dead_ns += c->zombie_ns;
+	c->zombie_ns = 0;
+}
+
 uint64_t cpu_time__ns(struct cpu_time *c)
 {
+	uint64_t now = util_monotonic_ns(), sum = 0, reaped = 0;
+	struct cpus_work work;
 	bool ended = false;
-	uint64_t sum = 0;
 
+	c->asked_ns = now;
 	if (c->all) {
-		c->ns = MAX(system_ns(), c->ns);
+		if (!cpus_work(&work))
+			c->ns = MAX(work.busy_ns, c->ns);
 		return c->ns;
 	}
 	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
@@ -152,11 +157,21 @@ uint64_t cpu_time__ns(struct cpu_time *c)
 		else
 			ended = true;
 	}
-	if (c->follow)
-		sum += all_reaped_ns(c, ended);
+	if (c->follow) {
+		reaped = all_reaped_ns(c, ended, now);
+		note_reaped(c, reaped, now);
+	}
+	sum += reaped + c->dead_ns + c->zombie_ns;
 	/* monotonic, though processes end */
-	if (sum + c->dead_ns < c->ns)
-		c->dead_ns = c->ns - sum;
-	c->ns = sum + c->dead_ns;
+	if (sum < c->ns)
+		*(c->follow ? &c->zombie_ns : &c->dead_ns) += c->ns - sum;
+	c->ns = MAX(sum, c->ns);
 	return c->ns;
+}
+
+uint64_t cpu_time__recent_ns(struct cpu_time *c)
+{
+	bool recent = c->asked_ns && util_monotonic_ns() - c->asked_ns < RECENT_NS;
+
+	return recent ? c->ns : cpu_time__ns(c);
 }

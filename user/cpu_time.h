@@ -20,5 +20,7 @@ void cpu_time__free(struct cpu_time *c);
 
 /* In ns, monotonic; of two calls the difference counts. */
 uint64_t cpu_time__ns(struct cpu_time *c);
+/* The same, of up to a millisecond ago. */
+uint64_t cpu_time__recent_ns(struct cpu_time *c);
 
 #endif

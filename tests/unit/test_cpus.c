@@ -80,6 +80,26 @@ static void test_this_machine(void **state)
 	assert_true(possible >= sysconf(_SC_NPROCESSORS_CONF));
 }
 
+/* Who sleeps leaves its CPU, who spins keeps it busy; both are counted. */
+static void test_work(void **state)
+{
+	struct cpus_work before, after;
+	uint64_t end;
+
+	(void)state;
+	assert_int_equal(cpus_work(&before), 0);
+	for (int i = 0; i < 100; i++)
+		usleep(1);
+	end = util_monotonic_ns() + NSEC_PER_SEC / 5;
+	while (util_monotonic_ns() < end)
+		;
+	assert_int_equal(cpus_work(&after), 0);
+	assert_true(after.switches >= before.switches + 100);
+	/* somebody else may have had the CPU, which is busy all the same, but for stolen time */
+	assert_true(after.busy_ns >= before.busy_ns + NSEC_PER_SEC / 10);
+	assert_true(after.busy_ns < before.busy_ns + 60 * NSEC_PER_SEC);
+}
+
 static void test_features(void **state)
 {
 	(void)state;
@@ -101,9 +121,8 @@ static void test_features(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_lists),	     cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_this_machine), cmocka_unit_test(test_work),
 		cmocka_unit_test(test_features),
 	};
 

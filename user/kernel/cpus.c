@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which CPUs are online: /sys/devices/system/cpu, see Documentation/admin-guide/cputopology.rst. */
+/* Which CPUs are online, and what they do: /sys/devices/system/cpu, see
+ * Documentation/admin-guide/cputopology.rst, and /proc/stat. */
 #include "kernel/cpus.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 
@@ -58,4 +61,31 @@ int cpus_online(bool *online, size_t cnt)
 	err = cpus_parse(buf, online, cnt);
 	free(buf);
 	return err;
+}
+
+int cpus_work(struct cpus_work *ret)
+{
+	unsigned long long user, nice, sys, irq, soft, ticks, switches = 0;
+	bool busy = false;
+	FILE *f = fopen("/proc/stat", "re");
+	char *line = NULL;
+	size_t sz = 0;
+
+	if (!f)
+		return -errno;
+	/* a line may have a number for each interrupt there is */
+	while (!switches && getline(&line, &sz, f) > 0) {
+		/* of all, which are together in the first; stolen time is nobody's here */
+		if (!busy && sscanf(line, "cpu %llu %llu %llu %*u %*u %llu %llu", &user, &nice,
+				    &sys, &irq, &soft) == 5) {
+			ticks = user + nice + sys + irq + soft;
+			ret->busy_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+			busy = true;
+		}
+		(void)sscanf(line, "ctxt %llu", &switches);
+	}
+	free(line);
+	fclose(f);
+	ret->switches = switches;
+	return busy && switches ? 0 : -ENODATA;
 }
