@@ -24,6 +24,7 @@
 struct file_state {
 	uint32_t object;
 	uint8_t tries;
+	bool gone; /* or replaced, when it was to be opened */
 };
 
 struct part_state {
@@ -155,6 +156,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		/* whoever asks again will wait again */
 		if (fd == -ETIMEDOUT)
 			give_up(c, state);
+		state->gone |= fd == -ENOENT || fd == -ESRCH || fd == -ESTALE;
 		if (fd < 0) {
 			log_debug("cannot open '%s' of process %u: %s; its frames have no names",
 				  f->path, procs__get(c->procs, proc)->tgid, strerror(-fd));
@@ -581,5 +583,7 @@ int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t s
 void code__stats(const struct code *c, struct code_stats *ret)
 {
 	*ret = c->stats;
+	for (size_t i = 0; i < c->file_cap; i++)
+		ret->unopened += c->files[i].gone && !c->files[i].object;
 	ret->bytes = tables__bytes(c->tables);
 }

@@ -28,6 +28,7 @@ struct code_stats {
 	uint64_t cfi_bytes;   /* call frame information read */
 	uint64_t build_ns;
 	uint64_t evicted;  /* objects whose table had to make room */
+	uint64_t unopened; /* files that were gone, or replaced, when they were to be opened */
 	uint64_t cut_maps; /* executable ranges of one process that there was no room for, at the
 			      most */
 };

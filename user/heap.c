@@ -306,7 +306,7 @@ int heap__update(struct heap *h)
 	if (!h->started)
 		h->attach_ns += util_monotonic_ns() - before;
 	/* while those that will have ended by the next time can still be asked */
-	h->cpu_ns = cpu_time__ns(h->cpu);
+	h->cpu_ns = cpu_time__recent_ns(h->cpu);
 	if (!h->rounded && stacks__cnt(collect__stacks(h->collect)) > STACKS_MAX) {
 		h->rounded = true;
 		probe_heap__round_sizes(h->session);
@@ -556,6 +556,7 @@ void heap__hide(struct profile *p)
 void heap__report(const struct heap *h, struct heap_report *ret)
 {
 	struct bpfprof_stats stats = { 0 };
+	uint64_t runs;
 
 	(void)session__stats(h->session, BPFPROF_HEAP, &stats);
 	*ret = (struct heap_report){
@@ -573,4 +574,5 @@ void heap__report(const struct heap *h, struct heap_report *ret)
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};
 	ret->cost_ns = cost_ns(h, &ret->hits);
+	session__run_time(h->session, "heap_", &ret->bpf_ns, &runs);
 }

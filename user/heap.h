@@ -42,6 +42,7 @@ struct heap_report {
 				 themselves */
 	uint64_t hits;	      /* of probes */
 	uint64_t cost_ns;     /* of all hits, as measured, and of recording what was sampled */
+	uint64_t bpf_ns;      /* of that, in BPF programs, if it is measured */
 	uint64_t cpu_ns;      /* CPU time of the targets while it was watched */
 	uint64_t attach_ns;   /* how long it took to find and probe the allocators at first */
 	uint64_t attached_ns; /* how long probes were attached */

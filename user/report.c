@@ -407,9 +407,10 @@ static void stats_heap(const struct report *r, FILE *f)
 	fprintf(f,
 		",\"period_bytes\":%" PRIu64
 		",\"heap\":{\"method\":\"%s\",\"probes\":%zu,\"hits\":%" PRIu64
-		",\"cost_ns\":%" PRIu64 ",\"target_cpu_ns\":%" PRIu64 ",\"attach_ns\":%" PRIu64
-		",\"attached_ns\":%" PRIu64 ",\"sliced\":%s,\"untracked\":%" PRIu64 "}",
-		r->opts->heap_rate, h->method, h->points, h->hits, h->cost_ns, h->cpu_ns,
+		",\"cost_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64 ",\"target_cpu_ns\":%" PRIu64
+		",\"attach_ns\":%" PRIu64 ",\"attached_ns\":%" PRIu64
+		",\"sliced\":%s,\"untracked\":%" PRIu64 "}",
+		r->opts->heap_rate, h->method, h->points, h->hits, h->cost_ns, h->bpf_ns, h->cpu_ns,
 		h->attach_ns, h->attached_ns, h->sliced ? "true" : "false", h->untracked);
 }
 
@@ -487,10 +488,10 @@ void report_stats(const struct report *r, FILE *f)
 		symbols.locations, symbols.named, symbols.with_line, symbols.ns);
 	fprintf(f,
 		",\"readers\":{\"died\":%" PRIu64 ",\"timed_out\":%" PRIu64 ",\"lied\":%" PRIu64
-		",\"set_aside\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"cpu_ns\":%" PRIu64
-		",\"peak_rss\":%" PRIu64 "}",
+		",\"set_aside\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"unopened\":%" PRIu64
+		",\"cpu_ns\":%" PRIu64 ",\"peak_rss\":%" PRIu64 "}",
 		r->objects.readers_died, r->objects.readers_timed_out, r->objects.readers_lied,
-		r->objects.set_aside, r->objects.lost, r->objects.readers_cpu_ns,
+		r->objects.set_aside, r->objects.lost, r->code.unopened, r->objects.readers_cpu_ns,
 		r->objects.readers_peak_rss);
 	fprintf(f,
 		",\"perf_maps\":{\"read\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64

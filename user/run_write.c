@@ -196,7 +196,7 @@ int run_write(struct run *r)
 	int err;
 
 	err = collect__drain(r->collect);
-	session__run_time(r->session, &report.bpf_ns, &report.bpf_runs);
+	session__run_time(r->session, "", &report.bpf_ns, &report.bpf_runs);
 	code__stats(r->code, &report.code);
 	if (r->heap)
 		heap__report(r->heap, &report.heap);
@@ -209,6 +209,8 @@ int run_write(struct run *r)
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
 	}
+	/* once more: names may be of files that nothing else asked for */
+	code__stats(r->code, &report.code);
 	objects__stats(r->objects, &report.objects);
 	perf_maps__stats(code__perf_maps(r->code), &report.perf_maps);
 	if (report.perf_maps.refused)
@@ -226,6 +228,10 @@ int run_write(struct run *r)
 			 " files have no names here: there were too many to keep all of them "
 			 "open, and they are gone",
 			 report.objects.lost);
+	if (report.code.unopened)
+		log_info("%" PRIu64
+			 " files have no names here: they were gone when they were to be opened",
+			 report.code.unopened);
 	rights_to_write(true);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (aborted(r)) {

@@ -396,7 +396,7 @@ static void test_user_only(void **state)
 	drain(samples);
 	assert_int_equal(seen.with_kernel, 0);
 	assert_int_equal(seen.with_user, seen.records);
-	session__run_time(s, &ns, &runs);
+	session__run_time(s, "cpu_", &ns, &runs);
 	assert_true(runs > seen.records / 2);
 	assert_true(ns > runs * 50);
 	about(finish(s, samples), SPIN_MS);

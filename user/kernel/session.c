@@ -529,7 +529,12 @@ static void add_run_time(int fd, uint64_t *ns, uint64_t *runs)
 	*runs += info.run_cnt;
 }
 
-void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs)
+static bool begins(const struct bpf_program *prog, const char *begin)
+{
+	return !strncmp(bpf_program__name(prog), begin, strlen(begin));
+}
+
+void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, uint64_t *ret_runs)
 {
 	struct bpf_program *prog;
 
@@ -537,9 +542,13 @@ void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs)
 	if (s->stats_fd < 0)
 		return;
 	bpf_object__for_each_program(prog, s->skel->obj)
-		add_run_time(bpf_program__fd(prog), ret_ns, ret_runs);
+	{
+		if (begins(prog, begin))
+			add_run_time(bpf_program__fd(prog), ret_ns, ret_runs);
+	}
 	for (size_t i = 0; i < s->copy_cnt; i++)
-		add_run_time(s->copies[i].fd, ret_ns, ret_runs);
+		if (begins(s->copies[i].prog, begin))
+			add_run_time(s->copies[i].fd, ret_ns, ret_runs);
 }
 
 /*
@@ -556,25 +565,36 @@ static uint64_t missed(const struct bpf_program *prog)
 	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz) ? 0 : info.recursion_misses;
 }
 
+/* Threads that nobody watches since their creation was missed, at most, and whosever they are: the
+ * kernel does not say. Where futexes are watched, their first wait shows. */
+static uint64_t missed_threads(const struct bpfprof_bpf *k)
+{
+	uint64_t once, again;
+
+	if (bpf_program__fd(k->progs.wait_queue) >= 0)
+		return 0;
+	once = missed(k->progs.wait_newtask);
+	if (!once)
+		return 0;
+	again = missed(k->progs.wait_fork);
+	return MIN(once, again);
+}
+
 static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 {
 	const struct bpfprof_bpf *k = s->skel;
-	/* of threads that nobody watches then, at most, and whosever they are: the kernel does not
-	 * say. Where futexes are watched, their first wait shows */
-	bool unwatched = bpf_program__fd(k->progs.wait_queue) < 0;
-	uint64_t threads =
-		unwatched ? MIN(missed(k->progs.wait_newtask), missed(k->progs.wait_fork)) : 0;
 
 	switch (kind) {
 	case BPFPROF_THREADCREATE:
 		return missed(k->progs.threadcreate);
 	case BPFPROF_BLOCK:
-		return threads + missed(k->progs.wait_queue) + missed(k->progs.wait_unqueue) +
-		       missed(k->progs.wait_unqueue_pi);
+		return missed_threads(k) + missed(k->progs.wait_queue) +
+		       missed(k->progs.wait_unqueue) + missed(k->progs.wait_unqueue_pi);
 	case BPFPROF_MUTEX:
-		return threads + missed(k->progs.wait_queue) + missed(k->progs.wait_waking);
+		return missed_threads(k) + missed(k->progs.wait_queue) +
+		       missed(k->progs.wait_waking);
 	case BPFPROF_OFFCPU:
-		return threads;
+		return missed_threads(k);
 	default:
 		return 0;
 	}
@@ -583,6 +603,7 @@ static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret)
 {
 	struct bpfprof_stats *per_cpu = calloc(s->cpu_cnt, sizeof(*per_cpu));
+	uint64_t not_run = missed_of(s, kind);
 	uint32_t key = kind;
 	int err = 0;
 
@@ -607,8 +628,8 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)
 			ret->lost[j] += per_cpu[i].lost[j];
 	}
-	ret->lost[BPFPROF_LOST_missed] += missed_of(s, kind);
-	ret->seen += missed_of(s, kind);
+	ret->lost[BPFPROF_LOST_missed] += not_run;
+	ret->seen += not_run;
 	free(per_cpu);
 	return err;
 }

@@ -71,9 +71,9 @@ int session__arm(struct session *s, char *err, size_t err_sz);
 /* Stops sampling; what was recorded stays to be drained. */
 void session__disarm(struct session *s);
 
-/* Nanoseconds of CPU time that the programs took, 0 if it is not measured (run_time_stats); runs:
- * how often they ran. */
-void session__run_time(struct session *s, uint64_t *ret_ns, uint64_t *ret_runs);
+/* Nanoseconds of CPU time that the programs took whose names begin so, 0 if it is not measured
+ * (run_time_stats); runs: how often they ran. */
+void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, uint64_t *ret_runs);
 
 /* Counters of a kind, summed over the CPUs. 0 or -errno. */
 int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret);
