@@ -478,7 +478,8 @@ struct bpfprof_config {
 	__u8 futex_probes; /* futex waits are watched where they are, not at every switch */
 	__u8 wait_places;  /* threads' states of waits are in places, see bp_wait_places */
 	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
-	__u8 pad[4];
+	__u8 rdonly_cast;  /* the kernel has bpf_rdonly_cast */
+	__u8 pad[3];
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
@@ -523,6 +524,9 @@ struct bpfprof_control {
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
+	/* the programs' own: where a thread's registers are in its stack in the kernel, for
+	 * bpf_rdonly_cast */
+	__u64 regs_off;
 	/* the programs' own: where the kernel's function for all system calls goes on; 0: unknown
 	 */
 	__u64 kstack_base;

@@ -92,9 +92,6 @@ struct raw_buf {
 /* ---- maps and globals, see maps.bpf.c ---- */
 extern const volatile struct bpfprof_config bp_config;
 extern volatile struct bpfprof_control bp_control;
-/* By the low bits of a thread's id: 1: one of them may have waited for a futex. Never taken back.
- */
-extern volatile __u8 bp_futex_users[1 << 16];
 
 extern struct bp_chunks_map bp_chunks SEC(".maps");
 extern struct bp_procs_map bp_procs SEC(".maps");

@@ -28,6 +28,15 @@ static __always_inline bool compat_have_task_pt_regs(void)
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
 }
 
+/* A pointer that may be followed though nothing is known of where it leads, and costs no call: 6.2
+ * (a35b9af4ec2c). */
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+
+static __always_inline const struct pt_regs *compat_as_regs(const void *at)
+{
+	return bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct pt_regs));
+}
+
 /* task_struct.__state, `state` before 5.14 (2f064a59a11f) */
 struct task_struct___before_5_14 {
 	volatile long state;

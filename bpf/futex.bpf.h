@@ -107,13 +107,22 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 	}
 }
 
+/* Where registers are in a stack: the distance between two pointers, of which none can be made a
+ * number. task: one whose stack stays. */
+static __always_inline __u64 regs_offset(struct task_struct *task)
+{
+	return (const char *)bpf_task_pt_regs(task) - (const char *)compat_as_regs(task->stack);
+}
+
 /* Might it be in a futex system call? One field of its registers, which costs less than all. */
 static __always_inline bool may_be_futex(struct task_struct *task)
 {
 	const struct pt_regs *regs;
 	__u64 nr = 0;
 
-	if (compat_have_task_pt_regs()) {
+	if (bp_config.rdonly_cast) {
+		nr = compat_as_regs(task->stack + bp_control.regs_off)->orig_ax;
+	} else if (compat_have_task_pt_regs()) {
 		nr = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
 	} else {
 		regs = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*regs);

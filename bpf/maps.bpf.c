@@ -6,7 +6,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct bpfprof_config bp_config = {};
 volatile struct bpfprof_control bp_control = {};
-volatile __u8 bp_futex_users[1 << 16] = {};
 
 struct bp_chunks_map bp_chunks SEC(".maps");
 struct bp_procs_map bp_procs SEC(".maps");

@@ -122,27 +122,6 @@ static __always_inline bool is_no_matter(struct task_struct *task)
 	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
 }
 
-static __always_inline volatile __u8 *futex_user(struct task_struct *task)
-{
-	return &bp_futex_users[(__u16)COMPAT_TASK(task, pid)];
-}
-
-/* A task that may be in a futex call leaves its CPU, or queues itself there. */
-static __always_inline void note_futex_user(struct task_struct *task)
-{
-	volatile __u8 *user = futex_user(task);
-
-	if (!bp_config.record[BPFPROF_OFFCPU] && !*user)
-		*user = 1;
-}
-
-/* The same as is_no_matter, cheaper still: of one that comes back or is woken, and has been noted
- * if it matters. */
-static __always_inline bool is_not_noted(struct task_struct *task)
-{
-	return !bp_config.record[BPFPROF_OFFCPU] && !*futex_user(task);
-}
-
 static __always_inline bool watchable(struct task_struct *task)
 {
 	__u32 tgid = task->tgid, tid = task->pid;
@@ -292,8 +271,6 @@ static __always_inline __u64 leaves(__u64 *ctx)
 			   bp_config.switch_state ? (__u32)ctx[3] : compat_task_state(prev));
 	if (state != BPFPROF_STATE_dead && !matters)
 		return 0;
-	if (state != BPFPROF_STATE_dead)
-		note_futex_user(prev);
 	w = wait_state_of(prev);
 	if (!w) {
 		if (lacks_state(prev) && record_wanted_more())
@@ -441,7 +418,7 @@ SEC("?tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *sleeper)
 {
 	if (bp_control.waits_on && !bp_control.stop_ns && !is_other(sleeper) &&
-	    !is_not_noted(sleeper) && may_be_futex(sleeper))
+	    may_be_futex(sleeper))
 		record_mutex(ctx, sleeper);
 	return 0;
 }
@@ -551,15 +528,15 @@ static __always_inline bool is_due(struct task_struct *task)
 		if (c && c->past == task_number(task))
 			return false;
 	}
-	return bp_control.waits_on && !is_other(task) && !is_not_noted(task);
+	/* what is left of a wait whose end was not seen is for lose_end to count */
+	return bp_control.waits_on && !is_other(task) && !is_no_matter(task);
 }
 
 static __always_inline int resumed(void *ctx, struct task_struct *task)
 {
 	struct wait_task *w = wait_state_of(task);
 
-	/* what is left of a wait whose end was not seen is for lose_end to count */
-	if (w && w->off_ns && !is_no_matter(task))
+	if (w && w->off_ns)
 		resumed_at(ctx, task, w, switch_ns(task, NULL));
 	return 0;
 }
@@ -607,7 +584,6 @@ int wait_queue(__u64 *ctx)
 
 	if (!bp_control.waits_on || is_other(task))
 		return 0;
-	note_futex_user(task);
 	w = wait_state_of(task);
 	/* by 7.3 its creation may have been missed: see missed in session.c */
 	if (!w && watchable(task))
@@ -677,13 +653,16 @@ int wait_begin(struct bpf_iter__task *ctx)
 	enum bpfprof_thread_state state;
 	struct wait_task *w;
 
-	if (!task || !watchable(task))
+	if (!task)
+		return 0;
+	if (bp_config.rdonly_cast && !bp_control.regs_off)
+		bp_control.regs_off = regs_offset(bpf_get_current_task_btf());
+	if (!watchable(task))
 		return 0;
 	w = make_state(task);
 	if (!bp_control.waits_on || (w && (w->switches || w->off_ns)) || compat_on_cpu(task) ||
 	    is_no_matter(task))
 		return 0;
-	note_futex_user(task);
 	state = task_state(task, false, compat_task_state(task));
 	if (!w) {
 		if (passes(task))

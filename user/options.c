@@ -670,7 +670,7 @@ void options_usage(FILE *f)
 	      "--wait-budget allows\n"
 	      "      --wait-budget PERCENT  of the target's CPU time, or of one CPU if that is "
 	      "more, that\n"
-	      "                        recording waits may cost; default 2; above it --wait-rate "
+	      "                        recording waits may cost; default 1; above it --wait-rate "
 	      "is what\n"
 	      "                        it has to be; 100: no limit\n"
 	      "\n"

@@ -17,7 +17,7 @@
 #define OPTIONS_DEFAULT_HEAP_RATE 524288
 #define OPTIONS_DEFAULT_HEAP_BUDGET 5
 #define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
-#define OPTIONS_DEFAULT_WAIT_BUDGET 2
+#define OPTIONS_DEFAULT_WAIT_BUDGET 1
 
 enum options_command {
 	OPTIONS_RECORD,
@@ -71,7 +71,7 @@ struct options {
 	uint64_t min_age_ns;   /* heap: only what has been held so long; 0: all */
 	uint64_t min_wait_ns;  /* see options_min_wait_ns */
 	bool min_wait_given;   /* it was named: 0 means 0 */
-	double wait_budget;    /* percent of the target's CPU time, as heap_budget */
+	double wait_budget;    /* the same, of the target's CPU time or of one CPU */
 	uint64_t wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0, or
 				  up to OPTIONS_MAX_WAIT_RATE_NS */
 

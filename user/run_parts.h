@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "kernel/cpus.h"
 #include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
 #include "launch.h"
@@ -24,6 +25,14 @@ struct wait_cost {
 	uint64_t samples, timed, timed_ns; /* so far */
 	double mean_ns;			   /* of a sample, of late */
 	double ns;
+};
+
+/* What looking at context switches takes. */
+struct switch_cost {
+	uint64_t next_ns;      /* when to look again */
+	bool known;	       /* the following is of an earlier look */
+	struct cpus_work work; /* so far */
+	double share;	       /* of what CPUs are busy, 0..1 */
 };
 
 struct run {
@@ -52,6 +61,7 @@ struct run {
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
 	struct wait_budget wait_budget;
 	struct wait_cost wait_costs[BPFPROF_NR_KINDS];
+	struct switch_cost switch_cost;
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start; /* of the targets; 0: not counted */
 	struct profile *profiles[BPFPROF_NR_KINDS];

@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "cpu_time.h"
+#include "kernel/cpus.h"
 #include "kernel/probe_waits.h"
 #include "kernel/session.h"
 #include "kinds.h"
@@ -12,6 +13,10 @@
 
 #define FIRST_NS 2000 /* of a sample, while none has been timed */
 #define AROUND_NS 500 /* the same, outside of what is timed: to find the wait and its futex */
+/* A program at a context switch, nearly all of it to get there and back: 20 to 140 have been
+ * measured. */
+#define SWITCH_NS 100
+#define FIRST_LOOK_NS (NSEC_PER_SEC / 10)
 
 static void add_cost(const struct run *r, enum bpfprof_kind kind, struct wait_cost *c)
 {
@@ -30,6 +35,27 @@ static void add_cost(const struct run *r, enum bpfprof_kind kind, struct wait_co
 	c->timed_ns = now.timed_ns;
 }
 
+/* Once a second: see cpus_work. */
+static double switch_share(struct run *r, uint64_t now)
+{
+	struct switch_cost *c = &r->switch_cost;
+	struct cpus_work work;
+	uint64_t ns;
+
+	if (now < c->next_ns)
+		return c->share;
+	c->next_ns = now + (c->known ? NSEC_PER_SEC : FIRST_LOOK_NS);
+	if (cpus_work(&work))
+		return c->share;
+	ns = (work.switches - c->work.switches) * SWITCH_NS *
+	     probe_waits__switch_programs(r->waits);
+	if (c->known && work.busy_ns > c->work.busy_ns)
+		c->share = MIN((double)ns / (work.busy_ns - c->work.busy_ns), 1);
+	c->work = work;
+	c->known = true;
+	return c->share;
+}
+
 static struct wait_budget_figures figures(struct run *r)
 {
 	struct wait_budget_figures ret = { .now_ns = util_monotonic_ns() };
@@ -41,6 +67,7 @@ static struct wait_budget_figures figures(struct run *r)
 		ret.cost_ns += (uint64_t)r->wait_costs[i].ns;
 	}
 	ret.cpu_ns = cpu_time__ns(r->cpu_time);
+	ret.switch_share = switch_share(r, ret.now_ns);
 	return ret;
 }
 

@@ -46,7 +46,8 @@ static double since(uint64_t now, uint64_t before)
 uint64_t wait_budget__check(struct wait_budget *b, const struct wait_budget_figures *f)
 {
 	double ns = since(f->now_ns, b->last.now_ns), spent = since(f->cost_ns, b->last.cost_ns);
-	double may = b->share * MAX(since(f->cpu_ns, b->last.cpu_ns), ns);
+	double cpu = since(f->cpu_ns, b->last.cpu_ns), all = b->share * MAX(cpu, ns);
+	double may = MAX(all - f->switch_share * cpu, all * WAIT_BUDGET_LEFT);
 	double rate = b->rate_ns;
 
 	if (b->share >= 1 || ns <= 0)

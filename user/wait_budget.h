@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps what recording waits costs the profiled programs within a share of their CPU time, or of
- * one CPU where they use less: who mostly waits uses little. It does so by the rate below which a
- * wait is recorded with probability length / rate only, and stands for so many more. Sums stay
- * unbiased whatever the rate is, since it never depends on the wait that is looked at. Pure: the
- * figures come from the caller.
+ * Keeps what recording waits costs the profiled programs, together with what is taken from them by
+ * looking at context switches, within a share of their CPU time, or of one CPU where they use less:
+ * who mostly waits uses little. Nothing can be done about the switches; what they leave, but in any
+ * case a quarter, is for recording. That is kept by the rate below which a wait is recorded with
+ * probability length / rate only, and stands for so many more. Sums stay unbiased whatever the rate
+ * is, since it never depends on the wait that is looked at. Pure: the figures come from the caller.
  *
  * The share is a credit, with room for a burst; as long as it lasts all waits are recorded. Then
  * the rate is what makes the cost what it may be, found by trying: how long waits are nobody knows
@@ -18,12 +19,15 @@
 /* At first, and at most: a burst of some 8,000 waits. The debt is no larger either. */
 #define WAIT_BUDGET_CREDIT_NS 20000000.0
 #define WAIT_BUDGET_FIRST_NS 10000ULL /* the rate that is tried first */
+#define WAIT_BUDGET_LEFT 0.25	      /* of the share, for recording in any case */
 #define WAIT_BUDGET_MAX_NS UINT32_MAX /* that the programs in the kernel can work with */
 
 /* At one moment: the clock; what recording waits has cost the programs so far, and their CPU time
- * so far, which includes it. All in ns, monotonic. */
+ * so far, which includes it. All in ns, monotonic. And the share of what CPUs are busy that looking
+ * at switches takes of late, 0..1: of the programs' time, as of everybody's. */
 struct wait_budget_figures {
 	uint64_t now_ns, cost_ns, cpu_ns;
+	double switch_share;
 };
 
 struct wait_budget {

@@ -217,13 +217,50 @@ static void test_least(void **state)
 	assert_int_equal(b.rate_ns, 50000);
 }
 
+/* What switches take is no longer there for recording, but for a quarter. */
+static void test_switches(void **state)
+{
+	static const struct {
+		double cpus, taken; /* share of that */
+		double least, most; /* that recording may cost, CPUs */
+	} rows[] = {
+		{ 2, 0, 0.030, 0.042 },
+		{ 2, 0.008, 0.018, 0.0252 },
+		{ 2, 0.015, 0.0074, 0.0105 },
+		{ 2, 0.5, 0.0074, 0.0105 },
+		/* who uses little loses little */
+		{ 0.1, 0.008, 0.0144, 0.0202 },
+		{ 0.1, 0.1, 0.0075, 0.0105 },
+		{ 0.1, 1, 0.0037, 0.00525 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sim s = { .per_second = 100000, .mean_ns = 1e5 };
+		struct wait_budget b;
+		double took;
+
+		s.cpus = rows[i].cpus;
+		s.f.switch_share = rows[i].taken;
+		start(&s, &b, 0.02, 0);
+		run(&s, &b, 3);
+		took = run(&s, &b, 20);
+		if (took < rows[i].least || took > rows[i].most)
+			fail_msg("of %g CPUs switches take %g: %.5f", rows[i].cpus, rows[i].taken,
+				 took);
+		if (fabs(s.got_cnt - s.cnt) > 4 * sqrt(s.var_cnt))
+			fail_msg("%.0f waits, truth %.0f", s.got_cnt, s.cnt);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact),  cmocka_unit_test(test_limited),
-		cmocka_unit_test(test_phases), cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_least),  cmocka_unit_test(test_nearly_all),
-		cmocka_unit_test(test_late),   cmocka_unit_test(test_back),
+		cmocka_unit_test(test_exact),	 cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_phases),	 cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_least),	 cmocka_unit_test(test_nearly_all),
+		cmocka_unit_test(test_late),	 cmocka_unit_test(test_back),
+		cmocka_unit_test(test_switches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,6 +207,7 @@ void probe_waits__probe(struct probe_waits_how *ret)
 	/* (preempt, prev, next) before */
 	ret->preempt_count_off = preempt_count_off(btf);
 	ret->interrupt_mask = interrupt_mask(btf);
+	ret->rdonly_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	ret->switch_state = tracepoint_args(btf, "sched_switch") > 3;
 	if (tracepoint_args(btf, "sched_exit_tp") && !(forced && !strcmp(forced, "kprobe")))
 		ret->resume = PROBE_WAITS_EXIT;
@@ -250,6 +251,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	cfg->switch_state = o->waits.switch_state;
 	cfg->preempt_count_off = o->waits.preempt_count_off;
 	cfg->interrupt_mask = o->waits.interrupt_mask;
+	cfg->rdonly_cast = o->waits.rdonly_cast;
 	cfg->futex_probes = futex;
 	bpf_program__set_autoload(skel->progs.wait_queue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);
@@ -333,6 +335,19 @@ struct probe_waits *probe_waits__new(struct session *s)
 	probe_waits__free(w);
 	errno = -err;
 	return NULL;
+}
+
+int probe_waits__switch_programs(const struct probe_waits *w)
+{
+	struct bpfprof_bpf *skel = session__skel(w->session);
+	const struct bpf_program *progs[] = { skel->progs.wait_switch, skel->progs.wait_waking,
+					      skel->progs.wait_resumed,
+					      skel->progs.wait_resumed_kprobe };
+	int ret = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++)
+		ret += bpf_program__autoload(progs[i]);
+	return ret;
 }
 
 void probe_waits__sync_clock(struct probe_waits *w)

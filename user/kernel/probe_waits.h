@@ -28,6 +28,7 @@ struct probe_waits_how {
 	bool switch_state;	   /* sched_switch tells the state of who leaves */
 	int64_t preempt_count_off; /* see bpfprof_config */
 	uint32_t interrupt_mask;   /* the same */
+	bool rdonly_cast;	   /* the same */
 };
 
 /* The best that this kernel has. */
@@ -53,6 +54,8 @@ void probe_waits__sync_clock(struct probe_waits *w);
 /* Records a wait shorter than ns with probability length / ns only, to stand for so many more; 0:
  * every wait; below 2^32. */
 void probe_waits__set_rate(struct probe_waits *w, uint64_t ns);
+/* How many of the programs are run at every context switch, or wake. */
+int probe_waits__switch_programs(const struct probe_waits *w);
 /* Ends the run at stop_ns. Waits in progress are recorded when they end, up to stop_ns, until
  * probe_waits__off; from then on nothing is, and the states stay as they are. */
 void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns);
