@@ -479,7 +479,8 @@ struct bpfprof_config {
 	__u8 wait_places;  /* threads' states of waits are in places, see bp_wait_places */
 	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
 	__u8 rdonly_cast;  /* the kernel has bpf_rdonly_cast */
-	__u8 pad[3];
+	__u8 one_sided;	   /* switches are seen by who comes back alone */
+	__u8 pad[2];
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
@@ -506,13 +507,17 @@ struct bpfprof_config {
 	__u64 comm_accept;     /* the final state */
 };
 
+/* Of waits_on: */
+#define BPFPROF_WAITS_NEW 1 /* those that were under way have not all been found yet */
+#define BPFPROF_WAITS_ALL 2
+
 /* Which of the two count maps the sampler uses; user space flips it and drains the other one. */
 struct bpfprof_control {
 	__u32 active;	 /* 0 or 1 */
 	__u32 heap_off;	 /* 1: the heap's probes, where they are hit, record nothing */
 	__u32 coarse;	 /* 1: sizes are rounded to 6 bits, as there are too many different ones */
 	__u32 no_live;	 /* 1: what was allocated is not kept until it is freed */
-	__u32 waits_on;	 /* 1: waits and new threads are recorded */
+	__u32 waits_on;	 /* not 0: waits and new threads are recorded */
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
 	__u32 displaced; /* the same: 1: a thread's state is in task storage, its place was taken */

@@ -262,6 +262,7 @@ struct wait_task {
 	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
 	__u64 futex_create_ns;	     /* of the entry there that it is counted in */
 	struct record_wait waits[2]; /* that are being recorded */
+	__u64 born_ns;		     /* when it was created; 0: before it was watched */
 };
 
 struct futex_id {
@@ -286,13 +287,27 @@ struct bp_futexes_map {
 	__type(value, struct futex_waiters);
 };
 
+/* The thread on a CPU, as it was when it came there. */
+struct sched_here {
+	__u64 switches;	 /* of the CPU; 0: none has been seen */
+	__u64 stack;	 /* its own in the kernel; 0: it is certainly not watched */
+	__u64 task;	 /* its task_number */
+	__u64 clock;	 /* of the scheduler */
+	__u64 ran_ns;	 /* that it had run in all its life */
+	__u64 queued_ns; /* and waited for CPUs */
+	__u64 sleeps;	 /* its voluntary switches */
+	__u64 preempts;	 /* and the others */
+	__u32 tid;
+	__u32 pad;
+};
+
 /* Of a CPU. Its clock of the scheduler beside CLOCK_MONOTONIC: see switch_ns in waits.bpf.c. */
 struct sched_cpu {
 	__u64 measured; /* when, on the former; 0: not yet */
 	__s64 off;	/* of the latter from it, ns */
-	__s64 last;	/* result of the last measurement */
 	__u64 past; /* task_number of the thread here, if the wait that it came back from is dealt
 		       with */
+	struct sched_here here;
 };
 
 struct bp_sched_cpus_map {
@@ -674,6 +689,7 @@ static __always_inline bool in_interrupt(void)
 }
 
 /* include/linux/sched.h */
+#define TASK_INTERRUPTIBLE 0x01
 #define TASK_UNINTERRUPTIBLE 0x02
 #define TASK_STOPPED 0x04
 #define TASK_TRACED 0x08

@@ -114,22 +114,33 @@ static __always_inline __u64 regs_offset(struct task_struct *task)
 	return (const char *)bpf_task_pt_regs(task) - (const char *)compat_as_regs(task->stack);
 }
 
+static __always_inline bool is_futex_call(__u64 nr)
+{
+	return nr == NR_FUTEX || nr == NR_RESTART_SYSCALL ||
+	       (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
+}
+
+/* The same as may_be_futex of a thread with that stack in the kernel, with bpf_rdonly_cast. */
+static __always_inline bool stack_may_be_futex(const void *stack)
+{
+	return is_futex_call(compat_as_regs(stack + bp_control.regs_off)->orig_ax);
+}
+
 /* Might it be in a futex system call? One field of its registers, which costs less than all. */
 static __always_inline bool may_be_futex(struct task_struct *task)
 {
 	const struct pt_regs *regs;
 	__u64 nr = 0;
 
-	if (bp_config.rdonly_cast) {
-		nr = compat_as_regs(task->stack + bp_control.regs_off)->orig_ax;
-	} else if (compat_have_task_pt_regs()) {
+	if (bp_config.rdonly_cast)
+		return stack_may_be_futex(task->stack);
+	if (compat_have_task_pt_regs()) {
 		nr = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
 	} else {
 		regs = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*regs);
 		bpf_probe_read_kernel(&nr, sizeof(nr), &regs->orig_ax);
 	}
-	return nr == NR_FUTEX || nr == NR_RESTART_SYSCALL ||
-	       (nr >= NR_FUTEX_WAITV && nr <= NR_FUTEX_WAIT);
+	return is_futex_call(nr);
 }
 
 /* ---- what ended a wait ---- */

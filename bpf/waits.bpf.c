@@ -188,23 +188,35 @@ static __always_inline struct sched_cpu *sched_cpu(void)
 	return bpf_map_lookup_elem(&bp_sched_cpus, &zero);
 }
 
-/* The two clocks drift by at most 500 ppm while the time is not being corrected. */
 #define SCHED_CLOCK_MEASURE_NS 4000000
 #define SCHED_CLOCK_VALID_NS 10000000
+/* The two clocks drift by less than 2^-11 = 488 ppm; the kernel corrects CLOCK_MONOTONIC by at most
+ * 500 (adjtimex(2)). */
+#define SCHED_CLOCK_DRIFT 11
+
+/* Measures how far CLOCK_MONOTONIC is from the scheduler's clock, which was just read as now. Too
+ * far, if the CPU was taken away meanwhile, for an interrupt or from this machine: it can be no
+ * further than the last result and the drift since. */
+static __always_inline void measure_clock(struct sched_cpu *c, __u64 now)
+{
+	__s64 off = bpf_ktime_get_ns() - now,
+	      most = c->off + (__s64)((now - c->measured) >> SCHED_CLOCK_DRIFT);
+
+	c->off = c->measured && off > most ? most : off;
+	c->measured = now;
+}
 
 /*
  * When the switch that is going on began, on CLOCK_MONOTONIC: from the clock that the scheduler has
  * read for it, for reading one takes a sixth of what a switch may cost. task leaves its CPU, in
  * favour of next, or is on it again, next: NULL. How far the clocks are apart is measured now and
- * then, and the lower of the last two results counts: between the two readings the CPU may have
- * been taken away from this machine. A CPU that is about to be idle looks for work elsewhere
- * between the two; there time is plenty, too.
+ * then. A CPU that is about to be idle looks for work elsewhere between the two; there time is
+ * plenty, too.
  */
 static __always_inline __u64 switch_ns(struct task_struct *task, struct task_struct *next)
 {
 	struct sched_cpu *c;
 	__u64 now;
-	__s64 off;
 
 	if (!bpf_core_field_exists(struct rq, clock) ||
 	    !bpf_core_field_exists(struct sched_entity, cfs_rq) || (next && !next->pid))
@@ -214,12 +226,8 @@ static __always_inline __u64 switch_ns(struct task_struct *task, struct task_str
 		return bpf_ktime_get_ns();
 	now = compat_have_task_btf() ? task->se.cfs_rq->rq->clock :
 				       BPF_CORE_READ(task, se.cfs_rq, rq, clock);
-	if (next && now - c->measured > SCHED_CLOCK_MEASURE_NS) {
-		off = bpf_ktime_get_ns() - now;
-		c->off = c->measured && c->last < off ? c->last : off;
-		c->last = off;
-		c->measured = now;
-	}
+	if (next && now - c->measured > SCHED_CLOCK_MEASURE_NS)
+		measure_clock(c, now);
 	return now - c->measured < SCHED_CLOCK_VALID_NS ? now + c->off : bpf_ktime_get_ns();
 }
 
@@ -249,6 +257,21 @@ static __noinline void lose_end(const struct wait_task *w)
 		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);
 	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
+}
+
+/* Its next wait begins at now. */
+static __always_inline void note_leave(struct task_struct *task, struct wait_task *w,
+				       enum bpfprof_thread_state state, __u64 now)
+{
+	w->state = state;
+	w->may_futex = bp_config.record[BPFPROF_BLOCK] &&
+		       (!bp_config.record[BPFPROF_OFFCPU] || may_be_futex(task));
+	w->wake_ns = 0;
+	w->woken = BPFPROF_WAKE_PEER;
+	w->queued_ns = queued_ns(task);
+	w->switches = task->nvcsw + task->nivcsw;
+	w->off_ns = now;
+	note_futex(task, w);
 }
 
 /* Returns the time, or 0: it is nobody whose waits are recorded. */
@@ -281,16 +304,8 @@ static __always_inline __u64 leaves(__u64 *ctx)
 	if (w->off_ns)
 		lose_end(w);
 	leave_futex(prev, w);
-	w->state = state;
-	w->may_futex = bp_config.record[BPFPROF_BLOCK] &&
-		       (!bp_config.record[BPFPROF_OFFCPU] || may_be_futex(prev));
-	w->wake_ns = 0;
-	w->woken = BPFPROF_WAKE_PEER;
-	w->queued_ns = queued_ns(prev);
-	w->switches = prev->nvcsw + prev->nivcsw;
 	now = switch_ns(prev, (void *)ctx[2]);
-	w->off_ns = now;
-	note_futex(prev, w);
+	note_leave(prev, w, state, now);
 	if (state != BPFPROF_STATE_dead)
 		return now;
 	w->off_ns = 0;
@@ -356,6 +371,117 @@ int wait_switch(__u64 *ctx)
 	return 0;
 }
 
+/* ---- leaving the CPU, as who comes there next sees it ---- */
+
+/*
+ * Where offcpu is not wanted, one program sees a switch from both sides, since each costs every
+ * switch the same again: who comes back, in its own context, and who was there before it, by what
+ * had been noted of that one when it came. Only a thread's first stay on a CPU begins without that
+ * program (schedule_tail), and is told by the CPU's number of switches.
+ */
+
+/* When a task left the CPU that it had come to as noted there, by the clock of the scheduler: when
+ * it had run as long as it has, which leaves out what interrupts and other virtual machines took.
+ */
+static __always_inline __u64 left_clock(struct task_struct *task, const struct sched_here *here)
+{
+	return here->clock + task->se.sum_exec_runtime - here->ran_ns;
+}
+
+static __always_inline bool left_once(struct task_struct *task, const struct sched_here *here)
+{
+	return task->nvcsw + task->nivcsw == here->sleeps + here->preempts + 1;
+}
+
+/* task has left the CPU that it had come to as noted there, for a futex perhaps, at ns. */
+static __always_inline void left(struct task_struct *task, const struct sched_here *here, __u64 ns)
+{
+	struct wait_task *w = wait_state_of(task);
+	__u32 state = compat_task_state(task);
+	bool sleeps = task->nvcsw != here->sleeps;
+
+	/* woken meanwhile */
+	if (sleeps && !state)
+		state = TASK_INTERRUPTIBLE;
+	state = task_state(task, !sleeps, state);
+	if (!w) {
+		if (lacks_state(task) && passes(task))
+			lose_wait(task, state);
+		return;
+	}
+	/* it was sooner, elsewhere: see find_leave */
+	if (!left_once(task, here) || w->switches == task->nvcsw + task->nivcsw)
+		return;
+	leave_futex(task, w);
+	w->off_ns = 0;
+	if (state != BPFPROF_STATE_dead)
+		note_leave(task, w, state, ns);
+}
+
+#define MAX_CPUS 8192 /* CONFIG_NR_CPUS of x86 goes no further */
+
+struct leave_search {
+	__u64 task;		/* its task_number */
+	__u64 leaves;		/* so many switches of it */
+	struct sched_here here; /* if that is still noted */
+	bool found;
+};
+
+static long look_at_cpu(__u32 cpu, struct leave_search *s)
+{
+	const volatile struct sched_here *here;
+	struct sched_cpu *c;
+	__u32 zero = 0;
+
+	c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
+	if (!c)
+		return 1;
+	here = &c->here;
+	if (!here->stack || here->task != s->task || here->sleeps + here->preempts + 1 != s->leaves)
+		return 0;
+	s->here.clock = here->clock;
+	s->here.ran_ns = here->ran_ns;
+	s->here.queued_ns = here->queued_ns;
+	s->here.sleeps = here->sleeps;
+	s->found = here->task == s->task && here->sleeps + here->preempts + 1 == s->leaves;
+	return s->found;
+}
+
+/*
+ * A task has left its CPU and was woken, is perhaps on another one already, before who followed it
+ * has come to tell: so it is still noted there. Or it was its first stay on a CPU: then it was
+ * created, waited for a CPU, and ran. off: from the scheduler's clock to CLOCK_MONOTONIC.
+ */
+static __noinline void find_leave(struct task_struct *task, struct wait_task *w, __s64 off)
+{
+	struct leave_search s = { .task = task_number(task) };
+
+	s.leaves = task->nvcsw + task->nivcsw;
+	if (w->switches == s.leaves)
+		return;
+	if (s.leaves == 1 && task->nvcsw && w->born_ns) {
+		note_leave(task, w, BPFPROF_STATE_sleeping,
+			   w->born_ns + queued_ns(task) + task->se.sum_exec_runtime);
+		return;
+	}
+	bpf_loop(MAX_CPUS, look_at_cpu, &s, 0);
+	if (!s.found || *(volatile __u64 *)&w->off_ns)
+		return;
+	note_leave(task, w,
+		   task->nvcsw == s.here.sleeps ? BPFPROF_STATE_runnable : BPFPROF_STATE_sleeping,
+		   left_clock(task, &s.here) + off);
+	w->queued_ns = s.here.queued_ns;
+}
+
+/* The same on any CPU, where the clocks may not have been compared for long. */
+static __always_inline void find_leave_of_sleeper(struct task_struct *task, struct wait_task *w)
+{
+	struct sched_cpu *c = sched_cpu();
+
+	if (c && c->measured)
+		find_leave(task, w, c->off);
+}
+
 /* ---- the wake ---- */
 
 /* Who has just ended a wait that there is no state of is to be recorded. */
@@ -385,6 +511,8 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	__u64 now, due_ns;
 	bool peer;
 
+	if (bp_config.one_sided && w && !w->off_ns && !compat_on_cpu(sleeper))
+		find_leave_of_sleeper(sleeper, w);
 	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
 			    (bp_config.futex_probes && !has_slept(sleeper, w)) :
 		!lacks_state(sleeper) || compat_on_cpu(sleeper))
@@ -556,6 +684,100 @@ int wait_resumed(__u64 *ctx)
 	return (__u8)ctx[0] && is_due(compat_current()) ? resumed_apart(ctx) : 0;
 }
 
+static __always_inline void note_here(struct sched_cpu *c, struct task_struct *task, __u64 switches)
+{
+	c->here.switches = switches;
+	if (is_other(task)) {
+		c->here.stack = 0;
+		return;
+	}
+	c->here.task = task_number(task);
+	c->here.clock = task->sched_info.last_arrival;
+	c->here.ran_ns = task->se.sum_exec_runtime;
+	c->here.queued_ns = task->sched_info.run_delay;
+	c->here.tid = task->pid;
+	c->here.sleeps = task->nvcsw;
+	c->here.preempts = task->nivcsw;
+	c->here.stack = (__u64)task->stack;
+}
+
+/* When the switch to task began, by the clock of the scheduler. Interrupts may have been served
+ * since. 0: it was to the idle task, and the CPU has been given something to do meanwhile. */
+static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_struct *task)
+{
+	return task->pid ? task->sched_info.last_arrival : rq->idle_stamp;
+}
+
+/* Who was here before has left, for a futex perhaps, at clock, unless that is 0 or others have been
+ * here since. */
+static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq, __u64 clock)
+{
+	struct wait_place *place = place_of(c->here.task);
+	struct task_struct *prev;
+
+	if (!bp_control.displaced && !bp_control.stateless &&
+	    (!place || place->task != c->here.task))
+		return;
+	prev = bpf_task_from_pid(c->here.tid);
+	if (!prev)
+		return;
+	if (!clock || rq->nr_switches != c->here.switches + 1)
+		clock = left_clock(prev, &c->here);
+	left(prev, &c->here, clock + c->off);
+	bpf_task_release(prev);
+}
+
+/* Behind a switch: who has left, and who has come, may wait or have waited for a futex. Apart, as
+ * resumed_apart. */
+static __noinline int switched(void *ctx, bool left, bool came)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct rq *rq = task->se.cfs_rq->rq;
+	struct sched_cpu *c = sched_cpu();
+	struct wait_task *w;
+	__u64 clock;
+
+	if (!c)
+		return 0;
+	if (rq->clock - c->measured > SCHED_CLOCK_MEASURE_NS)
+		measure_clock(c, rq->clock);
+	clock = arrival_clock(rq, task);
+	if (left)
+		leave_for(c, rq, clock);
+	if (!came)
+		return 0;
+	w = wait_state_of(task);
+	if (!w)
+		return 0;
+	if (!w->off_ns)
+		find_leave(task, w, c->off);
+	if (w->off_ns)
+		resumed_at(ctx, task, w, clock + c->off);
+	else if (bp_control.waits_on == BPFPROF_WAITS_ALL && bp_config.record[BPFPROF_BLOCK] &&
+		 record_wanted_more())
+		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
+	return 0;
+}
+
+/* In place of wait_switch and wait_resumed: see one_sided. */
+SEC("?tp_btf/sched_exit_tp")
+int wait_switched(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sched_cpu *c = sched_cpu();
+	bool left, came;
+
+	/* is_switch */
+	if (!(__u8)ctx[0] || !c)
+		return 0;
+	left = c->here.stack && stack_may_be_futex((void *)c->here.stack);
+	came = !is_other(task) && stack_may_be_futex(task->stack);
+	if ((left || came) && bp_control.waits_on)
+		switched(ctx, left, came);
+	note_here(c, task, task->se.cfs_rq->rq->nr_switches);
+	return 0;
+}
+
 /* finish_task_switch: the first thing that a thread does on its CPU again. Not apart, see
  * record_mutex. */
 SEC("?kprobe")
@@ -640,6 +862,17 @@ int wait_unqueue_pi(__u64 *ctx)
 
 /* ---- who is watched ---- */
 
+/* Its CPU may not have switched since it is watched. */
+static __always_inline void note_running(struct task_struct *task)
+{
+	struct rq *rq = task->se.cfs_rq->rq;
+	__u32 zero = 0, cpu = rq->cpu;
+	struct sched_cpu *c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
+
+	if (c && !c->here.switches)
+		note_here(c, task, rq->nr_switches);
+}
+
 /*
  * Makes the states of the threads there are; once waits are recorded, those that wait already are
  * given the start of the run for the beginning of their wait. If one of them goes on at the same
@@ -660,6 +893,8 @@ int wait_begin(struct bpf_iter__task *ctx)
 	if (!watchable(task))
 		return 0;
 	w = make_state(task);
+	if (bp_config.one_sided && bp_control.waits_on && compat_on_cpu(task))
+		note_running(task);
 	if (!bp_control.waits_on || (w && (w->switches || w->off_ns)) || compat_on_cpu(task) ||
 	    is_no_matter(task))
 		return 0;
@@ -684,12 +919,16 @@ int wait_begin(struct bpf_iter__task *ctx)
 /* Threads of watched processes are watched, and children where they are followed. */
 static __always_inline void watch_new(struct task_struct *task, bool thread)
 {
+	struct wait_task *w;
+
 	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
 		return;
 	if (bp_config.filter_tgid &&
 	    (!(thread || bp_config.follow) || !wait_state_of(compat_current())))
 		return;
-	make_state(task);
+	w = make_state(task);
+	if (w && bp_config.one_sided)
+		w->born_ns = bpf_ktime_get_ns();
 }
 
 SEC("?tp_btf/task_newtask")

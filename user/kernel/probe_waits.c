@@ -196,6 +196,17 @@ static bool have_futex_probes(const struct btf *btf)
 	return link >= 0;
 }
 
+/* What wait_switched needs, beside its tracepoint and bpf_rdonly_cast. */
+static bool have_one_sided(const struct btf *btf)
+{
+	return btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0 &&
+	       btf__find_by_name_kind(btf, "bpf_task_release", BTF_KIND_FUNC) > 0 &&
+	       member_offset(btf, "sched_info", "run_delay") >= 0 &&
+	       member_offset(btf, "sched_entity", "cfs_rq") >= 0 &&
+	       member_offset(btf, "rq", "nr_switches") >= 0 &&
+	       member_offset(btf, "rq", "idle_stamp") >= 0;
+}
+
 void probe_waits__probe(struct probe_waits_how *ret)
 {
 	const char *forced = getenv("BPFPROF_RESUME"); /* for tests */
@@ -214,6 +225,8 @@ void probe_waits__probe(struct probe_waits_how *ret)
 	else if (!access("/sys/bus/event_source/devices/kprobe/type", R_OK) &&
 		 find_resume_symbol(NULL, 0))
 		ret->resume = PROBE_WAITS_KPROBE;
+	ret->one_sided = ret->resume == PROBE_WAITS_EXIT && ret->rdonly_cast &&
+			 have_one_sided(btf) && !(forced && !strcmp(forced, "both"));
 	/* a test that wants a place to resume wants the switches watched */
 	ret->futex = !forced && have_futex_probes(btf);
 	btf__free(btf);
@@ -235,7 +248,10 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	struct bpfprof_bpf *skel = session__skel(s);
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&skel->rodata->bp_config;
 	bool waits = wants_waits(o), futex = probe_waits__by_futex(o);
-	bool resume = (o->kinds[BPFPROF_BLOCK] && !futex) || o->kinds[BPFPROF_OFFCPU];
+	bool one_sided = waits && !futex && !o->kinds[BPFPROF_OFFCPU] && o->waits.one_sided &&
+			 !cfg->hash_states;
+	bool resume =
+		!one_sided && ((o->kinds[BPFPROF_BLOCK] && !futex) || o->kinds[BPFPROF_OFFCPU]);
 
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
 	session__keep_states(s, skel->maps.bp_waits, skel->maps.bp_wait_hash, waits);
@@ -253,10 +269,12 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	cfg->interrupt_mask = o->waits.interrupt_mask;
 	cfg->rdonly_cast = o->waits.rdonly_cast;
 	cfg->futex_probes = futex;
+	cfg->one_sided = one_sided;
 	bpf_program__set_autoload(skel->progs.wait_queue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue_pi, futex);
-	bpf_program__set_autoload(skel->progs.wait_switch, !futex);
+	bpf_program__set_autoload(skel->progs.wait_switch, !futex && !one_sided);
+	bpf_program__set_autoload(skel->progs.wait_switched, one_sided);
 	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
 	bpf_program__set_autoload(skel->progs.wait_resumed,
 				  resume && o->waits.resume == PROBE_WAITS_EXIT);
@@ -298,11 +316,12 @@ static int keep(struct probe_waits *w, struct bpf_link *link)
 static int attach(struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
-	struct bpf_program *progs[] = { skel->progs.wait_free,	     skel->progs.wait_newtask,
-					skel->progs.wait_fork,	     skel->progs.wait_switch,
-					skel->progs.wait_waking,     skel->progs.wait_resumed,
-					skel->progs.wait_queue,	     skel->progs.wait_unqueue,
-					skel->progs.wait_unqueue_pi, skel->progs.threadcreate };
+	struct bpf_program *progs[] = { skel->progs.wait_free,	   skel->progs.wait_newtask,
+					skel->progs.wait_fork,	   skel->progs.wait_switch,
+					skel->progs.wait_switched, skel->progs.wait_waking,
+					skel->progs.wait_resumed,  skel->progs.wait_queue,
+					skel->progs.wait_unqueue,  skel->progs.wait_unqueue_pi,
+					skel->progs.threadcreate };
 	char symbol[256];
 	int err = 0;
 
@@ -340,8 +359,8 @@ struct probe_waits *probe_waits__new(struct session *s)
 int probe_waits__switch_programs(const struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
-	const struct bpf_program *progs[] = { skel->progs.wait_switch, skel->progs.wait_waking,
-					      skel->progs.wait_resumed,
+	const struct bpf_program *progs[] = { skel->progs.wait_switch, skel->progs.wait_switched,
+					      skel->progs.wait_waking, skel->progs.wait_resumed,
 					      skel->progs.wait_resumed_kprobe };
 	int ret = 0;
 
@@ -375,14 +394,25 @@ void probe_waits__set_rate(struct probe_waits *w, uint64_t ns)
 			 __ATOMIC_RELAXED);
 }
 
+static void set_on(struct probe_waits *w, uint32_t on)
+{
+	__atomic_store_n(&session__skel(w->session)->bss->bp_control.waits_on, on,
+			 __ATOMIC_SEQ_CST);
+}
+
 int probe_waits__start(struct probe_waits *w, uint64_t start_ns)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
+	int err = 0;
 
 	skel->bss->bp_control.start_ns = start_ns;
 	probe_waits__sync_clock(w);
-	__atomic_store_n(&skel->bss->bp_control.waits_on, 1, __ATOMIC_SEQ_CST);
-	return bpf_program__autoload(skel->progs.wait_begin) ? run_begin(w) : 0;
+	set_on(w, BPFPROF_WAITS_NEW);
+	if (bpf_program__autoload(skel->progs.wait_begin))
+		err = run_begin(w);
+	if (!err)
+		set_on(w, BPFPROF_WAITS_ALL);
+	return err;
 }
 
 void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns)
@@ -393,7 +423,7 @@ void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns)
 
 void probe_waits__off(struct probe_waits *w)
 {
-	__atomic_store_n(&session__skel(w->session)->bss->bp_control.waits_on, 0, __ATOMIC_SEQ_CST);
+	set_on(w, 0);
 }
 
 void probe_waits__free(struct probe_waits *w)

@@ -193,7 +193,10 @@ struct cfs_rq {
 };
 
 struct rq {
+	u64 nr_switches;
 	u64 clock;
+	int cpu;
+	u64 idle_stamp;
 };
 
 typedef struct spinlock spinlock_t;
