@@ -8,8 +8,8 @@
  * whether the wait was long enough to be worth it; as a rule that is known when the switch begins.
  * How much of a wait the thread was ready, and waited for a CPU, the scheduler has counted. Only
  * the mutex profile looks at the wake, too, in the context of who wakes: each program costs every
- * context switch some 0.1 us. Where offcpu is not wanted and the kernel's futex code can be
- * watched, leaving and coming back are not looked at.
+ * context switch some 0.1 us. Where offcpu is not wanted, leaving and coming back are not looked at
+ * if the kernel's futex code can be watched; else, from 6.15 on, one program does for both.
  *
  * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
  * not come here.
