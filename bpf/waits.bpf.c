@@ -459,8 +459,8 @@ static __noinline void find_leave(struct task_struct *task, struct wait_task *w,
 	s.leaves = task->nvcsw + task->nivcsw;
 	if (w->switches == s.leaves)
 		return;
-	if (s.leaves == 1 && task->nvcsw && w->born_ns) {
-		note_leave(task, w, BPFPROF_STATE_sleeping,
+	if (s.leaves == 1 && w->born_ns) {
+		note_leave(task, w, task->nvcsw ? BPFPROF_STATE_sleeping : BPFPROF_STATE_runnable,
 			   w->born_ns + queued_ns(task) + task->se.sum_exec_runtime);
 		return;
 	}
@@ -708,8 +708,8 @@ static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_stru
 	return task->pid ? task->sched_info.last_arrival : rq->idle_stamp;
 }
 
-/* Who was here before has left, for a futex perhaps, at clock, unless that is 0 or others have been
- * here since. */
+/* Who was here before has left, for a futex perhaps, at clock, unless others have been here since,
+ * or that is of a time when the CPU was idle before. */
 static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq, __u64 clock)
 {
 	struct wait_place *place = place_of(c->here.task);
@@ -721,7 +721,7 @@ static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq, 
 	prev = bpf_task_from_pid(c->here.tid);
 	if (!prev)
 		return;
-	if (!clock || rq->nr_switches != c->here.switches + 1)
+	if (clock < c->here.clock || rq->nr_switches != c->here.switches + 1)
 		clock = left_clock(prev, &c->here);
 	left(prev, &c->here, clock + c->off);
 	bpf_task_release(prev);
