@@ -418,7 +418,9 @@ static __always_inline void left(struct task_struct *task, const struct sched_he
 		note_leave(task, w, state, ns);
 }
 
-#define MAX_CPUS 8192 /* CONFIG_NR_CPUS of x86 goes no further */
+/* That are looked at, one after the other: kernels before 5.13 load nothing with a callback in it,
+ * used or not. */
+#define MAX_CPUS 512
 
 struct leave_search {
 	__u64 task;		/* its task_number */
@@ -427,7 +429,8 @@ struct leave_search {
 	bool found;
 };
 
-static long look_at_cpu(__u32 cpu, struct leave_search *s)
+/* Returns whether there is nothing more to look for. */
+static __always_inline bool look_at_cpu(__u32 cpu, struct leave_search *s)
 {
 	const volatile struct sched_here *here;
 	struct sched_cpu *c;
@@ -435,10 +438,10 @@ static long look_at_cpu(__u32 cpu, struct leave_search *s)
 
 	c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
 	if (!c)
-		return 1;
+		return true;
 	here = &c->here;
 	if (!here->stack || here->task != s->task || here->sleeps + here->preempts + 1 != s->leaves)
-		return 0;
+		return false;
 	s->here.clock = here->clock;
 	s->here.ran_ns = here->ran_ns;
 	s->here.queued_ns = here->queued_ns;
@@ -464,7 +467,9 @@ static __noinline void find_leave(struct task_struct *task, struct wait_task *w,
 			   w->born_ns + queued_ns(task) + task->se.sum_exec_runtime);
 		return;
 	}
-	bpf_loop(MAX_CPUS, look_at_cpu, &s, 0);
+#pragma clang loop unroll(disable)
+	for (__u32 cpu = 0; cpu < MAX_CPUS && !look_at_cpu(cpu, &s); cpu++)
+		;
 	if (!s.found || *(volatile __u64 *)&w->off_ns)
 		return;
 	note_leave(task, w,
