@@ -37,7 +37,8 @@ static __always_inline const struct pt_regs *compat_as_regs(const void *at)
 	return bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct pt_regs));
 }
 
-/* A reference to the thread of that id, among those of the machine, or NULL: 6.2 (3f0e6f2b41d3) */
+/* A reference to the thread of that id, among those of the machine, or NULL: 6.2,
+ * Documentation/bpf/kfuncs.rst */
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 

@@ -422,32 +422,36 @@ static __always_inline void left(struct task_struct *task, const struct sched_he
  * used or not. */
 #define MAX_CPUS 512
 
-struct leave_search {
-	__u64 task;		/* its task_number */
-	__u64 leaves;		/* so many switches of it */
-	struct sched_here here; /* if that is still noted */
-	bool found;
-};
+static __always_inline bool is_noted(const volatile struct sched_here *here, __u64 task,
+				     __u64 leaves)
+{
+	return here->stack && here->task == task && here->sleeps + here->preempts + 1 == leaves;
+}
 
-/* Returns whether there is nothing more to look for. */
-static __always_inline bool look_at_cpu(__u32 cpu, struct leave_search *s)
+/* What is noted of a task where it last was, which it has left as its leaves-th switch; task: its
+ * number. */
+static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_here *ret)
 {
 	const volatile struct sched_here *here;
 	struct sched_cpu *c;
 	__u32 zero = 0;
 
-	c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
-	if (!c)
-		return true;
-	here = &c->here;
-	if (!here->stack || here->task != s->task || here->sleeps + here->preempts + 1 != s->leaves)
-		return false;
-	s->here.clock = here->clock;
-	s->here.ran_ns = here->ran_ns;
-	s->here.queued_ns = here->queued_ns;
-	s->here.sleeps = here->sleeps;
-	s->found = here->task == s->task && here->sleeps + here->preempts + 1 == s->leaves;
-	return s->found;
+#pragma clang loop unroll(disable)
+	for (__u32 cpu = 0; cpu < MAX_CPUS; cpu++) {
+		c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
+		if (!c)
+			return false;
+		here = &c->here;
+		if (!is_noted(here, task, leaves))
+			continue;
+		ret->clock = here->clock;
+		ret->ran_ns = here->ran_ns;
+		ret->queued_ns = here->queued_ns;
+		ret->sleeps = here->sleeps;
+		/* and while it was read */
+		return is_noted(here, task, leaves);
+	}
+	return false;
 }
 
 /*
@@ -457,25 +461,22 @@ static __always_inline bool look_at_cpu(__u32 cpu, struct leave_search *s)
  */
 static __noinline void find_leave(struct task_struct *task, struct wait_task *w, __s64 off)
 {
-	struct leave_search s = { .task = task_number(task) };
+	__u64 leaves = task->nvcsw + task->nivcsw;
+	struct sched_here here;
 
-	s.leaves = task->nvcsw + task->nivcsw;
-	if (w->switches == s.leaves)
+	if (w->switches == leaves)
 		return;
-	if (s.leaves == 1 && w->born_ns) {
+	if (leaves == 1 && w->born_ns) {
 		note_leave(task, w, task->nvcsw ? BPFPROF_STATE_sleeping : BPFPROF_STATE_runnable,
 			   w->born_ns + queued_ns(task) + task->se.sum_exec_runtime);
 		return;
 	}
-#pragma clang loop unroll(disable)
-	for (__u32 cpu = 0; cpu < MAX_CPUS && !look_at_cpu(cpu, &s); cpu++)
-		;
-	if (!s.found || *(volatile __u64 *)&w->off_ns)
+	if (!find_here(task_number(task), leaves, &here) || *(volatile __u64 *)&w->off_ns)
 		return;
 	note_leave(task, w,
-		   task->nvcsw == s.here.sleeps ? BPFPROF_STATE_runnable : BPFPROF_STATE_sleeping,
-		   left_clock(task, &s.here) + off);
-	w->queued_ns = s.here.queued_ns;
+		   task->nvcsw == here.sleeps ? BPFPROF_STATE_runnable : BPFPROF_STATE_sleeping,
+		   left_clock(task, &here) + off);
+	w->queued_ns = here.queued_ns;
 }
 
 /* The same on any CPU, where the clocks may not have been compared for long. */
