@@ -262,7 +262,6 @@ struct wait_task {
 	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
 	__u64 futex_create_ns;	     /* of the entry there that it is counted in */
 	struct record_wait waits[2]; /* that are being recorded */
-	__u64 born_ns;		     /* when it was created; 0: before it was watched */
 };
 
 struct futex_id {
@@ -291,6 +290,7 @@ struct bp_futexes_map {
 struct sched_here {
 	__u64 switches;	 /* of the CPU; 0: none has been seen */
 	__u64 stack;	 /* its own in the kernel; 0: it is certainly not watched */
+	__u64 addr;	 /* of its task_struct */
 	__u64 task;	 /* its task_number */
 	__u64 clock;	 /* of the scheduler */
 	__u64 ran_ns;	 /* that it had run in all its life */
@@ -305,8 +305,6 @@ struct sched_here {
 struct sched_cpu {
 	__u64 measured; /* when, on the former; 0: not yet */
 	__s64 off;	/* of the latter from it, ns */
-	__u64 past; /* task_number of the thread here, if the wait that it came back from is dealt
-		       with */
 	struct sched_here here;
 };
 

@@ -54,6 +54,14 @@ struct futex {
 /* In waits: it was interrupted, by a stop as a rule, and goes on until the same time. */
 #define FUTEX_RESTARTED (1 << 15)
 
+/* task_regs, also of a task that is only known to have been there. */
+static __always_inline int wait_regs(struct task_struct *task, struct pt_regs *ret)
+{
+	if (bp_config.rdonly_cast)
+		return bpf_probe_read_kernel(ret, sizeof(*ret), task->stack + bp_control.regs_off);
+	return task_regs(task, ret);
+}
+
 /* Not inlined: see syscall_of. */
 static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 {
@@ -63,7 +71,7 @@ static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 	ret->addr = ret->addr2 = ret->timeout = 0;
 	ret->waits = ret->wakes = ret->realtime = 0;
 	ret->syscall = BPFPROF_NO_SYSCALL;
-	if (task_regs(task, &regs))
+	if (wait_regs(task, &regs))
 		return;
 	ret->syscall = regs_syscall(&regs);
 	switch (ret->syscall) {

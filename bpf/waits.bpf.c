@@ -5,11 +5,11 @@
  *
  * Leaving the CPU notes the time and the state, in the scheduler and with nothing to allocate. Back
  * on the CPU, in its own context, is where a thread's stack can be read, and by then it is known
- * whether the wait was long enough to be worth it; as a rule that is known when the switch begins.
- * How much of a wait the thread was ready, and waited for a CPU, the scheduler has counted. Only
- * the mutex profile looks at the wake, too, in the context of who wakes: each program costs every
- * context switch some 0.1 us. Where offcpu is not wanted, leaving and coming back are not looked at
- * if the kernel's futex code can be watched; else, from 6.15 on, one program does for both.
+ * whether the wait was long enough to be worth it. How much of a wait the thread was ready, and
+ * waited for a CPU, the scheduler has counted. Only the mutex profile looks at the wake, too, in
+ * the context of who wakes: each program costs every context switch some 0.1 us. Where offcpu is
+ * not wanted, leaving and coming back are not looked at if the kernel's futex code can be watched;
+ * else, from 6.15 on, one program does for both.
  *
  * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
  * not come here.
@@ -274,17 +274,17 @@ static __always_inline void note_leave(struct task_struct *task, struct wait_tas
 	note_futex(task, w);
 }
 
-/* Returns the time, or 0: it is nobody whose waits are recorded. */
-static __always_inline __u64 leaves(__u64 *ctx)
+/* In the context of the thread that leaves. */
+SEC("?tp_btf/sched_switch")
+int wait_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	enum bpfprof_thread_state state;
 	struct wait_task *w;
 	bool matters;
-	__u64 now;
 	__u32 tid;
 
-	if (is_other(prev))
+	if (!bp_control.waits_on || is_other(prev))
 		return 0;
 	matters = !is_no_matter(prev);
 	/* of one that ends there may be something left in the hash */
@@ -304,80 +304,24 @@ static __always_inline __u64 leaves(__u64 *ctx)
 	if (w->off_ns)
 		lose_end(w);
 	leave_futex(prev, w);
-	now = switch_ns(prev, (void *)ctx[2]);
-	note_leave(prev, w, state, now);
+	note_leave(prev, w, state, switch_ns(prev, (void *)ctx[2]));
 	if (state != BPFPROF_STATE_dead)
-		return now;
+		return 0;
 	w->off_ns = 0;
 	/* one in a hash is to go when its thread ends */
 	if (bp_config.hash_states) {
 		tid = prev->pid;
 		bpf_map_delete_elem(&bp_wait_hash, &tid);
 	}
-	return now;
-}
-
-/*
- * Is the wait that a thread comes back from dealt with? What is to be recorded needs its own
- * context, which it is not in yet: another program's. One below the threshold, whatever it consists
- * of, is over here. now: or 0, not read yet.
- */
-static __always_inline bool is_past(struct task_struct *next, __u64 now)
-{
-	struct wait_task *w;
-
-	if (is_other(next))
-		return true;
-	w = wait_state_of(next);
-	if (!w || !w->off_ns)
-		return true;
-	if (w->may_futex || w->futex || bp_control.stop_ns || bp_config.filter_cgroup ||
-	    bp_config.filter_comm)
-		return false;
-	if (!now)
-		now = switch_ns(next, NULL);
-	if (now < w->off_ns)
-		now = w->off_ns;
-	if (!is_below(BPFPROF_OFFCPU, now - w->off_ns))
-		return false;
-	count_below(BPFPROF_OFFCPU, w->state == BPFPROF_STATE_runnable ? 1 : 2, now - w->off_ns);
-	w->off_ns = 0;
-	return true;
-}
-
-/* Is it seen in sched_switch which waits are past? Not where hardly any task matters, and to find
- * that out when it comes back costs no more. */
-static __always_inline bool knows_past(void)
-{
-	return bp_config.wait_places && bp_config.record[BPFPROF_OFFCPU];
-}
-
-/* In the context of the thread that leaves. */
-SEC("?tp_btf/sched_switch")
-int wait_switch(__u64 *ctx)
-{
-	struct task_struct *next = (void *)ctx[2];
-	struct sched_cpu *c;
-	__u64 now;
-
-	if (!bp_control.waits_on)
-		return 0;
-	now = leaves(ctx);
-	if (!knows_past())
-		return 0;
-	c = sched_cpu();
-	if (c)
-		c->past = is_past(next, now) ? task_number(next) : 0;
 	return 0;
 }
 
 /* ---- leaving the CPU, as who comes there next sees it ---- */
 
 /*
- * Where offcpu is not wanted, one program sees a switch from both sides, since each costs every
- * switch the same again: who comes back, in its own context, and who was there before it, by what
- * had been noted of that one when it came. Only a thread's first stay on a CPU begins without that
- * program (schedule_tail), and is told by the CPU's number of switches.
+ * From 6.15 on one program sees a switch from both sides, since each costs every switch the same
+ * again: who comes back, in its own context, and who was there before it, by what had been noted of
+ * that one when it came.
  */
 
 /* When a task left the CPU that it had come to as noted there, by the clock of the scheduler: when
@@ -393,27 +337,31 @@ static __always_inline bool left_once(struct task_struct *task, const struct sch
 	return task->nvcsw + task->nivcsw == here->sleeps + here->preempts + 1;
 }
 
-/* task has left the CPU that it had come to as noted there, for a futex perhaps, at ns. */
-static __always_inline void left(struct task_struct *task, const struct sched_here *here, __u64 ns)
+/* Why a task left its CPU, in its sleeps-th sleep or not; that it has slept: it may be awake, and
+ * what is left then is whether it counted for the load. */
+static __always_inline enum bpfprof_thread_state left_state(struct task_struct *task, bool slept)
 {
-	struct wait_task *w = wait_state_of(task);
-	__u32 state = compat_task_state(task);
-	bool sleeps = task->nvcsw != here->sleeps;
+	__u32 state = task->__state;
 
-	/* woken meanwhile */
-	if (sleeps && !state)
-		state = TASK_INTERRUPTIBLE;
-	state = task_state(task, !sleeps, state);
-	if (!w) {
-		if (lacks_state(task) && passes(task))
-			lose_wait(task, state);
-		return;
-	}
+	if (slept && !state)
+		state = BPF_CORE_READ_BITFIELD(task, sched_contributes_to_load) ?
+				TASK_UNINTERRUPTIBLE :
+				TASK_INTERRUPTIBLE;
+	return task_state(task, !slept, state);
+}
+
+/* task has left the CPU that it had come to as noted there, at ns. */
+static __always_inline void left(struct task_struct *task, struct wait_task *w,
+				 const struct sched_here *here, __u64 ns)
+{
+	enum bpfprof_thread_state state;
+
 	/* it was sooner, elsewhere: see find_leave */
 	if (!left_once(task, here) || w->switches == task->nvcsw + task->nivcsw)
 		return;
 	leave_futex(task, w);
 	w->off_ns = 0;
+	state = left_state(task, task->nvcsw != here->sleeps);
 	if (state != BPFPROF_STATE_dead)
 		note_leave(task, w, state, ns);
 }
@@ -454,10 +402,8 @@ static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_her
 	return false;
 }
 
-/*
- * A task has left its CPU and was woken, is perhaps on another one already, before who followed it
- * has come to tell: so it is still noted there. Or it was its first stay on a CPU: then it was
- * created, waited for a CPU, and ran. off: from the scheduler's clock to CLOCK_MONOTONIC.
+/* A task has left its CPU and was woken, is perhaps on another one already, before who followed it
+ * has come to tell: so it is still noted there. off: from the scheduler's clock to CLOCK_MONOTONIC.
  */
 static __noinline void find_leave(struct task_struct *task, struct wait_task *w, __s64 off)
 {
@@ -466,15 +412,9 @@ static __noinline void find_leave(struct task_struct *task, struct wait_task *w,
 
 	if (w->switches == leaves)
 		return;
-	if (leaves == 1 && w->born_ns) {
-		note_leave(task, w, task->nvcsw ? BPFPROF_STATE_sleeping : BPFPROF_STATE_runnable,
-			   w->born_ns + queued_ns(task) + task->se.sum_exec_runtime);
-		return;
-	}
 	if (!find_here(task_number(task), leaves, &here) || *(volatile __u64 *)&w->off_ns)
 		return;
-	note_leave(task, w,
-		   task->nvcsw == here.sleeps ? BPFPROF_STATE_runnable : BPFPROF_STATE_sleeping,
+	note_leave(task, w, left_state(task, task->nvcsw != here.sleeps),
 		   left_clock(task, &here) + off);
 	w->queued_ns = here.queued_ns;
 }
@@ -651,43 +591,17 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 		record_offcpu(ctx, task, w, blocked_ns, now - wake_ns);
 }
 
-/* Is there anything to be done for the task that has come back? By its number, since its switch may
- * not have been told of: some kernels for virtual machines leave out a few. */
-static __always_inline bool is_due(struct task_struct *task)
+/* Is it below the threshold whatever it consists of, and so over here? */
+static __always_inline bool was_short(struct wait_task *w, __u64 now)
 {
-	struct sched_cpu *c;
+	__u64 ns = now > w->off_ns ? now - w->off_ns : 0;
 
-	if (knows_past()) {
-		c = sched_cpu();
-		if (c && c->past == task_number(task))
-			return false;
-	}
-	/* what is left of a wait whose end was not seen is for lose_end to count */
-	return bp_control.waits_on && !is_other(task) && !is_no_matter(task);
-}
-
-static __always_inline int resumed(void *ctx, struct task_struct *task)
-{
-	struct wait_task *w = wait_state_of(task);
-
-	if (w && w->off_ns)
-		resumed_at(ctx, task, w, switch_ns(task, NULL));
-	return 0;
-}
-
-/* Apart: the program itself is called at every switch, and is paid for by the cache lines of its
- * code and stack. */
-static __noinline int resumed_apart(void *ctx)
-{
-	return resumed(ctx, compat_current());
-}
-
-/* 6.15 (4ba7518327c6); called for every pass of the scheduler, the last thing that it does */
-SEC("?tp_btf/sched_exit_tp")
-int wait_resumed(__u64 *ctx)
-{
-	/* is_switch */
-	return (__u8)ctx[0] && is_due(compat_current()) ? resumed_apart(ctx) : 0;
+	if (w->may_futex || w->futex || bp_control.stop_ns || bp_config.filter_cgroup ||
+	    bp_config.filter_comm || !is_below(BPFPROF_OFFCPU, ns))
+		return false;
+	count_below(BPFPROF_OFFCPU, w->state == BPFPROF_STATE_runnable ? 1 : 2, ns);
+	w->off_ns = 0;
+	return true;
 }
 
 static __always_inline void note_here(struct sched_cpu *c, struct task_struct *task, __u64 switches)
@@ -697,6 +611,8 @@ static __always_inline void note_here(struct sched_cpu *c, struct task_struct *t
 		c->here.stack = 0;
 		return;
 	}
+	/* stored as it is, not made a number */
+	c->here.addr = (__u64)task;
 	c->here.task = task_number(task);
 	c->here.clock = task->sched_info.last_arrival;
 	c->here.ran_ns = task->se.sum_exec_runtime;
@@ -714,33 +630,83 @@ static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_stru
 	return task->pid ? task->sched_info.last_arrival : rq->idle_stamp;
 }
 
-/* Who was here before has left, for a futex perhaps, at clock, unless others have been here since,
- * or that is of a time when the CPU was idle before. */
-static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq, __u64 clock)
+/* The same of one whose state is not at its place. */
+static __noinline void leave_displaced(struct sched_cpu *c, __u64 ns)
 {
-	struct wait_place *place = place_of(c->here.task);
-	struct task_struct *prev;
+	struct task_struct *prev = bpf_task_from_pid(c->here.tid);
+	struct wait_task *w;
 
-	if (!bp_control.displaced && !bp_control.stateless &&
-	    (!place || place->task != c->here.task))
-		return;
-	prev = bpf_task_from_pid(c->here.tid);
 	if (!prev)
 		return;
-	if (clock < c->here.clock || rq->nr_switches != c->here.switches + 1)
-		clock = left_clock(prev, &c->here);
-	left(prev, &c->here, clock + c->off);
+	w = task_number(prev) == c->here.task ? wait_state_of(prev) : NULL;
+	if (w)
+		left(prev, w, &c->here, ns);
+	else if (lacks_state(prev) && passes(prev))
+		lose_wait(prev, left_state(prev, prev->nvcsw != c->here.sleeps));
 	bpf_task_release(prev);
 }
 
-/* Behind a switch: who has left, and who has come, may wait or have waited for a futex. Apart, as
- * resumed_apart. */
+/* Who was here before has left at clock, unless others have been here since, or that is of a time
+ * when the CPU was idle before. */
+static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq, __u64 clock)
+{
+	struct wait_place *place = place_of(c->here.task);
+	bool placed = place && place->task == c->here.task;
+	struct task_struct *prev;
+
+	if (!placed && !bp_control.displaced && !bp_control.stateless)
+		return;
+	/* who has a place is there; who may not be is only read */
+	prev = compat_as_task(c->here.addr);
+	if (clock < c->here.clock || rq->nr_switches != c->here.switches + 1)
+		clock = left_clock(prev, &c->here);
+	if (placed)
+		left(prev, &place->w, &c->here, clock + c->off);
+	else
+		leave_displaced(c, clock + c->off);
+}
+
+static __noinline void resumed_apart(void *ctx, struct task_struct *task, struct wait_task *w,
+				     __u64 now)
+{
+	resumed_at(ctx, task, w, now);
+}
+
+/* task has come at now. */
+static __always_inline void resumed(void *ctx, struct task_struct *task, struct sched_cpu *c,
+				    __u64 now)
+{
+	struct wait_task *w = wait_state_of(task);
+	__u64 leaves = task->nvcsw + task->nivcsw;
+
+	/* it is new: the tracepoint is in schedule_tail, too */
+	if (!w || !leaves)
+		return;
+	if (w->switches != leaves) {
+		leave_futex(task, w);
+		w->off_ns = 0;
+		find_leave(task, w, c->off);
+	}
+	if (w->off_ns) {
+		if (!bp_config.record[BPFPROF_OFFCPU] || !was_short(w, now))
+			resumed_apart(ctx, task, w, now);
+		return;
+	}
+	if (bp_control.waits_on != BPFPROF_WAITS_ALL || !record_wanted_more())
+		return;
+	if (bp_config.record[BPFPROF_OFFCPU])
+		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);
+	if (bp_config.record[BPFPROF_BLOCK] && may_be_futex(task))
+		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
+}
+
+/* Behind a switch: who has left, or who has come, matters. Apart: the program itself is called at
+ * every switch, and is paid for by the cache lines of its code and stack. */
 static __noinline int switched(void *ctx, bool left, bool came)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct rq *rq = task->se.cfs_rq->rq;
 	struct sched_cpu *c = sched_cpu();
-	struct wait_task *w;
 	__u64 clock;
 
 	if (!c)
@@ -750,22 +716,13 @@ static __noinline int switched(void *ctx, bool left, bool came)
 	clock = arrival_clock(rq, task);
 	if (left)
 		leave_for(c, rq, clock);
-	if (!came)
-		return 0;
-	w = wait_state_of(task);
-	if (!w)
-		return 0;
-	if (!w->off_ns)
-		find_leave(task, w, c->off);
-	if (w->off_ns)
-		resumed_at(ctx, task, w, clock + c->off);
-	else if (bp_control.waits_on == BPFPROF_WAITS_ALL && bp_config.record[BPFPROF_BLOCK] &&
-		 record_wanted_more())
-		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
+	if (came)
+		resumed(ctx, task, c, clock + c->off);
 	return 0;
 }
 
-/* In place of wait_switch and wait_resumed: see one_sided. */
+/* In place of wait_switch and wait_resumed_kprobe: see one_sided. 6.15 (4ba7518327c6); called for
+ * every pass of the scheduler, the last thing that it does. */
 SEC("?tp_btf/sched_exit_tp")
 int wait_switched(__u64 *ctx)
 {
@@ -776,22 +733,30 @@ int wait_switched(__u64 *ctx)
 	/* is_switch */
 	if (!(__u8)ctx[0] || !c)
 		return 0;
-	left = c->here.stack && stack_may_be_futex((void *)c->here.stack);
-	came = !is_other(task) && stack_may_be_futex(task->stack);
+	left = c->here.stack &&
+	       (bp_config.record[BPFPROF_OFFCPU] || stack_may_be_futex((void *)c->here.stack));
+	came = !is_other(task) && !is_no_matter(task);
 	if ((left || came) && bp_control.waits_on)
 		switched(ctx, left, came);
 	note_here(c, task, task->se.cfs_rq->rq->nr_switches);
 	return 0;
 }
 
-/* finish_task_switch: the first thing that a thread does on its CPU again. Not apart, see
+/* finish_task_switch: the first thing that a thread does on its CPU again. Inline, see
  * record_mutex. */
 SEC("?kprobe")
 int wait_resumed_kprobe(struct pt_regs *ctx)
 {
 	struct task_struct *task = compat_current();
+	struct wait_task *w;
 
-	return is_due(task) ? resumed(ctx, task) : 0;
+	/* what is left of a wait whose end was not seen is for lose_end to count */
+	if (!bp_control.waits_on || is_other(task) || is_no_matter(task))
+		return 0;
+	w = wait_state_of(task);
+	if (w && w->off_ns)
+		resumed_at(ctx, task, w, switch_ns(task, NULL));
+	return 0;
 }
 
 /* ---- waits for a futex alone ---- */
@@ -925,16 +890,11 @@ int wait_begin(struct bpf_iter__task *ctx)
 /* Threads of watched processes are watched, and children where they are followed. */
 static __always_inline void watch_new(struct task_struct *task, bool thread)
 {
-	struct wait_task *w;
-
 	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
 		return;
-	if (bp_config.filter_tgid &&
-	    (!(thread || bp_config.follow) || !wait_state_of(compat_current())))
-		return;
-	w = make_state(task);
-	if (w && bp_config.one_sided)
-		w->born_ns = bpf_ktime_get_ns();
+	if (!bp_config.filter_tgid ||
+	    ((thread || bp_config.follow) && wait_state_of(compat_current())))
+		make_state(task);
 }
 
 SEC("?tp_btf/task_newtask")

@@ -166,6 +166,7 @@ struct task_struct {
 	struct mm_struct *active_mm;
 	int exit_state;
 	long unsigned int jobctl;
+	unsigned int sched_contributes_to_load : 1;
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
 	struct restart_block restart_block;
