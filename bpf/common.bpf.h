@@ -301,7 +301,7 @@ struct sched_here {
 	__u32 pad;
 };
 
-/* Of a CPU. Its clock of the scheduler beside CLOCK_MONOTONIC: see switch_ns in waits.bpf.c. */
+/* Of a CPU. Its clock of the scheduler beside CLOCK_MONOTONIC: see sched_cpu.bpf.h. */
 struct sched_cpu {
 	__u64 measured; /* when, on the former; 0: not yet */
 	__s64 off;	/* of the latter from it, ns */

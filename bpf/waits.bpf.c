@@ -20,227 +20,15 @@
  */
 #include "common.bpf.h"
 #include "futex.bpf.h"
+#include "sched_cpu.bpf.h"
+#include "wait_record.bpf.h"
 #include "wait_state.bpf.h"
+#include "wait_watch.bpf.h"
 
 /* include/linux/sched.h, include/uapi/linux/sched.h: flags */
 #define CLONE_THREAD 0x00010000
 
-/* ---- what is recorded of a wait ---- */
-
-static __always_inline void count_below(__u32 kind, __u32 cnt, __u64 ns)
-{
-	struct bpfprof_stats *stats = stats_of(kind);
-
-	if (!stats)
-		return;
-	if (bp_config.futex_probes) {
-		STATS_ADD(stats->below, cnt);
-		STATS_ADD(stats->below_ns, ns);
-		return;
-	}
-	/* inside the scheduler nothing that runs in between counts in the same kind */
-	stats->below += cnt;
-	stats->below_ns += ns;
-}
-
-static __always_inline bool is_below(__u32 kind, __u64 ns)
-{
-	return !ns || ns < bp_config.min_wait_ns[kind];
-}
-
-/* Is a wait of ns that is not below to be recorded, and for how much does it stand? */
-static __always_inline bool weigh(__u64 ns, struct record_wait *ret)
-{
-	__u64 rate = bp_control.wait_rate_ns;
-
-	ret->units = BPFPROF_UNIT;
-	ret->amount = ns;
-	if (ns >= rate)
-		return true;
-	/* with probability ns / rate; rate is below 2^32 */
-	if (bpf_get_prandom_u32() * rate >> 32 >= ns)
-		return false;
-	ret->units = rate * BPFPROF_UNIT / ns;
-	ret->amount = rate;
-	return true;
-}
-
-/* The same of any wait; one below is counted. */
-static __always_inline bool weigh_any(__u32 kind, __u64 ns, struct record_wait *ret)
-{
-	if (!is_below(kind, ns))
-		return weigh(ns, ret);
-	count_below(kind, 1, ns);
-	return false;
-}
-
-static __always_inline void record(void *ctx, struct record_what *what, __u32 how)
-{
-	__u32 slot = bp_config.trace_slot + bpf_get_smp_processor_id();
-	struct task_facts task;
-
-	task_facts(&task);
-	if (record_wanted(&task))
-		record_sample(ctx, slot, &task, what, how);
-}
-
-/* The same of a program that can be preempted. */
-static __always_inline void record_preemptible(void *ctx, struct record_what *what, __u32 how)
-{
-	struct task_facts task;
-	int taken;
-	__u32 slot;
-
-	task_facts(&task);
-	if (!record_wanted(&task))
-		return;
-	taken = record_take_slot();
-	if (taken < 0) {
-		lose(what->kind, BPFPROF_LOST_no_slot);
-		return;
-	}
-	slot = taken;
-	record_sample(ctx, slot, &task, what, how);
-	bpf_map_delete_elem(&bp_slots, &slot);
-}
-
-/* ---- who is not watched ---- */
-
-/* Is it certainly not watched? Cheaper than to look for its state. On a server that is not busy
- * every second switch is one from a CPU's idle task. */
-static __always_inline bool is_other(struct task_struct *task)
-{
-	__u32 only = bp_control.only_tgid;
-
-	return only ? (__u32)COMPAT_TASK(task, tgid) != only : !COMPAT_TASK(task, pid);
-}
-
-/* Is what it does, or has just slept in, certainly of no kind that is recorded? Cheaper than to
- * look for its state, too. */
-static __always_inline bool is_no_matter(struct task_struct *task)
-{
-	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
-}
-
-static __always_inline bool watchable(struct task_struct *task)
-{
-	__u32 tgid = task->tgid, tid = task->pid;
-	__u64 start_ns;
-
-	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
-		return false;
-	/* most are not: this is asked at their futex waits, too */
-	if (bp_config.filter_tgid && !bpf_map_lookup_elem(&bp_tgids, &tgid))
-		return false;
-	/* copied, not followed: see task_regs */
-	start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
-		return false;
-	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
-}
-
-/* ---- who should be, and is not ---- */
-
-/*
- * There was no memory for its state. Its waits are lost, and counted where they begin, for how long
- * they will be nobody will know; only those for the mutex profile are where they end.
- */
-static __always_inline bool lacks_state(struct task_struct *task)
-{
-	return bp_control.stateless && !bp_control.stop_ns && watchable(task);
-}
-
-static __noinline void lose_wait(struct task_struct *task, enum bpfprof_thread_state state)
-{
-	struct futex wait;
-
-	if (state == BPFPROF_STATE_dead)
-		return;
-	if (bp_config.record[BPFPROF_OFFCPU])
-		lose(BPFPROF_OFFCPU, BPFPROF_LOST_no_state);
-	if (!bp_config.record[BPFPROF_BLOCK] || state != BPFPROF_STATE_sleeping ||
-	    !may_be_futex(task))
-		return;
-	read_futex(task, &wait);
-	if (wait.waits)
-		lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
-}
-
-/* Does another task pass the filters that watchable leaves out? */
-static __always_inline bool passes(struct task_struct *task)
-{
-	char comm[BPFPROF_COMM_SZ] = {};
-
-	if (bp_config.filter_cgroup && !in_cgroup(task))
-		return false;
-	if (!bp_config.filter_comm)
-		return true;
-	bpf_probe_read_kernel_str(comm, sizeof(comm), task->comm);
-	return comm_matches(comm);
-}
-
-/* ---- the time of a switch ---- */
-
-static __always_inline struct sched_cpu *sched_cpu(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&bp_sched_cpus, &zero);
-}
-
-#define SCHED_CLOCK_MEASURE_NS 4000000
-#define SCHED_CLOCK_VALID_NS 10000000
-/* The two clocks drift by less than 2^-11 = 488 ppm; the kernel corrects CLOCK_MONOTONIC by at most
- * 500 (adjtimex(2)). */
-#define SCHED_CLOCK_DRIFT 11
-
-/* Measures how far CLOCK_MONOTONIC is from the scheduler's clock, which was just read as now. Too
- * far, if the CPU was taken away meanwhile, for an interrupt or from this machine: it can be no
- * further than the last result and the drift since. */
-static __always_inline void measure_clock(struct sched_cpu *c, __u64 now)
-{
-	__s64 off = bpf_ktime_get_ns() - now,
-	      most = c->off + (__s64)((now - c->measured) >> SCHED_CLOCK_DRIFT);
-
-	c->off = c->measured && off > most ? most : off;
-	c->measured = now;
-}
-
-/*
- * When the switch that is going on began, on CLOCK_MONOTONIC: from the clock that the scheduler has
- * read for it, for reading one takes a sixth of what a switch may cost. task leaves its CPU, in
- * favour of next, or is on it again, next: NULL. How far the clocks are apart is measured now and
- * then. A CPU that is about to be idle looks for work elsewhere between the two; there time is
- * plenty, too.
- */
-static __always_inline __u64 switch_ns(struct task_struct *task, struct task_struct *next)
-{
-	struct sched_cpu *c;
-	__u64 now;
-
-	if (!bpf_core_field_exists(struct rq, clock) ||
-	    !bpf_core_field_exists(struct sched_entity, cfs_rq) || (next && !next->pid))
-		return bpf_ktime_get_ns();
-	c = sched_cpu();
-	if (!c)
-		return bpf_ktime_get_ns();
-	now = compat_have_task_btf() ? task->se.cfs_rq->rq->clock :
-				       BPF_CORE_READ(task, se.cfs_rq, rq, clock);
-	if (next && now - c->measured > SCHED_CLOCK_MEASURE_NS)
-		measure_clock(c, now);
-	return now - c->measured < SCHED_CLOCK_VALID_NS ? now + c->off : bpf_ktime_get_ns();
-}
-
 /* ---- leaving the CPU ---- */
-
-/* That a task has waited for a CPU in all its life. A kernel without CONFIG_SCHED_INFO does not
- * know: there, being ready counts as blocked. */
-static __always_inline __u64 queued_ns(struct task_struct *task)
-{
-	if (!bpf_core_field_exists(struct sched_info, run_delay))
-		return 0;
-	return COMPAT_TASK(task, sched_info.run_delay);
-}
 
 /*
  * A thread leaves, and the end of its last wait was not seen: the kernel leaves a kprobe out where
@@ -324,21 +112,8 @@ int wait_switch(__u64 *ctx)
  * that one when it came.
  */
 
-/* When a task left the CPU that it had come to as noted there, by the clock of the scheduler: when
- * it had run as long as it has, which leaves out what interrupts and other virtual machines took.
- */
-static __always_inline __u64 left_clock(struct task_struct *task, const struct sched_here *here)
-{
-	return here->clock + task->se.sum_exec_runtime - here->ran_ns;
-}
-
-static __always_inline bool left_once(struct task_struct *task, const struct sched_here *here)
-{
-	return task->nvcsw + task->nivcsw == here->sleeps + here->preempts + 1;
-}
-
-/* Why a task left its CPU, in its sleeps-th sleep or not; that it has slept: it may be awake, and
- * what is left then is whether it counted for the load. */
+/* Why a task has left its CPU; slept: by itself. It may have been woken since: what is left of its
+ * state then is whether it counted for the load. */
 static __always_inline enum bpfprof_thread_state left_state(struct task_struct *task, bool slept)
 {
 	__u32 state = task->__state;
@@ -366,40 +141,43 @@ static __always_inline void left(struct task_struct *task, struct wait_task *w,
 		note_leave(task, w, state, ns);
 }
 
-/* That are looked at, one after the other: kernels before 5.13 load nothing with a callback in it,
- * used or not. */
-#define MAX_CPUS 512
-
-static __always_inline bool is_noted(const volatile struct sched_here *here, __u64 task,
-				     __u64 leaves)
+/* Who was here before has left, and its state is not at its place. */
+static __noinline void leave_displaced(struct sched_cpu *c, __u64 ns)
 {
-	return here->stack && here->task == task && here->sleeps + here->preempts + 1 == leaves;
+	struct task_struct *prev = bpf_task_from_pid(c->here.tid);
+	struct wait_task *w;
+
+	if (!prev)
+		return;
+	w = task_number(prev) == c->here.task ? wait_state_of(prev) : NULL;
+	if (w)
+		left(prev, w, &c->here, ns);
+	else if (lacks_state(prev) && passes(prev))
+		lose_wait(prev, left_state(prev, prev->nvcsw != c->here.sleeps));
+	bpf_task_release(prev);
 }
 
-/* What is noted of a task where it last was, which it has left as its leaves-th switch; task: its
- * number. */
-static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_here *ret)
+/* Who was here before has left when task came, unless others have been here since, or that is of a
+ * time when the CPU was idle before. */
+static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq,
+				      struct task_struct *task)
 {
-	const volatile struct sched_here *here;
-	struct sched_cpu *c;
-	__u32 zero = 0;
+	struct wait_place *place = place_of(c->here.task);
+	bool placed = place && place->task == c->here.task;
+	struct task_struct *prev;
+	__u64 clock;
 
-#pragma clang loop unroll(disable)
-	for (__u32 cpu = 0; cpu < MAX_CPUS; cpu++) {
-		c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
-		if (!c)
-			return false;
-		here = &c->here;
-		if (!is_noted(here, task, leaves))
-			continue;
-		ret->clock = here->clock;
-		ret->ran_ns = here->ran_ns;
-		ret->queued_ns = here->queued_ns;
-		ret->sleeps = here->sleeps;
-		/* and while it was read */
-		return is_noted(here, task, leaves);
-	}
-	return false;
+	if (!placed && !bp_control.displaced && !bp_control.stateless)
+		return;
+	/* who has a place is there; who may not be is only read */
+	prev = compat_as_task(c->here.addr);
+	clock = arrival_clock(rq, task);
+	if (clock < c->here.clock || rq->nr_switches != c->here.switches + 1)
+		clock = left_clock(prev, &c->here);
+	if (placed)
+		left(prev, &place->w, &c->here, clock + c->off);
+	else
+		leave_displaced(c, clock + c->off);
 }
 
 /* A task has left its CPU and was woken, is perhaps on another one already, before who followed it
@@ -499,230 +277,74 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 
 /* ---- back on the CPU ---- */
 
-static __always_inline void record_block(void *ctx, struct task_struct *task, struct wait_task *w,
-					 __u64 off_ns, __u64 blocked_ns)
+/* Where its last wait began was not told. Returns whether it was found; else it is lost. */
+static __noinline bool find_begin(struct task_struct *task, struct wait_task *w, __s64 off)
 {
-	/* its entry in the futex's queue */
-	const struct futex_q *q = bp_config.futex_probes ? (void *)((__u64 *)ctx)[0] : NULL;
-	struct record_what what = { .kind = BPFPROF_BLOCK };
-	struct futex wait;
-
-	/* where many wait most are not recorded: that comes before what costs more */
-	if (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0]))
-		return;
-	read_futex(task, &wait);
-	if (!wait.waits)
-		return;
-	if (is_below(BPFPROF_BLOCK, blocked_ns)) {
-		count_below(BPFPROF_BLOCK, 1, blocked_ns);
-		return;
-	}
-	if (!w->wake_ns && w->woken != BPFPROF_WAKE_NOT_YET)
-		w->woken = q ? woken_from(q, task, &wait, off_ns, off_ns + blocked_ns) :
-			       woken_how(task, &wait, off_ns, off_ns + blocked_ns);
-	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
-	w->waits[1].units = 0;
-	what.waits = w->waits;
-	if (bp_config.futex_probes)
-		record_preemptible(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
-	else
-		record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
-}
-
-/* Until the wake it was blocked, and from then on it waited for a CPU. */
-static __always_inline void record_offcpu(void *ctx, struct task_struct *task, struct wait_task *w,
-					  __u64 blocked_ns, __u64 runq_ns)
-{
-	struct record_what what = { .kind = BPFPROF_OFFCPU, .waits = w->waits };
-	__u32 syscall, cnt = 0;
-
-	w->waits[1].units = 0;
-	if (w->state != BPFPROF_STATE_runnable &&
-	    weigh_any(BPFPROF_OFFCPU, blocked_ns, &w->waits[0])) {
-		w->waits[0].wait = w->state;
-		cnt = 1;
-	}
-	if (weigh_any(BPFPROF_OFFCPU, runq_ns, &w->waits[cnt])) {
-		w->waits[cnt].wait = BPFPROF_STATE_runnable;
-		cnt++;
-	}
-	if (!cnt)
-		return;
-	syscall = syscall_of(task);
-	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
-	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
-	record(ctx, &what, RECORD_SLEPT);
-}
-
-/* The wait that w is in has ended at now. */
-static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
-				       __u64 now)
-{
-	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, stop_ns = bp_control.stop_ns;
-
 	leave_futex(task, w);
 	w->off_ns = 0;
-	if (now < off_ns)
-		now = off_ns;
-	/* as the mutex profile has it, so that the two agree; else by what the scheduler has
-	 * counted */
-	wake_ns = w->wake_ns ?: now - (queued_ns(task) - w->queued_ns);
-	if (wake_ns < off_ns || w->state == BPFPROF_STATE_runnable)
-		wake_ns = off_ns;
-	/* by another clock: see switch_ns */
-	if (wake_ns > now)
-		wake_ns = now;
-	if (stop_ns) {
-		if (off_ns >= stop_ns)
-			return;
-		now = stop_ns;
-		if (wake_ns > stop_ns) {
-			wake_ns = stop_ns;
-			w->woken = BPFPROF_WAKE_NOT_YET;
-		}
-	}
-	blocked_ns = wake_ns - off_ns;
-	if (bp_config.filter_cgroup || bp_config.filter_comm)
-		if (!record_wanted_more())
-			return;
-	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
-		record_block(ctx, task, w, off_ns, blocked_ns);
-	if (bp_config.record[BPFPROF_OFFCPU])
-		record_offcpu(ctx, task, w, blocked_ns, now - wake_ns);
-}
-
-/* Is it below the threshold whatever it consists of, and so over here? */
-static __always_inline bool was_short(struct wait_task *w, __u64 now)
-{
-	__u64 ns = now > w->off_ns ? now - w->off_ns : 0;
-
-	if (w->may_futex || w->futex || bp_control.stop_ns || bp_config.filter_cgroup ||
-	    bp_config.filter_comm || !is_below(BPFPROF_OFFCPU, ns))
-		return false;
-	count_below(BPFPROF_OFFCPU, w->state == BPFPROF_STATE_runnable ? 1 : 2, ns);
-	w->off_ns = 0;
-	return true;
-}
-
-static __always_inline void note_here(struct sched_cpu *c, struct task_struct *task, __u64 switches)
-{
-	c->here.switches = switches;
-	if (is_other(task)) {
-		c->here.stack = 0;
-		return;
-	}
-	/* stored as it is, not made a number */
-	c->here.addr = (__u64)task;
-	c->here.task = task_number(task);
-	c->here.clock = task->sched_info.last_arrival;
-	c->here.ran_ns = task->se.sum_exec_runtime;
-	c->here.queued_ns = task->sched_info.run_delay;
-	c->here.tid = task->pid;
-	c->here.sleeps = task->nvcsw;
-	c->here.preempts = task->nivcsw;
-	c->here.stack = (__u64)task->stack;
-}
-
-/* When the switch to task began, by the clock of the scheduler. Interrupts may have been served
- * since. 0: it was to the idle task, and the CPU has been given something to do meanwhile. */
-static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_struct *task)
-{
-	return task->pid ? task->sched_info.last_arrival : rq->idle_stamp;
-}
-
-/* The same of one whose state is not at its place. */
-static __noinline void leave_displaced(struct sched_cpu *c, __u64 ns)
-{
-	struct task_struct *prev = bpf_task_from_pid(c->here.tid);
-	struct wait_task *w;
-
-	if (!prev)
-		return;
-	w = task_number(prev) == c->here.task ? wait_state_of(prev) : NULL;
-	if (w)
-		left(prev, w, &c->here, ns);
-	else if (lacks_state(prev) && passes(prev))
-		lose_wait(prev, left_state(prev, prev->nvcsw != c->here.sleeps));
-	bpf_task_release(prev);
-}
-
-/* Who was here before has left at clock, unless others have been here since, or that is of a time
- * when the CPU was idle before. */
-static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq, __u64 clock)
-{
-	struct wait_place *place = place_of(c->here.task);
-	bool placed = place && place->task == c->here.task;
-	struct task_struct *prev;
-
-	if (!placed && !bp_control.displaced && !bp_control.stateless)
-		return;
-	/* who has a place is there; who may not be is only read */
-	prev = compat_as_task(c->here.addr);
-	if (clock < c->here.clock || rq->nr_switches != c->here.switches + 1)
-		clock = left_clock(prev, &c->here);
-	if (placed)
-		left(prev, &place->w, &c->here, clock + c->off);
-	else
-		leave_displaced(c, clock + c->off);
-}
-
-static __noinline void resumed_apart(void *ctx, struct task_struct *task, struct wait_task *w,
-				     __u64 now)
-{
-	resumed_at(ctx, task, w, now);
-}
-
-/* task has come at now. */
-static __always_inline void resumed(void *ctx, struct task_struct *task, struct sched_cpu *c,
-				    __u64 now)
-{
-	struct wait_task *w = wait_state_of(task);
-	__u64 leaves = task->nvcsw + task->nivcsw;
-
-	/* it is new: the tracepoint is in schedule_tail, too */
-	if (!w || !leaves)
-		return;
-	if (w->switches != leaves) {
-		leave_futex(task, w);
-		w->off_ns = 0;
-		find_leave(task, w, c->off);
-	}
-	if (w->off_ns) {
-		if (!bp_config.record[BPFPROF_OFFCPU] || !was_short(w, now))
-			resumed_apart(ctx, task, w, now);
-		return;
-	}
+	find_leave(task, w, off);
+	if (w->off_ns)
+		return true;
 	if (bp_control.waits_on != BPFPROF_WAITS_ALL || !record_wanted_more())
-		return;
+		return false;
 	if (bp_config.record[BPFPROF_OFFCPU])
 		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);
 	if (bp_config.record[BPFPROF_BLOCK] && may_be_futex(task))
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
+	return false;
 }
 
-/* Behind a switch: who has left, or who has come, matters. Apart: the program itself is called at
- * every switch, and is paid for by the cache lines of its code and stack. */
-static __noinline int switched(void *ctx, bool left, bool came)
+static __noinline int resumed_apart(void *ctx, struct task_struct *task, struct wait_task *w,
+				    __u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	const struct rq *rq = task->se.cfs_rq->rq;
-	struct sched_cpu *c = sched_cpu();
-	__u64 clock;
-
-	if (!c)
-		return 0;
-	if (rq->clock - c->measured > SCHED_CLOCK_MEASURE_NS)
-		measure_clock(c, rq->clock);
-	clock = arrival_clock(rq, task);
-	if (left)
-		leave_for(c, rq, clock);
-	if (came)
-		resumed(ctx, task, c, clock + c->off);
+	resumed_at(ctx, task, w, now);
 	return 0;
 }
 
-/* In place of wait_switch and wait_resumed_kprobe: see one_sided. 6.15 (4ba7518327c6); called for
- * every pass of the scheduler, the last thing that it does. */
+/* task has come. */
+static __always_inline void resumed(void *ctx, struct task_struct *task, struct sched_cpu *c)
+{
+	__u64 leaves = task->nvcsw + task->nivcsw, now;
+	struct wait_task *w = wait_state_of(task);
+
+	/* it is new: the tracepoint is in schedule_tail, too */
+	if (!w || !leaves)
+		return;
+	if ((w->switches != leaves || !w->off_ns) && !find_begin(task, w, c->off))
+		return;
+	now = task->sched_info.last_arrival + c->off;
+	if (!bp_config.record[BPFPROF_OFFCPU] || !was_short(w, now))
+		resumed_apart(ctx, task, w, now);
+}
+
+/* Behind a switch: who has left, or who has come, matters. */
+static __always_inline void switched(void *ctx, struct task_struct *task, struct sched_cpu *c,
+				     bool left, bool came)
+{
+	const struct rq *rq = task->se.cfs_rq->rq;
+
+	if (rq->clock - c->measured > SCHED_CLOCK_MEASURE_NS)
+		measure_clock(c, rq->clock);
+	if (left)
+		leave_for(c, rq, task);
+	if (came)
+		resumed(ctx, task, c);
+}
+
+static __noinline int switched_apart(void *ctx, bool left, bool came)
+{
+	struct sched_cpu *c = sched_cpu();
+
+	if (c)
+		switched(ctx, bpf_get_current_task_btf(), c, left, came);
+	return 0;
+}
+
+/*
+ * In place of wait_switch and wait_resumed_kprobe: see one_sided. Called for every pass of the
+ * scheduler, the last thing that it does (6.15, 4ba7518327c6). What few threads want is apart: the
+ * program is paid for by the cache lines of its code and stack.
+ */
 SEC("?tp_btf/sched_exit_tp")
 int wait_switched(__u64 *ctx)
 {
@@ -733,11 +355,26 @@ int wait_switched(__u64 *ctx)
 	/* is_switch */
 	if (!(__u8)ctx[0] || !c)
 		return 0;
-	left = c->here.stack &&
-	       (bp_config.record[BPFPROF_OFFCPU] || stack_may_be_futex((void *)c->here.stack));
-	came = !is_other(task) && !is_no_matter(task);
+	left = c->here.stack && stack_may_be_futex((void *)c->here.stack);
+	came = !is_other(task) && stack_may_be_futex(task->stack);
 	if ((left || came) && bp_control.waits_on)
-		switched(ctx, left, came);
+		switched_apart(ctx, left, came);
+	note_here(c, task, task->se.cfs_rq->rq->nr_switches);
+	return 0;
+}
+
+/* The same for offcpu, of which all are. */
+SEC("?tp_btf/sched_exit_tp")
+int wait_switched_any(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sched_cpu *c = sched_cpu();
+
+	/* is_switch */
+	if (!(__u8)ctx[0] || !c)
+		return 0;
+	if (bp_control.waits_on)
+		switched(ctx, task, c, c->here.stack, !is_other(task));
 	note_here(c, task, task->se.cfs_rq->rq->nr_switches);
 	return 0;
 }

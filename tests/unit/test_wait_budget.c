@@ -28,7 +28,7 @@ struct sim {
 	double var_cnt, recorded; /* variance of got_cnt */
 };
 
-/* As weigh in bpf/waits.bpf.c. */
+/* As weigh in bpf/wait_record.bpf.h. */
 static void wait_once(struct sim *s, double rate)
 {
 	double ns = -log(1 - drand48()) * s->mean_ns, p = rate > ns ? ns / rate : 1;

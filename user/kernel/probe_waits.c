@@ -272,7 +272,10 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue_pi, futex);
 	bpf_program__set_autoload(skel->progs.wait_switch, !futex && !one_sided);
-	bpf_program__set_autoload(skel->progs.wait_switched, one_sided);
+	bpf_program__set_autoload(skel->progs.wait_switched,
+				  one_sided && !o->kinds[BPFPROF_OFFCPU]);
+	bpf_program__set_autoload(skel->progs.wait_switched_any,
+				  one_sided && o->kinds[BPFPROF_OFFCPU]);
 	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
 	bpf_program__set_autoload(skel->progs.wait_resumed_kprobe,
 				  !futex && !one_sided &&
@@ -313,11 +316,14 @@ static int keep(struct probe_waits *w, struct bpf_link *link)
 static int attach(struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
-	struct bpf_program *progs[] = { skel->progs.wait_free,	     skel->progs.wait_newtask,
-					skel->progs.wait_fork,	     skel->progs.wait_switch,
-					skel->progs.wait_switched,   skel->progs.wait_waking,
-					skel->progs.wait_queue,	     skel->progs.wait_unqueue,
-					skel->progs.wait_unqueue_pi, skel->progs.threadcreate };
+	struct bpf_program *progs[] = {
+		skel->progs.wait_free,	   skel->progs.wait_newtask,
+		skel->progs.wait_fork,	   skel->progs.wait_switch,
+		skel->progs.wait_switched, skel->progs.wait_switched_any,
+		skel->progs.wait_waking,   skel->progs.wait_queue,
+		skel->progs.wait_unqueue,  skel->progs.wait_unqueue_pi,
+		skel->progs.threadcreate,
+	};
 	char symbol[256];
 	int err = 0;
 
@@ -355,9 +361,11 @@ struct probe_waits *probe_waits__new(struct session *s)
 int probe_waits__switch_programs(const struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
-	const struct bpf_program *progs[] = { skel->progs.wait_switch, skel->progs.wait_switched,
-					      skel->progs.wait_waking,
-					      skel->progs.wait_resumed_kprobe };
+	const struct bpf_program *progs[] = {
+		skel->progs.wait_switch,   skel->progs.wait_resumed_kprobe,
+		skel->progs.wait_switched, skel->progs.wait_switched_any,
+		skel->progs.wait_waking,
+	};
 	int ret = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++)

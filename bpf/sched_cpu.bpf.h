@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* What is kept of each CPU: how far the scheduler's clock is from CLOCK_MONOTONIC, and who is
+ * there. */
+#ifndef SCHED_CPU_BPF_H
+#define SCHED_CPU_BPF_H
+
+#include "common.bpf.h"
+#include "wait_watch.bpf.h"
+#include "wait_state.bpf.h"
+
+/* ---- the time of a switch ---- */
+
+static __always_inline struct sched_cpu *sched_cpu(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&bp_sched_cpus, &zero);
+}
+
+#define SCHED_CLOCK_MEASURE_NS 4000000
+#define SCHED_CLOCK_VALID_NS 10000000
+/* The two clocks drift by less than 2^-11 = 488 ppm; the kernel corrects CLOCK_MONOTONIC by at most
+ * 500 (adjtimex(2)). */
+#define SCHED_CLOCK_DRIFT 11
+
+/* Measures how far CLOCK_MONOTONIC is from the scheduler's clock, which was just read as now. Too
+ * far, if the CPU was taken away meanwhile, for an interrupt or from this machine: it can be no
+ * further than the last result and the drift since. */
+static __always_inline void measure_clock(struct sched_cpu *c, __u64 now)
+{
+	__s64 off = bpf_ktime_get_ns() - now,
+	      most = c->off + (__s64)((now - c->measured) >> SCHED_CLOCK_DRIFT);
+
+	c->off = c->measured && off > most ? most : off;
+	c->measured = now;
+}
+
+/*
+ * When the switch that is going on began, on CLOCK_MONOTONIC: from the clock that the scheduler has
+ * read for it, for reading one takes a sixth of what a switch may cost. task leaves its CPU, in
+ * favour of next, or is on it again, next: NULL. How far the clocks are apart is measured now and
+ * then. A CPU that is about to be idle looks for work elsewhere between the two; there time is
+ * plenty, too.
+ */
+static __always_inline __u64 switch_ns(struct task_struct *task, struct task_struct *next)
+{
+	struct sched_cpu *c;
+	__u64 now;
+
+	if (!bpf_core_field_exists(struct rq, clock) ||
+	    !bpf_core_field_exists(struct sched_entity, cfs_rq) || (next && !next->pid))
+		return bpf_ktime_get_ns();
+	c = sched_cpu();
+	if (!c)
+		return bpf_ktime_get_ns();
+	now = compat_have_task_btf() ? task->se.cfs_rq->rq->clock :
+				       BPF_CORE_READ(task, se.cfs_rq, rq, clock);
+	if (next && now - c->measured > SCHED_CLOCK_MEASURE_NS)
+		measure_clock(c, now);
+	return now - c->measured < SCHED_CLOCK_VALID_NS ? now + c->off : bpf_ktime_get_ns();
+}
+
+/* ---- who is there ---- */
+
+static __always_inline void note_here(struct sched_cpu *c, struct task_struct *task, __u64 switches)
+{
+	c->here.switches = switches;
+	if (is_other(task)) {
+		c->here.stack = 0;
+		return;
+	}
+	/* stored as it is, not made a number */
+	c->here.addr = (__u64)task;
+	c->here.task = task_number(task);
+	c->here.clock = task->sched_info.last_arrival;
+	c->here.ran_ns = task->se.sum_exec_runtime;
+	c->here.queued_ns = task->sched_info.run_delay;
+	c->here.tid = task->pid;
+	c->here.sleeps = task->nvcsw;
+	c->here.preempts = task->nivcsw;
+	c->here.stack = (__u64)task->stack;
+}
+
+/* When the switch to task began, by the clock of the scheduler. Interrupts may have been served
+ * since. 0: it was to the idle task, and the CPU has been given something to do meanwhile. */
+static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_struct *task)
+{
+	return task->pid ? task->sched_info.last_arrival : rq->idle_stamp;
+}
+
+/* When a task left the CPU that it had come to as noted there, by the clock of the scheduler: when
+ * it had run as long as it has, which leaves out what interrupts and other virtual machines took.
+ */
+static __always_inline __u64 left_clock(struct task_struct *task, const struct sched_here *here)
+{
+	return here->clock + task->se.sum_exec_runtime - here->ran_ns;
+}
+
+static __always_inline bool left_once(struct task_struct *task, const struct sched_here *here)
+{
+	return task->nvcsw + task->nivcsw == here->sleeps + here->preempts + 1;
+}
+
+/* That are looked at, one after the other: kernels before 5.13 load nothing with a callback in it,
+ * used or not. */
+#define MAX_CPUS 512
+
+static __always_inline bool is_noted(const volatile struct sched_here *here, __u64 task,
+				     __u64 leaves)
+{
+	return here->stack && here->task == task && here->sleeps + here->preempts + 1 == leaves;
+}
+
+/* What is noted of a task where it last was, which it has left as its leaves-th switch; task: its
+ * number. */
+static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_here *ret)
+{
+	const volatile struct sched_here *here;
+	struct sched_cpu *c;
+	__u32 zero = 0;
+
+#pragma clang loop unroll(disable)
+	for (__u32 cpu = 0; cpu < MAX_CPUS; cpu++) {
+		c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
+		if (!c)
+			return false;
+		here = &c->here;
+		if (!is_noted(here, task, leaves))
+			continue;
+		ret->clock = here->clock;
+		ret->ran_ns = here->ran_ns;
+		ret->queued_ns = here->queued_ns;
+		ret->sleeps = here->sleeps;
+		/* and while it was read */
+		return is_noted(here, task, leaves);
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Whose waits are watched. */
+#ifndef WAIT_WATCH_BPF_H
+#define WAIT_WATCH_BPF_H
+
+#include "common.bpf.h"
+#include "futex.bpf.h"
+
+/* ---- who is not watched ---- */
+
+/* Is it certainly not watched? Cheaper than to look for its state. On a server that is not busy
+ * every second switch is one from a CPU's idle task. */
+static __always_inline bool is_other(struct task_struct *task)
+{
+	__u32 only = bp_control.only_tgid;
+
+	return only ? (__u32)COMPAT_TASK(task, tgid) != only : !COMPAT_TASK(task, pid);
+}
+
+/* Is what it does, or has just slept in, certainly of no kind that is recorded? Cheaper than to
+ * look for its state, too. */
+static __always_inline bool is_no_matter(struct task_struct *task)
+{
+	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
+}
+
+static __always_inline bool watchable(struct task_struct *task)
+{
+	__u32 tgid = task->tgid, tid = task->pid;
+	__u64 start_ns;
+
+	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
+		return false;
+	/* most are not: this is asked at their futex waits, too */
+	if (bp_config.filter_tgid && !bpf_map_lookup_elem(&bp_tgids, &tgid))
+		return false;
+	/* copied, not followed: see task_regs */
+	start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	if (bp_config.filter_tgid && !in_set(&bp_tgids, tgid, start_ns))
+		return false;
+	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
+}
+
+/* ---- who should be, and is not ---- */
+
+/*
+ * There was no memory for its state. Its waits are lost, and counted where they begin, for how long
+ * they will be nobody will know; only those for the mutex profile are where they end.
+ */
+static __always_inline bool lacks_state(struct task_struct *task)
+{
+	return bp_control.stateless && !bp_control.stop_ns && watchable(task);
+}
+
+static __noinline void lose_wait(struct task_struct *task, enum bpfprof_thread_state state)
+{
+	struct futex wait;
+
+	if (state == BPFPROF_STATE_dead)
+		return;
+	if (bp_config.record[BPFPROF_OFFCPU])
+		lose(BPFPROF_OFFCPU, BPFPROF_LOST_no_state);
+	if (!bp_config.record[BPFPROF_BLOCK] || state != BPFPROF_STATE_sleeping ||
+	    !may_be_futex(task))
+		return;
+	read_futex(task, &wait);
+	if (wait.waits)
+		lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
+}
+
+/* Does another task pass the filters that watchable leaves out? */
+static __always_inline bool passes(struct task_struct *task)
+{
+	char comm[BPFPROF_COMM_SZ] = {};
+
+	if (bp_config.filter_cgroup && !in_cgroup(task))
+		return false;
+	if (!bp_config.filter_comm)
+		return true;
+	bpf_probe_read_kernel_str(comm, sizeof(comm), task->comm);
+	return comm_matches(comm);
+}
+
+#endif
