@@ -9,12 +9,13 @@
 /* ---- who is not watched ---- */
 
 /* Is it certainly not watched? Cheaper than to look for its state. On a server that is not busy
- * every second switch is one from a CPU's idle task. */
+ * every second switch is one from a CPU's idle task, which is the kernel's, too. */
 static __always_inline bool is_other(struct task_struct *task)
 {
 	__u32 only = bp_control.only_tgid;
 
-	return only ? (__u32)COMPAT_TASK(task, tgid) != only : !COMPAT_TASK(task, pid);
+	return only ? (__u32)COMPAT_TASK(task, tgid) != only :
+		      COMPAT_TASK(task, flags) & COMPAT_PF_WORKER;
 }
 
 /* Is what it does, or has just slept in, certainly of no kind that is recorded? Cheaper than to

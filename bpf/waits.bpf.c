@@ -363,7 +363,7 @@ int wait_switched(__u64 *ctx)
 	return 0;
 }
 
-/* The same for offcpu, of which all are. */
+/* The same for offcpu, to which every switch matters. */
 SEC("?tp_btf/sched_exit_tp")
 int wait_switched_any(__u64 *ctx)
 {
