@@ -341,7 +341,7 @@ static __noinline int switched_apart(void *ctx, bool left, bool came)
 }
 
 /*
- * In place of wait_switch and wait_resumed_kprobe: see one_sided. Called for every pass of the
+ * In place of wait_switch and wait_resumed: see one_sided. Called for every pass of the
  * scheduler, the last thing that it does (6.15, 4ba7518327c6). What few threads want is apart: the
  * program is paid for by the cache lines of its code and stack.
  */
@@ -379,10 +379,8 @@ int wait_switched_any(__u64 *ctx)
 	return 0;
 }
 
-/* finish_task_switch: the first thing that a thread does on its CPU again. Inline, see
- * record_mutex. */
-SEC("?kprobe")
-int wait_resumed_kprobe(struct pt_regs *ctx)
+/* Behind wait_switch. Inline, see record_mutex. */
+static __always_inline int resumed_own(void *ctx)
 {
 	struct task_struct *task = compat_current();
 	struct wait_task *w;
@@ -394,6 +392,20 @@ int wait_resumed_kprobe(struct pt_regs *ctx)
 	if (w && w->off_ns)
 		resumed_at(ctx, task, w, switch_ns(task, NULL));
 	return 0;
+}
+
+/* Where a switch cannot be seen from one side: see one_sided. */
+SEC("?tp_btf/sched_exit_tp")
+int wait_resumed(__u64 *ctx)
+{
+	return (__u8)ctx[0] ? resumed_own(ctx) : 0;
+}
+
+/* finish_task_switch: the first thing that a thread does on its CPU again. */
+SEC("?kprobe")
+int wait_resumed_kprobe(struct pt_regs *ctx)
+{
+	return resumed_own(ctx);
 }
 
 /* ---- waits for a futex alone ---- */

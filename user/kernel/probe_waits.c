@@ -196,13 +196,11 @@ static bool have_futex_probes(const struct btf *btf)
 	return link >= 0;
 }
 
-/* What wait_switched needs. A kernel that has its tracepoint (6.15) lacks the rest only if it was
- * made without CONFIG_SCHED_INFO or CONFIG_FAIR_GROUP_SCHED. */
-static bool have_exit(const struct btf *btf)
+/* What wait_switched needs, beside its tracepoint and bpf_rdonly_cast: CONFIG_SCHED_INFO and
+ * CONFIG_FAIR_GROUP_SCHED. */
+static bool have_one_sided(const struct btf *btf)
 {
-	return tracepoint_args(btf, "sched_exit_tp") &&
-	       btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0 &&
-	       btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0 &&
+	return btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0 &&
 	       btf__find_by_name_kind(btf, "bpf_task_release", BTF_KIND_FUNC) > 0 &&
 	       member_offset(btf, "task_struct", "sched_contributes_to_load") >= 0 &&
 	       member_offset(btf, "sched_info", "run_delay") >= 0 &&
@@ -224,11 +222,13 @@ void probe_waits__probe(struct probe_waits_how *ret)
 	ret->interrupt_mask = interrupt_mask(btf);
 	ret->rdonly_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	ret->switch_state = tracepoint_args(btf, "sched_switch") > 3;
-	if (have_exit(btf) && !(forced && !strcmp(forced, "kprobe")))
+	if (tracepoint_args(btf, "sched_exit_tp") && !(forced && !strcmp(forced, "kprobe")))
 		ret->resume = PROBE_WAITS_EXIT;
 	else if (!access("/sys/bus/event_source/devices/kprobe/type", R_OK) &&
 		 find_resume_symbol(NULL, 0))
 		ret->resume = PROBE_WAITS_KPROBE;
+	ret->one_sided = ret->resume == PROBE_WAITS_EXIT && ret->rdonly_cast &&
+			 have_one_sided(btf) && !(forced && !strcmp(forced, "both"));
 	/* a test that wants a place to resume wants the switches watched */
 	ret->futex = !forced && have_futex_probes(btf);
 	btf__free(btf);
@@ -250,7 +250,9 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	struct bpfprof_bpf *skel = session__skel(s);
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&skel->rodata->bp_config;
 	bool waits = wants_waits(o), futex = probe_waits__by_futex(o);
-	bool one_sided = waits && !futex && o->waits.resume == PROBE_WAITS_EXIT;
+	bool one_sided = waits && !futex && o->waits.one_sided && !cfg->hash_states;
+	bool resume = waits && !futex && !one_sided &&
+		      (o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_OFFCPU]);
 
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
 	session__keep_states(s, skel->maps.bp_waits, skel->maps.bp_wait_hash, waits);
@@ -278,9 +280,10 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_program__set_autoload(skel->progs.wait_switched_any,
 				  one_sided && o->kinds[BPFPROF_OFFCPU]);
 	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
+	bpf_program__set_autoload(skel->progs.wait_resumed,
+				  resume && o->waits.resume == PROBE_WAITS_EXIT);
 	bpf_program__set_autoload(skel->progs.wait_resumed_kprobe,
-				  !futex && !one_sided &&
-					  (o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_OFFCPU]));
+				  resume && o->waits.resume == PROBE_WAITS_KPROBE);
 	bpf_program__set_autoload(skel->progs.wait_begin, true);
 	bpf_program__set_autoload(skel->progs.wait_newtask, true);
 	bpf_program__set_autoload(skel->progs.wait_fork, !futex);
@@ -318,12 +321,12 @@ static int attach(struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
 	struct bpf_program *progs[] = {
-		skel->progs.wait_free,	   skel->progs.wait_newtask,
-		skel->progs.wait_fork,	   skel->progs.wait_switch,
-		skel->progs.wait_switched, skel->progs.wait_switched_any,
-		skel->progs.wait_waking,   skel->progs.wait_queue,
-		skel->progs.wait_unqueue,  skel->progs.wait_unqueue_pi,
-		skel->progs.threadcreate,
+		skel->progs.wait_free,	     skel->progs.wait_newtask,
+		skel->progs.wait_fork,	     skel->progs.wait_switch,
+		skel->progs.wait_switched,   skel->progs.wait_switched_any,
+		skel->progs.wait_resumed,    skel->progs.wait_waking,
+		skel->progs.wait_queue,	     skel->progs.wait_unqueue,
+		skel->progs.wait_unqueue_pi, skel->progs.threadcreate,
 	};
 	char symbol[256];
 	int err = 0;
@@ -363,9 +366,9 @@ int probe_waits__switch_programs(const struct probe_waits *w)
 {
 	struct bpfprof_bpf *skel = session__skel(w->session);
 	const struct bpf_program *progs[] = {
-		skel->progs.wait_switch,   skel->progs.wait_resumed_kprobe,
-		skel->progs.wait_switched, skel->progs.wait_switched_any,
-		skel->progs.wait_waking,
+		skel->progs.wait_switch,	 skel->progs.wait_resumed,
+		skel->progs.wait_resumed_kprobe, skel->progs.wait_switched,
+		skel->progs.wait_switched_any,	 skel->progs.wait_waking,
 	};
 	int ret = 0;
 

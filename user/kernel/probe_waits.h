@@ -29,6 +29,7 @@ struct probe_waits_how {
 	int64_t preempt_count_off; /* see bpfprof_config */
 	uint32_t interrupt_mask;   /* the same */
 	bool rdonly_cast;	   /* the same */
+	bool one_sided;		   /* the same */
 };
 
 /* The best that this kernel has. */
