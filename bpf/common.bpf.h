@@ -442,6 +442,11 @@ struct bp_threads_due_map {
 	__type(value, __u8);
 };
 
+/* Makes the verifier forget what comparisons have told it of a 64-bit number: ways that lead to the
+ * same place with different knowledge are followed from there on once, not each. Of what is left of
+ * a number whose bytes it has swapped it knows nothing. */
+#define FORGET(x) __asm__ volatile("%0 = be64 %0\n%0 = be64 %0" : "+r"(x))
+
 /* ---- what unwind.h asks of its includer ---- */
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
 {

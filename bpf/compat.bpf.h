@@ -47,6 +47,12 @@ static __always_inline struct task_struct *compat_as_task(__u64 at)
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
+/* A loop that is followed once, not each time it goes round, and needs no callback: 6.4,
+ * Documentation/bpf/verifier.rst */
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym __weak;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym __weak;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
+
 /* task_struct.__state, `state` before 5.14 (2f064a59a11f) */
 struct task_struct___before_5_14 {
 	volatile long state;

@@ -101,29 +101,29 @@ static __always_inline bool left_once(struct task_struct *task, const struct sch
 	return task->nvcsw + task->nivcsw == here->sleeps + here->preempts + 1;
 }
 
-/* That are looked at, one after the other: kernels before 5.13 load nothing with a callback in it,
- * used or not. */
-#define MAX_CPUS 512
-
 static __always_inline bool is_noted(const volatile struct sched_here *here, __u64 task,
 				     __u64 leaves)
 {
 	return here->stack && here->task == task && here->sleeps + here->preempts + 1 == leaves;
 }
 
+/* CONFIG_NR_CPUS at most, arch/x86/Kconfig */
+#define MAX_CPUS 8192
+
 /* What is noted of a task where it last was, which it has left as its leaves-th switch; task: its
  * number. */
 static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_here *ret)
 {
 	const volatile struct sched_here *here;
+	struct bpf_iter_num cpus;
 	struct sched_cpu *c;
+	bool found = false;
 	__u32 zero = 0;
+	int *cpu;
 
-#pragma clang loop unroll(disable)
-	for (__u32 cpu = 0; cpu < MAX_CPUS; cpu++) {
-		c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
-		if (!c)
-			return false;
+	bpf_iter_num_new(&cpus, 0, MAX_CPUS);
+	while ((cpu = bpf_iter_num_next(&cpus)) &&
+	       (c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, *cpu))) {
 		here = &c->here;
 		if (!is_noted(here, task, leaves))
 			continue;
@@ -132,9 +132,11 @@ static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_her
 		ret->queued_ns = here->queued_ns;
 		ret->sleeps = here->sleeps;
 		/* and while it was read */
-		return is_noted(here, task, leaves);
+		found = is_noted(here, task, leaves);
+		break;
 	}
-	return false;
+	bpf_iter_num_destroy(&cpus);
+	return found;
 }
 
 #endif

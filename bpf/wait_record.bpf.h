@@ -151,7 +151,7 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
 				       __u64 now)
 {
-	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, stop_ns = bp_control.stop_ns;
+	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, runq_ns, stop_ns = bp_control.stop_ns;
 
 	leave_futex(task, w);
 	w->off_ns = 0;
@@ -175,13 +175,17 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 		}
 	}
 	blocked_ns = wake_ns - off_ns;
+	runq_ns = now - wake_ns;
+	FORGET(off_ns);
+	FORGET(blocked_ns);
+	FORGET(runq_ns);
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
 			return;
 	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
 		record_block(ctx, task, w, off_ns, blocked_ns);
 	if (bp_config.record[BPFPROF_OFFCPU])
-		record_offcpu(ctx, task, w, blocked_ns, now - wake_ns);
+		record_offcpu(ctx, task, w, blocked_ns, runq_ns);
 }
 
 /* Is it below the threshold whatever it consists of, and so over here? */

@@ -189,6 +189,10 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct bpf_iter_num {
+	__u64 __opaque[1];
+};
+
 struct cfs_rq {
 	struct rq *rq;
 };
