@@ -197,7 +197,7 @@ check-kernels: $(OUT)/bpfprof $(PRELOAD) progs
 
 # ---- what it costs, against others, in one run ----
 BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols heap_pairs heap_links \
-	cputime.so switches offcpu)
+	cputime.so switches offcpu pausable)
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -o $@ $<
@@ -223,6 +223,8 @@ $(OUT)/tests/bench/heap_pairs: tests/bench/heap_pairs.c
 
 $(OUT)/tests/bench/cputime.so: tests/bench/cputime.c
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -shared -o $@ $<
+
+$(OUT)/tests/bench/pausable: LDLIBS += -Wl,--wrap=session__arm,--wrap=run_waits_tick
 
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
 	$(call say,LINK,$@)
