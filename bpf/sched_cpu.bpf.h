@@ -62,6 +62,13 @@ static __always_inline __u64 switch_ns(struct task_struct *task, struct task_str
 
 /* ---- who is there ---- */
 
+/* Of the CPU that a task is on. By a pointer of which nothing is known: where one leads that is
+ * trusted, the verifier looks up in all of the kernel's BTF, a ms for each. */
+static __always_inline const struct rq *run_queue(struct task_struct *task)
+{
+	return compat_as_task((__u64)task)->se.cfs_rq->rq;
+}
+
 static __always_inline void note_here(struct sched_cpu *c, struct task_struct *task, __u64 switches)
 {
 	c->here.switches = switches;

@@ -321,7 +321,7 @@ static __always_inline void resumed(void *ctx, struct task_struct *task, struct 
 static __always_inline void switched(void *ctx, struct task_struct *task, struct sched_cpu *c,
 				     bool left, bool came)
 {
-	const struct rq *rq = task->se.cfs_rq->rq;
+	const struct rq *rq = run_queue(task);
 
 	if (rq->clock - c->measured > SCHED_CLOCK_MEASURE_NS)
 		measure_clock(c, rq->clock);
@@ -359,7 +359,7 @@ int wait_switched(__u64 *ctx)
 	came = !is_other(task) && stack_may_be_futex(task->stack);
 	if ((left || came) && bp_control.waits_on)
 		switched_apart(ctx, left, came);
-	note_here(c, task, task->se.cfs_rq->rq->nr_switches);
+	note_here(c, task, run_queue(task)->nr_switches);
 	return 0;
 }
 
@@ -375,7 +375,7 @@ int wait_switched_any(__u64 *ctx)
 		return 0;
 	if (bp_control.waits_on)
 		switched(ctx, task, c, c->here.stack, !is_other(task));
-	note_here(c, task, task->se.cfs_rq->rq->nr_switches);
+	note_here(c, task, run_queue(task)->nr_switches);
 	return 0;
 }
 
@@ -485,7 +485,7 @@ int wait_unqueue_pi(__u64 *ctx)
 /* Its CPU may not have switched since it is watched. */
 static __always_inline void note_running(struct task_struct *task)
 {
-	struct rq *rq = task->se.cfs_rq->rq;
+	const struct rq *rq = run_queue(task);
 	__u32 zero = 0, cpu = rq->cpu;
 	struct sched_cpu *c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
 
