@@ -253,7 +253,7 @@ struct wait_task {
 	__u64 wake_ns;	 /* when it was woken since, from a futex; 0: it was not, or that is not
 			    watched */
 	__u64 queued_ns; /* that it had waited for CPUs, in all its life, when it left */
-	__u64 switches;	 /* of it, when it left */
+	__u64 switches;	 /* of it, when it left; written behind the rest: see tell */
 	__u64 sleeps;	 /* voluntary ones, before it queued itself at a futex */
 	__u8 state;	 /* enum bpfprof_thread_state, then */
 	__u8 woken;	 /* enum bpfprof_wake, if it was in a futex */
@@ -261,6 +261,7 @@ struct wait_task {
 	__u8 pad[5];
 	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
 	__u64 futex_create_ns;	     /* of the entry there that it is counted in */
+	__u64 futex_ns;		     /* since when it is */
 	struct record_wait waits[2]; /* that are being recorded */
 };
 

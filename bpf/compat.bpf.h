@@ -47,6 +47,10 @@ static __always_inline struct task_struct *compat_as_task(__u64 at)
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
+/* Keeps interrupts out of this CPU in between: 6.14, Documentation/bpf/kfuncs.rst */
+extern void bpf_local_irq_save(unsigned long *flags) __ksym __weak;
+extern void bpf_local_irq_restore(unsigned long *flags) __ksym __weak;
+
 /* A loop that is followed once, not each time it goes round, and needs no callback: 6.4,
  * Documentation/bpf/verifier.rst */
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym __weak;

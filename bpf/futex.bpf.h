@@ -289,7 +289,8 @@ static __noinline void note_waiter(struct task_struct *task, struct wait_task *w
 		return;
 	w->futex = wait.addr;
 	w->futex_create_ns = f->create_ns;
-	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->off_ns));
+	w->futex_ns = w->off_ns;
+	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->futex_ns));
 }
 
 /* A task has left its CPU or queued itself at a futex, or had when the run began: if it is for a
@@ -308,7 +309,7 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 static __always_inline __u64 charge(struct task_struct *task, struct wait_task *w, __u64 end_ns,
 				    bool peer)
 {
-	__s64 since = FUTEX_TIME(w->off_ns), now = FUTEX_TIME(end_ns), x, n, due;
+	__s64 since = FUTEX_TIME(w->futex_ns), now = FUTEX_TIME(end_ns), x, n, due;
 	struct futex_waiters *f;
 	struct futex_id key;
 	__u64 sum;
@@ -321,7 +322,7 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 	if (!f || f->create_ns != w->futex_create_ns)
 		return end_ns - w->off_ns;
 	if (!peer) {
-		if (f->woken_ns > w->off_ns)
+		if (f->woken_ns > w->futex_ns)
 			since = FUTEX_TIME(f->woken_ns);
 		__sync_fetch_and_add(&f->sum, since - FUTEX_WAITER);
 		return 0;

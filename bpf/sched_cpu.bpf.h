@@ -103,11 +103,6 @@ static __always_inline __u64 left_clock(struct task_struct *task, const struct s
 	return here->clock + task->se.sum_exec_runtime - here->ran_ns;
 }
 
-static __always_inline bool left_once(struct task_struct *task, const struct sched_here *here)
-{
-	return task->nvcsw + task->nivcsw == here->sleeps + here->preempts + 1;
-}
-
 static __always_inline bool is_noted(const volatile struct sched_here *here, __u64 task,
 				     __u64 leaves)
 {

@@ -6,6 +6,27 @@
 
 #include "common.bpf.h"
 
+/* How often it has left a CPU. */
+static __always_inline __u64 leaves_of(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
+/* The rest of w is of its task's leaves-th leave, and is there by now. */
+static __always_inline void tell(struct wait_task *w, __u64 leaves)
+{
+	barrier();
+	*(volatile __u64 *)&w->switches = leaves;
+}
+
+static __always_inline bool is_told(const struct wait_task *w, __u64 leaves)
+{
+	bool told = *(const volatile __u64 *)&w->switches == leaves;
+
+	barrier();
+	return told;
+}
+
 /* The task's own: its address, less that of something of ours. A pointer that may be followed
  * cannot be made a number, but the distance between two can. */
 static __always_inline __u64 task_number(struct task_struct *task)

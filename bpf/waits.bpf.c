@@ -47,19 +47,19 @@ static __noinline void lose_end(const struct wait_task *w)
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
 }
 
-/* Its next wait begins at now. */
+/* Its next wait begins at now, as its leaves-th switch, when it had waited for CPUs for queued ns. */
 static __always_inline void note_leave(struct task_struct *task, struct wait_task *w,
-				       enum bpfprof_thread_state state, __u64 now)
+				       enum bpfprof_thread_state state, __u64 leaves, __u64 queued,
+				       __u64 now)
 {
 	w->state = state;
 	w->may_futex = bp_config.record[BPFPROF_BLOCK] &&
 		       (!bp_config.record[BPFPROF_OFFCPU] || may_be_futex(task));
 	w->wake_ns = 0;
 	w->woken = BPFPROF_WAKE_PEER;
-	w->queued_ns = queued_ns(task);
-	w->switches = task->nvcsw + task->nivcsw;
+	w->queued_ns = queued;
 	w->off_ns = now;
-	note_futex(task, w);
+	tell(w, leaves);
 }
 
 /* In the context of the thread that leaves. */
@@ -92,7 +92,9 @@ int wait_switch(__u64 *ctx)
 	if (w->off_ns)
 		lose_end(w);
 	leave_futex(prev, w);
-	note_leave(prev, w, state, switch_ns(prev, (void *)ctx[2]));
+	note_leave(prev, w, state, leaves_of(prev), queued_ns(prev),
+		   switch_ns(prev, (void *)ctx[2]));
+	note_futex(prev, w);
 	if (state != BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = 0;
@@ -125,20 +127,31 @@ static __always_inline enum bpfprof_thread_state left_state(struct task_struct *
 	return task_state(task, !slept, state);
 }
 
-/* task has left the CPU that it had come to as noted there, at ns. */
+/*
+ * task has left the CPU that it had come to as noted there, at ns; who follows it there tells. It
+ * may have been woken meanwhile, be back elsewhere, and have told by itself (find_leave): so it is
+ * asked for once more where no interrupt can come between that and the telling, in which it might
+ * go on to its next wait. That both tell the same at the same moment is no harm.
+ */
 static __always_inline void left(struct task_struct *task, struct wait_task *w,
 				 const struct sched_here *here, __u64 ns)
 {
+	__u64 leaves = here->sleeps + here->preempts + 1;
 	enum bpfprof_thread_state state;
+	unsigned long flags;
 
-	/* it was sooner, elsewhere: see find_leave */
-	if (!left_once(task, here) || w->switches == task->nvcsw + task->nivcsw)
+	if (leaves_of(task) != leaves || is_told(w, leaves))
 		return;
-	leave_futex(task, w);
-	w->off_ns = 0;
 	state = left_state(task, task->nvcsw != here->sleeps);
-	if (state != BPFPROF_STATE_dead)
-		note_leave(task, w, state, ns);
+	if (state == BPFPROF_STATE_dead)
+		return;
+	bpf_local_irq_save(&flags);
+	if (leaves_of(task) == leaves && !is_told(w, leaves)) {
+		leave_futex(task, w);
+		note_leave(task, w, state, leaves, here->queued_ns, ns);
+		note_futex(task, w);
+	}
+	bpf_local_irq_restore(&flags);
 }
 
 /* Who was here before has left, and its state is not at its place. */
@@ -182,19 +195,17 @@ static __always_inline void leave_for(struct sched_cpu *c, const struct rq *rq,
 
 /* A task has left its CPU and was woken, is perhaps on another one already, before who followed it
  * has come to tell: so it is still noted there. off: from the scheduler's clock to CLOCK_MONOTONIC.
- */
+ * It counts among nobody who waits for a futex, as its wait is over. */
 static __noinline void find_leave(struct task_struct *task, struct wait_task *w, __s64 off)
 {
-	__u64 leaves = task->nvcsw + task->nivcsw;
+	__u64 leaves = leaves_of(task);
 	struct sched_here here;
 
-	if (w->switches == leaves)
+	if (is_told(w, leaves) || !find_here(task_number(task), leaves, &here) ||
+	    is_told(w, leaves))
 		return;
-	if (!find_here(task_number(task), leaves, &here) || *(volatile __u64 *)&w->off_ns)
-		return;
-	note_leave(task, w, left_state(task, task->nvcsw != here.sleeps),
+	note_leave(task, w, left_state(task, task->nvcsw != here.sleeps), leaves, here.queued_ns,
 		   left_clock(task, &here) + off);
-	w->queued_ns = here.queued_ns;
 }
 
 /* The same on any CPU, where the clocks may not have been compared for long. */
@@ -235,7 +246,8 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	__u64 now, due_ns;
 	bool peer;
 
-	if (bp_config.one_sided && w && !w->off_ns && !compat_on_cpu(sleeper))
+	if (bp_config.one_sided && w && !compat_on_cpu(sleeper) &&
+	    !is_told(w, leaves_of(sleeper)))
 		find_leave_of_sleeper(sleeper, w);
 	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
 			    (bp_config.futex_probes && !has_slept(sleeper, w)) :
@@ -277,14 +289,15 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 
 /* ---- back on the CPU ---- */
 
-/* Where its last wait began was not told. Returns whether it was found; else it is lost. */
+/* When its last wait began was not told. Returns whether it is by now, else it is lost: who
+ * followed it may do so while it looks where it was. */
 static __noinline bool find_begin(struct task_struct *task, struct wait_task *w, __s64 off)
 {
+	find_leave(task, w, off);
+	if (is_told(w, leaves_of(task)) && w->off_ns)
+		return true;
 	leave_futex(task, w);
 	w->off_ns = 0;
-	find_leave(task, w, off);
-	if (w->off_ns)
-		return true;
 	if (bp_control.waits_on != BPFPROF_WAITS_ALL || !record_wanted_more())
 		return false;
 	if (bp_config.record[BPFPROF_OFFCPU])
@@ -304,13 +317,13 @@ static __noinline int resumed_apart(void *ctx, struct task_struct *task, struct 
 /* task has come. */
 static __always_inline void resumed(void *ctx, struct task_struct *task, struct sched_cpu *c)
 {
-	__u64 leaves = task->nvcsw + task->nivcsw, now;
 	struct wait_task *w = wait_state_of(task);
+	__u64 leaves = leaves_of(task), now;
 
 	/* it is new: the tracepoint is in schedule_tail, too */
 	if (!w || !leaves)
 		return;
-	if ((w->switches != leaves || !w->off_ns) && !find_begin(task, w, c->off))
+	if ((!is_told(w, leaves) || !w->off_ns) && !find_begin(task, w, c->off))
 		return;
 	now = task->sched_info.last_arrival + c->off;
 	if (!bp_config.record[BPFPROF_OFFCPU] || !was_short(w, now))
@@ -443,7 +456,7 @@ int wait_queue(__u64 *ctx)
 	w->queued_ns = queued_ns(task);
 	w->sleeps = task->nvcsw;
 	/* once it sleeps */
-	w->switches = task->nvcsw + task->nivcsw + 1;
+	w->switches = leaves_of(task) + 1;
 	w->off_ns = bpf_ktime_get_ns();
 	note_futex(task, w);
 	return 0;
@@ -526,13 +539,13 @@ int wait_begin(struct bpf_iter__task *ctx)
 	}
 	w->state = state;
 	w->may_futex = may_be_futex(task);
-	w->switches = task->nvcsw + task->nivcsw;
 	w->queued_ns = queued_ns(task);
-	if (state == BPFPROF_STATE_dead)
-		return 0;
-	w->off_ns = bp_control.start_ns;
 	w->sleeps = task->nvcsw - 1;
-	note_futex(task, w);
+	if (state != BPFPROF_STATE_dead)
+		w->off_ns = bp_control.start_ns;
+	tell(w, leaves_of(task));
+	if (w->off_ns)
+		note_futex(task, w);
 	return 0;
 }
 

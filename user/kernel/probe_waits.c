@@ -202,6 +202,7 @@ static bool have_one_sided(const struct btf *btf)
 {
 	return btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0 &&
 	       btf__find_by_name_kind(btf, "bpf_task_release", BTF_KIND_FUNC) > 0 &&
+	       btf__find_by_name_kind(btf, "bpf_local_irq_save", BTF_KIND_FUNC) > 0 &&
 	       member_offset(btf, "task_struct", "sched_contributes_to_load") >= 0 &&
 	       member_offset(btf, "sched_info", "run_delay") >= 0 &&
 	       member_offset(btf, "sched_entity", "cfs_rq") >= 0 &&
