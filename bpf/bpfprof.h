@@ -47,15 +47,16 @@ enum bpfprof_kind {
  * A sample that passed the filters is either recorded or lost for exactly one of these reasons:
  * seen = recorded + sum(lost). X(name, sentence)
  */
-#define BPFPROF_LOST_REASONS(X)                                    \
-	X(ring_full, "the ring to user space was full")            \
-	X(nested, "the sampler interrupted itself")                \
-	X(missed, "the kernel was recording another on that CPU")  \
-	X(no_slot, "too many stacks were taken at once")           \
-	X(no_state, "no memory for a thread's state")              \
-	X(may_throw, "a return probe could have met an exception") \
-	X(ran_on, "the thread ran on before its stack was read")   \
-	X(orphan, "the count of a stack that never arrived")       \
+#define BPFPROF_LOST_REASONS(X)                                       \
+	X(ring_full, "the ring to user space was full")               \
+	X(nested, "the sampler interrupted itself")                   \
+	X(missed, "the kernel was recording another on that CPU")     \
+	X(no_slot, "too many stacks were taken at once")              \
+	X(no_state, "no memory for a thread's state")                 \
+	X(may_throw, "a return probe could have met an exception")    \
+	X(may_fail, "so large a call may fail, and was not followed") \
+	X(ran_on, "the thread ran on before its stack was read")      \
+	X(orphan, "the count of a stack that never arrived")          \
 	X(no_memory, "user space was out of memory")
 
 /*
@@ -88,7 +89,8 @@ enum bpfprof_hit {
 	BPFPROF_HIT_ENTRY,  /* of a function that allocates */
 	BPFPROF_HIT_RETURN, /* of one */
 	BPFPROF_HIT_FREE,
-	BPFPROF_HIT_USDT, /* the program has sampled by itself */
+	BPFPROF_HIT_BEGIN, /* of a function that allocates, whose return is not waited for */
+	BPFPROF_HIT_USDT,  /* the program has sampled by itself */
 	BPFPROF_NR_HITS,
 };
 
@@ -479,14 +481,15 @@ struct bpfprof_config {
 	__u8 wait_places;  /* threads' states of waits are in places, see bp_wait_places */
 	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
 	__u8 rdonly_cast;  /* the kernel has bpf_rdonly_cast */
+	__u8 heap_strict;  /* memory is not overcommitted: any allocation may fail */
 	__u8 one_sided;	   /* switches are seen by who comes back alone */
 	__u8 pad[2];
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
-	__u64 heap_sure; /* bytes; a smaller allocation does not fail but for a limit on the process
-			  */
+	__u64 heap_sure;   /* bytes; a smaller allocation does not fail but for a limit on the
+			      process, or where heap_strict */
 	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */
 	/*
 	 * Slots of bp_scratch and bp_raw: one a CPU for the sampler, from trace_slot on one a CPU

@@ -14,6 +14,9 @@
  * case (BPFPROF_COOKIE_WRAPPER); a call is inside it if its stack pointer is not above and the
  * outer call's return address is still replaced by the one of the return probe. After a longjmp or
  * an exception out of an allocator it is not, or soon is not.
+ *
+ * While probes are attached in slices, what is in use is not known, and a call can be recorded as
+ * it begins. What the profile then has too much are calls that fail.
  */
 #include "common.bpf.h"
 
@@ -234,7 +237,7 @@ static __always_inline bool may_fail(__u64 size)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	return size >= bp_config.heap_sure ||
+	return bp_config.heap_strict || size >= bp_config.heap_sure ||
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_AS].rlim_cur) != RLIM_INFINITY ||
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
 }
@@ -260,25 +263,34 @@ static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
 		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
 }
 
+/* A call begins. Returns the thread's state; NULL: it does not count. */
+static __always_inline struct heap_task *begin(struct pt_regs *ctx, __u32 op, __u64 *ret_size)
+{
+	struct heap_task *t;
+
+	if (bp_control.heap_off)
+		return NULL;
+	t = state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
+	if (!t) {
+		lose_call(ctx, op);
+		return NULL;
+	}
+	if (t->at && inside(t, PT_REGS_SP(ctx)))
+		return NULL;
+	t->at = 0;
+	return read_args(ctx, op, ret_size) ? t : NULL;
+}
+
 /* Returns 1 if the call's return is of no interest. */
 static __always_inline int enter(struct pt_regs *ctx, bool optional)
 {
-	__u64 cookie = cookie_of(ctx), sp = PT_REGS_SP(ctx), size;
+	__u64 cookie = cookie_of(ctx), size;
 	__u32 op = BPFPROF_COOKIE_OP(cookie);
 	struct heap_task *t;
 
 	hit(BPFPROF_HIT_ENTRY);
-	if (bp_control.heap_off)
-		return 1;
-	t = state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
-	if (!t) {
-		lose_call(ctx, op);
-		return 1;
-	}
-	if (t->at && inside(t, sp))
-		return 1;
-	t->at = 0;
-	if (!read_args(ctx, op, &size))
+	t = begin(ctx, op, &size);
+	if (!t)
 		return 1;
 	/* no longer what the choice above has left of it, which the verifier would follow one by
 	 * one */
@@ -295,7 +307,7 @@ static __always_inline int enter(struct pt_regs *ctx, bool optional)
 		take_old(t);
 	if (optional && !t->sampled && !t->have_old && !(cookie & BPFPROF_COOKIE_WRAPPER))
 		return 1;
-	t->at = sp;
+	t->at = PT_REGS_SP(ctx);
 	t->size = size;
 	t->op = op;
 	return 0;
@@ -358,6 +370,27 @@ SEC("?uprobe")
 int heap_return(struct pt_regs *ctx)
 {
 	leave(ctx);
+	return 0;
+}
+
+/* Of what calls no other probed function, in slices. */
+SEC("?uprobe")
+int heap_begin(struct pt_regs *ctx)
+{
+	__u32 op = BPFPROF_COOKIE_OP(cookie_of(ctx));
+	struct heap_task *t;
+	__u64 size;
+
+	hit(BPFPROF_HIT_BEGIN);
+	t = begin(ctx, op, &size);
+	UNW_OPAQUE(op);
+	/* to resize to nothing frees */
+	if (!t || (resizes(op) && !size && PT_REGS_PARM1(ctx)) || !sampled(t, size))
+		return 0;
+	if (size >= bp_config.heap_sure)
+		lose(BPFPROF_HEAP, BPFPROF_LOST_may_fail);
+	else
+		heap_record(ctx, 0, size, 0, false);
 	return 0;
 }
 

@@ -47,7 +47,8 @@ static __noinline void lose_end(const struct wait_task *w)
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
 }
 
-/* Its next wait begins at now, as its leaves-th switch, when it had waited for CPUs for queued ns. */
+/* Its next wait begins at now, as its leaves-th switch, when it had waited for CPUs for queued ns.
+ */
 static __always_inline void note_leave(struct task_struct *task, struct wait_task *w,
 				       enum bpfprof_thread_state state, __u64 leaves, __u64 queued,
 				       __u64 now)
@@ -246,8 +247,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	__u64 now, due_ns;
 	bool peer;
 
-	if (bp_config.one_sided && w && !compat_on_cpu(sleeper) &&
-	    !is_told(w, leaves_of(sleeper)))
+	if (bp_config.one_sided && w && !compat_on_cpu(sleeper) && !is_told(w, leaves_of(sleeper)))
 		find_leave_of_sleeper(sleeper, w);
 	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
 			    (bp_config.futex_probes && !has_slept(sleeper, w)) :

@@ -46,6 +46,11 @@ void budget__start(struct budget *b, double share, uint64_t seed, const struct b
 	};
 }
 
+double budget__sliced(const struct budget *b)
+{
+	return MAX(BUDGET_SLICED * b->share, MIN(BUDGET_SLICED_MAX * b->share, BUDGET_SLICED_CPU));
+}
+
 /* The mean distance of slices, in ns: the cost of one, shared out over all the time that it stands
  * for; early excess is paid back. */
 static double mean_gap(const struct budget *b)
@@ -53,7 +58,7 @@ static double mean_gap(const struct budget *b)
 	double mean = BUDGET_MAX_GAP_NS;
 
 	if (b->rate > 0)
-		mean = (b->cost - MIN(b->credit, 0) * NEWS) / (BUDGET_SLICED * b->share) / b->rate -
+		mean = (b->cost - MIN(b->credit, 0) * NEWS) / budget__sliced(b) / b->rate -
 		       BUDGET_SLICE_NS;
 	return MIN(MAX(mean, (double)BUDGET_MIN_GAP_NS), (double)BUDGET_MAX_GAP_NS);
 }

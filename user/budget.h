@@ -25,8 +25,11 @@
 #define BUDGET_MIN_GAP_NS 60000000ULL /* detaching takes some 40 ms */
 #define BUDGET_MAX_GAP_NS 3000000000ULL
 #define BUDGET_CREDIT_NS 10000000.0 /* at first, and at most: a burst of some 12,000 hits */
-/* Of the share; slices leave out what is in use, and need no more. */
+/* What slices cost, which leave out what is in use and need no more: this part of the share, or of
+ * the CPU time, if that is more and fits into the share. */
 #define BUDGET_SLICED 0.15
+#define BUDGET_SLICED_CPU 0.0075
+#define BUDGET_SLICED_MAX 0.75	    /* of the share */
 #define BUDGET_MIN_OWN_NS 1000000.0 /* CPU time of a part that can stand for others */
 
 enum budget_state {
@@ -60,6 +63,9 @@ struct budget {
 	double slice_cost, slice_own; /* of all slices: ns */
 	uint64_t random;
 };
+
+/* The share of CPU time that slices may cost. */
+double budget__sliced(const struct budget *b);
 
 /* Probes are attached now. seed: of the random distances, not 0. */
 void budget__start(struct budget *b, double share, uint64_t seed, const struct budget_figures *f);

@@ -20,6 +20,7 @@
 #include "collect.h"
 #include "cpu_time.h"
 #include "heap_probes.h"
+#include "kernel/heap_cost.h"
 #include "kernel/probe_heap.h"
 #include "kernel/session.h"
 #include "launch_heap.h"
@@ -31,6 +32,8 @@
 
 #define IN_FLIGHT_US 1000  /* calls under way when recording stops still return to their probes */
 #define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
+#define GAP_HITS 64	   /* that tell how far apart they are */
+#define UNKNOWN_GAP_NS 1e6 /* the costs of hits that are far from each other */
 #define STACKS_MAX 100000  /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
@@ -57,9 +60,14 @@ struct heap {
 	bool started, sliced;
 	bool rounded; /* sizes, to 6 bits */
 	uint64_t stopped_ns;
-	double stop_weight;		      /* of what was recorded since the last commit */
-	uint64_t first_hits[BPFPROF_NR_HITS]; /* of measuring */
-	double hit_ns[BPFPROF_NR_HITS];
+	double stop_weight; /* of what was recorded since the last commit */
+	struct heap_cost cost;
+	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
+	uint64_t hit_cnt;		/* without the latter */
+	double hits_ns;
+	uint64_t looked_cpu_ns;	       /* CPU time when they were last accounted for */
+	double gap_ns;		       /* CPU time from hit to hit */
+	uint64_t gap_hits, gap_cpu_ns; /* that are to tell the next one */
 	uint64_t cpu_ns, first_cpu_ns;
 	uint64_t edge_ns; /* CPU time of attaching and detaching in slices */
 	uint64_t forks, next_clean_ns;
@@ -114,6 +122,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->collect = collect;
 	h->cpu = cpu;
 	h->skip_proc = PROCS_NONE;
+	h->gap_ns = UNKNOWN_GAP_NS;
 	return h;
 }
 
@@ -121,17 +130,27 @@ void heap__measure(struct heap *h)
 {
 	struct bpfprof_stats stats;
 
-	if (probe_heap__measure(h->session, h->opts.method, h->hit_ns)) {
+	if (heap_cost__measure(h->session, h->opts.method, &h->cost)) {
 		log_debug("cannot measure what a probe costs");
 		for (int i = 0; i < BPFPROF_NR_HITS; i++)
-			h->hit_ns[i] = UNMEASURED_NS;
+			h->cost.points[0].hit[i] = UNMEASURED_NS;
+		for (int i = 1; i < HEAP_COST_POINTS; i++)
+			h->cost.points[i] = h->cost.points[0];
 	}
-	log_debug(
-		"a probe's hit costs %.0f ns at an allocation, %.0f at its return, %.0f at a free",
-		h->hit_ns[BPFPROF_HIT_ENTRY], h->hit_ns[BPFPROF_HIT_RETURN],
-		h->hit_ns[BPFPROF_HIT_FREE]);
+	for (int i = 0; i < HEAP_COST_POINTS; i++) {
+		const struct heap_cost_point *p = &h->cost.points[i];
+
+		log_debug(
+			"behind %.1f us of other code a probe's hit costs %.0f ns at an "
+			"allocation, %.0f at its return, %.0f where that is not waited for, %.0f "
+			"at a free; for each further process %.0f, %.0f, %.0f, %.0f",
+			p->after_ns / 1e3, p->hit[BPFPROF_HIT_ENTRY], p->hit[BPFPROF_HIT_RETURN],
+			p->hit[BPFPROF_HIT_BEGIN], p->hit[BPFPROF_HIT_FREE],
+			p->link[BPFPROF_HIT_ENTRY], p->link[BPFPROF_HIT_RETURN],
+			p->link[BPFPROF_HIT_BEGIN], p->link[BPFPROF_HIT_FREE]);
+	}
 	if (!session__stats(h->session, BPFPROF_HEAP, &stats))
-		memcpy(h->first_hits, stats.hits, sizeof(h->first_hits));
+		memcpy(h->hits, stats.hits, sizeof(h->hits));
 }
 
 void heap__free(struct heap *h)
@@ -366,41 +385,53 @@ void heap__complain(const struct heap *h)
 
 /* ---- the budget ---- */
 
-/* What hits and recording have cost the programs so far. */
-static uint64_t cost_ns(const struct heap *h, uint64_t *ret_hits)
+/* Learns how far apart hits are, from time in which probes were attached: cnt more of them, since
+ * the last look. */
+static void learn_gap(struct heap *h, uint64_t cnt)
 {
-	struct bpfprof_stats stats;
-	double ns;
-
-	*ret_hits = 0;
-	if (session__stats(h->session, BPFPROF_HEAP, &stats))
-		return 0;
-	ns = stats.record_ns;
-	for (int i = 0; i < BPFPROF_NR_HITS; i++) {
-		ns += (stats.hits[i] - h->first_hits[i]) * h->hit_ns[i];
-		*ret_hits += stats.hits[i] - h->first_hits[i];
-	}
-	/* then every return is waited for, though not by the process's own link */
-	if (heap_probes__shared(h->probes) && h->opts.method == UPROBES_SESSION)
-		ns += (stats.hits[BPFPROF_HIT_ENTRY] - h->first_hits[BPFPROF_HIT_ENTRY]) *
-		      h->hit_ns[BPFPROF_HIT_RETURN];
-	return ns;
+	h->gap_hits += cnt;
+	h->gap_cpu_ns += h->cpu_ns - h->looked_cpu_ns;
+	if (h->gap_hits < GAP_HITS)
+		return;
+	h->gap_ns = (double)h->gap_cpu_ns / h->gap_hits;
+	h->gap_hits = h->gap_cpu_ns = 0;
 }
 
-static struct budget_figures figures(struct heap *h)
+/* What hits and recording have cost the programs so far; each hit by the processes that were probed
+ * by then. attached: probes have been since the last look. */
+static uint64_t cost_ns(struct heap *h, bool attached)
 {
-	uint64_t hits;
+	uint64_t since[BPFPROF_NR_HITS], cnt = 0;
+	struct bpfprof_stats stats;
 
+	if (session__stats(h->session, BPFPROF_HEAP, &stats))
+		return 0;
+	for (int i = 0; i < BPFPROF_NR_HITS; i++) {
+		since[i] = stats.hits[i] - h->hits[i];
+		h->hits[i] = stats.hits[i];
+		cnt += since[i];
+	}
+	if (attached)
+		learn_gap(h, cnt);
+	h->looked_cpu_ns = h->cpu_ns;
+	h->hit_cnt += cnt;
+	h->hits_ns += heap_cost__ns(&h->cost, h->opts.method, since,
+				    heap_probes__sharing(h->probes), h->gap_ns);
+	return h->hits_ns + stats.record_ns;
+}
+
+static struct budget_figures figures(struct heap *h, bool attached)
+{
 	h->cpu_ns = cpu_time__ns(h->cpu);
 	return (struct budget_figures){ .now_ns = util_monotonic_ns(),
-					.cost_ns = cost_ns(h, &hits),
+					.cost_ns = cost_ns(h, attached),
 					.cpu_ns = h->cpu_ns,
 					.edge_ns = h->edge_ns };
 }
 
 void heap__start(struct heap *h)
 {
-	struct budget_figures f = figures(h);
+	struct budget_figures f = figures(h, false);
 	uint64_t seed = 0;
 
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || !seed)
@@ -450,7 +481,7 @@ static void begin_slice(struct heap *h)
 
 	heap_probes__attach(h->probes);
 	h->edge_ns += own_cpu_ns() - before;
-	f = figures(h);
+	f = figures(h, false);
 	weight = budget__attached(&h->budget, &f);
 	probe_heap__enable(h->session, true);
 	/* what is counted from here on is read behind this */
@@ -469,7 +500,7 @@ int heap__tick(struct heap *h)
 	/* a slice is over: what it counts and the time that it stands for end together */
 	if (was == BUDGET_ON)
 		probe_heap__enable(h->session, false);
-	f = figures(h);
+	f = figures(h, was != BUDGET_OFF);
 	now = budget__check(&h->budget, &f);
 	if (now == was)
 		return 0;
@@ -481,7 +512,7 @@ int heap__tick(struct heap *h)
 		log_debug("the heap's probes cost more than they may: they are attached in slices");
 	h->sliced = true;
 	/* what is still in use is not known any more */
-	heap_probes__allocs_only(h->probes);
+	heap_probes__begin_slices(h->probes);
 	probe_heap__stop_tracking(h->session);
 	err = detach(h);
 	/* what this slice has counted is apart from what the next one will */
@@ -495,7 +526,7 @@ uint64_t heap__next_ns(const struct heap *h)
 
 void heap__stop(struct heap *h)
 {
-	struct budget_figures f = figures(h);
+	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
 
 	h->stopped_ns = f.now_ns;
 	h->stop_weight = budget__stop(&h->budget, &f);
@@ -553,7 +584,7 @@ void heap__hide(struct profile *p)
 	profile__hide_leaves(p, serves_to_allocate);
 }
 
-void heap__report(const struct heap *h, struct heap_report *ret)
+void heap__report(struct heap *h, struct heap_report *ret)
 {
 	struct bpfprof_stats stats = { 0 };
 	uint64_t runs;
@@ -573,6 +604,7 @@ void heap__report(const struct heap *h, struct heap_report *ret)
 		.points = heap_probes__cnt(h->probes),
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};
-	ret->cost_ns = cost_ns(h, &ret->hits);
+	ret->cost_ns = cost_ns(h, false);
+	ret->hits = h->hit_cnt;
 	session__run_time(h->session, "heap_", &ret->bpf_ns, &runs);
 }

@@ -95,6 +95,6 @@ int heap__finish(struct heap *h, struct profile *p);
 /* Hides the frames of allocators, once they have names. */
 void heap__hide(struct profile *p);
 
-void heap__report(const struct heap *h, struct heap_report *ret);
+void heap__report(struct heap *h, struct heap_report *ret);
 
 #endif

@@ -22,12 +22,17 @@
 #include "target/objects.h"
 #include "target/procs.h"
 
-/* The points of an object, as the kernel side takes them. */
-struct object_points {
-	bool known;
+/* Points, as the kernel side takes them. */
+struct point_set {
 	struct uprobe_point *points; /* of all groups, one after the other */
 	struct probe_heap_points by_group;
-	size_t safe_cnt; /* of those that allocate, the first ones: no exception leaves them */
+	size_t safe_cnt[PROBE_HEAP_NR_GROUPS]; /* the first ones: no exception leaves them */
+};
+
+/* Those of an object. */
+struct object_points {
+	bool known;
+	struct point_set always, slices;
 };
 
 /* A file that is probed, in one process or in all. */
@@ -53,8 +58,7 @@ struct heap_probes {
 	size_t attachment_cnt, attachment_cap;
 	size_t cnt;    /* of points in all attachments there have been */
 	bool attached; /* probes are set, or will be when files are added */
-	bool allocs_only;
-	bool shared;
+	bool in_slices;
 };
 
 /* Some links for each file in each process: as many as we may have. */
@@ -99,8 +103,10 @@ void heap_probes__free(struct heap_probes *hp)
 		probe_heap__detach(&hp->attachments[i].probes, 1);
 		close_files(&hp->attachments[i]);
 	}
-	for (size_t i = 0; i < hp->point_cap; i++)
-		free(hp->points[i].points);
+	for (size_t i = 0; i < hp->point_cap; i++) {
+		free(hp->points[i].always.points);
+		free(hp->points[i].slices.points);
+	}
 	free(hp->points);
 	free(hp->attachments);
 	free(hp);
@@ -108,24 +114,44 @@ void heap_probes__free(struct heap_probes *hp)
 
 /* ---- what is there ---- */
 
+static bool may_throw(const struct allocator_point *p)
+{
+	return p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_THROWS;
+}
+
 /* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
 static bool usable(const struct heap_probes *hp, const struct allocator_point *p)
 {
-	return hp->method == UPROBES_SESSION || p->group != ALLOCATOR_ALLOC ||
-	       !(p->cookie & BPFPROF_COOKIE_THROWS);
+	return hp->method == UPROBES_SESSION || !may_throw(p);
+}
+
+/* Where a point belongs, all the time or in slices, where what is in use is not known. */
+static enum probe_heap_group group_of(const struct allocator_point *p, bool slices)
+{
+	switch (p->group) {
+	case ALLOCATOR_ALLOC:
+		return slices && probe_heap__can_begin(p->cookie) ? PROBE_HEAP_BEGIN :
+								    PROBE_HEAP_ALLOC;
+	case ALLOCATOR_FREE:
+		return slices ? PROBE_HEAP_NR_GROUPS : PROBE_HEAP_FREE;
+	case ALLOCATOR_USDT_ALLOC:
+		return PROBE_HEAP_USDT_ALLOC;
+	default:
+		return slices ? PROBE_HEAP_NR_GROUPS : PROBE_HEAP_USDT_FREE;
+	}
 }
 
 /* Those of a group that may throw, or those that may not. Returns how many. */
 static size_t add_points(const struct heap_probes *hp, const struct allocator_points *found,
-			 int group, bool throws, struct uprobe_point *ret)
+			 enum probe_heap_group group, bool slices, bool throws,
+			 struct uprobe_point *ret)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < found->cnt; i++) {
 		const struct allocator_point *p = &found->points[i];
-		bool may = p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_THROWS;
 
-		if ((int)p->group == group && may == throws && usable(hp, p))
+		if (group_of(p, slices) == group && may_throw(p) == throws && usable(hp, p))
 			ret[n++] = (struct uprobe_point){ .offset = p->offset,
 							  .ref_ctr = p->ref_ctr,
 							  .cookie = p->cookie };
@@ -133,31 +159,25 @@ static size_t add_points(const struct heap_probes *hp, const struct allocator_po
 	return n;
 }
 
-static int set_points(const struct heap_probes *hp, struct object_points *op,
-		      const struct allocator_points *found)
+static int set_points(const struct heap_probes *hp, struct point_set *set,
+		      const struct allocator_points *found, bool slices)
 {
 	size_t at = 0;
 
-	op->points = calloc(found->cnt + 1, sizeof(*op->points));
-	if (!op->points)
+	set->points = calloc(found->cnt + 1, sizeof(*set->points));
+	if (!set->points)
 		return -ENOMEM;
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
-		op->by_group.points[g] = op->points + at;
-		for (int throws = 0; throws < 2; throws++)
-			at += add_points(hp, found, g, throws, op->points + at);
-		op->by_group.cnt[g] = op->points + at - op->by_group.points[g];
+		struct uprobe_point *first = set->points + at;
+
+		set->safe_cnt[g] = add_points(hp, found, g, slices, false, first);
+		set->by_group.points[g] = first;
+		set->by_group.cnt[g] = set->safe_cnt[g] + add_points(hp, found, g, slices, true,
+								     first + set->safe_cnt[g]);
+		at += set->by_group.cnt[g];
 	}
-	while (op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] &&
-	       !(op->by_group.points[PROBE_HEAP_ALLOC][op->safe_cnt].cookie &
-		 BPFPROF_COOKIE_THROWS))
-		op->safe_cnt++;
 	return 0;
 }
-_Static_assert((int)PROBE_HEAP_ALLOC == (int)ALLOCATOR_ALLOC &&
-		       (int)PROBE_HEAP_FREE == (int)ALLOCATOR_FREE &&
-		       (int)PROBE_HEAP_USDT_ALLOC == (int)ALLOCATOR_USDT_ALLOC &&
-		       (int)PROBE_HEAP_USDT_FREE == (int)ALLOCATOR_USDT_FREE,
-	       "the groups are the same");
 
 /* The points of an object, found when it is first asked for. NULL: there is no memory. */
 static const struct object_points *points_of(struct heap_probes *hp, uint32_t object)
@@ -187,7 +207,7 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 			"%s: %zu C++ operators are not probed, since an exception could not pass a "
 			"return probe of this kernel (Linux 6.13 can leave it out)",
 			objects__info(hp->objects, object)->path, left_out);
-	if (set_points(hp, op, &found))
+	if (set_points(hp, &op->always, &found, false) || set_points(hp, &op->slices, &found, true))
 		op = NULL;
 	allocator_points__done(&found);
 	return op;
@@ -195,7 +215,7 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 
 static bool has_usdt(const struct heap_probes *hp, const struct object_points *op)
 {
-	return hp->usdt && op->by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
+	return hp->usdt && op->always.by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
 }
 
 enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
@@ -206,7 +226,8 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 		return HEAP_PROBES_NOTHING;
 	if (has_usdt(hp, op))
 		return HEAP_PROBES_USDT;
-	return op->by_group.cnt[PROBE_HEAP_ALLOC] ? HEAP_PROBES_ALLOCATOR : HEAP_PROBES_NOTHING;
+	return op->always.by_group.cnt[PROBE_HEAP_ALLOC] ? HEAP_PROBES_ALLOCATOR :
+							   HEAP_PROBES_NOTHING;
 }
 
 /* ---- where it is probed ---- */
@@ -215,16 +236,16 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 static void choose(const struct heap_probes *hp, const struct object_points *op, bool throwing,
 		   struct probe_heap_points *ret)
 {
-	*ret = op->by_group;
-	if (!throwing)
-		ret->cnt[PROBE_HEAP_ALLOC] = op->safe_cnt;
-	if (has_usdt(hp, op))
-		ret->cnt[PROBE_HEAP_ALLOC] = ret->cnt[PROBE_HEAP_FREE] = 0;
-	else
-		ret->cnt[PROBE_HEAP_USDT_ALLOC] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
-	/* in slices, what is still in use is not known */
-	if (hp->allocs_only)
-		ret->cnt[PROBE_HEAP_FREE] = ret->cnt[PROBE_HEAP_USDT_FREE] = 0;
+	const struct point_set *set = hp->in_slices ? &op->slices : &op->always;
+	bool usdt = has_usdt(hp, op);
+
+	*ret = set->by_group;
+	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
+		if ((g >= PROBE_HEAP_USDT_ALLOC) != usdt)
+			ret->cnt[g] = 0;
+		else if (!throwing)
+			ret->cnt[g] = set->safe_cnt[g];
+	}
 }
 
 /*
@@ -263,21 +284,26 @@ static int attach(struct heap_probes *hp, struct attachment *a)
 	return err;
 }
 
+static bool is_of(const struct attachment *a, dev_t dev, ino_t ino)
+{
+	return a->dev == dev && a->ino == ino;
+}
+
 int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 {
 	struct probe_heap_points points;
 	const struct object_points *op;
 	struct attachment *a;
 	struct stat st;
+	bool throws;
 	int err = fstat(fd, &st) ? -errno : 0;
 
 	for (size_t i = 0; !err && i < hp->attachment_cnt; i++) {
 		a = &hp->attachments[i];
-		if ((a->pid == pid || !a->pid) && a->dev == st.st_dev && a->ino == st.st_ino) {
+		if ((a->pid == pid || !a->pid) && is_of(a, st.st_dev, st.st_ino)) {
 			close(fd);
 			return 0;
 		}
-		hp->shared |= a->dev == st.st_dev && a->ino == st.st_ino;
 	}
 	if (!err)
 		err = util_reserve(&hp->attachments, &hp->attachment_cap, hp->attachment_cnt + 1,
@@ -291,8 +317,9 @@ int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
 	};
 	op = &hp->points[object];
-	a->lock_fd = op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC] ? lock_throwing(&st) : -1;
-	if (a->lock_fd < 0 && op->safe_cnt < op->by_group.cnt[PROBE_HEAP_ALLOC])
+	throws = op->always.safe_cnt[PROBE_HEAP_ALLOC] < op->always.by_group.cnt[PROBE_HEAP_ALLOC];
+	a->lock_fd = throws ? lock_throwing(&st) : -1;
+	if (throws && a->lock_fd < 0)
 		log_info(
 			"%s of process %d: C++ operators that may throw are not probed, since they "
 			"are in another process already",
@@ -350,9 +377,9 @@ int heap_probes__detach(struct heap_probes *hp)
 	return 0;
 }
 
-void heap_probes__allocs_only(struct heap_probes *hp)
+void heap_probes__begin_slices(struct heap_probes *hp)
 {
-	hp->allocs_only = true;
+	hp->in_slices = true;
 }
 
 void heap_probes__clean_children(struct heap_probes *hp)
@@ -370,9 +397,22 @@ bool heap_probes__in(const struct heap_probes *hp, pid_t pid)
 	return false;
 }
 
-bool heap_probes__shared(const struct heap_probes *hp)
+size_t heap_probes__sharing(const struct heap_probes *hp)
 {
-	return hp->shared;
+	size_t most = 0;
+
+	for (size_t i = 0; i < hp->attachment_cnt; i++) {
+		const struct attachment *a = &hp->attachments[i];
+		size_t first = 0, cnt = 0;
+
+		/* of few files */
+		while (!is_of(&hp->attachments[first], a->dev, a->ino))
+			first++;
+		for (size_t j = i; first == i && j < hp->attachment_cnt; j++)
+			cnt += is_of(&hp->attachments[j], a->dev, a->ino);
+		most = MAX(most, cnt);
+	}
+	return most;
 }
 
 bool heap_probes__listens(const struct heap_probes *hp)

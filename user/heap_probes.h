@@ -38,8 +38,9 @@ int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 void heap_probes__attach(struct heap_probes *hp);
 /* Takes them off, once calls that are under way have had time to return to them. 0 or -errno. */
 int heap_probes__detach(struct heap_probes *hp);
-/* From now on frees are not probed. */
-void heap_probes__allocs_only(struct heap_probes *hp);
+/* From now on probes are attached in slices, after which frees are of no use: they are not probed,
+ * and calls that allocate are recorded as they begin, where that is all that there is to know. */
+void heap_probes__begin_slices(struct heap_probes *hp);
 
 /* Forgets what processes that have ended had. Returns how many files. */
 size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs);
@@ -48,8 +49,8 @@ void heap_probes__clean_children(struct heap_probes *hp);
 
 /* Is something probed in a process? */
 bool heap_probes__in(const struct heap_probes *hp, pid_t pid);
-/* Is a file probed in several processes, so that up to Linux 6.18 every return is waited for? */
-bool heap_probes__shared(const struct heap_probes *hp);
+/* In how many processes is the file probed that is in most? Each link costs all of them. */
+size_t heap_probes__sharing(const struct heap_probes *hp);
 /* Does one of the files sample by itself? */
 bool heap_probes__listens(const struct heap_probes *hp);
 /* How many there have been. */

@@ -512,6 +512,9 @@ static int check_output(struct parser *p)
 						"--wait-budget");
 	if (!(o->wait_budget > 0))
 		p->o->wait_budget = OPTIONS_DEFAULT_WAIT_BUDGET;
+	if (!(o->heap_budget > 0))
+		p->o->heap_budget =
+			o->kinds_given ? OPTIONS_NAMED_HEAP_BUDGET : OPTIONS_DEFAULT_HEAP_BUDGET;
 	if (o->user_only && o->kernel_only)
 		return fail(p,
 			    "--user and --kernel exclude each other: leave both out to have all "
@@ -600,7 +603,6 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 	*ret = (struct options){
 		.frequency = OPTIONS_DEFAULT_FREQUENCY,
 		.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
-		.heap_budget = OPTIONS_DEFAULT_HEAP_BUDGET,
 		.thread_labels = true,
 		.log_level = LOG_INFO,
 	};
@@ -655,10 +657,10 @@ void options_usage(FILE *f)
 	      "      --heap-rate BYTES  mean bytes between two samples; default 512k, 1: every "
 	      "allocation\n"
 	      "      --heap-budget PERCENT  of the target's CPU time that the probes may cost; "
-	      "default 5;\n"
-	      "                        above it they are attached in slices, and what is in use "
-	      "is left\n"
-	      "                        out; 100: no limit\n"
+	      "default 5,\n"
+	      "                        and 1 without -P; above it they are attached in slices, "
+	      "and what\n"
+	      "                        is in use is left out; 100: no limit\n"
 	      "      --min-age TIME    only memory that has been held that long at the end\n"
 	      "\n"
 	      "Waits (block, mutex, offcpu):\n"

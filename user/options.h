@@ -15,7 +15,8 @@
 #define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
 #define OPTIONS_DEFAULT_FREQUENCY 99
 #define OPTIONS_DEFAULT_HEAP_RATE 524288
-#define OPTIONS_DEFAULT_HEAP_BUDGET 5
+#define OPTIONS_DEFAULT_HEAP_BUDGET 1 /* where the default kinds are to cost 3 together */
+#define OPTIONS_NAMED_HEAP_BUDGET 5   /* where kinds are named */
 #define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
 #define OPTIONS_DEFAULT_WAIT_BUDGET 1
 

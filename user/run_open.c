@@ -195,6 +195,7 @@ static int open_session(struct run *r)
 		.cgroup = o->cgroup,
 		.comm = o->comm,
 		.heap_rate = o->heap_rate,
+		.heap_slices = o->heap_budget < 100,
 		.uprobes = r->uprobes,
 		.waits = r->waits_how,
 		.usdt = r->usdt,

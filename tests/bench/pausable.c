@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The main command, whose clocks and programs for waits and threads can be detached and attached
- * again while it runs: so what they cost is measured in turns of less than a second, in which a
- * machine that others use as well, and a load, change less than from one run to the next. A line of
- * its input asks for it, "off" or "on"; a line of its output, the same, says that it is done. The
- * heap's probes, which are attached now and then, stay as they are.
+ * bpfprof, of which all that it attaches can be detached and attached again while it runs: so what
+ * that costs is measured in turns of less than a second, in which a machine that others use as
+ * well, and a load, change less than from one run to the next. A line of its input asks for it,
+ * "off" or "on"; a line of its output, the same, says that it is done.
+ *
+ * Where the heap's probes are attached in slices, the time until the next one stands still while
+ * they are off.
  *
  * Linked with -Wl,--wrap (ld(1)) for what it takes the place of.
  */
@@ -13,12 +15,16 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
+#include "budget.h"
+#include "heap.h"
+#include "heap_probes.h"
 #include "kernel/probe_waits.h"
 #include "kernel/session.h"
 #include "options.h"
@@ -29,8 +35,21 @@ int __real_session__arm(struct session *s, char *err, size_t err_sz);
 int __wrap_session__arm(struct session *s, char *err, size_t err_sz);
 void __real_run_waits_tick(struct run *r);
 void __wrap_run_waits_tick(struct run *r);
+int __real_heap__tick(struct heap *h);
+int __wrap_heap__tick(struct heap *h);
+uint64_t __real_heap__next_ns(const struct heap *h);
+uint64_t __wrap_heap__next_ns(const struct heap *h);
+struct heap_probes *__real_heap_probes__new(enum uprobe_method method, bool usdt,
+					    struct session *session, struct objects *objects);
+struct heap_probes *__wrap_heap_probes__new(enum uprobe_method method, bool usdt,
+					    struct session *session, struct objects *objects);
 
-static bool off;
+static bool off, want_off, had_waits;
+static struct heap_probes *probes;
+static uint64_t left_ns; /* from when it was turned off to the heap's next tick */
+static uint64_t held_ns; /* the heap's next tick is not before */
+
+/* ---- what is asked for too often while it is off ---- */
 
 /* Called some ten times a second, lest a CPU goes and comes back. */
 int __wrap_session__arm(struct session *s, char *err, size_t err_sz)
@@ -38,22 +57,73 @@ int __wrap_session__arm(struct session *s, char *err, size_t err_sz)
 	return off ? 0 : __real_session__arm(s, err, err_sz);
 }
 
-static int turn(struct run *r, bool to_off)
+struct heap_probes *__wrap_heap_probes__new(enum uprobe_method method, bool usdt,
+					    struct session *session, struct objects *objects)
+{
+	probes = __real_heap_probes__new(method, usdt, session, objects);
+	return probes;
+}
+
+uint64_t __wrap_heap__next_ns(const struct heap *h)
+{
+	return off ? UINT64_MAX : MAX(held_ns, __real_heap__next_ns(h));
+}
+
+int __wrap_heap__tick(struct heap *h)
+{
+	return off || util_monotonic_ns() < held_ns ? 0 : __real_heap__tick(h);
+}
+
+/* ---- turns ---- */
+
+static bool is_sliced(const struct run *r)
+{
+	struct heap_report report;
+
+	heap__report(r->heap, &report);
+	return report.sliced;
+}
+
+static bool is_always_attached(const struct run *r)
+{
+	return r->heap && !is_sliced(r);
+}
+
+/* Gaps are longer. */
+static bool in_slice(const struct run *r)
+{
+	return r->heap && is_sliced(r) &&
+	       __real_heap__next_ns(r->heap) < util_monotonic_ns() + BUDGET_SLICE_NS + 1000000;
+}
+
+static int turn_off(struct run *r)
+{
+	off = true;
+	session__disarm(r->session);
+	had_waits = r->waits != NULL;
+	probe_waits__free(r->waits);
+	r->waits = NULL;
+	if (is_always_attached(r))
+		return heap_probes__detach(probes);
+	left_ns = r->heap ? __real_heap__next_ns(r->heap) - util_monotonic_ns() : 0;
+	return 0;
+}
+
+static int turn_on(struct run *r)
 {
 	char text[512];
 
-	off = to_off;
-	if (off) {
-		session__disarm(r->session);
-		probe_waits__free(r->waits);
-		r->waits = NULL;
+	off = false;
+	if (is_always_attached(r))
+		heap_probes__attach(probes);
+	else
+		held_ns = util_monotonic_ns() + left_ns;
+	if (r->kinds[BPFPROF_CPU] && __real_session__arm(r->session, text, sizeof(text)))
+		return -EIO;
+	if (!had_waits)
 		return 0;
-	}
 	r->waits = probe_waits__new(r->session);
-	if (!r->waits)
-		return -errno;
-	return probe_waits__start(r->waits, util_monotonic_ns()) ?:
-		       session__arm(r->session, text, sizeof(text));
+	return r->waits ? probe_waits__start(r->waits, util_monotonic_ns()) : -errno;
 }
 
 static bool is_asked(void)
@@ -63,15 +133,24 @@ static bool is_asked(void)
 	return poll(&p, 1, 0) == 1;
 }
 
+static void answer(int err, const char *what)
+{
+	printf("%s\n", err ? strerror(-err) : what);
+	fflush(stdout);
+}
+
 void __wrap_run_waits_tick(struct run *r)
 {
 	char line[8] = "";
 
 	if (is_asked() && read(STDIN_FILENO, line, sizeof(line) - 1) > 0) {
-		int err = turn(r, !strcmp(line, "off\n"));
-
-		printf("%s", err ? strerror(-err) : line);
-		fflush(stdout);
+		want_off = !strcmp(line, "off\n");
+		if (!want_off)
+			answer(off ? turn_on(r) : 0, "on");
+	}
+	if (want_off && !in_slice(r)) {
+		want_off = false;
+		answer(off ? 0 : turn_off(r), "off");
 	}
 	__real_run_waits_tick(r);
 }

@@ -8,9 +8,9 @@
  *   exec       allocates, keeps a part, becomes this program anew in mode schedule
  *   spawn      a child that becomes this program in mode schedule
  *   ages       allocates, waits to be told, allocates again
- *   hammer     pairs of malloc and free without end, with work=N turns of a loop behind each;
- * prints every 100 ms how many there were loop       one such pair in a ms; with `forks` in a child
- * too
+ *   hammer     pairs of malloc and free without end, with work=N turns of a loop behind each,
+ *              which goes through 256 KiB of memory; prints every 100 ms how many there were
+ *   loop       one such pair in a ms; with `forks` in a child too
  */
 #include <malloc.h>
 #include <sys/wait.h>
@@ -332,7 +332,8 @@ static double now_s(clockid_t clock)
 
 static NOIPA void hammer(void)
 {
-	long work = alloc_number("work", 0), w;
+	static volatile char memory[1 << 18];
+	long work = alloc_number("work", 0), w, at = 0;
 	char text[64];
 
 	for (;;) {
@@ -343,8 +344,10 @@ static NOIPA void hammer(void)
 		do {
 			for (i = 0; i < 1000; i++) {
 				leaf_free(leaf_malloc(64));
-				for (w = 0; w < work; w++)
-					__asm__ volatile("");
+				for (w = 0; w < work; w++) {
+					memory[at]++;
+					at = (at + 64) & (sizeof(memory) - 1);
+				}
 			}
 			pairs += 1000;
 		} while (now_s(CLOCK_MONOTONIC) - from < 0.1);

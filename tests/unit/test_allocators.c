@@ -566,14 +566,15 @@ static void test_names(void **state)
 					   "mi_heap_malloc",
 					   "tc_newarray_nothrow",
 					   "__libc_memalign",
+					   "__GI___libc_malloc",
 					   "__rust_alloc",
 					   "malloc.part.0",
 					   "cfree@GLIBC_2.2.5",
 					   "_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t" };
 	static const char *const no[] = {
-		"",	   "mallocs",	       "mallo",	    "xmalloc",	     "mi_", "_Znw",
-		"_Znwj",   "_ZnwmPv",	       "_ZdlPvS_",  "abort",	     "je_", "main",
-		".malloc", "_ZN3app6mallocEv", "tc_zalloc", "runtime.malloc"
+		"",	   "mallocs",	       "mallo",	    "xmalloc",	      "mi_",	     "_Znw",
+		"_Znwj",   "_ZnwmPv",	       "_ZdlPvS_",  "abort",	      "je_",	     "main",
+		".malloc", "_ZN3app6mallocEv", "tc_zalloc", "runtime.malloc", "__GI_strdup", "__GI_"
 	};
 	size_t i;
 

@@ -75,9 +75,12 @@ static void test_defaults(void **state)
 	assert_kinds(&o, "cpu heap block threadcreate");
 	assert_false(o.kinds_given);
 	assert_int_equal(o.heap_rate, 524288);
-	assert_true(o.heap_budget == 5);
+	assert_true(o.heap_budget == 1);
 	assert_true(o.wait_budget == 1);
 	assert_int_equal(o.min_age_ns, 0);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "-P", "heap"), 0);
+	assert_true(o.heap_budget == 5);
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-a"), 0);
 	assert_kinds(&o, "cpu block threadcreate");

@@ -125,7 +125,7 @@ static void test_identity(void **state)
 	assert_true(
 		judge("k = s['kinds']['cpu']\n"
 		      "assert k['lost'] == dict(ring_full=1, nested=2, missed=3, no_slot=4, "
-		      "no_state=5, may_throw=6, ran_on=7, orphan=8, no_memory=9)\n"
+		      "no_state=5, may_throw=6, may_fail=7, ran_on=8, orphan=9, no_memory=10)\n"
 		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
 		      "t = k['stacks']['truncated']\n"
 		      "assert k['recorded'] == k['stacks']['complete'] + sum(t.values())\n"
@@ -258,7 +258,7 @@ static void test_comments(void **state)
 	assert_non_null(p);
 	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
 	assert_true(has_comment(p, "cpu of pid:1234, event cpu-clock, 99 Hz, 2 CPUs"));
-	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 45 lost",
+	snprintf(part, sizeof(part), "%llu seen, %llu recorded, 55 lost",
 		 (unsigned long long)a->seen, (unsigned long long)a->recorded);
 	assert_true(has_comment(p, part));
 	assert_true(has_comment(p, "lost 1: the ring to user space was full"));
@@ -429,7 +429,7 @@ static void test_summary(void **state)
 	text = summary(p, "evil\033[31m\n.pb.gz");
 	assert_null(strchr(text, '\033'));
 	assert_non_null(
-		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 45 lost"));
+		strstr(text, "1000 samples, 10.10 s of CPU, 95.50 % of stacks whole, 55 lost"));
 	assert_non_null(strstr(text, "go tool pprof"));
 	free(text);
 	/* a pipe cannot be opened again */

@@ -19,6 +19,7 @@ struct session;
 
 enum probe_heap_group {
 	PROBE_HEAP_ALLOC, /* functions that allocate: entry and return */
+	PROBE_HEAP_BEGIN, /* in their place, those that are recorded at their entry */
 	PROBE_HEAP_FREE,
 	PROBE_HEAP_USDT_ALLOC,
 	PROBE_HEAP_USDT_FREE,
@@ -30,6 +31,10 @@ struct probe_heap_points {
 	const struct uprobe_point *points[PROBE_HEAP_NR_GROUPS];
 	size_t cnt[PROBE_HEAP_NR_GROUPS];
 };
+
+/* Can a function that allocates, with that cookie, be in PROBE_HEAP_BEGIN? Not if it has to be known
+ * how long it runs, or what it has returned. */
+bool probe_heap__can_begin(uint64_t cookie);
 
 /* Attachments of one file to one process, or to all. All 0: none. */
 struct probe_heap {
@@ -47,13 +52,6 @@ int probe_heap__attach(struct session *s, enum uprobe_method m, int file_fd, pid
 void probe_heap__detach(struct probe_heap *heaps, size_t cnt);
 /* See uprobes__clean_children. */
 int probe_heap__clean_children(const struct probe_heap *h);
-
-/*
- * What a hit of each kind costs the program, in ns, measured on functions of our own in a process
- * made for it, with the programs that run where nothing is sampled. Before anything is attached.
- * The hits of that are in the counters. 0 or -errno, with nothing in ret_ns.
- */
-int probe_heap__measure(struct session *s, enum uprobe_method m, double ret_ns[BPFPROF_NR_HITS]);
 
 /* Whether hits are recorded at all; attached probes cost the same. They are not when the session is
  * opened. */

@@ -93,22 +93,19 @@ static uint32_t ring_size(int cpu_cnt, bool dense)
 	return cpus * (dense ? RING_PER_CPU_DENSE : RING_PER_CPU);
 }
 
-/*
- * Bytes below which an allocation does not fail for want of memory (vm.overcommit_memory, proc(5)):
- * with the heuristic, what is more than all memory is refused; without overcommitting, anything.
- */
-static uint64_t sure_size(void)
+/* Which allocations do not fail for want of memory (vm.overcommit_memory, proc(5)): with the
+ * heuristic, what is more than all memory is refused; without overcommitting, anything may be. */
+static void set_sure_sizes(struct bpfprof_config *cfg)
 {
-	uint64_t pages = sysconf(_SC_PHYS_PAGES), page_sz = sysconf(_SC_PAGESIZE);
 	char *buf;
 	size_t sz;
-	bool strict;
 
+	cfg->heap_sure = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
+	cfg->heap_strict = 1;
 	if (util_read_file("/proc/sys/vm/overcommit_memory", 64, &buf, &sz))
-		return 0;
-	strict = buf[0] == '2';
+		return;
+	cfg->heap_strict = buf[0] == '2';
 	free(buf);
-	return strict ? 0 : pages * page_sz / 2;
 }
 
 /* What only the heap profile uses. Maps that nobody uses are not made. */
@@ -127,6 +124,7 @@ static void configure_heap(struct session *s)
 		{ s->skel->progs.heap_entry, !session && cookies },
 		{ s->skel->progs.heap_return, !session },
 		{ s->skel->progs.heap_free, true },
+		{ s->skel->progs.heap_begin, o->heap_slices && cookies },
 		{ s->skel->progs.heap_usdt_alloc, o->usdt && cookies },
 		{ s->skel->progs.heap_usdt_free, o->usdt && cookies },
 	};
@@ -139,7 +137,7 @@ static void configure_heap(struct session *s)
 		return;
 	s->skel->bss->bp_control.heap_off = 1;
 	cfg->heap_rate = o->heap_rate;
-	cfg->heap_sure = sure_size();
+	set_sure_sizes(cfg);
 	bpf_map__set_max_entries(s->skel->maps.bp_live,
 				 MIN(MAX(LIVE_HEAP / o->heap_rate, LIVE_MIN), LIVE_MAX));
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {

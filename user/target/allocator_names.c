@@ -284,9 +284,13 @@ bool allocators_is_name(const char *system_name)
 {
 	char name[ALLOCATOR_NAME_MAX + 1];
 	struct allocator_name found;
-	size_t len = strcspn(system_name, ".@");
+	size_t len;
 
+	/* glibc's own, include/libc-symbols.h: __GI___libc_malloc */
+	if (!strncmp(system_name, "__GI_", strlen("__GI_")))
+		system_name += strlen("__GI_");
 	/* GCC's and Clang's clones and parts: malloc.part.0 */
+	len = strcspn(system_name, ".@");
 	if (!len || len >= sizeof(name))
 		return false;
 	memcpy(name, system_name, len);
