@@ -263,6 +263,13 @@ static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
 		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
 }
 
+/* Apart: up to 6.12 all functions that are active share 512 bytes of stack, and where states are in a
+ * hash it puts a new one together there. */
+static __noinline struct heap_task *make_task(void)
+{
+	return state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
+}
+
 /* A call begins. Returns the thread's state; NULL: it does not count. */
 static __always_inline struct heap_task *begin(struct pt_regs *ctx, __u32 op, __u64 *ret_size)
 {
@@ -270,7 +277,7 @@ static __always_inline struct heap_task *begin(struct pt_regs *ctx, __u32 op, __
 
 	if (bp_control.heap_off)
 		return NULL;
-	t = state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
+	t = make_task();
 	if (!t) {
 		lose_call(ctx, op);
 		return NULL;
