@@ -263,8 +263,8 @@ static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
 		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
 }
 
-/* Apart: up to 6.12 all functions that are active share 512 bytes of stack, and where states are in a
- * hash it puts a new one together there. */
+/* Apart: up to 6.12 all functions that are active share 512 bytes of stack, and where states are in
+ * a hash it puts a new one together there. */
 static __noinline struct heap_task *make_task(void)
 {
 	return state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());

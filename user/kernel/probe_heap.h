@@ -32,8 +32,8 @@ struct probe_heap_points {
 	size_t cnt[PROBE_HEAP_NR_GROUPS];
 };
 
-/* Can a function that allocates, with that cookie, be in PROBE_HEAP_BEGIN? Not if it has to be known
- * how long it runs, or what it has returned. */
+/* Can a function that allocates, with that cookie, be in PROBE_HEAP_BEGIN? Not if it has to be
+ * known how long it runs, or what it has returned. */
 bool probe_heap__can_begin(uint64_t cookie);
 
 /* Attachments of one file to one process, or to all. All 0: none. */
