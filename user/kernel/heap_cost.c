@@ -19,9 +19,11 @@
 
 #define ROUNDS 25
 #define LINE 64 /* bytes of a cache line */
-/* of the second level cache, where it is not told, and at most */
+/* of the second level cache: where it is not told, at least, at most, and rounded down to */
 #define CACHE_SZ (1 << 20)
+#define MIN_CACHE_SZ (1 << 16)
 #define MAX_CACHE_SZ (2 << 20)
+#define CACHE_UNIT (LINE << HEAP_COST_POINTS)
 #define OTHERS 4 /* links for another process */
 
 /* ---- the functions that are probed ---- */
@@ -32,17 +34,17 @@ typedef uint64_t call(uint64_t ptr, uint64_t size);
 static const uint8_t function[] = { 0x55, 0x5d, 0x31, 0xc0, 0xc3 };
 #define FUNCTION_SZ 16 /* with what is left free behind it */
 
-/* Allocations are in-place resizings that fail, since these are never recorded; what is recorded as
- * it begins asks for nothing of a pointer, which frees. */
+/* Allocations are in-place resizings that fail, since these are never recorded; where it would be
+ * as it begins, nothing is asked for in place of a pointer, which frees. */
 static const struct row {
-	uint64_t cookie;
+	uint64_t cookie, size;
 	enum probe_heap_group group;
 	enum bpfprof_hit hit;
 } rows[] = {
-	{ BPFPROF_ALLOC_FREE, PROBE_HEAP_FREE, BPFPROF_HIT_FREE },
-	{ BPFPROF_ALLOC_REALLOC, PROBE_HEAP_BEGIN, BPFPROF_HIT_BEGIN },
-	{ BPFPROF_ALLOC_XALLOCX, PROBE_HEAP_ALLOC, BPFPROF_HIT_ENTRY },
-	{ BPFPROF_ALLOC_XALLOCX | BPFPROF_COOKIE_WRAPPER, PROBE_HEAP_ALLOC, BPFPROF_HIT_RETURN },
+	{ BPFPROF_ALLOC_FREE, 0, PROBE_HEAP_FREE, BPFPROF_HIT_FREE },
+	{ BPFPROF_ALLOC_REALLOC, 0, PROBE_HEAP_BEGIN, BPFPROF_HIT_BEGIN },
+	{ BPFPROF_ALLOC_XALLOCX, 1, PROBE_HEAP_ALLOC, BPFPROF_HIT_ENTRY },
+	{ BPFPROF_ALLOC_XALLOCX | BPFPROF_COOKIE_WRAPPER, 1, PROBE_HEAP_ALLOC, BPFPROF_HIT_RETURN },
 };
 #define NR_ROWS ARRAY_SIZE(rows)
 
@@ -92,7 +94,9 @@ static int fill(struct filler *f)
 {
 	long sz = sysconf(_SC_LEVEL2_CACHE_SIZE);
 
-	f->sz = sz > 0 ? MIN(sz, MAX_CACHE_SZ) / LINE * LINE : CACHE_SZ;
+	if (sz <= 0)
+		sz = CACHE_SZ;
+	f->sz = MIN(MAX(sz, MIN_CACHE_SZ), MAX_CACHE_SZ) / CACHE_UNIT * CACHE_UNIT;
 	f->data = mmap(NULL, 2 * f->sz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (f->data == MAP_FAILED)
 		return -errno;
@@ -110,12 +114,12 @@ static int fill(struct filler *f)
 /* The last sz bytes of each. */
 static void pass(const struct filler *f, size_t sz)
 {
-	void (*code)(void) = (void (*)(void))(uintptr_t)(f->code + f->sz - sz);
+	size_t from = f->sz - sz;
 
-	for (size_t at = f->sz - sz; at < f->sz; at += LINE)
+	for (size_t at = from; at < f->sz; at += LINE)
 		((volatile uint8_t *)f->data)[at]++;
 	if (f->code && sz)
-		code();
+		((void (*)(void))(uintptr_t)(f->code + from))();
 }
 
 /* ---- measuring ---- */
@@ -125,15 +129,16 @@ struct times {
 	uint64_t pass, bare, rows[NR_ROWS];
 };
 
-static uint64_t call_ns(const struct filler *filler, size_t sz, call *f, uint64_t *ret_pass)
+static uint64_t call_ns(const struct filler *filler, size_t sz, call *f, uint64_t size,
+			uint64_t *ret_pass)
 {
 	uint64_t began, before;
 
-	(void)f(1, 0);
+	(void)f(1, size);
 	began = util_monotonic_ns();
 	pass(filler, sz);
 	before = util_monotonic_ns();
-	(void)f(1, 0);
+	(void)f(1, size);
 	*ret_pass = before - began;
 	return util_monotonic_ns() - before;
 }
@@ -169,9 +174,10 @@ static void measure_points(const struct filler *filler, call *const calls[NR_ROW
 			/* nothing, and from an eighth on all of it */
 			size_t sz = i ? filler->sz >> (HEAP_COST_POINTS - 1 - i) : 0;
 
-			t->bare = call_ns(filler, sz, calls[NR_ROWS], &t->pass);
+			t->bare = call_ns(filler, sz, calls[NR_ROWS], 0, &t->pass);
 			for (size_t row = 0; row < NR_ROWS; row++)
-				t->rows[row] = call_ns(filler, sz, calls[row], &t->pass);
+				t->rows[row] =
+					call_ns(filler, sz, calls[row], rows[row].size, &t->pass);
 		}
 	for (int i = 0; i < HEAP_COST_POINTS; i++) {
 		double *hit = ret[i].hit, bare = usual(times[i], offsetof(struct times, bare));
