@@ -3,12 +3,12 @@
  * The heap profile of a recording: finds the allocators in what the processes map, keeps probes on
  * them, sees to it that they cost no more than they may, and puts the profile together.
  *
- * The budget. Every hit of a probe costs the program some 0.5 to 1 us, whether it is sampled or
+ * The budget. Every hit of a probe costs the program some 0.5 to 3 us, whether it is sampled or
  * not. While that is more than the budget allows, probes are attached in short slices of time at
- * random distances only. What a slice has seen then stands for itself and for half of the time
- * without probes on either side, measured in the program's own CPU time, so that what was allocated
- * stays unbiased; what is in use cannot be known any more, since frees were missed, and is left
- * out.
+ * random distances only, and most calls recorded as they begin. What a slice has seen then stands
+ * for itself and for half of the time without probes on either side, measured in the program's own
+ * CPU time, so that what was allocated stays unbiased; what is in use cannot be known any more,
+ * since frees were missed, and is left out.
  */
 #ifndef HEAP_H
 #define HEAP_H

@@ -153,7 +153,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.labels = heap_labels,
 		.by_default = true,
 		.description = "what the program allocates, and has not freed when the run ends",
-		.cost = "0.5 to 1 us for each allocation and each free of a running program, up to "
+		.cost = "0.5 to 3 us for each allocation and each free of a running program, up to "
 			"--heap-budget; a few ns in a program started with -- COMMAND",
 	},
 	[BPFPROF_BLOCK] = {
