@@ -483,7 +483,7 @@ struct bpfprof_config {
 	__u8 rdonly_cast;  /* the kernel has bpf_rdonly_cast */
 	__u8 heap_strict;  /* memory is not overcommitted: any allocation may fail */
 	__u8 one_sided;	   /* switches are seen by who comes back alone */
-	__u8 pad[2];
+	__u8 pad;
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */

@@ -271,9 +271,9 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 	return bpf_map_lookup_elem(&bp_futexes, key);
 }
 
-static __noinline void note_waiter(struct task_struct *task, struct wait_task *w)
+static __noinline void note_waiter(struct task_struct *task, struct wait_task *w, __u64 since)
 {
-	struct futex_waiters none = { .create_ns = w->off_ns }, *f;
+	struct futex_waiters none = { .create_ns = since }, *f;
 	struct futex_id key;
 	struct futex wait;
 
@@ -289,17 +289,17 @@ static __noinline void note_waiter(struct task_struct *task, struct wait_task *w
 		return;
 	w->futex = wait.addr;
 	w->futex_create_ns = f->create_ns;
-	w->futex_ns = w->off_ns;
-	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(w->futex_ns));
+	w->futex_ns = since;
+	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(since));
 }
 
 /* A task has left its CPU or queued itself at a futex, or had when the run began: if it is for a
- * futex, it counts among those who wait there. */
-static __always_inline void note_futex(struct task_struct *task, struct wait_task *w)
+ * futex, it counts among those who wait there from then on. */
+static __always_inline void note_futex(struct task_struct *task, struct wait_task *w, __u64 since)
 {
 	if (w->state == BPFPROF_STATE_sleeping && bp_config.record[BPFPROF_MUTEX] &&
 	    may_be_futex(task))
-		note_waiter(task, w);
+		note_waiter(task, w, since);
 }
 
 /*

@@ -48,10 +48,10 @@ static __noinline void lose_end(const struct wait_task *w)
 }
 
 /* Its next wait begins at now, as its leaves-th switch, when it had waited for CPUs for queued ns.
- */
+ * counts: among those who wait for a futex. */
 static __always_inline void note_leave(struct task_struct *task, struct wait_task *w,
 				       enum bpfprof_thread_state state, __u64 leaves, __u64 queued,
-				       __u64 now)
+				       __u64 now, bool counts)
 {
 	w->state = state;
 	w->may_futex = bp_config.record[BPFPROF_BLOCK] &&
@@ -60,6 +60,8 @@ static __always_inline void note_leave(struct task_struct *task, struct wait_tas
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued;
 	w->off_ns = now;
+	if (counts)
+		note_futex(task, w, now);
 	tell(w, leaves);
 }
 
@@ -94,8 +96,7 @@ int wait_switch(__u64 *ctx)
 		lose_end(w);
 	leave_futex(prev, w);
 	note_leave(prev, w, state, leaves_of(prev), queued_ns(prev),
-		   switch_ns(prev, (void *)ctx[2]));
-	note_futex(prev, w);
+		   switch_ns(prev, (void *)ctx[2]), true);
 	if (state != BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = 0;
@@ -149,8 +150,7 @@ static __always_inline void left(struct task_struct *task, struct wait_task *w,
 	bpf_local_irq_save(&flags);
 	if (leaves_of(task) == leaves && !is_told(w, leaves)) {
 		leave_futex(task, w);
-		note_leave(task, w, state, leaves, here->queued_ns, ns);
-		note_futex(task, w);
+		note_leave(task, w, state, leaves, here->queued_ns, ns, true);
 	}
 	bpf_local_irq_restore(&flags);
 }
@@ -206,7 +206,7 @@ static __noinline void find_leave(struct task_struct *task, struct wait_task *w,
 	    is_told(w, leaves))
 		return;
 	note_leave(task, w, left_state(task, task->nvcsw != here.sleeps), leaves, here.queued_ns,
-		   left_clock(task, &here) + off);
+		   left_clock(task, &here) + off, false);
 }
 
 /* The same on any CPU, where the clocks may not have been compared for long. */
@@ -458,7 +458,7 @@ int wait_queue(__u64 *ctx)
 	/* once it sleeps */
 	w->switches = leaves_of(task) + 1;
 	w->off_ns = bpf_ktime_get_ns();
-	note_futex(task, w);
+	note_futex(task, w, w->off_ns);
 	return 0;
 }
 
@@ -541,11 +541,11 @@ int wait_begin(struct bpf_iter__task *ctx)
 	w->may_futex = may_be_futex(task);
 	w->queued_ns = queued_ns(task);
 	w->sleeps = task->nvcsw - 1;
-	if (state != BPFPROF_STATE_dead)
+	if (state != BPFPROF_STATE_dead) {
 		w->off_ns = bp_control.start_ns;
+		note_futex(task, w, bp_control.start_ns);
+	}
 	tell(w, leaves_of(task));
-	if (w->off_ns)
-		note_futex(task, w);
 	return 0;
 }
 
