@@ -424,9 +424,9 @@ def turn(p, word):
         raise RuntimeError(f"{word}: {answer!r}")
 
 
-def quick_turns(args, server, turns):
-    """[(begin, end, CPU seconds of the server)], of time.time(): without what a run with these arguments attaches, and with it, in turns;
-    the first and the last without. server: its processes."""
+def quick_turns(args, server, turns, done=lambda: 0):
+    """[(begin, end, CPU seconds of the server, operations)], of time.time(): without what a run with these arguments attaches, and with
+    it, in turns; the first and the last without. server: its processes; done: gives the operations so far."""
     seen = []
     command = [f"{OUT}/tests/bench/pausable", "-q", "-o", f"{TMP}/turns", *args, "-d", "3600"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
@@ -437,9 +437,9 @@ def quick_turns(args, server, turns):
                 turn(p, "on" if i % 2 else "off")
                 # lest a rhythm of the server's own is met
                 time.sleep(random.uniform(0.1, 0.3))
-                begin, cpu = time.time(), cpu_seconds(server)
+                begin, cpu, had = time.time(), cpu_seconds(server), done()
                 time.sleep(TURN_SECONDS)
-                seen.append((begin, time.time(), cpu_seconds(server) - cpu))
+                seen.append((begin, time.time(), cpu_seconds(server) - cpu, done() - had))
             p.send_signal(2)
             p.communicate(timeout=120)
         finally:
@@ -467,17 +467,21 @@ def logged_times(prefix):
     return sorted(times)
 
 
-def added_by_turns(seen, times):
+def counted(seen, times):
+    """The same turns, with the operations that ended in them, by when each has ended, in order."""
+    return [(begin, end, cpu, bisect.bisect(times, end) - bisect.bisect(times, begin)) for begin, end, cpu, _ in seen]
+
+
+def added_by_turns(seen):
     """What the turns with something attached have more than those without: (operations a second, CPU time of an operation), each as
     (share, its standard error)."""
-    done = [bisect.bisect(times, end) - bisect.bisect(times, begin) for begin, end, _ in seen]
-    return (against_neighbours([n / (end - begin) for n, (begin, end, _) in zip(done, seen)]),
-            against_neighbours([s[2] / max(1, n) for n, s in zip(done, seen)]))
+    return (against_neighbours([n / (end - begin) for begin, end, _, n in seen]),
+            against_neighbours([cpu / max(1, n) for _, _, cpu, n in seen]))
 
 
-def quick_rows(seen, times, itself):
+def quick_rows(seen, itself):
     """itself: share of all CPUs that the command takes from start to end, beside what is attached."""
-    (more, more_error), (cpu, cpu_error) = added_by_turns(seen, times)
+    (more, more_error), (cpu, cpu_error) = added_by_turns(seen)
     row(f"  {len(seen) // 2} turns with and without what is attached", f"{100 * -more:.1f} +- {100 * more_error:.1f} % lost", "-", f"{1 + more:.3f}", "")
     row("    CPU time of the server per operation", f"{100 * cpu:+.1f} +- {100 * cpu_error:.1f} %", "-", f"{1 + cpu:.3f}", "")
     row("    with what the command itself takes", f"{100 * (itself - more):.1f} % lost", "-", f"{1 + more - itself:.3f}", ">= 0.97",
@@ -490,8 +494,11 @@ def bench_redis_waits():
         return
     with redis_load() as pid:
         load = Load(redis_samples(pid))
-        app_rows("redis", load, ["--pid", str(pid)])
+        itself = app_rows("redis", load, ["--pid", str(pid)])
         load.stop.set()
+        samples = redis_samples(pid)
+        seen = quick_turns(["--pid", str(pid)], [pid], 250 if LONG else 120, lambda: next(samples)[1])
+        quick_rows(seen, itself)
 
 
 @contextlib.contextmanager
@@ -558,7 +565,7 @@ def bench_postgres_waits():
                 itself = app_rows(what, load, named)
                 seen = quick_turns(named, server, 250 if LONG else 120)
                 load.stop.set()
-                quick_rows(seen, times(), itself)
+                quick_rows(counted(seen, times()), itself)
 
 
 # ---- what the heap's probes are said to cost ----
@@ -577,7 +584,7 @@ def bench_heap_account():
                 seen = quick_turns(args, server, 250 if LONG else 60)
                 command = [BPFPROF, "-q", "-o", f"{TMP}/heap", *args, "-d", "10", "--stats", "-"]
                 heap = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["kinds"]["heap"]["heap"]
-                (more, more_error), (cpu, cpu_error) = added_by_turns(seen, times())
+                (more, more_error), (cpu, cpu_error) = added_by_turns(counted(seen, times()))
             total = heap["target_cpu_ns"]
             said, added = heap["cost_ns"] / total, cpu / (1 + cpu)
             row(f"{what}: the heap's probes, of the server's CPU time, as said", f"{100 * said:.1f} %",
