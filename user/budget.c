@@ -20,17 +20,36 @@ static double even(struct budget *b)
 	return (b->random * 0x2545f4914f6cdd1dULL >> 11) * 0x1p-53;
 }
 
-/* Returns the programs' own CPU time since the last look. */
-static double look(struct budget *b, const struct budget_figures *f, double *ret_cost)
+static double cost_of(const struct budget_time *t, double factor)
 {
-	double cost = f->cost_ns - b->last.cost_ns, cpu = f->cpu_ns - b->last.cpu_ns;
-	double own = MAX(cpu - cost, OWN_MIN * cpu), edge = f->edge_ns - b->last.edge_ns;
+	return factor * t->hits + t->record;
+}
+
+/* The programs' own part. */
+static double own_of(const struct budget_time *t, double factor)
+{
+	return MAX(t->cpu - cost_of(t, factor), OWN_MIN * t->cpu);
+}
+
+static struct budget_time sum(const struct budget_time *a, const struct budget_time *b, int sign)
+{
+	return (struct budget_time){ .cpu = a->cpu + sign * b->cpu,
+				     .hits = a->hits + sign * b->hits,
+				     .record = a->record + sign * b->record,
+				     .calls = a->calls + sign * b->calls };
+}
+
+/* Returns what there has been since the last look. */
+static struct budget_time look(struct budget *b, const struct budget_figures *f)
+{
+	struct budget_time ret = sum(&f->so_far, &b->last.so_far, -1);
+	double edge = f->edge_ns - b->last.edge_ns;
 
 	b->last = *f;
 	b->edges += edge;
-	b->credit = MIN(b->credit + b->share * cpu - cost - edge, BUDGET_CREDIT_NS);
-	*ret_cost = cost;
-	return own;
+	b->credit = MIN(b->credit + b->share * ret.cpu - cost_of(&ret, f->factor) - edge,
+			BUDGET_CREDIT_NS);
+	return ret;
 }
 
 void budget__start(struct budget *b, double share, uint64_t seed, const struct budget_figures *f)
@@ -49,6 +68,13 @@ void budget__start(struct budget *b, double share, uint64_t seed, const struct b
 double budget__sliced(const struct budget *b)
 {
 	return MAX(BUDGET_SLICED * b->share, MIN(BUDGET_SLICED_MAX * b->share, BUDGET_SLICED_CPU));
+}
+
+double budget__hit_share(const struct budget *b, double factor)
+{
+	const struct budget_time *t = &b->attached;
+
+	return t->cpu > 0 ? 1 - own_of(t, factor) / t->cpu : 0;
 }
 
 /* The mean distance of slices, in ns: the cost of one, shared out over all the time that it stands
@@ -81,22 +107,27 @@ static void go_off(struct budget *b, uint64_t now_ns)
  * taken as some slices. */
 static void learn(struct budget *b, double cost, uint64_t ns)
 {
-	if (b->state == BUDGET_FULL)
+	if (b->state == BUDGET_FULL) {
 		b->cost = cost * BUDGET_SLICE_NS / MAX(ns, 1ULL);
-	else
-		b->cost += MAX(NEWS, 1.0 / ++b->slices) * (cost + b->edges - b->cost);
+	} else {
+		b->slices++;
+		b->cost += MAX(NEWS, 1.0 / b->slices) * (cost + b->edges - b->cost);
+	}
 	b->edges = 0;
 }
 
 enum budget_state budget__check(struct budget *b, const struct budget_figures *f)
 {
+	struct budget_time t;
 	double cost, own;
 	uint64_t ns;
 
 	if (f->now_ns < b->next_ns)
 		return b->state;
 	ns = f->now_ns - b->last.now_ns;
-	own = look(b, f, &cost);
+	t = look(b, f);
+	cost = cost_of(&t, f->factor);
+	own = own_of(&t, f->factor);
 	if (b->state == BUDGET_OFF) {
 		b->gap += own;
 		b->edges += cost;
@@ -104,9 +135,8 @@ enum budget_state budget__check(struct budget *b, const struct budget_figures *f
 		b->state = BUDGET_ON;
 		return b->state;
 	}
-	b->seen += own;
-	b->slice_cost += cost;
-	b->slice_own += own;
+	b->seen = sum(&b->seen, &t, 1);
+	b->attached = sum(&b->attached, &t, 1);
 	learn(b, cost, ns);
 	/* what it would have been without probes */
 	if (b->state == BUDGET_FULL)
@@ -118,36 +148,68 @@ enum budget_state budget__check(struct budget *b, const struct budget_figures *f
 	return b->state;
 }
 
+static double weight_of(const struct budget_seen *s, double factor)
+{
+	double own = own_of(&s->seen, factor);
+
+	/* a last moment is not to stand for everything before it */
+	return (own + s->unseen) / MAX(own, BUDGET_MIN_OWN_NS);
+}
+
+/* What was seen until now stands for itself and for so much more. Returns its weight. */
+static double weigh(struct budget *b, double unseen, double factor)
+{
+	struct budget_seen s = { .seen = b->seen, .unseen = unseen };
+
+	s.weight = weight_of(&s, factor);
+	if (b->seen_cnt < BUDGET_REVISED)
+		b->first[b->seen_cnt] = s;
+	b->seen_cnt++;
+	b->calls += s.seen.calls * s.weight;
+	b->seen = (struct budget_time){ 0 };
+	return s.weight;
+}
+
 double budget__attached(struct budget *b, const struct budget_figures *f)
 {
-	double weight = 0, cost;
+	struct budget_time t = look(b, f);
+	double weight;
 
-	b->gap += look(b, f, &cost);
-	b->edges += cost;
+	b->gap += own_of(&t, f->factor);
+	b->edges += cost_of(&t, f->factor);
 	b->since_ns = f->now_ns;
 	b->next_ns = f->now_ns + BUDGET_SLICE_NS;
-	if (b->seen < BUDGET_MIN_OWN_NS) {
+	if (own_of(&b->seen, f->factor) < BUDGET_MIN_OWN_NS) {
 		b->unseen += b->gap;
 		return 0;
 	}
-	weight = (b->seen + b->unseen + b->gap / 2) / b->seen;
-	b->seen = 0;
+	weight = weigh(b, b->unseen + b->gap / 2, f->factor);
 	b->unseen = b->gap / 2;
 	return weight;
 }
 
 double budget__stop(struct budget *b, const struct budget_figures *f)
 {
-	double cost, own = look(b, f, &cost);
+	struct budget_time t = look(b, f);
 
 	if (b->state == BUDGET_OFF) {
-		b->unseen += b->gap + own;
+		b->unseen += b->gap + own_of(&t, f->factor);
 	} else {
-		b->seen += own;
+		b->seen = sum(&b->seen, &t, 1);
+		b->attached = sum(&b->attached, &t, 1);
 		b->on_ns += f->now_ns - b->since_ns;
 	}
-	if (b->state == BUDGET_FULL)
-		return 1;
-	/* a last moment is not to stand for everything before it */
-	return (b->seen + b->unseen) / MAX(b->seen, BUDGET_MIN_OWN_NS);
+	return b->state == BUDGET_FULL ? 1 : weigh(b, b->unseen, f->factor);
+}
+
+double budget__revision(const struct budget *b, double factor)
+{
+	double calls = b->calls;
+
+	for (uint32_t i = 0; i < MIN(b->seen_cnt, (uint32_t)BUDGET_REVISED); i++) {
+		const struct budget_seen *s = &b->first[i];
+
+		calls += s->seen.calls * (weight_of(s, factor) - s->weight);
+	}
+	return b->calls > 0 ? calls / b->calls : 1;
 }

@@ -13,7 +13,9 @@
  *
  * What a slice has seen stands for itself and for half of what the programs did before it and after
  * it without probes. That is measured in the programs' own CPU time, not on the clock: a probed
- * program is slower, and does less in the same time.
+ * program is slower, and does less in the same time. How much of the time is its own depends on
+ * what hits cost, which is learnt from the slices. What the first ones have stood for before it was
+ * known is set right at the end, all in all.
  */
 #ifndef BUDGET_H
 #define BUDGET_H
@@ -31,6 +33,7 @@
 #define BUDGET_SLICED_CPU 0.0075
 #define BUDGET_SLICED_MAX 0.75	    /* of the share */
 #define BUDGET_MIN_OWN_NS 1000000.0 /* CPU time of a part that can stand for others */
+#define BUDGET_REVISED 64 /* slices, the first ones, that are looked at again at the end */
 
 enum budget_state {
 	BUDGET_FULL, /* attached since the start */
@@ -38,11 +41,26 @@ enum budget_state {
 	BUDGET_OFF,  /* between two */
 };
 
-/* At one moment: the clock; what hits have cost the programs so far, and their CPU time so far,
- * which includes it; the CPU time that attaching and detaching have taken so far, which is not the
- * programs'. All in ns, monotonic. */
+/* What there has been in some time: the programs' CPU time; what of it hits have cost, by what they
+ * cost in another program; and what recording has, all in ns. And the calls that were seen. */
+struct budget_time {
+	double cpu, hits, record, calls;
+};
+
+/* At one moment: the clock; the CPU time that attaching and detaching have taken so far, which is
+ * not the programs'; what there has been so far; and how many times as much as in the other program
+ * hits cost in these. In ns, monotonic. */
 struct budget_figures {
-	uint64_t now_ns, cost_ns, cpu_ns, edge_ns;
+	uint64_t now_ns, edge_ns;
+	struct budget_time so_far;
+	double factor;
+};
+
+/* What was seen, the programs' own CPU time without probes that it stood for as well, ns, and the
+ * weight that it had. */
+struct budget_seen {
+	struct budget_time seen;
+	double unseen, weight;
 };
 
 struct budget {
@@ -55,17 +73,23 @@ struct budget {
 	double credit;		    /* ns of cost that may still be caused */
 	uint32_t slices;	    /* so far */
 	double edges;		    /* cost of the current gap, of attaching and detaching; ns */
-	double cost, rate; /* of a slice, ns; own CPU time per time: means over many slices */
-	double mean_gap;   /* ns, by all slices but the last one */
-	double seen;	   /* own CPU time of what was seen and stands for nothing yet; ns */
-	double unseen;	   /* of the gaps before, or their halves, that it will stand for as well */
-	double gap;	   /* of the current gap */
-	double slice_cost, slice_own; /* of all slices: ns */
+	double cost, rate;	 /* of a slice, ns; own CPU time per time: means over many slices */
+	double mean_gap;	 /* ns, by all slices but the last one */
+	struct budget_time seen; /* that stands for nothing yet */
+	double unseen; /* of the gaps before, or their halves, that it will stand for as well */
+	double gap;    /* of the current gap */
+	struct budget_time attached; /* of all slices */
+	struct budget_seen first[BUDGET_REVISED];
+	uint32_t seen_cnt; /* that have been given a weight */
+	double calls;	   /* by these weights */
 	uint64_t random;
 };
 
 /* The share of CPU time that slices may cost. */
 double budget__sliced(const struct budget *b);
+/* What hits and recording took of the CPU time while probes were attached, 0..1, if hits cost so
+ * many times as much as in the other program. */
+double budget__hit_share(const struct budget *b, double factor);
 
 /* Probes are attached now. seed: of the random distances, not 0. */
 void budget__start(struct budget *b, double share, uint64_t seed, const struct budget_figures *f);
@@ -81,5 +105,9 @@ double budget__attached(struct budget *b, const struct budget_figures *f);
 
 /* The run ends; returns the same for what was seen at last. */
 double budget__stop(struct budget *b, const struct budget_figures *f);
+
+/* Then: how many times as much as by all these weights there was, by what is known of the factor
+ * now. */
+double budget__revision(const struct budget *b, double factor);
 
 #endif

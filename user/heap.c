@@ -19,6 +19,7 @@
 #include "code.h"
 #include "collect.h"
 #include "cpu_time.h"
+#include "heap_factor.h"
 #include "heap_probes.h"
 #include "kernel/heap_cost.h"
 #include "kernel/probe_heap.h"
@@ -32,9 +33,11 @@
 
 #define IN_FLIGHT_US 1000  /* calls under way when recording stops still return to their probes */
 #define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
-#define GAP_HITS 64	   /* that tell how far apart they are */
+#define GAP_CALLS 64	   /* that tell how far apart they are */
 #define UNKNOWN_GAP_NS 1e6 /* the costs of hits that are far from each other */
-#define STACKS_MAX 100000  /* with their sizes, before these are rounded */
+#define FREES_OFTEN 2	  /* in every so manieth slice frees are probed, to learn what hits cost; */
+#define FREES_RARELY 8	  /* and once that is known */
+#define STACKS_MAX 100000 /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
 /* By number of a process. */
@@ -64,10 +67,11 @@ struct heap {
 	struct heap_cost cost;
 	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
 	uint64_t hit_cnt;		/* without the latter */
-	double hits_ns;
-	uint64_t looked_cpu_ns;	       /* CPU time when they were last accounted for */
-	double gap_ns;		       /* CPU time from hit to hit */
-	uint64_t gap_hits, gap_cpu_ns; /* that are to tell the next one */
+	struct budget_time so_far;	/* when they were last accounted for */
+	struct heap_factor factor;
+	double gap_ns;	    /* CPU time from call to call */
+	uint64_t gap_calls; /* that are to tell the next one, */
+	double gap_cpu_ns;  /* and their CPU time */
 	uint64_t cpu_ns, first_cpu_ns;
 	uint64_t edge_ns; /* CPU time of attaching and detaching in slices */
 	uint64_t forks, next_clean_ns;
@@ -385,48 +389,87 @@ void heap__complain(const struct heap *h)
 
 /* ---- the budget ---- */
 
-/* Learns how far apart hits are, from time in which probes were attached: cnt more of them, since
- * the last look. */
-static void learn_gap(struct heap *h, uint64_t cnt)
+/* Learns how far apart calls are, from time in which probes were attached: so many of them, and so
+ * much CPU time. */
+static void learn_gap(struct heap *h, uint64_t calls, double cpu_ns)
 {
-	h->gap_hits += cnt;
-	h->gap_cpu_ns += h->cpu_ns - h->looked_cpu_ns;
-	if (h->gap_hits < GAP_HITS)
+	h->gap_calls += calls;
+	h->gap_cpu_ns += cpu_ns;
+	if (h->gap_calls < GAP_CALLS)
 		return;
-	h->gap_ns = (double)h->gap_cpu_ns / h->gap_hits;
-	h->gap_hits = h->gap_cpu_ns = 0;
+	h->gap_ns = h->gap_cpu_ns / h->gap_calls;
+	h->gap_calls = 0;
+	h->gap_cpu_ns = 0;
 }
 
-/* What hits and recording have cost the programs so far; each hit by the processes that were probed
- * by then. attached: probes have been since the last look. */
-static uint64_t cost_ns(struct heap *h, bool attached)
+/* What hits cost, in times of what was measured. */
+static double factor(const struct heap *h)
+{
+	double error;
+
+	return heap_factor__get(&h->factor, &error);
+}
+
+/* From a slice that is over: what it has counted. */
+static void learn_factor(struct heap *h, const struct budget_time *before)
+{
+	struct heap_factor_slice slice = {
+		.cpu_ns = h->so_far.cpu - before->cpu - (h->so_far.record - before->record),
+		.hits_ns = h->so_far.hits - before->hits,
+		.calls = h->so_far.calls - before->calls,
+	};
+
+	heap_factor__add(&h->factor, &slice);
+	log_debug(
+		"slice: %.1f ms, %.0f calls, %.0f ns from call to call, hits cost %.0f of them or "
+		"%.2f times that",
+		slice.cpu_ns / 1e6, slice.calls, slice.cpu_ns / MAX(slice.calls, 1),
+		slice.hits_ns / MAX(slice.calls, 1), factor(h));
+}
+
+/* What hits cost is known well enough, as far as it matters. */
+static bool is_settled(const struct heap *h)
+{
+	return uprobes_by_events(h->opts.method) ||
+	       heap_factor__settled(&h->factor, budget__hit_share(&h->budget, factor(h)));
+}
+
+/* What hits and recording have cost since the last time. attached: probes have been since then;
+ * each hit has cost as by the processes that are probed by now. */
+static void account(struct heap *h, bool attached, double cpu_ns)
 {
 	uint64_t since[BPFPROF_NR_HITS], cnt = 0;
+	struct budget_time before = h->so_far;
 	struct bpfprof_stats stats;
 
+	h->so_far.cpu = cpu_ns;
 	if (session__stats(h->session, BPFPROF_HEAP, &stats))
-		return 0;
+		return;
 	for (int i = 0; i < BPFPROF_NR_HITS; i++) {
 		since[i] = stats.hits[i] - h->hits[i];
 		h->hits[i] = stats.hits[i];
 		cnt += since[i];
 	}
-	if (attached)
-		learn_gap(h, cnt);
-	h->looked_cpu_ns = h->cpu_ns;
 	h->hit_cnt += cnt;
-	h->hits_ns += heap_cost__ns(&h->cost, h->opts.method, since,
-				    heap_probes__sharing(h->probes), h->gap_ns);
-	return h->hits_ns + stats.record_ns;
+	if (attached)
+		learn_gap(h, heap_cost__calls(since), cpu_ns - before.cpu);
+	h->so_far.calls += since[BPFPROF_HIT_ENTRY] + since[BPFPROF_HIT_BEGIN];
+	h->so_far.record = stats.record_ns;
+	h->so_far.hits += heap_cost__ns(&h->cost, h->opts.method, since,
+					heap_probes__sharing(h->probes), h->gap_ns);
+	/* of whole slices */
+	if (attached && h->budget.state == BUDGET_ON && util_monotonic_ns() >= h->budget.next_ns)
+		learn_factor(h, &before);
 }
 
 static struct budget_figures figures(struct heap *h, bool attached)
 {
 	h->cpu_ns = cpu_time__ns(h->cpu);
+	account(h, attached, h->cpu_ns);
 	return (struct budget_figures){ .now_ns = util_monotonic_ns(),
-					.cost_ns = cost_ns(h, attached),
-					.cpu_ns = h->cpu_ns,
-					.edge_ns = h->edge_ns };
+					.edge_ns = h->edge_ns,
+					.so_far = h->so_far,
+					.factor = factor(h) };
 }
 
 void heap__start(struct heap *h)
@@ -436,7 +479,7 @@ void heap__start(struct heap *h)
 
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || !seed)
 		seed = 1;
-	h->first_cpu_ns = f.cpu_ns;
+	h->first_cpu_ns = h->cpu_ns;
 	/* what cannot be measured, such as page faults when breakpoints are set, has to fit in too
 	 */
 	budget__start(&h->budget, h->opts.budget < 1 ? 0.9 * h->opts.budget : 1, seed, &f);
@@ -476,10 +519,13 @@ static int detach(struct heap *h)
 static void begin_slice(struct heap *h)
 {
 	uint64_t before = own_cpu_ns();
+	uint32_t every = is_settled(h) ? FREES_RARELY : FREES_OFTEN;
+	/* perf events take too long to detach */
+	bool frees = !uprobes_by_events(h->opts.method) && h->budget.slices % every == 0;
 	struct budget_figures f;
 	double weight;
 
-	heap_probes__attach(h->probes);
+	heap_probes__attach(h->probes, frees ? HEAP_PROBES_SLICE_FREES : HEAP_PROBES_SLICE);
 	h->edge_ns += own_cpu_ns() - before;
 	f = figures(h, false);
 	weight = budget__attached(&h->budget, &f);
@@ -512,7 +558,6 @@ int heap__tick(struct heap *h)
 		log_debug("the heap's probes cost more than they may: they are attached in slices");
 	h->sliced = true;
 	/* what is still in use is not known any more */
-	heap_probes__begin_slices(h->probes);
 	probe_heap__stop_tracking(h->session);
 	err = detach(h);
 	/* what this slice has counted is apart from what the next one will */
@@ -542,6 +587,7 @@ int heap__finish(struct heap *h, struct profile *p)
 
 	stacks__commit(stacks, BPFPROF_HEAP, h->stop_weight);
 	if (h->sliced) {
+		stacks__revise(stacks, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
 		p->value_cnt = 2;
 		p->folded_value = 1;
 		return stacks__finish(stacks, BPFPROF_HEAP, false);
@@ -588,23 +634,26 @@ void heap__report(struct heap *h, struct heap_report *ret)
 {
 	struct bpfprof_stats stats = { 0 };
 	uint64_t runs;
+	double share;
 
+	/* hits while everything was detached at last */
+	if (h->stopped_ns)
+		account(h, false, h->so_far.cpu);
 	(void)session__stats(h->session, BPFPROF_HEAP, &stats);
+	share = budget__hit_share(&h->budget, factor(h));
 	*ret = (struct heap_report){
 		.method = h->preloaded ? "usdt" : uprobes_method_name(h->opts.method),
+		.hits = h->hit_cnt,
+		.cost_ns = factor(h) * h->so_far.hits + h->so_far.record,
 		.cpu_ns = h->cpu_ns - h->first_cpu_ns,
 		.attach_ns = h->attach_ns,
 		.attached_ns = h->budget.on_ns,
-		.slowdown = h->budget.slice_own > 0 ?
-				    1 + h->budget.slice_cost / h->budget.slice_own :
-				    1,
+		.slowdown = 1 / (1 - share),
 		.sliced = h->sliced,
 		.rounded = h->rounded,
 		.untracked = stats.untracked,
 		.points = heap_probes__cnt(h->probes),
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};
-	ret->cost_ns = cost_ns(h, false);
-	ret->hits = h->hit_cnt;
 	session__run_time(h->session, "heap_", &ret->bpf_ns, &runs);
 }

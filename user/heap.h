@@ -8,7 +8,8 @@
  * random distances only, and most calls recorded as they begin. What a slice has seen then stands
  * for itself and for half of the time without probes on either side, measured in the program's own
  * CPU time, so that what was allocated stays unbiased; what is in use cannot be known any more,
- * since frees were missed, and is left out.
+ * since frees were missed, and is left out. What of a slice's CPU time is the program's own depends
+ * on what hits cost in it: in some slices frees are probed as well, by which it is learnt.
  */
 #ifndef HEAP_H
 #define HEAP_H

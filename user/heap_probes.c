@@ -32,7 +32,7 @@ struct point_set {
 /* Those of an object. */
 struct object_points {
 	bool known;
-	struct point_set always, slices;
+	struct point_set by_mode[HEAP_PROBES_NR_MODES];
 };
 
 /* A file that is probed, in one process or in all. */
@@ -58,7 +58,7 @@ struct heap_probes {
 	size_t attachment_cnt, attachment_cap;
 	size_t cnt;    /* of points in all attachments there have been */
 	bool attached; /* probes are set, or will be when files are added */
-	bool in_slices;
+	enum heap_probes_mode mode;
 };
 
 /* Some links for each file in each process: as many as we may have. */
@@ -104,8 +104,8 @@ void heap_probes__free(struct heap_probes *hp)
 		close_files(&hp->attachments[i]);
 	}
 	for (size_t i = 0; i < hp->point_cap; i++) {
-		free(hp->points[i].always.points);
-		free(hp->points[i].slices.points);
+		for (int m = 0; m < HEAP_PROBES_NR_MODES; m++)
+			free(hp->points[i].by_mode[m].points);
 	}
 	free(hp->points);
 	free(hp->attachments);
@@ -125,25 +125,25 @@ static bool usable(const struct heap_probes *hp, const struct allocator_point *p
 	return hp->method == UPROBES_SESSION || !may_throw(p);
 }
 
-/* Where a point belongs, all the time or in slices, where what is in use is not known. */
-static enum probe_heap_group group_of(const struct allocator_point *p, bool slices)
+static enum probe_heap_group group_of(const struct allocator_point *p, enum heap_probes_mode mode)
 {
 	switch (p->group) {
 	case ALLOCATOR_ALLOC:
-		return slices && probe_heap__can_begin(p->cookie) ? PROBE_HEAP_BEGIN :
-								    PROBE_HEAP_ALLOC;
+		return mode != HEAP_PROBES_ALWAYS && probe_heap__can_begin(p->cookie) ?
+			       PROBE_HEAP_BEGIN :
+			       PROBE_HEAP_ALLOC;
 	case ALLOCATOR_FREE:
-		return slices ? PROBE_HEAP_NR_GROUPS : PROBE_HEAP_FREE;
+		return mode == HEAP_PROBES_SLICE ? PROBE_HEAP_NR_GROUPS : PROBE_HEAP_FREE;
 	case ALLOCATOR_USDT_ALLOC:
 		return PROBE_HEAP_USDT_ALLOC;
 	default:
-		return slices ? PROBE_HEAP_NR_GROUPS : PROBE_HEAP_USDT_FREE;
+		return mode == HEAP_PROBES_ALWAYS ? PROBE_HEAP_USDT_FREE : PROBE_HEAP_NR_GROUPS;
 	}
 }
 
 /* Those of a group that may throw, or those that may not. Returns how many. */
 static size_t add_points(const struct heap_probes *hp, const struct allocator_points *found,
-			 enum probe_heap_group group, bool slices, bool throws,
+			 enum probe_heap_group group, enum heap_probes_mode mode, bool throws,
 			 struct uprobe_point *ret)
 {
 	size_t n = 0;
@@ -151,7 +151,7 @@ static size_t add_points(const struct heap_probes *hp, const struct allocator_po
 	for (size_t i = 0; i < found->cnt; i++) {
 		const struct allocator_point *p = &found->points[i];
 
-		if (group_of(p, slices) == group && may_throw(p) == throws && usable(hp, p))
+		if (group_of(p, mode) == group && may_throw(p) == throws && usable(hp, p))
 			ret[n++] = (struct uprobe_point){ .offset = p->offset,
 							  .ref_ctr = p->ref_ctr,
 							  .cookie = p->cookie };
@@ -159,8 +159,8 @@ static size_t add_points(const struct heap_probes *hp, const struct allocator_po
 	return n;
 }
 
-static int set_points(const struct heap_probes *hp, struct point_set *set,
-		      const struct allocator_points *found, bool slices)
+static int set_points(const struct heap_probes *hp, const struct allocator_points *found,
+		      enum heap_probes_mode mode, struct point_set *set)
 {
 	size_t at = 0;
 
@@ -170,9 +170,9 @@ static int set_points(const struct heap_probes *hp, struct point_set *set,
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
 		struct uprobe_point *first = set->points + at;
 
-		set->safe_cnt[g] = add_points(hp, found, g, slices, false, first);
+		set->safe_cnt[g] = add_points(hp, found, g, mode, false, first);
 		set->by_group.points[g] = first;
-		set->by_group.cnt[g] = set->safe_cnt[g] + add_points(hp, found, g, slices, true,
+		set->by_group.cnt[g] = set->safe_cnt[g] + add_points(hp, found, g, mode, true,
 								     first + set->safe_cnt[g]);
 		at += set->by_group.cnt[g];
 	}
@@ -207,15 +207,23 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 			"%s: %zu C++ operators are not probed, since an exception could not pass a "
 			"return probe of this kernel (Linux 6.13 can leave it out)",
 			objects__info(hp->objects, object)->path, left_out);
-	if (set_points(hp, &op->always, &found, false) || set_points(hp, &op->slices, &found, true))
-		op = NULL;
+	for (int m = 0; op && m < HEAP_PROBES_NR_MODES; m++)
+		if (set_points(hp, &found, m, &op->by_mode[m]))
+			op = NULL;
 	allocator_points__done(&found);
 	return op;
 }
 
 static bool has_usdt(const struct heap_probes *hp, const struct object_points *op)
 {
-	return hp->usdt && op->always.by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
+	return hp->usdt && op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
+}
+
+static bool has_throwing(const struct object_points *op)
+{
+	const struct point_set *set = &op->by_mode[HEAP_PROBES_ALWAYS];
+
+	return set->safe_cnt[PROBE_HEAP_ALLOC] < set->by_group.cnt[PROBE_HEAP_ALLOC];
 }
 
 enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
@@ -226,8 +234,9 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 		return HEAP_PROBES_NOTHING;
 	if (has_usdt(hp, op))
 		return HEAP_PROBES_USDT;
-	return op->always.by_group.cnt[PROBE_HEAP_ALLOC] ? HEAP_PROBES_ALLOCATOR :
-							   HEAP_PROBES_NOTHING;
+	return op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_ALLOC] ?
+		       HEAP_PROBES_ALLOCATOR :
+		       HEAP_PROBES_NOTHING;
 }
 
 /* ---- where it is probed ---- */
@@ -236,7 +245,7 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 static void choose(const struct heap_probes *hp, const struct object_points *op, bool throwing,
 		   struct probe_heap_points *ret)
 {
-	const struct point_set *set = hp->in_slices ? &op->slices : &op->always;
+	const struct point_set *set = &op->by_mode[hp->mode];
 	bool usdt = has_usdt(hp, op);
 
 	*ret = set->by_group;
@@ -317,7 +326,7 @@ int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
 	};
 	op = &hp->points[object];
-	throws = op->always.safe_cnt[PROBE_HEAP_ALLOC] < op->always.by_group.cnt[PROBE_HEAP_ALLOC];
+	throws = has_throwing(op);
 	a->lock_fd = throws ? lock_throwing(&st) : -1;
 	if (throws && a->lock_fd < 0)
 		log_info(
@@ -354,9 +363,10 @@ size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs)
 	return cnt;
 }
 
-void heap_probes__attach(struct heap_probes *hp)
+void heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode)
 {
 	hp->attached = true;
+	hp->mode = mode;
 	for (size_t i = 0; i < hp->attachment_cnt; i++)
 		(void)attach(hp, &hp->attachments[i]);
 }
@@ -375,11 +385,6 @@ int heap_probes__detach(struct heap_probes *hp)
 	probe_heap__detach(probes, hp->attachment_cnt);
 	free(probes);
 	return 0;
-}
-
-void heap_probes__begin_slices(struct heap_probes *hp)
-{
-	hp->in_slices = true;
 }
 
 void heap_probes__clean_children(struct heap_probes *hp)

@@ -22,6 +22,17 @@ enum heap_probes_has {
 	HEAP_PROBES_USDT, /* it samples by itself, and says so */
 };
 
+/* What is probed. */
+enum heap_probes_mode {
+	HEAP_PROBES_ALWAYS, /* what allocates and what frees */
+	/* In slices, after which frees are of no use: they are not probed, and calls that allocate
+	 * are recorded as they begin, where that is all that there is to know. */
+	HEAP_PROBES_SLICE,
+	/* The same with those that free: so that what a program does takes more hits. */
+	HEAP_PROBES_SLICE_FREES,
+	HEAP_PROBES_NR_MODES,
+};
+
 /* method, usdt: what the session was opened for. Borrows session and objects. NULL with errno. */
 struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struct session *session,
 				     struct objects *objects);
@@ -34,13 +45,11 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object);
  * are probed, unless it is there already. Takes fd. 0 or -errno; what cannot be probed is said. */
 int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object);
 
-/* Sets the probes of all files that were added, and of those that will be; what fails is said. */
-void heap_probes__attach(struct heap_probes *hp);
+/* Sets the probes of all files that were added, and of those that will be; what fails is said. At
+ * first they are set as by HEAP_PROBES_ALWAYS. */
+void heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode);
 /* Takes them off, once calls that are under way have had time to return to them. 0 or -errno. */
 int heap_probes__detach(struct heap_probes *hp);
-/* From now on probes are attached in slices, after which frees are of no use: they are not probed,
- * and calls that allocate are recorded as they begin, where that is all that there is to know. */
-void heap_probes__begin_slices(struct heap_probes *hp);
 
 /* Forgets what processes that have ended had. Returns how many files. */
 size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs);

@@ -18,7 +18,7 @@
 #include "profile/profile.h"
 #include "profile/text.h"
 
-#define ROUGH_SLOWDOWN 5 /* times */
+#define ROUGH_SLOWDOWN 2 /* times: what is wrong in the cost of hits is as wrong in the figures */
 #define STRICT_CUT 100	 /* one stack of so many may be cut short with --strict */
 #define EVENTS_LOST_TEXT \
 	"process events were lost %" PRIu64 " times, and all processes looked at anew"
@@ -65,7 +65,7 @@ static double heap_share(const struct heap_report *h)
 static const char *heap_trust(const struct heap_report *h)
 {
 	return h->slowdown > ROUGH_SLOWDOWN ?
-		       ", roughly, since the program hardly gets on while it is probed" :
+		       ", roughly, since hits take most of the time while it is probed" :
 		       "";
 }
 

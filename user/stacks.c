@@ -454,6 +454,16 @@ void stacks__commit(struct stacks *s, enum bpfprof_kind kind, double scale)
 	}
 }
 
+void stacks__revise(struct stacks *s, enum bpfprof_kind kind, double times)
+{
+	struct kind_state *k = &s->kinds[kind];
+
+	for (size_t i = 0; i < k->tally_cap; i++) {
+		k->tallies[i].sums.total *= times;
+		k->tallies[i].sums.amount *= times;
+	}
+}
+
 bool stacks__hold(struct stacks *s, const struct bpfprof_count_key *key)
 {
 	const struct known_stack *stack = find_stack(s, key);

@@ -47,6 +47,8 @@ void stacks__count(struct stacks *s, const struct bpfprof_count_key *key,
 
 /* What the samples of this kind since the last call stand for: `scale` times as many of them. */
 void stacks__commit(struct stacks *s, enum bpfprof_kind kind, double scale);
+/* What was committed stands for so many times as much. */
+void stacks__revise(struct stacks *s, enum bpfprof_kind kind, double times);
 
 /*
  * Keeps memory within bounds where processes come and go: in a profile that has become large, the

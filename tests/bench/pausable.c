@@ -115,7 +115,7 @@ static int turn_on(struct run *r)
 
 	off = false;
 	if (is_always_attached(r))
-		heap_probes__attach(probes);
+		heap_probes__attach(probes, HEAP_PROBES_ALWAYS);
 	else
 		held_ns = util_monotonic_ns() + left_ns;
 	if (r->kinds[BPFPROF_CPU] && __real_session__arm(r->session, text, sizeof(text)))

@@ -66,11 +66,17 @@ static void test_one_process(void **state)
 static void test_several(void **state)
 {
 	const uint64_t entries[BPFPROF_NR_HITS] = { 100 }, frees[BPFPROF_NR_HITS] = { 0, 0, 100 };
+	const uint64_t waited[BPFPROF_NR_HITS] = { 100, 100 };
+	const uint64_t freed[BPFPROF_NR_HITS] = { 100, 0, 100 };
 
 	(void)state;
 	/* of a session link every return is waited for then */
 	need(heap_cost__ns(&cost, UPROBES_SESSION, entries, 11, 1e9),
 	     100 * (3000 + 10 * 50 + 1100));
+	/* those that are counted are not counted twice, and are of the same calls; as frees are */
+	need(heap_cost__ns(&cost, UPROBES_SESSION, waited, 11, 1e9), 100 * (3000 + 10 * 50 + 1100));
+	need(heap_cost__ns(&cost, UPROBES_SESSION, waited, 1, 2000 + 500 + 300), 100 * (600 + 300));
+	need(heap_cost__ns(&cost, UPROBES_SESSION, freed, 1, 2000 + 500 + 400), 100 * (600 + 500));
 	need(heap_cost__ns(&cost, UPROBES_MULTI, entries, 11, 1e9), 100 * (3000 + 10 * 50));
 	need(heap_cost__ns(&cost, UPROBES_SESSION, frees, 11, 1e9), 100 * (2500 + 10 * 40));
 	need(heap_cost__ns(&cost, UPROBES_SESSION, frees, 0, 1e9), 100 * 2500);

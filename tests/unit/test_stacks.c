@@ -305,9 +305,11 @@ static void commits_scale(void **state)
 	stacks__commit(stacks, BPFPROF_CPU, 1000); /* another kind's */
 	stacks__commit(stacks, BPFPROF_HEAP, 3);
 	count(&rec, 7); /* not committed */
+	stacks__revise(stacks, BPFPROF_HEAP, 2);
+	stacks__revise(stacks, BPFPROF_CPU, 1000);
 	assert_int_equal(stacks__finish(stacks, BPFPROF_HEAP, false), 0);
-	check_heap(0x1000, 1 << 24, 25 + 12, (int64_t)(25 + 12) << 24, 0, 0);
-	check_heap(0x2000, 1 << 24, 3, 3 << 24, 0, 0);
+	check_heap(0x1000, 1 << 24, 2 * (25 + 12), (int64_t)2 * (25 + 12) << 24, 0, 0);
+	check_heap(0x2000, 1 << 24, 2 * 3, (int64_t)2 * 3 << 24, 0, 0);
 }
 
 static void sizes_are_told_apart(void **state)

@@ -9,6 +9,9 @@
  * several sizes, up to those of the second level cache, and what hits cost is read off by the CPU
  * time between them.
  *
+ * That is one program's way. How many times as much hits cost in the programs at hand is learnt
+ * where it matters (heap_factor.h).
+ *
  * A kernel that has links for several processes on one file asks each of them at each hit,
  * whichever process it is of (handler_chain in kernel/events/uprobes.c).
  */
@@ -46,11 +49,15 @@ int heap_cost__measure(struct session *s, enum uprobe_method m, struct heap_cost
 /* Behind so much other code; below and above what was measured: as there. */
 void heap_cost__after(const struct heap_cost *c, double gap_ns, struct heap_cost_point *ret);
 
+/* Of how many calls so many hits are: returns go with their entries, and as a rule frees with
+ * allocations. */
+uint64_t heap_cost__calls(const uint64_t hits[BPFPROF_NR_HITS]);
+
 /*
- * What so many hits cost, gap_ns of CPU time apart, with what they cost themselves, of processes of
- * which `processes` are probed in a file. Up to Linux 6.18 a session link that is not for the
- * process waits for the return all the same (uprobe_multi_link_handler), which is a hit that nobody
- * counts.
+ * What so many hits cost, where calls are gap_ns of CPU time apart, with what they cost themselves,
+ * of processes of which `processes` are probed in a file. Up to Linux 6.18 a session link that is
+ * not for the process waits for the return all the same (uprobe_multi_link_handler), which is a hit
+ * that nobody counts.
  */
 double heap_cost__ns(const struct heap_cost *c, enum uprobe_method m,
 		     const uint64_t hits[BPFPROF_NR_HITS], size_t processes, double gap_ns);
