@@ -18,6 +18,7 @@
 #include "target/perf_maps.h"
 
 #define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
+#define PIECES 256   /* of code that are kept */
 #define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
 
 /* By number of a proc_file. */
@@ -54,6 +55,14 @@ struct proc_state {
 	uint64_t version; /* of what was published: see version_of */
 };
 
+/* A few bytes of code that were read: raw stacks that come together ask for the same ones. */
+struct piece {
+	uint64_t vaddr;
+	uint32_t object;
+	uint8_t sz; /* 0: nothing */
+	uint8_t bytes[8];
+};
+
 struct code {
 	struct procs *procs;
 	struct objects *objects;
@@ -65,7 +74,8 @@ struct code {
 	size_t state_cap;
 	struct proc_state *procs_state;
 	size_t proc_cap;
-	struct tables_map *maps; /* scratch */
+	struct piece pieces[PIECES]; /* by a hash of where they are */
+	struct tables_map *maps;     /* scratch */
 	size_t map_cap;
 	bool full;	/* the range being added does not fit */
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
@@ -569,15 +579,28 @@ void code__forget(struct code *c, uint32_t proc)
 int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
 {
 	const struct proc_map *map = procs__map_at(c->procs, proc, addr);
+	struct piece *piece;
 	uint32_t object;
 	uint64_t vaddr;
+	int err;
 
 	if (!map || sz > map->end - addr)
 		return -EFAULT;
 	object = code__object(c, proc, map);
 	if (object == OBJECTS_NONE || !objects__vaddr(c->objects, object, map->offset, &vaddr))
 		return -EFAULT;
-	return objects__read(c->objects, object, vaddr + (addr - map->start), buf, sz);
+	vaddr += addr - map->start;
+	piece = &c->pieces[util_hash(&vaddr, sizeof(vaddr), object) % PIECES];
+	if (piece->sz == sz && piece->object == object && piece->vaddr == vaddr) {
+		memcpy(buf, piece->bytes, sz);
+		return 0;
+	}
+	err = objects__read(c->objects, object, vaddr, buf, sz);
+	if (!err && sz <= sizeof(piece->bytes)) {
+		*piece = (struct piece){ .vaddr = vaddr, .object = object, .sz = sz };
+		memcpy(piece->bytes, buf, sz);
+	}
+	return err;
 }
 
 void code__stats(const struct code *c, struct code_stats *ret)

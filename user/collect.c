@@ -15,6 +15,7 @@
 #include "kernel/events.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
+#include "records.h"
 #include "stacks.h"
 #include "target/procs.h"
 #include "target/raw_unwind.h"
@@ -23,9 +24,8 @@
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
-#define HELD_MAX (128U << 20)	/* bytes of records held while a file is read */
-#define PENDING_KEPT (4U << 20) /* bytes of memory for records that stay allocated */
-#define HOLD_NS 20000000ULL	/* how long the rings may be left alone while stacks are unwound */
+#define HELD_MAX (128U << 20)	/* bytes of records that wait here; those beyond wait in the ring */
+#define HOLD_NS 5000000ULL	/* how long the rings may be left alone while stacks are unwound */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
 
 /* By number of a process. */
@@ -44,6 +44,7 @@ struct collect {
 	struct code *code;
 	struct stacks *stacks;
 	uint64_t raw[BPFPROF_NR_KINDS]; /* stacks unwound here */
+	bool calm;			/* none in the last poll */
 	/* of records that were made here, beside what the kernel side counts */
 	struct {
 		uint64_t seen, recorded, lost[BPFPROF_NR_LOST];
@@ -51,10 +52,9 @@ struct collect {
 	uint64_t drained_cnt; /* stacks known when the counts were last drained */
 	struct proc_note *notes;
 	size_t note_cap;
-	uint8_t *pending; /* records read from the ring, waiting for the events that explain them */
-	size_t pending_sz, pending_cap;
-	uint8_t *held; /* the same, read while the pending ones were worked on */
-	size_t held_sz, held_cap;
+	struct records pending; /* read from the ring, waiting for the events that explain them */
+	struct records held;	/* the same, read while the pending ones were worked on */
+	bool behind;		/* pending ones could not all be worked on */
 	uint64_t events_lost;
 	uint64_t forks;		 /* of processes that are not collected */
 	uint64_t next_rescan_ns; /* not before */
@@ -90,8 +90,8 @@ void collect__free(struct collect *c)
 		return;
 	stacks__free(c->stacks);
 	free(c->notes);
-	free(c->pending);
-	free(c->held);
+	records__free(&c->pending);
+	records__free(&c->held);
 	free(c);
 }
 
@@ -230,71 +230,39 @@ static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 	stacks__add(c->stacks, proc, rec, kernel, user, user_cnt, result);
 }
 
-/* Puts a record behind those in a buffer. 0 or -ENOMEM, then it is counted as lost. */
-static int put(struct collect *c, uint8_t **buf, size_t *buf_sz, size_t *cap,
-	       const struct bpfprof_rec *rec, size_t sz)
+/* Puts a record behind those that wait. 0 or -errno, then it is counted as lost. */
+static int put(struct collect *c, struct records *to, const struct bpfprof_rec *rec, size_t sz)
 {
-	size_t need = 8 + ((sz + 7) & ~(size_t)7);
-	uint64_t len = sz;
+	int err = records__put(to, rec, sz);
 
-	if (util_reserve(buf, cap, *buf_sz + need, 1)) {
+	if (err)
 		stacks__lose(c->stacks, rec->kind);
-		return -ENOMEM;
-	}
-	memcpy(*buf + *buf_sz, &len, sizeof(len));
-	memcpy(*buf + *buf_sz + 8, rec, sz);
-	*buf_sz += need;
-	return 0;
-}
-
-/* Keeps a record until the events that had happened before it have been read too. 0 or -ENOMEM. */
-static int keep(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
-{
-	return put(c, &c->pending, &c->pending_sz, &c->pending_cap, rec, sz);
+	return err;
 }
 
 static void hold_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 {
 	struct collect *c = ctx;
 
-	(void)put(c, &c->held, &c->held_sz, &c->held_cap, rec, sz);
+	(void)put(c, &c->held, rec, sz);
 }
 
 void collect__hold(struct collect *c)
 {
-	/* what is left in the rings beyond that is counted there when they are full */
-	if (c->held_sz < HELD_MAX)
+	/* Memory that was not used before may be slower than stacks are copied: as long as there is
+	 * room in the ring they stay there. What is left there beyond what may be kept is counted
+	 * when it is full. */
+	if (samples__is_half_full(c->samples) && c->pending.sz + c->held.sz < HELD_MAX)
 		(void)samples__read(c->samples, hold_record, c);
 	(void)events__hold(c->events);
 }
 
-/* What was held comes before what is in the ring now. 0 or -ENOMEM. */
-static int release_held(struct collect *c)
-{
-	uint8_t *buf = c->pending;
-	size_t cap = c->pending_cap;
-	int err = 0;
-
-	if (c->pending_sz && c->held_sz) {
-		err = util_reserve(&c->pending, &c->pending_cap, c->pending_sz + c->held_sz, 1);
-		if (err)
-			return err;
-		memcpy(c->pending + c->pending_sz, c->held, c->held_sz);
-		c->pending_sz += c->held_sz;
-	} else if (c->held_sz) {
-		c->pending = c->held;
-		c->pending_sz = c->held_sz;
-		c->pending_cap = c->held_cap;
-		c->held = buf;
-		c->held_cap = cap;
-	}
-	c->held_sz = 0;
-	return 0;
-}
-
+/* Keeps a record until the events that had happened before it have been read too. */
 static void keep_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 {
-	(void)keep(ctx, rec, sz);
+	struct collect *c = ctx;
+
+	(void)put(c, &c->pending, rec, sz);
 }
 
 int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
@@ -302,7 +270,7 @@ int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
 	/* counted as one that the kernel side recorded: what is lost of it from here on is, too */
 	c->injected[rec->kind].seen++;
 	c->injected[rec->kind].recorded++;
-	return keep(c, rec, sz);
+	return put(c, &c->pending, rec, sz);
 }
 
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why)
@@ -402,6 +370,9 @@ static void tend_procs(struct collect *c)
 		if (note->dirty && code__published(c->code, i, &value))
 			(void)code__publish(c->code, i);
 		note->dirty = false;
+		/* of what has ended since, records may still wait */
+		if (c->behind)
+			continue;
 		if (p->retired_cnt)
 			procs__drop_retired(c->procs, i, now - RETIRED_NS);
 		/* its exit was told before it had left /proc */
@@ -530,64 +501,80 @@ int collect__prepare(struct collect *c)
 }
 
 /*
- * Handles what was pending up to until_ns and moves the rest to the front. A record's own time
- * decides, not the order of arrival, since events before it may come from another CPU.
+ * Handles what was pending up to until_ns; the rest stays. A record's own time decides, not the
+ * order of arrival, since events before it may come from another CPU. Many raw stacks take their
+ * time: until end_ns, what is left then waits.
  */
-static void take_pending(struct collect *c, uint64_t until_ns)
+static void take_pending(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 {
 	uint64_t last_ns = util_monotonic_ns(), now;
-	size_t kept = 0;
+	const struct bpfprof_rec *rec;
+	struct records later = {};
+	size_t sz;
 
-	for (size_t at = 0; at < c->pending_sz;) {
-		const struct bpfprof_rec *rec = (const void *)(c->pending + at + 8);
-		uint64_t sz;
-		size_t step;
-
-		memcpy(&sz, c->pending + at, sizeof(sz));
-		step = 8 + ((sz + 7) & ~(size_t)7);
-		/* many raw stacks take their time as well */
+	c->behind = false;
+	while (!c->behind && (rec = records__first(&c->pending, &sz))) {
+		if (rec->time_ns <= until_ns)
+			take_record(c, rec);
+		else
+			(void)put(c, &later, rec, sz);
+		records__drop(&c->pending);
 		now = util_monotonic_ns();
 		if (now - last_ns >= HOLD_NS) {
 			last_ns = now;
 			collect__hold(c);
 		}
-		if (rec->time_ns <= until_ns) {
-			take_record(c, rec);
-		} else {
-			memmove(c->pending + kept, c->pending + at, step);
-			kept += step;
-		}
-		at += step;
+		c->behind = now >= end_ns && c->pending.sz;
 	}
-	c->pending_sz = kept;
-	/* a rush, or a long wait, is not for ever */
-	if (!kept && c->pending_cap > PENDING_KEPT) {
-		free(c->pending);
-		c->pending = NULL;
-		c->pending_cap = 0;
-	}
+	records__join(&later, &c->pending);
+	records__join(&c->pending, &later);
+}
+
+static uint64_t raw_cnt(const struct collect *c)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		sum += c->raw[i];
+	return sum;
 }
 
 /* The ring is read before the events, and what it held is looked at after them: by then they
- * explain it. */
-static int poll_until(struct collect *c, uint64_t until_ns)
+ * explain it. Until end_ns; UINT64_MAX: all of it. */
+static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 {
-	int err = release_held(c);
+	uint64_t raw = raw_cnt(c);
+	int err = 0;
 
-	if (!err)
+	/* what was held comes before what is in the ring now */
+	records__join(&c->pending, &c->held);
+	if (c->pending.sz < HELD_MAX || end_ns == UINT64_MAX)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
 		err = read_events(c, until_ns);
 	if (err)
 		return err;
-	take_pending(c, until_ns);
+	take_pending(c, until_ns, end_ns);
+	c->calm = raw_cnt(c) == raw;
 	tend_procs(c);
 	return 0;
 }
 
 int collect__poll(struct collect *c)
 {
-	return poll_until(c, util_monotonic_ns());
+	uint64_t now = util_monotonic_ns();
+
+	return poll_until(c, now, c->opts.poll_ns ? now + c->opts.poll_ns : UINT64_MAX);
+}
+
+bool collect__is_behind(const struct collect *c)
+{
+	return c->behind;
+}
+
+bool collect__is_calm(const struct collect *c)
+{
+	return c->calm && !c->pending.sz && !c->held.sz;
 }
 
 bool collect__wants_drain(const struct collect *c)
@@ -604,7 +591,7 @@ int collect__drain(struct collect *c)
 	if (err)
 		return err;
 	/* the stacks that were counted arrived before their counts */
-	err = poll_until(c, UINT64_MAX);
+	err = poll_until(c, UINT64_MAX, UINT64_MAX);
 	if (err) {
 		free(counts);
 		return err;

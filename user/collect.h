@@ -26,9 +26,10 @@ struct stacks;
 struct collect_opts {
 	bool label_process; /* pid and comm on every sample: profiles of several processes */
 	bool label_thread;
-	bool follow;	 /* children of a process that is collected are collected too */
-	bool only_added; /* nothing but what collect__scan was given, and children where they are
-			    followed */
+	bool follow;	  /* children of a process that is collected are collected too */
+	bool only_added;  /* nothing but what collect__scan was given, and children where they are
+			     followed */
+	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
 };
 
 /* What became of one kind's samples, in samples. seen == recorded + sum(lost). */
@@ -69,8 +70,15 @@ int collect__prepare(struct collect *c);
  */
 void collect__hold(struct collect *c);
 
-/* Takes in what has arrived. To be called several times a second. 0 or -errno. */
+/* Takes in what has arrived. Where poll_ns is not enough for that, the rest is left for the next
+ * time, lest a run does not end. To be called several times a second. 0 or -errno. */
 int collect__poll(struct collect *c);
+
+/* Has the last one left anything? */
+bool collect__is_behind(const struct collect *c);
+
+/* Had the kernel side all tables by the last one: no stack was copied, and nothing waits? */
+bool collect__is_calm(const struct collect *c);
 
 /*
  * A record that was made here and not by the kernel side: as if it had come through the ring. rec

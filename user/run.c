@@ -29,6 +29,7 @@
 #include "snapshot.h"
 
 #define STALL_US 100000
+#define POLLS 4 /* at a time, at most */
 
 /* ---- the loop ---- */
 
@@ -70,7 +71,9 @@ static int on_tick(struct run *r)
 	(void)events__sync_cpus(r->events);
 	run_waits_tick(r);
 	progress(r, now);
-	tables__settle(r->tables);
+	/* it waits, for 10 to 40 ms, in which copies of stacks could fill the ring */
+	if (collect__is_calm(r->collect))
+		tables__settle(r->tables);
 	return 0;
 }
 
@@ -90,6 +93,8 @@ static int timeout_ms(const struct run *r)
 {
 	uint64_t now = util_monotonic_ns(), end = UINT64_MAX;
 
+	if (collect__is_behind(r->collect))
+		return 0;
 	if (r->opts->duration_ns)
 		end = r->armed_ns + r->opts->duration_ns;
 	if (r->heap)
@@ -123,8 +128,12 @@ static int loop(struct run *r)
 				r->alive--;
 			}
 		}
-		if (!err)
+		/* the tables that stacks ask for come first: without them, all are copied */
+		for (int i = 0; !err && i < POLLS; i++) {
 			err = collect__poll(r->collect);
+			if (collect__is_calm(r->collect) || collect__is_behind(r->collect))
+				break;
+		}
 		if (!err && r->heap)
 			err = heap__update(r->heap);
 		if (!err && r->heap)

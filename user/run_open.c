@@ -39,8 +39,9 @@
 #define TICK_NS                                                                                   \
 	100000000ULL /* how often the rings are read; a process that lived shorter is still known \
 			by events */
-#define EVENT_RING_PAGES 64 /* 256 KiB a CPU: some 1,200 process starts between two ticks */
-#define TABLE_CHUNKS_PID 24 /* MiB of unwind tables at most */
+#define POLL_NS 250000000ULL /* how much later a run may end for all that comes in */
+#define EVENT_RING_PAGES 64  /* 256 KiB a CPU: some 1,200 process starts between two ticks */
+#define TABLE_CHUNKS_PID 24  /* MiB of unwind tables at most */
 #define TABLE_CHUNKS_ALL 64
 
 bool run_is_tight(const char *what)
@@ -247,6 +248,7 @@ static int open_parts(struct run *r)
 		.label_thread = o->thread_labels,
 		.follow = o->follow || o->argv,
 		.only_added = !o->all,
+		.poll_ns = POLL_NS,
 	};
 	int err;
 

@@ -539,6 +539,7 @@ static void test_other_start(void **state)
 	struct samples *samples;
 	struct session *s = open_armed(&plain, &samples);
 	struct bpfprof_task self;
+	uint64_t between_ns;
 
 	(void)state;
 	if (!s)
@@ -546,10 +547,13 @@ static void test_other_start(void **state)
 	self = task_of(s, getpid());
 	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns - 1), 0);
 	spin(50);
+	between_ns = util_monotonic_ns();
 	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
 	session__remove_tgid(s, self.key.tgid);
+	/* of this it is meant, and a machine that is held up makes it long */
+	between_ns = util_monotonic_ns() - between_ns;
 	spin(50);
-	assert_true(finish(s, samples) <= 1);
+	assert_true(finish(s, samples) <= 1 + between_ns * HZ / NSEC_PER_SEC);
 }
 
 /* ---- what cannot be had ---- */

@@ -9,6 +9,7 @@
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,8 +24,16 @@ struct samples {
 	struct ring_buffer *ring;
 	void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz);
 	void *ctx;
+	/* How far the ring was read, and written: at the beginnings of its first two pages, which
+	 * the kernel keeps there for whoever maps it (kernel/bpf/ringbuf.c). In bytes since it was
+	 * made. */
+	const char *positions;
+	size_t page_sz;
 	int64_t left; /* bytes that are still to be read in this round */
 };
+
+/* Before a record, which begins at a multiple of it (include/uapi/linux/bpf.h). */
+#define HEADER_SZ BPF_RINGBUF_HDR_SZ
 
 /* Do the record's own figures describe the bytes that came? */
 static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
@@ -49,25 +58,28 @@ static int on_record(void *ctx, void *data, size_t sz)
 
 	if (sz >= sizeof(struct bpfprof_rec) && well_formed(data, sz))
 		s->take(s->ctx, data, sz);
-	/* Programs may fill the ring as fast as it is read, until the tables are loaded for which
-	 * what was read has to be looked at first. */
-	s->left -= sz;
-	return s->left < 0 ? -ECANCELED : 0;
+	s->left -= HEADER_SZ + (sz + HEADER_SZ - 1) / HEADER_SZ * HEADER_SZ;
+	return s->left <= 0 ? -ECANCELED : 0;
 }
 
 struct samples *samples__new(struct session *session)
 {
+	int fd = bpf_map__fd(session__skel(session)->maps.bp_ring), err;
 	struct samples *s = calloc(1, sizeof(*s));
-	int err;
+	void *mem;
 
 	if (!s)
 		return NULL;
 	s->session = session;
-	s->ring = ring_buffer__new(bpf_map__fd(session__skel(session)->maps.bp_ring), on_record, s,
-				   NULL);
+	s->page_sz = sysconf(_SC_PAGESIZE);
+	mem = mmap(NULL, 2 * s->page_sz, PROT_READ, MAP_SHARED, fd, 0);
+	if (mem != MAP_FAILED) {
+		s->positions = mem;
+		s->ring = ring_buffer__new(fd, on_record, s, NULL);
+	}
 	if (!s->ring) {
 		err = errno;
-		free(s);
+		samples__free(s);
 		errno = err;
 		return NULL;
 	}
@@ -79,12 +91,28 @@ void samples__free(struct samples *s)
 	if (!s)
 		return;
 	ring_buffer__free(s->ring);
+	if (s->positions)
+		munmap((void *)s->positions, 2 * s->page_sz);
 	free(s);
 }
 
 int samples__fd(const struct samples *s)
 {
 	return ring_buffer__epoll_fd(s->ring);
+}
+
+/* Bytes that wait in the ring. */
+static int64_t waiting(const struct samples *s)
+{
+	const unsigned long *read = (const void *)s->positions;
+	const unsigned long *written = (const void *)(s->positions + s->page_sz);
+
+	return __atomic_load_n(written, __ATOMIC_ACQUIRE) - __atomic_load_n(read, __ATOMIC_ACQUIRE);
+}
+
+bool samples__is_half_full(const struct samples *s)
+{
+	return waiting(s) > bpf_map__max_entries(session__skel(s->session)->maps.bp_ring) / 2;
 }
 
 int samples__read(struct samples *s,
@@ -94,7 +122,13 @@ int samples__read(struct samples *s,
 
 	s->take = take;
 	s->ctx = ctx;
-	s->left = bpf_map__max_entries(session__skel(s->session)->maps.bp_ring);
+	/*
+	 * No more than there is now: programs may fill the ring as fast as it is read, until the
+	 * tables are loaded for which what was read has to be looked at first.
+	 */
+	s->left = waiting(s);
+	if (s->left <= 0)
+		return 0;
 	cnt = ring_buffer__consume(s->ring);
 	return cnt == -ECANCELED ? 1 : cnt;
 }

@@ -5,6 +5,7 @@
 #define KERNEL_SAMPLES_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +25,11 @@ void samples__free(struct samples *s);
 /* Readable when records wait that should not wait for long. */
 int samples__fd(const struct samples *s);
 
+/* Is the ring more than half full? */
+bool samples__is_half_full(const struct samples *s);
+
 /*
- * The records that have arrived, as much as the ring can hold, in the order of each CPU's sending:
+ * The records that have arrived by now, in the order of each CPU's sending:
  * calls `take` for each; rec points to the record with what follows it, sz bytes, valid during the
  * call. Records whose lengths do not add up are left out. Returns above 0 if there were any, 0, or
  * -errno.

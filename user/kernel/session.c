@@ -29,8 +29,12 @@
 /* A raw stack takes up to 66 KiB, and many come while a table is built; where nearly every
  * allocation is sampled, as fast as the program makes them. */
 #define RING_PER_CPU (2U << 20)
-#define RING_PER_CPU_DENSE (8U << 20)
-#define DENSE_RATE 65536 /* bytes between heap samples, below which they come so fast */
+#define RING_PER_CPU_DENSE (16U << 20)
+#define RING_MAX (64U << 20)
+/* Bytes between heap samples, below which they come so fast. Each MiB of tables that a program is
+ * the first to need takes the kernel 10 to 40 ms (tables.c): a compiler was seen to fill 4 MiB by
+ * then. */
+#define DENSE_RATE 262144
 #define RING_CPUS_MAX 8
 #define SLOTS_MIN 8 /* stacks that tasks may be taking at a time; as many as CPUs, but at least */
 /* Sampled allocations that are followed until they are freed: those of a heap of 16 GiB, some 110
@@ -90,7 +94,7 @@ static uint32_t ring_size(int cpu_cnt, bool dense)
 
 	while (cpus < RING_CPUS_MAX && cpus < (uint32_t)cpu_cnt)
 		cpus *= 2;
-	return cpus * (dense ? RING_PER_CPU_DENSE : RING_PER_CPU);
+	return MIN(cpus * (dense ? RING_PER_CPU_DENSE : RING_PER_CPU), RING_MAX);
 }
 
 /* Which allocations do not fail for want of memory (vm.overcommit_memory, proc(5)): with the

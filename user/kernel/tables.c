@@ -38,23 +38,6 @@ struct tables {
 	uint64_t used;
 };
 
-struct tables *tables__new(struct session *s, uint32_t max_chunks)
-{
-	struct tables *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return NULL;
-	t->session = s;
-	t->chunk_max = MIN(max_chunks, BPFPROF_MAX_CHUNKS);
-	t->chunks = calloc(t->chunk_max, sizeof(*t->chunks));
-	if (!t->chunks) {
-		free(t);
-		errno = ENOMEM;
-		return NULL;
-	}
-	return t;
-}
-
 void tables__free(struct tables *t)
 {
 	if (!t)
@@ -107,6 +90,32 @@ cleanup:
 		close(c->fd);
 	free(c->holes);
 	return err;
+}
+
+struct tables *tables__new(struct session *s, uint32_t max_chunks)
+{
+	struct tables *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return NULL;
+	t->session = s;
+	t->chunk_max = MIN(max_chunks, BPFPROF_MAX_CHUNKS);
+	t->chunks = calloc(t->chunk_max, sizeof(*t->chunks));
+	if (!t->chunks) {
+		free(t);
+		errno = ENOMEM;
+		return NULL;
+	}
+	/* Now, since the kernel waits for a grace period, some 10 to 60 ms, each time one is added
+	 * (maybe_wait_bpf_programs): later, stacks are copied for as long. */
+	err = t->chunk_max ? add_chunk(t) : 0;
+	if (err) {
+		tables__free(t);
+		errno = -err;
+		return NULL;
+	}
+	return t;
 }
 
 /* First fit: extents are few and live long. */

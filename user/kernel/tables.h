@@ -28,7 +28,8 @@ struct tables_map { /* one executable range of a process, as struct bpfprof_map 
 	struct bpfprof_map map;
 };
 
-/* max_chunks: bound of the memory, at most BPFPROF_MAX_CHUNKS. NULL with errno. */
+/* max_chunks: bound of the memory, at most BPFPROF_MAX_CHUNKS; the first one is made at once. NULL
+ * with errno. */
 struct tables *tables__new(struct session *s, uint32_t max_chunks);
 void tables__free(struct tables *t);
 

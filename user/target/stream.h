@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define STREAM_BUF (64U << 10)
-#define STREAM_TICK_MS 20
+#define STREAM_TICK_MS 5
 
 /* How long to wait, all in all, and what to do meanwhile. */
 struct stream_wait {
