@@ -72,6 +72,7 @@ enum bpfprof_kind {
 	X(bad_frame, "the stack does not lead on")                       \
 	X(too_deep, "more frames than are recorded")                     \
 	X(copy_short, "stack longer than the copy taken at first sight") \
+	X(no_room, "no room in the ring for a copy of the stack")        \
 	X(compat32, "32-bit program")                                    \
 	X(gone, "process gone before its code was known")
 
@@ -535,9 +536,9 @@ struct bpfprof_control {
 	/* the programs' own: where a thread's registers are in its stack in the kernel, for
 	 * bpf_rdonly_cast */
 	__u64 regs_off;
-	/* the programs' own: where the kernel's function for all system calls goes on; 0: unknown
-	 */
-	__u64 kstack_base;
+	/* the programs' own: where the return address of who has called schedule() is: see
+	 * kstack.bpf.c; 0: unknown */
+	__u64 kstack_caller;
 };
 
 #endif

@@ -39,8 +39,11 @@ int stack_remember(__u32 slot);
  * of them is not there. */
 __u64 stack_sum(__u32 slot);
 /* kstack.bpf.c: the same */
-__u64 kstack_look(__u32 slot, __u64 base);
-int kstack_count(__u32 slot, __u64 base);
+__u64 kstack_key(__u32 slot);
+__u64 kstack_sum(__u32 slot);
+__u32 kstack_find(__u32 slot, __u64 addr);
+__u64 kstack_trim(__u32 slot, __u32 first);
+int kstack_places(__u32 slot);
 /* record.bpf.c: the same: a slot of bp_scratch for a program that can be preempted, which owns it
  * until it deletes it from bp_slots. -1: there is none. */
 int record_take_slot(void);
@@ -50,16 +53,31 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 #include "unwind.h"
 
+/* include/uapi/linux/sched.h */
+#define CLONE_THREAD 0x00010000
+
 /* A user stack that was walked: see stack.bpf.c. */
 struct known_ustack {
-	__u64 start; /* hash of what the walk began with */
-	__u64 from;  /* sp, then */
-	__u64 sz;    /* bytes from there that the words lie in */
-	__u64 sum;   /* of that, of what it found, and of the words that have decided it */
-	__u64 hash;  /* unw.hash behind it */
-	__u32 nr;    /* frames */
-	__u32 cnt;   /* of words */
+	__u64 start;   /* hash of what the walk began with */
+	__u64 from;    /* sp, then */
+	__u64 sz;      /* bytes from there that the words lie in */
+	__u64 sum;     /* of that, of what it found, and of the words that have decided it */
+	__u64 hash;    /* unw.hash behind it */
+	__u64 fp_mask; /* of unw */
+	__u32 nr;      /* frames */
+	__u32 cnt;     /* of words */
 	__u64 words[UNW_MAX_WORDS]; /* where they are */
+};
+
+#define MAX_KSTACK_PLACES 32 /* a power of two */
+/* A stack in the kernel that was walked: see kstack.bpf.c. */
+struct known_kstack {
+	__u64 key;  /* what it is looked for by; 0: none */
+	__u64 sum;  /* of all below, and of the words in these places */
+	__u64 hash; /* of its frames */
+	__u32 cnt;  /* frames */
+	__u32 pad;
+	__u16 places[MAX_KSTACK_PLACES]; /* of return addresses, in words from the first on */
 };
 
 /*
@@ -73,9 +91,13 @@ struct scratch {
 	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
 	struct known_ustack known; /* the one that is looked at */
 	__u64 begun;		   /* unw.hash before the walk that was recalled */
-	__u64 timed_from;   /* when recording began, 0: it is not timed; then how long it took */
-	__u64 words[512];   /* of a kernel's stack, or of a user's */
-	__u64 kernel_outer; /* of the frames that the kernel's walk found, the last but one */
+	__u64 timed_from; /* when recording began, 0: it is not timed; then how long it took */
+	__u64 words[512]; /* of a kernel's stack, or of a user's */
+	__u64 slept;	  /* where the stack that it has slept with begins: see kstack.bpf.c */
+	__u64 slept_cnt;  /* words of it */
+	__u64 slept_ra;	  /* the first of them; 0: not known */
+	__u64 kstack_key; /* of what was looked for */
+	struct known_kstack kstack; /* the one that is looked at */
 	struct unw u;
 };
 
@@ -316,7 +338,8 @@ struct bp_sched_cpus_map {
 	__type(value, struct sched_cpu);
 };
 
-#define MAX_KNOWN_USTACKS 512 /* a power of two */
+#define MAX_KNOWN_USTACKS 2048 /* a power of two */
+#define USTACK_WAYS 4	       /* of them, in which one may be */
 struct bp_ustacks_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_KNOWN_USTACKS);
@@ -324,17 +347,11 @@ struct bp_ustacks_map {
 	__type(value, struct known_ustack);
 };
 
-/* A stack in the kernel, by what it looks like in memory: see kstack.bpf.c. */
-struct known_kstack {
-	__u64 hash;
-	__u32 cnt;
-	__u32 pad;
-};
-
+#define MAX_KNOWN_KSTACKS 1024 /* a power of two */
 struct bp_kstacks_map {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_KNOWN_KSTACKS);
+	__type(key, __u32);
 	__type(value, struct known_kstack);
 };
 
@@ -746,7 +763,7 @@ __hidden bool record_wanted_more(void);
 #define RECORD_USER_ONLY 2 /* none are wanted */
 #define RECORD_SLEPT 4	   /* it has slept, in the frames it is in */
 #define RECORD_JOINED 8	   /* it is joined to its stack later, by ret_key, raw or not */
-#define RECORD_MEMO 16	   /* it may be where it was before; without kernel frames only */
+#define RECORD_MEMO 16	   /* it may be where it was before */
 
 /*
  * record.bpf.c: takes the current stack as a sample, counts it and sends it if it is new. task has

@@ -54,59 +54,64 @@ struct futex {
 /* In waits: it was interrupted, by a stop as a rule, and goes on until the same time. */
 #define FUTEX_RESTARTED (1 << 15)
 
-/* task_regs, also of a task that is only known to have been there. */
-static __always_inline int wait_regs(struct task_struct *task, struct pt_regs *ret)
+/* The registers with which a task has entered the kernel, also of one that is only known to have
+ * been there. copy: where to have them if they cannot be read in their place. NULL: they cannot be
+ * read. */
+static __always_inline const struct pt_regs *wait_regs(struct task_struct *task,
+						       struct pt_regs *copy)
 {
 	if (bp_config.rdonly_cast)
-		return bpf_probe_read_kernel(ret, sizeof(*ret), task->stack + bp_control.regs_off);
-	return task_regs(task, ret);
+		return compat_as_regs(task->stack + bp_control.regs_off);
+	return task_regs(task, copy) ? NULL : copy;
 }
 
 /* Not inlined: see syscall_of. */
 static __noinline void read_futex(struct task_struct *task, struct futex *ret)
 {
-	struct pt_regs regs;
+	const struct pt_regs *regs;
+	struct pt_regs copy;
 	__u32 cmd;
 
 	ret->addr = ret->addr2 = ret->timeout = 0;
 	ret->waits = ret->wakes = ret->realtime = 0;
 	ret->syscall = BPFPROF_NO_SYSCALL;
-	if (wait_regs(task, &regs))
+	regs = wait_regs(task, &copy);
+	if (!regs)
 		return;
-	ret->syscall = regs_syscall(&regs);
+	ret->syscall = regs_syscall(regs);
 	switch (ret->syscall) {
 	case NR_RESTART_SYSCALL:
-		ret->timeout = restarted_until(task, &regs);
+		ret->timeout = restarted_until(task, regs);
 		if (!ret->timeout)
 			break;
 		ret->syscall = NR_FUTEX;
-		ret->addr = regs.di;
+		ret->addr = regs->di;
 		ret->waits = FUTEX_RESTARTED;
-		ret->realtime = regs.si & FUTEX_CLOCK_REALTIME;
+		ret->realtime = regs->si & FUTEX_CLOCK_REALTIME;
 		break;
 	case NR_FUTEX:
-		cmd = 1 << (regs.si & FUTEX_CMD_MASK & 31);
-		ret->addr = regs.di;
+		cmd = 1 << (regs->si & FUTEX_CMD_MASK & 31);
+		ret->addr = regs->di;
 		ret->waits = cmd & FUTEX_WAITS;
-		ret->timeout = regs.r10;
-		ret->realtime = (regs.si & FUTEX_CLOCK_REALTIME) | (cmd & 1 << FUTEX_LOCK_PI);
+		ret->timeout = regs->r10;
+		ret->realtime = (regs->si & FUTEX_CLOCK_REALTIME) | (cmd & 1 << FUTEX_LOCK_PI);
 		ret->wakes = cmd & FUTEX_WAKES;
-		if ((regs.si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
-			ret->addr2 = regs.r8;
+		if ((regs->si & FUTEX_CMD_MASK) == FUTEX_WAKE_OP)
+			ret->addr2 = regs->r8;
 		break;
 	case NR_FUTEX_WAITV:
 		ret->waits = FUTEX_WAIT_BITSET_BIT;
-		ret->timeout = regs.r10;
-		ret->realtime = !regs.r8;
+		ret->timeout = regs->r10;
+		ret->realtime = !regs->r8;
 		break;
 	case NR_FUTEX_WAIT:
-		ret->addr = regs.di;
+		ret->addr = regs->di;
 		ret->waits = FUTEX_WAIT_BITSET_BIT;
-		ret->timeout = regs.r8;
-		ret->realtime = !regs.r9;
+		ret->timeout = regs->r8;
+		ret->realtime = !regs->r9;
 		break;
 	case NR_FUTEX_WAKE:
-		ret->addr = regs.di;
+		ret->addr = regs->di;
 		ret->wakes = 1;
 		break;
 	case NR_FUTEX_REQUEUE:

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * The kernel's part of a stack. The kernel's own unwinder is the dearest part of a sample, 0.2 us a
- * frame. A thread that has slept is still in the frames that it slept in, and which these are
- * follows from the return addresses there and where they lie: the ORC tables have one frame size
- * for each. So a stack whose words look like one that was walked before is not walked again, unless
- * it has to be sent.
+ * frame. A thread that has slept is still in the frames that it slept in, and a walk through these
+ * follows from their return addresses: where the next one lies is told by the last one, since the
+ * ORC tables have one frame size for each. So where those of a walk that is remembered stand in the
+ * same places, a walk now would find the same. A remembered stack that has to be sent is walked.
  *
- * What a system call has called lies at a random distance from the top, with what others have left
- * in between (CONFIG_RANDOMIZE_KSTACK_OFFSET). So the words that count end with the return address
- * into the function that called it, the base: there is one such function, and it is learnt. A stack
- * is remembered only if that address is there once: it may be left in what is not initialized, too.
+ * The walk does not say where the return addresses lie; a stack is remembered when each of them is
+ * on it once only, for what is not initialized may have others in it, left from calls before. What
+ * a system call has called lies at a random distance from the top, with such words in between
+ * (CONFIG_RANDOMIZE_KSTACK_OFFSET): places are counted from where the thread slept, but for that of
+ * the outermost frame, which is at the top.
  */
 #include "common.bpf.h"
 
-/* What __switch_to_asm keeps at the top of a stack, struct inactive_task_frame: gone meanwhile. */
-#define SWITCH_FRAME_SZ 56
+/* Where a thread that has slept had the return address of __switch_to_asm, from thread.sp on:
+ * struct inactive_task_frame. In the same place is now that of what __schedule has called next,
+ * and through which this program is reached: the first return address of what it slept in. */
+#define SWITCH_RA_OFF 48
 /* Where the kernel's code and its modules are: Documentation/arch/x86/x86_64/mm.rst */
 #define TEXT_START 0xffffffff80000000ULL
 #define TEXT_SZ 0x7f000000ULL
+#define MAX_WORDS (sizeof(((struct scratch *)0)->words) / 8)
+/* That are read at first: mostly all that are looked at. */
+#define FEW_WORDS 80
 
 /* Behind the user frames. */
 static __always_inline __u64 *kernel_frames(struct unw *u)
@@ -29,130 +35,232 @@ static __always_inline __u64 *kernel_frames(struct unw *u)
 	return &u->frames[at];
 }
 
-/* The hash of the kernel frames in a slot; keeps the outermost but one. A function of its own, so
- * that the verifier follows the loop once and not for each that comes here. */
-__noinline __u64 kstack_hash(__u32 slot, __u32 cnt)
+/* Which of the kernel frames in a slot has that address; none: their number. Functions of their
+ * own, so that the verifier follows a loop once and not for each that comes here. */
+__noinline __u32 kstack_find(__u32 slot, __u64 addr)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 *frames;
+	__u32 cnt;
+
+	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES)
+		return 0;
+	cnt = s->u.rec.kernel_cnt;
+	frames = &s->u.frames[s->u.rec.user_cnt];
+	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
+		if (frames[i] == addr)
+			return i;
+	return cnt;
+}
+
+/* Leaves the first of the kernel frames in a slot out. Returns the hash of the others. */
+__noinline __u64 kstack_trim(__u32 slot, __u32 first)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	__u64 *frames, hash = bp_config.seed;
+	__u32 cnt, from;
 
 	/* more there are not; said so that the verifier follows the loop for one case only */
-	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES)
+	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES || first > s->u.rec.kernel_cnt)
 		return 0;
+	cnt = s->u.rec.kernel_cnt -= first;
 	frames = &s->u.frames[s->u.rec.user_cnt];
-	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
+	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++) {
+		from = i + first;
+		UNW_OPAQUE(from);
+		if (from >= BPFPROF_MAX_KFRAMES)
+			break;
+		frames[i] = frames[from];
 		hash = unw_mix(hash, frames[i]);
-	if (cnt >= 2 && cnt <= BPFPROF_MAX_KFRAMES)
-		s->kernel_outer = frames[cnt - 2];
+	}
 	return hash;
 }
 
 __hidden __u64 kstack_walk(void *ctx, struct scratch *s)
 {
 	long sz = bpf_get_stack(ctx, kernel_frames(&s->u), BPFPROF_MAX_KFRAMES * 8, 0);
-	__u32 cnt = sz > 0 ? (__u32)sz / 8 : 0;
+	__u32 cnt = sz > 0 ? (__u32)sz / 8 : 0, first = 0;
 
 	s->u.rec.kernel_cnt = cnt;
 	s->kernel_left = 0;
-	return kstack_hash(s->u.slot, cnt);
+	/* what this program is reached through is not always the same: its own parts are in it */
+	if (s->slept_ra)
+		first = kstack_find(s->u.slot, s->slept_ra);
+	return kstack_trim(s->u.slot, first < cnt ? first : 0);
 }
 
-/* Words of a stack that are looked at at first: what comes before the base, mostly. */
-#define FEW_WORDS 128
-#define MAX_WORDS (sizeof(((struct scratch *)0)->words) / 8)
+/* ---- the stack that the current task has slept with ---- */
 
-/* Reads the stack that the current task has slept with into s->words, as far as max goes. Returns
- * how many words there are. */
-static __always_inline __u64 read_words(struct scratch *s, __u64 max)
+/* Finds where it is: from s->slept on, s->slept_cnt words up to the registers of user space. */
+static __always_inline void find_slept(struct scratch *s)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 sp = BPF_CORE_READ(task, thread.sp) + SWITCH_FRAME_SZ;
-	__u64 cnt = ((__u64)BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE -
-		     sizeof(struct pt_regs) - sp) /
-		    8,
-	      sz = cnt * 8;
+	__u64 top = (__u64)BPF_CORE_READ(task, stack) +
+		    (bp_config.rdonly_cast ? bp_control.regs_off :
+					     COMPAT_THREAD_SIZE - sizeof(struct pt_regs));
 
-	if (sz > max * 8)
-		sz = max * 8;
-	return bpf_probe_read_kernel(s->words, sz, (const void *)sp) ? 0 : cnt;
+	s->slept = BPF_CORE_READ(task, thread.sp) + SWITCH_RA_OFF;
+	s->slept_cnt = (top - s->slept) / 8;
 }
 
-/* What the stack looks like that the current task has slept with, up to the base, or all; 0: it is
- * too deep, or cannot be read. */
-__noinline __u64 kstack_look(__u32 slot, __u64 base)
+/* Reads the first of its words into s->words. Returns 0 if it has. */
+static __always_inline long read_slept(struct scratch *s, __u64 cnt)
+{
+	__u64 sz = cnt * 8;
+
+	/* it is this that is compared, not cnt: not all kernels conclude from one to the other */
+	UNW_OPAQUE(sz);
+	if (sz > sizeof(s->words))
+		return -1;
+	return bpf_probe_read_kernel(s->words, sz, (const void *)s->slept);
+}
+
+/* ---- a stack that was walked before ---- */
+
+static __always_inline __u16 *place(struct known_kstack *k, __u32 nr)
+{
+	/* what the compiler knows of it the verifier does not */
+	UNW_OPAQUE(nr);
+	return &k->places[nr % MAX_KSTACK_PLACES];
+}
+
+/* What a thread is expected by to have slept in the same frames as one before: in which call, and
+ * who has called schedule(); 0: the stack cannot be read. */
+__noinline __u64 kstack_key(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 key = bp_config.seed, cnt;
+	__u64 caller = bp_control.kstack_caller, word;
 
 	if (!s)
 		return 0;
-	cnt = read_words(s, FEW_WORDS);
-	if (!cnt)
+	find_slept(s);
+	if (read_slept(s, s->slept_cnt < FEW_WORDS ? s->slept_cnt : FEW_WORDS))
 		return 0;
-	for (__u32 i = 0; i < FEW_WORDS && i < cnt; i++) {
+	s->slept_ra = s->words[0];
+	word = s->words[caller % MAX_WORDS];
+	if (caller >= FEW_WORDS || caller >= s->slept_cnt || word - TEXT_START >= TEXT_SZ)
+		word = 0;
+	return unw_mix(unw_mix(bp_config.seed, word), s->u.rec.wait) | 1;
+}
+
+/* Of what s->kstack says, and of the words in its places; 0: there are none. */
+__noinline __u64 kstack_sum(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 sum, at, cnt, outer;
+	struct known_kstack *k;
+
+	if (!s)
+		return 0;
+	k = &s->kstack;
+	if (k->cnt < 2 || k->cnt > MAX_KSTACK_PLACES)
+		return 0;
+	cnt = *place(k, k->cnt - 2) + 1;
+	if (cnt >= s->slept_cnt || (cnt > FEW_WORDS && read_slept(s, cnt)) ||
+	    bpf_probe_read_kernel(&outer, 8, (const void *)(s->slept + (s->slept_cnt - 1) * 8)))
+		return 0;
+	sum = unw_mix(unw_mix(k->key, k->hash), k->cnt);
+	for (__u32 i = 0; i < MAX_KSTACK_PLACES && i + 1 < k->cnt; i++) {
+		at = k->places[i];
+		sum = unw_mix(unw_mix(sum, at), s->words[at % MAX_WORDS]);
+	}
+	return unw_mix(sum, outer) | 1;
+}
+
+/*
+ * Finds the places of what was walked, the frames in a slot, for s->kstack. Returns 0, or 1: one of
+ * them is there more than once, or not at all. They are counted in memory that the verifier does
+ * not follow.
+ */
+__noinline int kstack_places(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct known_kstack *k;
+	__u32 found;
+
+	if (!s || read_slept(s, s->slept_cnt))
+		return 1;
+	k = &s->kstack;
+	k->cnt = 0;
+	for (__u32 i = 0; i < MAX_WORDS && i < s->slept_cnt; i++) {
 		if (s->words[i] - TEXT_START >= TEXT_SZ)
 			continue;
-		key = unw_mix(key, s->words[i] << 32 | i);
-		if (s->words[i] == base)
-			return key;
+		found = kstack_find(slot, s->words[i]);
+		if (found == s->u.rec.kernel_cnt)
+			continue;
+		if (found != k->cnt || found >= MAX_KSTACK_PLACES)
+			return 1;
+		*place(k, found) = i;
+		k->cnt++;
 	}
-	return cnt <= FEW_WORDS ? key : 0;
+	/* all are there, from the first word on, the outermost at the top */
+	return k->cnt < 2 || k->cnt != s->u.rec.kernel_cnt || k->places[0] ||
+	       *place(k, k->cnt - 1) + 1 != s->slept_cnt;
 }
 
-/* How often is the base on it? Without a branch: the verifier would follow each. */
-__noinline int kstack_count(__u32 slot, __u64 base)
+static __always_inline struct known_kstack *known_at(__u64 key)
 {
-	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 cnt, other, negative;
-	int ret = 0;
+	__u32 at = (key >> 32) % MAX_KNOWN_KSTACKS;
 
-	if (!s)
-		return 0;
-	cnt = read_words(s, MAX_WORDS);
-	for (__u32 i = 0; i < MAX_WORDS && i < cnt; i++) {
-		other = s->words[i] ^ base;
-		negative = -other;
-		UNW_OPAQUE(negative);
-		other = (other | negative) >> 63;
-		UNW_OPAQUE(other);
-		ret += other ^ 1;
-	}
-	return cnt <= MAX_WORDS ? ret : 2;
+	return bpf_map_lookup_elem(&bp_kstacks, &at);
 }
 
-/* outer: of a walked stack, who was called first but one. Who loses the CPU may have lost it on the
- * way out of the system call. */
-static __always_inline void learn_base(__u32 wait, __u64 outer)
+/* Is what s->kstack_key stands for where it was? Then s->kstack is what a walk would find. */
+static __always_inline bool recall(struct scratch *s, const struct known_kstack *known)
 {
-	if (BPFPROF_WAIT_SYSCALL(wait) != BPFPROF_NO_SYSCALL &&
+	if (known->key != s->kstack_key)
+		return false;
+	/* a copy: another CPU may be writing it, and the sum is of all that is used */
+	s->kstack = *known;
+	return s->kstack.sum && kstack_sum(s->u.slot) == s->kstack.sum;
+}
+
+/* Where schedule() has been called by who goes on to sleep in a system call, it is learnt whom its
+ * return address is to be looked for as. */
+static __always_inline void learn_caller(const struct scratch *s)
+{
+	__u32 wait = s->u.rec.wait;
+
+	if (s->kstack.cnt > 3 && BPFPROF_WAIT_SYSCALL(wait) != BPFPROF_NO_SYSCALL &&
 	    BPFPROF_WAIT_STATE(wait) != BPFPROF_STATE_runnable)
-		bp_control.kstack_base = outer;
+		bp_control.kstack_caller = s->kstack.places[2];
+}
+
+/* That has just been walked. */
+static __always_inline void remember(struct scratch *s, struct known_kstack *known, __u64 hash)
+{
+	struct known_kstack *k = &s->kstack;
+
+	if (kstack_places(s->u.slot))
+		return;
+	if (!bp_control.kstack_caller) {
+		learn_caller(s);
+		return;
+	}
+	k->key = s->kstack_key;
+	k->hash = hash;
+	k->sum = kstack_sum(s->u.slot);
+	if (k->sum)
+		*known = *k;
 }
 
 __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 {
-	__u64 base = bp_control.kstack_base, key = kstack_look(s->u.slot, base), outer;
-	struct known_kstack *known, new = {};
-	int bases;
+	struct known_kstack *known;
+	__u64 hash;
 
-	known = bpf_map_lookup_elem(&bp_kstacks, &key);
-	if (known) {
-		s->u.rec.kernel_cnt = known->cnt;
+	s->kstack_key = kstack_key(s->u.slot);
+	known = known_at(s->kstack_key);
+	if (!known || !s->kstack_key)
+		return kstack_walk(ctx, s);
+	if (recall(s, known)) {
+		s->u.rec.kernel_cnt = s->kstack.cnt;
 		s->kernel_left = 1;
-		return known->hash;
+		return s->kstack.hash;
 	}
-	new.hash = kstack_walk(ctx, s);
-	new.cnt = s->u.rec.kernel_cnt;
-	outer = s->kernel_outer;
-	/* of a walk that has failed there is nothing to remember */
-	if (new.cnt < 2)
-		return new.hash;
-	if (!base) {
-		learn_base(s->u.rec.wait, outer);
-		return new.hash;
-	}
-	bases = kstack_count(s->u.slot, base);
-	if (key && (!bases || (bases == 1 && outer == base)))
-		bpf_map_update_elem(&bp_kstacks, &key, &new, BPF_ANY);
-	return new.hash;
+	hash = kstack_walk(ctx, s);
+	/* not each time where several take turns */
+	if (!known->key || !(bpf_get_prandom_u32() % 4))
+		remember(s, known, hash);
+	return hash;
 }

@@ -3,7 +3,8 @@
  * From a sample to map updates. A stack is sent to user space once, when it is first met, and
  * counted from then on; so user space works per distinct stack, not per sample, and needs no second
  * map to look a stack up in. Nothing is lost when a count map is full: the sample is then sent
- * instead of counted. Only a full ring loses samples.
+ * instead of counted. Only a full ring loses samples; copies of stacks leave a part of it to those
+ * that are not copied.
  */
 #include "common.bpf.h"
 
@@ -61,46 +62,84 @@ static __always_inline int send_sample(struct unw *u)
 	return bpf_ringbuf_output(&bp_ring, &u->rec, sz, flags) != 0;
 }
 
-/* Counts the sample if its stack has been sent. */
-static __always_inline bool count_known(const struct unw *u, const struct bpfprof_count_key *key)
-{
-	struct bpfprof_count *count = bp_control.active ? bpf_map_lookup_elem(&bp_counts1, key) :
-							  bpf_map_lookup_elem(&bp_counts0, key);
-
-	if (!count)
-		return false;
-	__sync_fetch_and_add(&count->count, 1);
-	if (u->rec.units) {
-		__sync_fetch_and_add(&count->units, u->rec.units);
-		__sync_fetch_and_add(&count->amount, u->rec.amount);
-	}
-	return true;
-}
-
-static __always_inline bool count_as(struct unw *u, __u64 kernel, struct bpfprof_count_key *key)
+/* What is counted of the sample in u, whose kernel frames have the hash kernel; NULL: its stack has
+ * not been sent yet. */
+static __always_inline struct bpfprof_count *count_of(struct unw *u, __u64 kernel,
+						      struct bpfprof_count_key *key)
 {
 	key->tgid = u->rec.proc.tgid;
 	key->user_cnt = u->rec.user_cnt;
 	key->kernel_cnt = u->rec.kernel_cnt;
 	key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
-	return count_known(u, key);
+	return bp_control.active ? bpf_map_lookup_elem(&bp_counts1, key) :
+				   bpf_map_lookup_elem(&bp_counts0, key);
 }
 
-/* Of a sample without kernel frames whose user frames were left out: counts it if its stack has
- * been sent; else all is as before the walk, which has to be made. */
-static __noinline bool record_recalled(struct scratch *s, struct bpfprof_count_key *key)
+static __always_inline void add_to(struct bpfprof_count *count, __u64 units, __u64 amount)
 {
+	__sync_fetch_and_add(&count->count, 1);
+	if (units) {
+		__sync_fetch_and_add(&count->units, units);
+		__sync_fetch_and_add(&count->amount, amount);
+	}
+}
+
+static __always_inline void set_wait(struct bpfprof_rec *rec, const struct record_wait *wait)
+{
+	rec->wait = wait->wait;
+	rec->units = wait->units;
+	rec->amount = wait->amount;
+}
+
+static __always_inline bool is_two(const struct record_what *what)
+{
+	return what->waits && what->waits[1].units;
+}
+
+static __always_inline __u64 take_kernel(void *ctx, struct scratch *s, bool with_kernel, __u32 how)
+{
+	s->kernel_left = 0;
+	s->slept_ra = 0;
+	if (!with_kernel)
+		return 0;
+	return bp_config.record[BPFPROF_OFFCPU] && how & RECORD_SLEPT ? kstack_slept(ctx, s) :
+									kstack_walk(ctx, s);
+}
+
+/*
+ * Of a sample whose user frames were left out: counts it, one or two, if its stack has been sent;
+ * else all is as before the walk, which has to be made.
+ */
+static __noinline bool record_recalled(void *ctx, struct scratch *s, struct record_what *what,
+				       __u32 how, bool with_kernel)
+{
+	struct bpfprof_count_key *key = &what->ret_key;
+	struct bpfprof_count *first, *second = NULL;
 	struct unw *u = &s->u;
+	__u64 kernel;
 
 	u->rec.result = BPFPROF_STACK_complete;
 	u->rec.user_cnt = u->nr;
 	u->hash = unw_mix(u->hash, BPFPROF_STACK_complete);
-	if (count_as(u, 0, key))
+	kernel = take_kernel(ctx, s, with_kernel, how);
+	first = count_of(u, kernel, key);
+	if (first && is_two(what)) {
+		set_wait(&u->rec, &what->waits[1]);
+		second = count_of(u, kernel, key);
+		set_wait(&u->rec, &what->waits[0]);
+	}
+	if (first && (second || !is_two(what))) {
+		add_to(first, u->rec.units, u->rec.amount);
+		if (second)
+			add_to(second, what->waits[1].units, what->waits[1].amount);
 		return true;
+	}
 	u->hash = s->begun;
 	u->nr = 0;
 	u->rec.hash = 0;
+	u->rec.kernel_cnt = 0;
 	key->user_cnt = 0;
+	key->kernel_cnt = 0;
 	return false;
 }
 
@@ -111,11 +150,13 @@ static __noinline bool record_recalled(struct scratch *s, struct bpfprof_count_k
 static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
 				   struct bpfprof_count_key *key, __u32 how)
 {
-	struct bpfprof_count none = {};
+	struct bpfprof_count none = {}, *known = count_of(&s->u, kernel, key);
 	struct unw *u = &s->u;
 
-	if (count_as(u, kernel, key))
+	if (known) {
+		add_to(known, u->rec.units, u->rec.amount);
 		return 0;
+	}
 	if (how & RECORD_SLEPT && s->kernel_left) {
 		kernel = kstack_walk(ctx, s);
 		key->kernel_cnt = u->rec.kernel_cnt;
@@ -130,13 +171,6 @@ static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
 	return 0;
 }
 
-static __always_inline void set_wait(struct bpfprof_rec *rec, const struct record_wait *wait)
-{
-	rec->wait = wait->wait;
-	rec->units = wait->units;
-	rec->amount = wait->amount;
-}
-
 static __always_inline int send_raw(void *ctx, struct scratch *s, struct record_what *what,
 				    __u32 how, bool with_kernel)
 {
@@ -148,30 +182,42 @@ static __always_inline int send_raw(void *ctx, struct scratch *s, struct record_
 	what->ret_key.hash = u->rec.hash;
 	what->ret_key.tgid = u->rec.proc.tgid;
 	lost = stack_send_raw(ctx, s, with_kernel);
-	if (what->waits && what->waits[1].units) {
+	if (is_two(what)) {
 		set_wait(&u->rec, &what->waits[1]);
 		lost += stack_send_raw(ctx, s, with_kernel);
 	}
 	return lost;
 }
 
-/* Takes the stack of task, and records it as one sample, or as two. Returns how many were lost. */
-static __always_inline int take_sample(void *ctx, struct scratch *s, const struct task_facts *task,
-				       struct record_what *what, __u32 how,
-				       struct bpfprof_stats *stats)
+/* A copy is some fifty times as long as a stack of which the frames are known: it is made only
+ * where it leaves a sixteenth of the ring free for those. */
+static __always_inline bool may_copy(void)
 {
-	bool with_kernel = !(how & (RECORD_USER_MODE | RECORD_USER_ONLY)) && !bp_config.user_only;
-	bool with_user = task->has_user && !bp_config.kernel_only;
-	struct unw *u = &s->u;
-	__u64 hash = bp_config.seed, kernel = 0;
-	int result = BPFPROF_STACK_complete, lost;
-	__u32 user_cnt = 0;
+	return bpf_ringbuf_query(&bp_ring, BPF_RB_AVAIL_DATA) + RAW_MAX <=
+	       bpf_ringbuf_query(&bp_ring, BPF_RB_RING_SIZE) / 16 * 15;
+}
+
+/* The walk has come to an address of which only a copy could tell what called it: the stack ends
+ * there. */
+static __always_inline int leave_off(struct unw *u)
+{
+	if (u->nr < u->max)
+		unw_add_frame(u, u->pc - !u->exact);
+	return BPFPROF_STACK_no_room;
+}
+
+/* Who and what is sampled, into the record in u. Returns a hash of what tells it from others. */
+static __always_inline __u64 describe(struct unw *u, const struct task_facts *task,
+				      const struct record_what *what, __u32 how)
+{
+	__u64 hash = bp_config.seed;
 
 	u->rec.type = BPFPROF_REC_SAMPLE;
 	u->rec.kind = what->kind;
 	u->rec.pad = 0;
 	u->rec.kernel_cnt = 0;
 	u->rec.tid = task->tid;
+	u->rec.hash = 0;
 	u->rec.size = what->size;
 	u->rec.weight = what->weight;
 	u->rec.wait = what->wait;
@@ -191,15 +237,29 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 		hash = unw_mix(hash, what->size);
 		hash = unw_mix(hash, what->weight);
 	}
-	u->hash = hash;
-	u->rec.hash = 0;
+	return hash;
+}
+
+/* Takes the stack of task, and records it as one sample, or as two. Returns how many were lost. */
+static __always_inline int take_sample(void *ctx, struct scratch *s, const struct task_facts *task,
+				       struct record_what *what, __u32 how,
+				       struct bpfprof_stats *stats)
+{
+	bool with_kernel = !(how & (RECORD_USER_MODE | RECORD_USER_ONLY)) && !bp_config.user_only;
+	bool with_user = task->has_user && !bp_config.kernel_only;
+	struct unw *u = &s->u;
+	__u64 kernel;
+	int result = BPFPROF_STACK_complete, lost;
+	__u32 user_cnt = 0;
+
+	u->hash = describe(u, task, what, how);
 	what->ret_key.kernel_cnt = 0;
 	what->ret_key.user_cnt = 0;
 
 	if (with_user) {
 		result = stack_begin(u->slot, what->returned);
 		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot) &&
-		    record_recalled(s, &what->ret_key))
+		    record_recalled(ctx, s, what, how, with_kernel))
 			return 0;
 	}
 	u->rec.time_ns = bpf_ktime_get_ns();
@@ -210,8 +270,10 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 			if (how & RECORD_MEMO && result == BPFPROF_STACK_complete)
 				stack_remember(u->slot);
 		}
-		if (result == UNW_MISS)
+		if (result == UNW_MISS && may_copy())
 			return send_raw(ctx, s, what, how, with_kernel);
+		if (result == UNW_MISS)
+			result = leave_off(u);
 		user_cnt = u->nr;
 		if (user_cnt > BPFPROF_MAX_UFRAMES)
 			user_cnt = BPFPROF_MAX_UFRAMES;
@@ -221,13 +283,9 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	u->rec.result = result;
 	u->rec.user_cnt = user_cnt;
 	u->hash = unw_mix(u->hash, result);
-	s->kernel_left = 0;
-	if (with_kernel && bp_config.record[BPFPROF_OFFCPU] && how & RECORD_SLEPT)
-		kernel = kstack_slept(ctx, s);
-	else if (with_kernel)
-		kernel = kstack_walk(ctx, s);
+	kernel = take_kernel(ctx, s, with_kernel, how);
 	lost = record_stack(ctx, s, kernel, &what->ret_key, how);
-	if (what->waits && what->waits[1].units) {
+	if (is_two(what)) {
 		set_wait(&u->rec, &what->waits[1]);
 		lost += record_stack(ctx, s, kernel, &what->ret_key, how);
 	}
@@ -236,7 +294,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 
 static __always_inline int samples_of(const struct record_what *what)
 {
-	return what->waits && what->waits[1].units ? 2 : 1;
+	return is_two(what) ? 2 : 1;
 }
 
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,

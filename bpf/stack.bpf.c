@@ -244,10 +244,10 @@ __noinline int stack_undo_uprobes(__u32 slot, int returned)
 /*
  * A thread that waits mostly waits where it did before, and most of a walk is to wait for memory:
  * for tables that nobody has used since. What a walk finds follows from the registers that it
- * begins with, the tables, and some words of the stack, return addresses and saved frame pointers.
- * So where these are what they were in a walk that is remembered, its frames are the same. All are
- * compared by a hash; the one that a walk begins with stands for the process, its tables (gen), the
- * kind and the thread's name.
+ * begins with, the tables, and some words of the stack: return addresses, and frame pointers that a
+ * frame was found by. So where these are what they were in a walk that is remembered, its frames
+ * are the same. All are compared by a hash; the one that a walk begins with stands for the process,
+ * its tables (gen), the kind and the thread's name.
  */
 __noinline __u64 stack_sum(__u32 slot)
 {
@@ -262,6 +262,7 @@ __noinline __u64 stack_sum(__u32 slot)
 	if (sz > sizeof(s->words) || bpf_probe_read_user(s->words, sz, (const void *)k->from))
 		return 0;
 	sum = unw_mix(unw_mix(k->start, k->hash), (__u64)k->nr << 32 | k->cnt);
+	sum = unw_mix(unw_mix(sum, k->fp_mask), s->u.regs[UNW_REG_FP] & k->fp_mask);
 	for (__u32 i = 0; i < UNW_MAX_WORDS && i < k->cnt; i++) {
 		off = k->words[i] - k->from;
 		/* one that was not read: without a branch, which the verifier would follow */
@@ -272,38 +273,50 @@ __noinline __u64 stack_sum(__u32 slot)
 	return other ? 0 : sum;
 }
 
-static __always_inline struct known_ustack *known_at(__u64 start)
+/* Two functions may have called the one that waits with the same sp: so there are several ways. */
+static __always_inline struct known_ustack *known_at(__u64 start, __u32 way)
 {
-	__u32 at = start % MAX_KNOWN_USTACKS;
+	__u32 at = (__u32)(start >> 32) * USTACK_WAYS + way % USTACK_WAYS;
 
+	at %= MAX_KNOWN_USTACKS;
 	return bpf_map_lookup_elem(&bp_ustacks, &at);
+}
+
+/* Is that what is looked for by s->known.start? Then s->known is what a walk would find. */
+static __always_inline bool recall(struct scratch *s, const struct known_ustack *known)
+{
+	__u64 start = s->known.start, from = s->known.from;
+
+	if (!known || known->start != start)
+		return false;
+	/* a copy: another CPU may be writing it, and the sum is of all that is used */
+	s->known = *known;
+	s->known.from = from;
+	if (s->known.start == start && s->known.nr <= BPFPROF_MAX_UFRAMES && s->known.sum &&
+	    stack_sum(s->u.slot) == s->known.sum)
+		return true;
+	s->known.start = start;
+	return false;
 }
 
 __noinline int stack_recall(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	const struct known_ustack *known;
-	__u64 start;
+	bool recalled = false;
 	struct unw *u;
+	__u64 start;
 
 	if (!s)
 		return 0;
 	u = &s->u;
 	start = unw_mix(unw_mix(u->hash, u->regs[UNW_REG_PC]), u->regs[UNW_REG_SP]);
-	start = unw_mix(unw_mix(start, u->regs[UNW_REG_FP]), u->ra);
+	start = unw_mix(start, u->ra);
 	s->known.start = start;
 	s->known.from = u->regs[UNW_REG_SP];
-	known = known_at(start);
-	if (!known || known->start != start)
+	for (__u32 way = 0; way < USTACK_WAYS && !recalled; way++)
+		recalled = recall(s, known_at(start, way));
+	if (!recalled)
 		return 0;
-	/* a copy: another CPU may be writing it, and the sum is of all that is used */
-	s->known = *known;
-	s->known.from = u->regs[UNW_REG_SP];
-	if (s->known.start != start || s->known.nr > BPFPROF_MAX_UFRAMES || !s->known.sum ||
-	    stack_sum(slot) != s->known.sum) {
-		s->known.start = start;
-		return 0;
-	}
 	s->begun = u->hash;
 	u->nr = s->known.nr;
 	u->hash = s->known.hash;
@@ -323,12 +336,13 @@ __noinline int stack_remember(__u32 slot)
 		return 0;
 	s->known.hash = u->hash;
 	s->known.nr = u->nr;
+	s->known.fp_mask = u->fp_mask;
 	s->known.cnt = u->word_cnt;
 	/* the last one is the highest, or that is none to remember */
 	s->known.sz = u->words[(u->word_cnt - 1) & (UNW_MAX_WORDS - 1)] - s->known.from + 8;
 	__builtin_memcpy(s->known.words, u->words, sizeof(u->words));
 	s->known.sum = stack_sum(slot);
-	known = known_at(s->known.start);
+	known = known_at(s->known.start, bpf_get_prandom_u32());
 	if (known && s->known.sum)
 		*known = s->known;
 	return 0;

@@ -85,8 +85,15 @@ struct unw {
 	__u64 uret_pc, uret_ra;
 	struct bpfprof_uret uret[BPFPROF_MAX_URETS];
 
-	/* addresses of the words of the stack that have decided where the walk goes */
+	/* of the current frame; on the BPF stack there is no room: up to 6.12 all functions that
+	 * are active share 512 bytes */
+	struct bpfprof_rule rule;
+
+	/* addresses of the words of the stack that have decided where the walk goes, beside the
+	 * sampled frame's pc and sp */
 	__u64 words[UNW_MAX_WORDS];
+	__u64 fp_at;	/* where fp was saved, if it has not decided yet; UNW_FP_… */
+	__u64 fp_mask;	/* all ones: the sampled frame's fp has decided, too; else 0 */
 	__u32 word_cnt; /* of them; of more, the last ones are kept */
 	__u32 other;	/* 1: something else has, too */
 
@@ -109,6 +116,9 @@ static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos);
 /* Keeps the compiler from turning mask arithmetic back into branches (BPF has no conditional move).
  */
 #define UNW_OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+/* Keeps the compiler from holding what it has stored, for want of registers on the stack. */
+#define UNW_FORGET() __asm__ volatile("" : : : "memory")
 
 static __always_inline __u64 unw_mix(__u64 hash, __u64 v)
 {
@@ -275,8 +285,13 @@ static __always_inline int unw_fill(struct unw *u, __u64 addr)
 	return 0;
 }
 
-/* Reads 8 bytes of the stack. Returns 0, or 1 if they cannot be read. */
-static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
+static __always_inline void unw_note(struct unw *u, __u64 addr)
+{
+	u->words[u->word_cnt++ & (UNW_MAX_WORDS - 1)] = addr;
+}
+
+/* Reads 8 bytes of the stack that may never matter. Returns 0, or 1 if they cannot be read. */
+static __always_inline int unw_peek8(struct unw *u, __u64 addr, __u64 *ret)
 {
 	__u64 off = addr - u->win_addr;
 
@@ -286,8 +301,32 @@ static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
 		off = 0;
 	}
 	*ret = UNW_WORD(u->win + (off & (UNW_WINDOW - 1)));
-	u->words[u->word_cnt++ & (UNW_MAX_WORDS - 1)] = addr;
 	return 0;
+}
+
+/* The same of some that decide where the walk goes. */
+static __always_inline int unw_read8(struct unw *u, __u64 addr, __u64 *ret)
+{
+	if (unw_peek8(u, addr, ret))
+		return 1;
+	unw_note(u, addr);
+	return 0;
+}
+
+/* Where the current frame's fp comes from. */
+#define UNW_FP_SAMPLED 0ULL /* it is that of the sampled frame */
+#define UNW_FP_NOTED 1ULL   /* that is noted, or does not matter */
+
+/* The frame pointer, which decides where the walk goes. Most code keeps other things in that
+ * register, so that what is saved of it means nothing before that. */
+static __always_inline __u64 unw_use_fp(struct unw *u)
+{
+	if (u->fp_at == UNW_FP_SAMPLED)
+		u->fp_mask = ~0ULL;
+	else if (u->fp_at != UNW_FP_NOTED)
+		unw_note(u, u->fp_at);
+	u->fp_at = UNW_FP_NOTED;
+	return u->fp;
 }
 
 /* What stood at `at` before a return probe replaced it, into u->uret_ra. */
@@ -348,11 +387,12 @@ static __always_inline int unw_step_signal(struct unw *u)
 	/* what the handler returns to is the first instruction: no call stands before it */
 	if (!u->have_regs)
 		u->frames[(u->nr - 1) & (BPFPROF_MAX_UFRAMES - 1)] = u->pc;
-	if (unw_read8(u, gregs + 80, &fp) || unw_read8(u, gregs + 120, &sp) ||
+	if (unw_peek8(u, gregs + 80, &fp) || unw_read8(u, gregs + 120, &sp) ||
 	    unw_read8(u, gregs + 128, &pc))
 		return BPFPROF_STACK_read_fault;
 	u->regs_at = gregs;
 	u->bx_at = gregs + 88;
+	u->fp_at = gregs + 80;
 	u->pc = pc;
 	u->sp = sp;
 	u->fp = fp;
@@ -458,10 +498,30 @@ static __always_inline int unw_reg(struct unw *u, __u32 reg, __u64 *ret)
 	return 0;
 }
 
+/* Makes fp that of the caller. Returns 0, or 1 if it cannot be read. */
+static __always_inline int unw_restore_fp(struct unw *u, const struct bpfprof_rule *rule, __u64 cfa)
+{
+	switch (rule->fp) {
+	case BPFPROF_FP_SAME:
+		return 0;
+	case BPFPROF_FP_UNDEF:
+		/* an odd value is neither the end mark 0 nor a frame pointer */
+		u->fp = 1;
+		u->fp_at = UNW_FP_NOTED;
+		return 0;
+	default:
+		u->fp_at = (rule->fp == BPFPROF_FP_CFA ? cfa :
+			    rule->fp == BPFPROF_FP_FP  ? unw_use_fp(u) :
+							 u->sp) +
+			   rule->fp_off;
+		return unw_peek8(u, u->fp_at, &u->fp);
+	}
+}
+
 /* A step by a rule. */
 static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rule *rule)
 {
-	__u64 cfa, fp = u->fp, pc;
+	__u64 cfa, pc;
 	__s64 cfa_off = rule->cfa_off, aux = rule->aux;
 
 	switch (rule->cfa) {
@@ -469,7 +529,7 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		cfa = u->sp + cfa_off;
 		break;
 	case BPFPROF_CFA_FP:
-		cfa = u->fp + cfa_off;
+		cfa = unw_use_fp(u) + cfa_off;
 		break;
 	case BPFPROF_CFA_REG:
 		if (unw_reg(u, rule->reg, &cfa))
@@ -478,7 +538,8 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		break;
 	case BPFPROF_CFA_SP_DEREF:
 	case BPFPROF_CFA_FP_DEREF:
-		if (unw_read8(u, (rule->cfa == BPFPROF_CFA_SP_DEREF ? u->sp : u->fp) + cfa_off,
+		if (unw_read8(u,
+			      (rule->cfa == BPFPROF_CFA_SP_DEREF ? u->sp : unw_use_fp(u)) + cfa_off,
 			      &cfa))
 			return BPFPROF_STACK_read_fault;
 		cfa += aux;
@@ -493,21 +554,8 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 	}
 
 	/* fp first: it was saved below the return address, so that one window serves both */
-	switch (rule->fp) {
-	case BPFPROF_FP_SAME:
-		break;
-	case BPFPROF_FP_UNDEF:
-		/* an odd value is neither the end mark 0 nor a frame pointer */
-		fp = 1;
-		break;
-	default:
-		fp = (rule->fp == BPFPROF_FP_CFA ? cfa :
-		      rule->fp == BPFPROF_FP_FP	 ? u->fp :
-						   u->sp) +
-		     rule->fp_off;
-		if (unw_read8(u, fp, &fp))
-			return BPFPROF_STACK_read_fault;
-	}
+	if (unw_restore_fp(u, rule, cfa))
+		return BPFPROF_STACK_read_fault;
 
 	switch (rule->ra) {
 	case BPFPROF_RA_CFA:
@@ -532,9 +580,17 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		return BPFPROF_STACK_bad_frame;
 	if (rule->bx_off)
 		u->bx_at = rule->bx_off == BPFPROF_BX_UNKNOWN ? UNW_BX_UNKNOWN : cfa + rule->bx_off;
-	unw_caller(u, pc, cfa, fp);
+	unw_caller(u, pc, cfa, u->fp);
 	u->trusted = 1;
 	return UNW_CONTINUE;
+}
+
+/* There is room for it: u->nr is below u->max. */
+static __always_inline void unw_add_frame(struct unw *u, __u64 addr)
+{
+	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
+	u->nr++;
+	u->hash = unw_mix(u->hash, addr);
 }
 
 /*
@@ -545,7 +601,6 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 static __always_inline int unw_step(struct unw *u)
 {
 	__u64 addr = u->pc - !u->exact;
-	struct bpfprof_rule rule;
 	/* the kernel's half holds no user code: such a pc is wild (and would upset the search's
 	 * signed differences) */
 	int wild = (addr >> 63) != 0, miss = wild || unw_find_map(u, addr);
@@ -561,21 +616,20 @@ static __always_inline int unw_step(struct unw *u)
 	}
 	if (u->nr >= u->max)
 		return BPFPROF_STACK_too_deep;
-	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
-	u->nr++;
-	u->hash = unw_mix(u->hash, addr);
+	unw_add_frame(u, addr);
 	if (miss)
 		return BPFPROF_STACK_no_mapping;
 
-	rule.cfa = BPFPROF_CFA_NONE;
+	u->rule.cfa = BPFPROF_CFA_NONE;
 	if (u->map.chunk < BPFPROF_MAX_CHUNKS)
-		unw_find_rule(u, addr, &rule);
-	if (rule.cfa == BPFPROF_CFA_NONE) {
+		unw_find_rule(u, addr, &u->rule);
+	UNW_FORGET();
+	if (u->rule.cfa == BPFPROF_CFA_NONE) {
 		/* code is read */
 		u->other = 1;
 		return UNW_CALL(unw_step_no_table, u);
 	}
-	return unw_step_rule(u, &rule);
+	return unw_step_rule(u, &u->rule);
 }
 
 /*
@@ -600,6 +654,8 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->win_addr = 0;
 	u->win_sz = 0;
 	u->word_cnt = 0;
+	u->fp_at = UNW_FP_SAMPLED;
+	u->fp_mask = 0;
 	u->other = 0;
 }
 

@@ -144,7 +144,8 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	syscall = syscall_of(task);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
 	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
-	record(ctx, &what, RECORD_SLEPT);
+	/* who has not slept by itself is anywhere */
+	record(ctx, &what, RECORD_SLEPT | (w->state == BPFPROF_STATE_runnable ? 0 : RECORD_MEMO));
 }
 
 /* The wait that w is in has ended at now. */

@@ -173,7 +173,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.min_wait_all_ns = 1000,
 		.description = "time blocked on synchronization (mutexes, condition variables, "
 			       "semaphores...), by the stack that waited",
-		.cost = "0.2 us for each context switch, 2 us more for one that ends a wait, up to "
+		.cost = "0.2 us for each context switch, 1 to 3 us more for one that ends a wait, up to "
 			"--wait-budget; nothing for a lock that is free",
 	},
 	[BPFPROF_MUTEX] = {
@@ -207,7 +207,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.min_wait_all_ns = 1000000,
 		.description = "every time off the CPU, and why: sleep, poll, disk, page fault, run "
 			       "queue...",
-		.cost = "0.2 us for each context switch, 3 us more for one that is recorded, up to "
+		.cost = "0.2 us for each context switch, 1 to 3 us more for one that is recorded, up to "
 			"--wait-budget",
 	},
 	[BPFPROF_THREADCREATE] = {

@@ -980,6 +980,85 @@ static void test_signal_frame(void **state)
 	check_interrupted(&u);
 }
 
+/* ---- what a walk depends on ---- */
+
+/* On a stack of return addresses and saved frame pointers, in code whose functions end the walk in
+ * the last third. */
+static uint64_t likely_word(void)
+{
+	return rnd_below(3) ? CODE + rnd_below(0x600) : STACK + rnd_below(STACK_SZ / 8) * 8;
+}
+
+static void refill_stack(const struct unw *keep)
+{
+	for (uint64_t a = STACK; a < STACK + STACK_SZ; a += 8) {
+		uint32_t i = 0;
+
+		while (keep && i < keep->word_cnt && keep->words[i] != a)
+			i++;
+		if (!keep || i == keep->word_cnt)
+			poke(a, likely_word());
+	}
+}
+
+static struct bpfprof_rule likely_rule(void)
+{
+	static const uint8_t cfas[] = { BPFPROF_CFA_SP, BPFPROF_CFA_FP, BPFPROF_CFA_SP_DEREF,
+					BPFPROF_CFA_FP_DEREF };
+	static const uint8_t fps[] = { BPFPROF_FP_SAME, BPFPROF_FP_CFA, BPFPROF_FP_SP,
+				       BPFPROF_FP_FP, BPFPROF_FP_UNDEF };
+
+	return (struct bpfprof_rule){ .cfa = cfas[rnd_below(4)],
+				      .cfa_off = 16 + (int32_t)rnd_below(8) * 8,
+				      .fp = fps[rnd_below(5)],
+				      .fp_off = (int16_t)(8 * rnd_below(4)) };
+}
+
+static int walk_all(struct unw *u)
+{
+	int result = UNW_CONTINUE;
+
+	unw_start(u, 7, 0);
+	for (int i = 0; i < 40 && result == UNW_CONTINUE; i++)
+		result = unw_step(u);
+	return result;
+}
+
+/* What a walk has not noted may be anything, and it finds the same. */
+static void test_what_decides(void **state)
+{
+	struct row rows[] = { { 0, 0 }, { 0x200, 1 }, { 0x400, 2 }, { 0x600, RULE_NONE } };
+	int complete = 0, by_fp = 0;
+	struct unw u, first;
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		struct bpfprof_rule rules[] = { likely_rule(),
+						likely_rule(),
+						{ .cfa = BPFPROF_CFA_SP, .ra = BPFPROF_RA_END } };
+
+		program(&u, rules[0]);
+		put_part(chunks[1], 16, CODE_SZ, rows, 4, rules, 3);
+		refill_stack(NULL);
+		if (walk_all(&u) != BPFPROF_STACK_complete || u.other || u.word_cnt > UNW_MAX_WORDS)
+			continue;
+		complete++;
+		by_fp += u.fp_mask != 0;
+		first = u;
+		refill_stack(&first);
+		for (int i = 0; i < BPFPROF_NR_REGS; i++)
+			if (i != UNW_REG_PC && i != UNW_REG_SP &&
+			    (i != UNW_REG_FP || !first.fp_mask))
+				u.regs[i] = likely_word();
+		assert_int_equal(walk_all(&u), BPFPROF_STACK_complete);
+		assert_int_equal(u.hash, first.hash);
+		assert_int_equal(u.nr, first.nr);
+		assert_int_equal(u.word_cnt, first.word_cnt);
+		assert_int_equal(u.fp_mask, first.fp_mask);
+	}
+	assert_in_range(by_fp, 500, complete - 500);
+}
+
 /* ---- nonsense ---- */
 
 static void fill_random(uint8_t *p, size_t n)
@@ -1075,6 +1154,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_outermost_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 	};
 
