@@ -160,7 +160,7 @@ def code_differences(pid):
     return found
 
 
-def seconds_until_clean(pids, limit=lib.GONE):
+def seconds_until_clean(pids, limit=lib.LONG):
     """How long it takes until the code of all of them is that of their files again."""
     begin = time.monotonic()
     while True:
@@ -186,7 +186,7 @@ class Target:
     def go(self):
         os.kill(self.pid, signal.SIGUSR1)
 
-    def line(self, seconds=30):
+    def line(self, seconds=lib.LONG):
         end = time.monotonic() + seconds
         while b"\n" not in self.rest:
             readable, _, _ = select.select([self.p.stdout], [], [], max(0, end - time.monotonic()))
@@ -223,9 +223,9 @@ class Recorder:
         with open(self.log, errors="replace") as f:
             return " ".join(f.read().split("\n"))
 
-    def wait_attached(self, pid, seconds=20, within=range(1 << 63)):
+    def wait_attached(self, pid, within=range(1 << 63)):
         """Until there are breakpoints at these addresses, and no more are added. Those of a second link are where the first one's are."""
-        end, last, since = time.monotonic() + seconds, None, 0
+        end, last, since = time.monotonic() + lib.LONG, None, 0
         while True:
             now = {at for at in code_differences(pid) if at in within}
             if now != last:
@@ -233,7 +233,7 @@ class Recorder:
             if last and time.monotonic() - since > self.pause and lib.in_loop(self.p):
                 return last
             need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
-            need(time.monotonic() < end, f"no breakpoint within {seconds} s: {self.err()}")
+            need(time.monotonic() < end, f"no breakpoint within {lib.LONG} s: {self.err()}")
             time.sleep(0.02)
 
     def finish(self, sig=signal.SIGINT):
@@ -242,7 +242,7 @@ class Recorder:
             with contextlib.suppress(ProcessLookupError):
                 self.p.send_signal(sig)
         try:
-            status = self.p.wait(60)
+            status = self.p.wait(lib.LONG)
         except Exception:
             raise AssertionError(f"bpfprof does not end: {self.err()}") from None
         finally:

@@ -93,8 +93,8 @@ def main():
     sys.exit(0 if all(results) else 1)
 
 
-# What is still there after so many seconds stays: the kernel lets go of it in some ms, or a second, once it has a CPU for that.
-GONE = 10
+# Seconds. What takes so long hangs: it would be done in some ms, or in a few seconds, if nobody else were at work.
+LONG = 60
 
 # ---- processes ----
 
@@ -107,6 +107,27 @@ def start(argv, **kw):
     p = subprocess.Popen(argv, start_new_session=True, **kw)
     _running.append(p)
     return p
+
+
+@contextlib.contextmanager
+def process(p):
+    try:
+        yield p
+    finally:
+        stop(p)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(c) for c in f.read().split()]
+
+
+def be_nice():
+    """In a child that takes all the CPU time there is: bpfprof comes first, and loses nothing for want of it. A session may be scheduled
+    as a group, in which nice counts only among its own: sched(7)."""
+    os.nice(19)
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as f:
+        f.write("19")
 
 
 def stop(p):
@@ -139,13 +160,13 @@ def prog_path(name):
     return path
 
 
-def start_prog(name, *args, env=None):
+def start_prog(name, *args, **kw):
     """A program of tests/progs, once it has said that it is ready."""
-    return start_ready([prog_path(name), *map(str, args)], env=env)
+    return start_ready([prog_path(name), *map(str, args)], **kw)
 
 
-def start_ready(argv, env=None):
-    p = start(argv, stdout=subprocess.PIPE, env=env)
+def start_ready(argv, **kw):
+    p = start(argv, stdout=subprocess.PIPE, **kw)
     line = p.stdout.readline()
     need(line == b"ready\n", f"{argv} did not get ready: {line!r}")
     return p
@@ -158,10 +179,10 @@ def tool(name):
     return path
 
 
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
+def wait_until(condition, what):
+    end = time.monotonic() + LONG
     while not condition():
-        need(time.monotonic() < end, f"{what}: not within {seconds} s")
+        need(time.monotonic() < end, f"{what}: not within {LONG} s")
         time.sleep(0.05)
 
 
@@ -174,12 +195,49 @@ def in_loop(p):
         return False
 
 
-def wait_worked(pid, seconds):
-    """Until a process has had so much more CPU time, all its threads together."""
+def links(p):
+    """How many BPF programs a bpfprof has attached: what waits, and who creates threads, is known by nothing else."""
+    n = 0
+    for path in glob.glob(f"/proc/{p.pid}/fdinfo/*"):
+        with contextlib.suppress(OSError), open(path) as f:
+            n += "link_type:" in f.read()
+    return n
+
+
+def wait_attached(p, err=lambda: ""):
+    """Until a bpfprof has attached what it will. err: gives what it has said so far."""
+    end, last, since = time.monotonic() + LONG, 0, time.monotonic()
+    while True:
+        now = links(p)
+        if now != last:
+            last, since = now, time.monotonic()
+        if last and time.monotonic() - since > 0.4 and in_loop(p):
+            return
+        need(p.poll() is None, f"bpfprof ended, {p.returncode}: {err()}")
+        need(time.monotonic() < end, f"nothing attached within {LONG} s: {err()}")
+        time.sleep(0.02)
+
+
+def cpu_seconds(pid):
+    """What a process has had, all its threads together."""
     # the kernel's number for its clock, clock_getcpuclockid(3)
-    now = lambda: time.clock_gettime(~pid << 3 | 2)
-    begin = now()
-    wait_until(lambda: now() - begin > seconds, 30, f"{seconds} s of CPU time")
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def wait_worked(pid, seconds):
+    """Until a process has had so much more CPU time."""
+    begin = cpu_seconds(pid)
+    wait_until(lambda: cpu_seconds(pid) - begin > seconds, f"{seconds} s of CPU time")
+
+
+def worked(pid, seconds):
+    """For `until`: a bpfprof is there, and the process has had so much CPU time since."""
+
+    def until(p):
+        wait_attached(p)
+        wait_worked(pid, seconds)
+
+    return until
 
 
 def temp(suffix=""):
@@ -192,7 +250,7 @@ def temp(suffix=""):
 # ---- bpfprof ----
 
 
-def bpfprof(*args, timeout=60, until=None, input=None, **kw):
+def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
     """Runs bpfprof in TMP to its end, or to when until(process) returns; stdout and stderr are text."""
     kw.setdefault("cwd", TMP)
     kw.setdefault("stdin", subprocess.DEVNULL if input is None else subprocess.PIPE)
@@ -201,7 +259,11 @@ def bpfprof(*args, timeout=60, until=None, input=None, **kw):
     with subprocess.Popen([BPFPROF, *map(str, args)], text=True, errors="replace", **kw) as p:
         try:
             if until:
-                until(p)
+                try:
+                    until(p)
+                except AssertionError as e:
+                    p.kill()
+                    raise AssertionError(f"{e}; bpfprof: {p.communicate()[1]}") from None
                 p.send_signal(signal.SIGINT)
             out, err = p.communicate(input, timeout)
         except subprocess.TimeoutExpired:
@@ -215,7 +277,7 @@ Run = collections.namedtuple("Run", "stacks stats err status")
 Stack = collections.namedtuple("Stack", "name frames count")
 
 
-def profile(*args, status=0, timeout=60, **kw):
+def profile(*args, status=0, timeout=LONG, **kw):
     """A folded profile and the account of the run. stacks: Stack(process name, [frames from the root], count)."""
     folded, stats = temp(".folded"), temp(".json")
     before = [a for a in args if a != "--"] if "--" not in args else list(args[: args.index("--")])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the tests of faults share: all that tests/e2e/lib.py has, and programs that are built here."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -20,14 +19,6 @@ def build(source, *flags):
         argv += ["-I" + os.path.join(lib.ROOT, "tests/progs"), "-o", out, os.path.join(HERE, source), "-pthread"]
         subprocess.run([*argv, *flags], check=True)
     return out
-
-
-@contextlib.contextmanager
-def process(p):
-    try:
-        yield p
-    finally:
-        lib.stop(p)
 
 
 def account(stats, kind):

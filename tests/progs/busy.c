@@ -8,9 +8,11 @@
  * and prints what it measured.
  *
  * It does not count iterations, which machines run at different speeds, but asks for its own CPU
- * time after each slice of about a millisecond and goes on where the plan says. The plan's round is
- * 20 ms long: short against a profile, so that the rounds cut off at its ends are a small error,
- * and long against a sampling period, so that the samples fall evenly into it.
+ * time after each slice of about a millisecond and goes on where the plan says. The plan's rounds
+ * are 20 ms long on average: short against a profile, so that the rounds cut off at its ends are a
+ * small error, and long against a sampling period, so that the samples fall evenly into them. No
+ * two are of the same length: rounds that last, with what else takes the CPU, just as long as some
+ * sampling periods would show each sample the same part of them.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ROUND_NS 20000000ULL
+#define ROUND_NS 20000000ULL /* on average */
 
 static volatile sig_atomic_t stopped;
 static volatile uint64_t sink;
@@ -58,11 +60,11 @@ static struct part {
 	uint64_t (*work)(uint64_t n);
 	uint64_t share; /* percent */
 	uint64_t n;	/* iterations of a slice */
-	uint64_t used_ns;
+	uint64_t due_ns, used_ns;
 } parts[] = {
-	{ "busy_60", busy_60, 60, 1000, 0 },
-	{ "busy_30", busy_30, 30, 1000, 0 },
-	{ "busy_10", busy_10, 10, 1000, 0 },
+	{ "busy_60", busy_60, 60, 1000, 0, 0 },
+	{ "busy_30", busy_30, 30, 1000, 0, 0 },
+	{ "busy_10", busy_10, 10, 1000, 0, 0 },
 };
 
 #define PART_CNT (sizeof(parts) / sizeof(parts[0]))
@@ -81,12 +83,21 @@ static void stop(int sig)
 	stopped = 1;
 }
 
-/* Works until the part has had its share of the rounds up to and including this one. */
-static __attribute__((noipa)) void work_share(struct part *p, uint64_t round, uint64_t *cpu_ns)
+/* From half of ROUND_NS to three halves; the same ones each time. */
+static uint64_t round_length(void)
 {
-	uint64_t due_ns = (round + 1) * (ROUND_NS / 100) * p->share;
+	static uint64_t x = 1;
 
-	while (p->used_ns < due_ns) {
+	/* Knuth's MMIX */
+	x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+	return ROUND_NS / 2 + (x >> 33) % ROUND_NS;
+}
+
+/* Works until the part has had its share of the rounds up to and including this one. */
+static __attribute__((noipa)) void work_share(struct part *p, uint64_t round_ns, uint64_t *cpu_ns)
+{
+	p->due_ns += round_ns / 100 * p->share;
+	while (p->used_ns < p->due_ns) {
 		uint64_t before = *cpu_ns;
 
 		sink += p->work(p->n);
@@ -112,9 +123,11 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (uint64_t round = 0; !stopped; round++) {
+	while (!stopped) {
+		uint64_t round_ns = round_length();
+
 		for (size_t i = 0; i < PART_CNT; i++)
-			work_share(&parts[i], round, &cpu_ns);
+			work_share(&parts[i], round_ns, &cpu_ns);
 		if (now_ns(CLOCK_MONOTONIC) - start > (uint64_t)(seconds * 1e9))
 			break;
 	}

@@ -11,11 +11,12 @@
  * count: waits in which the thread went to sleep, by the kernel's own count: where it does not get
  * the CPU at once, what it waits for may have come by then.
  * ns: from just before the waiter asks, less what it was ready before it slept, to just before the
- * holder releases, or to when the time is out; if that is some time behind the holder's last
- * function, to when the waiter has it, less what it was ready since it slept. The wait itself was
- * certainly longer than low (from when it was seen asleep, to just before the release) and shorter
- * than high (from just before it asks, to when the release was over; where it is the waiter that
- * tells, to when he goes on, less only what he waited for a CPU).
+ * holder releases, or half way through that where it releases several; if the wait ends some time
+ * behind the holder's last function, or by a timer, which may be late, to when the waiter goes on,
+ * less what it was ready since it slept. The wait itself was certainly longer than low (from when
+ * it was seen asleep, to just before the release) and shorter than high (from just before it asks,
+ * to when the release was over; where it is the waiter that tells, to when he goes on, less only
+ * what he waited for a CPU).
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
  * there are belong to the modes.
  */
@@ -271,7 +272,7 @@ static inline uint64_t waits_over(uint64_t to, uint64_t from)
 
 static inline void waits_one_round(const struct waits_mode *m, int round, struct waits_sum *sum)
 {
-	uint64_t released;
+	uint64_t released, cpu_ns;
 	int i;
 
 	waits_round = round;
@@ -281,8 +282,10 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		waits_set(&waits_open, round);
 	else if (!m->inside)
 		waits_hold();
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (m->release)
 		m->release();
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	released = now_ns();
 	while (m->greedy && now_ns() < released + 3000000)
 		;
@@ -293,16 +296,17 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		uint64_t end;
 
 		waits_until(&w->done, round);
-		end = m->slow ? w->until_ns : waits_release_ns;
+		end = m->slow || m->alone ? w->until_ns : waits_release_ns;
+		/* who releases several wakes one behind the other */
+		if (m->waiters > 1 && !m->inside && !m->slow)
+			end += cpu_ns / 2;
 		if (!w->slept)
 			continue;
 		sum->count++;
 		sum->longest += w->longest_ns;
-		if (m->alone) {
-			sum->ns += waits_hold_us * 1000;
-			continue;
-		}
 		sum->ns += waits_over(end, w->from_ns);
+		if (m->alone)
+			continue;
 		sum->low += waits_over(waits_release_ns, w->seen_ns);
 		if (m->slow)
 			released = w->until_ns;
