@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "kinds.h"
@@ -26,6 +28,7 @@ enum {
 	OPT_WAIT_BUDGET,
 	OPT_STATS,
 	OPT_STRICT,
+	OPT_READY_FD,
 	OPT_VERSION,
 };
 
@@ -56,6 +59,7 @@ static const struct option long_options[] = {
 	{ "format", required_argument, NULL, 'f' },
 	{ "stats", required_argument, NULL, OPT_STATS },
 	{ "strict", no_argument, NULL, OPT_STRICT },
+	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "no-labels", no_argument, NULL, OPT_NO_LABELS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -328,6 +332,17 @@ static int parse_path(struct parser *p, const char **ret, const char *option, co
 	return 0;
 }
 
+static int parse_ready_fd(struct parser *p, const char *arg)
+{
+	uint64_t fd;
+
+	if (util_parse_u64(arg, STDERR_FILENO + 1, INT_MAX, &fd))
+		return fail(p, "--ready-fd: '%s' is no descriptor from 3 on, such as 3 with 3>file",
+			    arg);
+	p->o->ready_fd = (int)fd;
+	return 0;
+}
+
 /* An option that every command takes. Returns false if val is none. */
 static bool apply_common(struct options *o, int val)
 {
@@ -405,6 +420,8 @@ static int apply_record(struct parser *p, int val, const char *arg)
 	case OPT_STRICT:
 		o->strict = true;
 		return 0;
+	case OPT_READY_FD:
+		return parse_ready_fd(p, arg);
 	default: /* OPT_NO_LABELS */
 		o->thread_labels = false;
 		return 0;
@@ -604,6 +621,7 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 		.frequency = OPTIONS_DEFAULT_FREQUENCY,
 		.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
 		.thread_labels = true,
+		.ready_fd = -1,
 		.log_level = LOG_INFO,
 	};
 	if (argc < 1)
@@ -684,6 +702,7 @@ void options_usage(FILE *f)
 	      "      --strict          exit status 1 if anything was lost, or more than 1 % of "
 	      "the\n"
 	      "                        stacks are not whole; everything is written all the same\n"
+	      "      --ready-fd N      write READY to descriptor N when everything is attached\n"
 	      "      --no-labels       do not label samples with the thread's name\n"
 	      "\n"
 	      "  -q, --quiet           errors only\n"

@@ -80,6 +80,7 @@ struct options {
 	enum options_format format;
 	const char *stats;  /* "-": standard output; NULL: none */
 	bool strict;	    /* see report_strict */
+	int ready_fd;	    /* see ready.h; -1: none */
 	bool thread_labels; /* keep threads of different names apart, by a label */
 	enum log_level log_level;
 };

@@ -31,6 +31,7 @@
 #include "kinds.h"
 #include "options.h"
 #include "profile/profile.h"
+#include "ready.h"
 #include "rights.h"
 #include "run_parts.h"
 #include "target/objects.h"
@@ -465,6 +466,11 @@ int run_open(struct run *r)
 	int err;
 
 	describe_target(r);
+	err = ready_check(r->opts->ready_fd);
+	if (err) {
+		log_error("--ready-fd %d is not open", r->opts->ready_fd);
+		return err;
+	}
 	err = run_check_outputs(r);
 	if (err)
 		return err;
@@ -539,6 +545,7 @@ int run_open(struct run *r)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
 			r->profiles[i]->time_ns = util_realtime_ns();
+	ready_tell(r->opts->ready_fd);
 	return 0;
 }
 

@@ -172,7 +172,7 @@ static void test_long_options(void **state)
 			       "/a/b", "--comm", "ngin?*", "--user", "--profile", "cpu",
 			       "--duration", "500ms", "--frequency", "997", "--event", "cycles",
 			       "--output", "out", "--format", "folded", "--stats", "-",
-			       "--no-labels", "--strict", "--verbose"),
+			       "--no-labels", "--strict", "--ready-fd", "5", "--verbose"),
 			 0);
 	assert_int_equal(o.pids.cnt, 2);
 	assert_int_equal(o.pids.ids[1], 8);
@@ -190,6 +190,7 @@ static void test_long_options(void **state)
 	assert_string_equal(o.stats, "-");
 	assert_false(o.thread_labels);
 	assert_true(o.strict);
+	assert_int_equal(o.ready_fd, 5);
 	assert_int_equal(o.log_level, LOG_DEBUG);
 	options_done(&o);
 }
@@ -435,6 +436,7 @@ static void test_usage(void **state)
 		"-q, --quiet",	 "-v, --verbose",  "--version",	      "-h, --help",
 		"-- COMMAND",	 "--heap-rate",	   "--heap-budget",   "--min-age",
 		"--min-wait",	 "--wait-rate",	   "--wait-budget",   "--strict",
+		"--ready-fd",
 	};
 	char *text;
 	size_t sz;

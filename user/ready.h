@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells that everything is attached, to whom asked to be told: a script by --ready-fd, systemd by
+ * its notify socket (sd_notify(3)). */
+#ifndef READY_H
+#define READY_H
+
+/* Keeps fd (--ready-fd; -1: not given) from the programs that are started. 0, or -EBADF if it is
+ * not open. */
+int ready_check(int fd);
+
+/* Writes "READY\n" to fd, closes it, and sends READY=1 to the socket that $NOTIFY_SOCKET names. A
+ * listener that is gone is no error. */
+void ready_tell(int fd);
+
+#endif
