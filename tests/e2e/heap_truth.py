@@ -213,24 +213,26 @@ class Recorder:
     def __init__(self, *options, env=None):
         self.out, self.stats = lib.temp(".pb.gz"), lib.temp(".json")
         self.log = lib.temp(".err")
-        # perf events wait for each other, whoever makes or closes them: 100 ms for each that another test closes
-        self.pause = 3 if (env or {}).get("BPFPROF_UPROBES") in ("perf", "event") else 0.25
-        argv = [lib.BPFPROF, "-P", "heap", "-o", self.out, "--stats", self.stats, *map(str, options)]
+        argv = ["-P", "heap", "-o", self.out, "--stats", self.stats, *map(str, options)]
         with open(self.log, "wb") as log:
-            self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
+            self.p = lib.start_bpfprof(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
 
     def err(self):
         with open(self.log, errors="replace") as f:
             return " ".join(f.read().split("\n"))
 
-    def wait_attached(self, pid, within=range(1 << 63)):
-        """Until there are breakpoints at these addresses, and no more are added. Those of a second link are where the first one's are."""
+    def wait_attached(self, pid, within=None):
+        """Until everything is attached; or, when a library came later, until there are breakpoints at these addresses and no more are
+        added. Returns where breakpoints are in the process."""
+        if within is None:
+            lib.wait_attached(self.p, self.err)
+            return code_differences(pid)
         end, last, since = time.monotonic() + lib.LONG, None, 0
         while True:
             now = {at for at in code_differences(pid) if at in within}
             if now != last:
                 last, since = now, time.monotonic()
-            if last and time.monotonic() - since > self.pause and lib.in_loop(self.p):
+            if last and time.monotonic() - since > 0.25:
                 return last
             need(self.p.poll() is None, f"bpfprof ended, {self.p.returncode}: {self.err()}")
             need(time.monotonic() < end, f"no breakpoint within {lib.LONG} s: {self.err()}")

@@ -2,7 +2,12 @@
 """What the end-to-end tests share: running bpfprof and targets, reading folded profiles, reporting.
 
 A test is a function marked @test("name"). It fails by AssertionError (see `need`) and says by raising Skip that it cannot run.
-Each prints one line: `ok - name`, `not ok - name: why`, `skip - name: reason`.
+Each prints one line: `ok - name`, `not ok - name: why`, `skip - name: reason`. A test asserts counts, identities and orders, and
+intervals between two clocks that it read itself: nothing that depends on how busy the machine is.
+
+What measures is a function marked @measure("name"), which calls figure(). Only `--figures`, so `make figures`, runs it.
+
+usage: TEST [--figures] [PART OF A NAME...]
 """
 
 import atexit
@@ -12,6 +17,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -26,6 +32,8 @@ PROGS = os.path.abspath(os.environ.get("PROGS", os.path.join(ROOT, "build/tests/
 TMP = tempfile.mkdtemp(prefix="bpfprof-e2e-")
 
 _tests = []
+_measures = []
+_missed = []
 _running = []
 
 
@@ -36,6 +44,14 @@ class Skip(Exception):
 def test(name):
     def mark(function):
         _tests.append((name, function))
+        return function
+
+    return mark
+
+
+def measure(name):
+    def mark(function):
+        _measures.append((name, function))
         return function
 
     return mark
@@ -57,10 +73,16 @@ def peak_rss(stats):
     return stats["self"]["peak_rss"] + stats["readers"]["peak_rss"]
 
 
-def figure(name, value):
-    """One of those that README publishes; `make figures` gathers them."""
-    if os.environ.get("FIGURES"):
-        print(f"figure: {name}: {value}\n", end="", flush=True)
+def figure(what, value, unit="", at_most=None, at_least=None):
+    """Prints a measured number, and whether it reaches its aim; one that does not fails `make figures`."""
+    aim, shown = "", f"{value:.4g}" if isinstance(value, float) else str(value)
+    if at_most is not None or at_least is not None:
+        missed = (at_most is not None and value > at_most) or (at_least is not None and value < at_least)
+        bound = f"at most {at_most}" if at_most is not None else f"at least {at_least}"
+        aim = f" (aim: {bound}): {'MISSED' if missed else 'reached'}"
+        if missed:
+            _missed.append(what)
+    print(f"figure: {what}: {shown}{' ' + unit if unit else ''}{aim}\n", end="", flush=True)
 
 
 def run_one(name, function):
@@ -81,16 +103,18 @@ def run_one(name, function):
 
 
 def main():
-    """Runs the tests whose names contain the arguments, or all."""
+    """Runs the tests, with --figures the measurements, whose names contain the arguments, or all."""
     if os.geteuid():
         report("skip", os.path.basename(sys.argv[0]), "needs root")
         sys.exit(0)
     if not os.access(BPFPROF, os.X_OK):
         report("not ok", os.path.basename(sys.argv[0]), f"{BPFPROF} is not built")
         sys.exit(1)
-    wanted = sys.argv[1:]
-    results = [run_one(n, f) for n, f in _tests if not wanted or any(w in n for w in wanted)]
-    sys.exit(0 if all(results) else 1)
+    figures = "--figures" in sys.argv[1:]
+    wanted = [a for a in sys.argv[1:] if a != "--figures"]
+    cases = _measures if figures else _tests
+    results = [run_one(n, f) for n, f in cases if not wanted or any(w in n for w in wanted)]
+    sys.exit(0 if all(results) and not _missed else 1)
 
 
 # Seconds. What takes so long hangs: it would be done in some ms, or in a few seconds, if nobody else were at work.
@@ -186,36 +210,32 @@ def wait_until(condition, what):
         time.sleep(0.05)
 
 
-def in_loop(p):
-    """Is a bpfprof waiting for what comes? Then it is not attaching anything."""
+def start_bpfprof(args, **kw):
+    """bpfprof at work; wait_attached() tells when everything is attached."""
+    return _with_ready(args, lambda argv, fds: start(argv, pass_fds=fds, **kw))
+
+
+def _with_ready(args, start_it):
+    mine, theirs = os.pipe()
+    at = 1 if args and args[0] == "record" else 0
+    argv = [BPFPROF, *args[:at], "--ready-fd", theirs, *args[at:]]
     try:
-        # epoll_wait, epoll_pwait, and clock_nanosleep, where BPFPROF_TIGHT makes it slow
-        return open(f"/proc/{p.pid}/syscall").read().split()[0] in ("232", "281", "230")
-    except OSError:
-        return False
-
-
-def links(p):
-    """How many BPF programs a bpfprof has attached: what waits, and who creates threads, is known by nothing else."""
-    n = 0
-    for path in glob.glob(f"/proc/{p.pid}/fdinfo/*"):
-        with contextlib.suppress(OSError), open(path) as f:
-            n += "link_type:" in f.read()
-    return n
+        p = start_it([str(a) for a in argv], [theirs])
+    except BaseException:
+        os.close(mine)
+        raise
+    finally:
+        os.close(theirs)
+    p.ready = os.fdopen(mine, "rb", buffering=0)
+    return p
 
 
 def wait_attached(p, err=lambda: ""):
     """Until a bpfprof has attached what it will. err: gives what it has said so far."""
-    end, last, since = time.monotonic() + LONG, 0, time.monotonic()
-    while True:
-        now = links(p)
-        if now != last:
-            last, since = now, time.monotonic()
-        if last and time.monotonic() - since > 0.4 and in_loop(p):
-            return
-        need(p.poll() is None, f"bpfprof ended, {p.returncode}: {err()}")
-        need(time.monotonic() < end, f"nothing attached within {LONG} s: {err()}")
-        time.sleep(0.02)
+    readable, _, _ = select.select([p.ready], [], [], LONG)
+    need(readable, f"nothing attached within {LONG} s: {err()}")
+    said = p.ready.read(16)
+    need(said == b"READY\n", f"bpfprof ended without being ready, said {said!r}: {err()}")
 
 
 def cpu_seconds(pid):
@@ -256,7 +276,8 @@ def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
     kw.setdefault("stdin", subprocess.DEVNULL if input is None else subprocess.PIPE)
     kw.setdefault("stdout", subprocess.PIPE)
     kw.setdefault("stderr", subprocess.PIPE)
-    with subprocess.Popen([BPFPROF, *map(str, args)], text=True, errors="replace", **kw) as p:
+    popen = lambda argv, fds: subprocess.Popen(argv, pass_fds=fds, text=True, errors="replace", **kw)
+    with _with_ready(args, popen) if until else popen([BPFPROF, *map(str, args)], []) as p:
         try:
             if until:
                 try:

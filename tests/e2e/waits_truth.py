@@ -103,9 +103,9 @@ class Recorder:
         self.out, self.stats, self.log = lib.temp(), lib.temp(".json"), lib.temp(".err")
         # every wait; tests of what is recorded by default say so
         whole = ["--wait-budget", "100"] if {"block", "mutex", "offcpu"} & set(self.kinds) else []
-        argv = [lib.BPFPROF, "-P", kinds, "-o", self.out, "--stats", self.stats, *whole, *map(str, options)]
+        argv = ["-P", kinds, "-o", self.out, "--stats", self.stats, *whole, *map(str, options)]
         with open(self.log, "wb") as log:
-            self.p = lib.start(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
+            self.p = lib.start_bpfprof(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
 
     def err(self):
         with open(self.log, errors="replace") as f:
