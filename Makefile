@@ -4,6 +4,8 @@
 VERSION := 0.1.0
 ARCH := x86
 OUT := build$(if $(SAN),/san)
+# what sanitizers do not change is made once
+BASE := $(patsubst %/san,%,$(OUT))
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -14,7 +16,7 @@ WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 CFLAGS ?= -O2 -g
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
-CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(OUT)/gen -MMD -MP
+CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(BASE)/gen -MMD -MP
 LDLIBS := -lbpf -ldw -lelf -lz -lprotobuf-c -liberty -lcapstone -lm
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
 
@@ -23,14 +25,14 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
 # the definitions first: bpftool's linker (7.1) misplaces what it meets as extern before
 BPF_SRC := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(wildcard bpf/*.bpf.c))
-BPF_OBJ := $(BPF_SRC:%.c=$(OUT)/%.o)
+BPF_OBJ := $(BPF_SRC:%.c=$(BASE)/%.o)
 # the same for kernels without bpf_loop
 BPF_OBJ_NOLOOP := $(BPF_OBJ:%/stack.bpf.o=%/stack_noloop.bpf.o)
-SKEL := $(OUT)/gen/bpfprof.skel.h
-SKEL_NOLOOP := $(OUT)/gen/noloop.skel.h
-PROTO_H := $(OUT)/gen/profile.pb-c.h
-PROTO_O := $(OUT)/gen/profile.pb-c.o
-SYSCALLS_H := $(OUT)/gen/syscalls.h
+SKEL := $(BASE)/gen/bpfprof.skel.h
+SKEL_NOLOOP := $(BASE)/gen/noloop.skel.h
+PROTO_H := $(BASE)/gen/profile.pb-c.h
+PROTO_O := $(BASE)/gen/profile.pb-c.o
+SYSCALLS_H := $(BASE)/gen/syscalls.h
 LIB_SRC := $(filter-out user/main.c user/preload/%,$(wildcard user/*.c user/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(PROTO_O)
 LIB := $(OUT)/libbpfprof.a
@@ -56,33 +58,33 @@ $(LIB): $(LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(OUT)/%.bpf.o: %.bpf.c
+$(BASE)/%.bpf.o: %.bpf.c
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -c -o $@ $<
 
-$(OUT)/bpf/stack_noloop.bpf.o: bpf/stack.bpf.c
+$(BASE)/bpf/stack_noloop.bpf.o: bpf/stack.bpf.c
 	$(call say,BPF,'$< without bpf_loop')
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -DWITHOUT_LOOP -c -o $@ $<
 
-$(OUT)/gen/bpfprof.o: $(BPF_OBJ)
-$(OUT)/gen/noloop.o: $(BPF_OBJ_NOLOOP)
-$(OUT)/gen/bpfprof.o $(OUT)/gen/noloop.o:
+$(BASE)/gen/bpfprof.o: $(BPF_OBJ)
+$(BASE)/gen/noloop.o: $(BPF_OBJ_NOLOOP)
+$(BASE)/gen/bpfprof.o $(BASE)/gen/noloop.o:
 	$(call say,BPFLINK,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $@ $^
 
-$(SKEL): $(OUT)/gen/bpfprof.o
+$(SKEL): $(BASE)/gen/bpfprof.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name bpfprof_bpf > $@
 
-$(SKEL_NOLOOP): $(OUT)/gen/noloop.o
+$(SKEL_NOLOOP): $(BASE)/gen/noloop.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name noloop_bpf > $@
 
-$(OUT)/gen/profile.pb-c.c $(PROTO_H) &: user/profile/profile.proto
+$(BASE)/gen/profile.pb-c.c $(PROTO_H) &: user/profile/profile.proto
 	$(call say,PROTO,$<)
-	$(Q)mkdir -p $(OUT)/gen && protoc-c --proto_path=user/profile --c_out=$(OUT)/gen $<
+	$(Q)mkdir -p $(BASE)/gen && protoc-c --proto_path=user/profile --c_out=$(BASE)/gen $<
 
-$(PROTO_O): $(OUT)/gen/profile.pb-c.c
+$(PROTO_O): $(BASE)/gen/profile.pb-c.c
 	$(Q)$(CC) $(CPPFLAGS) -O2 -g -c -o $@ $<
 
 $(SYSCALLS_H): scripts/gen-syscalls
@@ -120,43 +122,37 @@ $(OUT)/tests/unit/test_preload: | $(PRELOAD) $(OUT)/tests/unit/preload_prog
 
 unit: $(UNIT) $(HOST_BPF)
 
-# ---- tests, see scripts/run-tests; what has results to count leaves them in build/NAME.results ----
+# ---- tests, see scripts/run-tests; results are in $(OUT)/results ----
 include tests/progs/progs.mk
 
-RUN = scripts/run-tests --results build/$@.results
+RESULTS = $(OUT)/results/$@
+RUN = scripts/run-tests --results $(RESULTS)
 FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/*.h)))
 E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
-# these measure times, ask for what can be recorded where nobody else works, or change settings of the machine
-E2E_ALONE = $(filter %/test_heap %/test_heap_real %/test_threads %/test_waits %/test_rights %/test_targets %/test_losses \
-	%/hostile/test_reader,$(E2E_TESTS))
-# the others mostly wait; those that take longest first
-E2E_LONG = $(filter %/test_ends %/test_stacks %/test_processes %/test_shares,$(E2E_TESTS))
-E2E_BESIDE = $(E2E_LONG) $(filter-out $(E2E_ALONE) $(E2E_LONG),$(E2E_TESTS))
 BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
 
 $(OUT)/tests/tables/compare: $(OUT)/tests/tables/compare.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
-check: all unit progs $(OUT)/tests/tables/compare
-	$(Q)rm -f build/$@.results
+# unit tests run once, with sanitizers
+check: all progs $(OUT)/tests/tables/compare
+	$(Q)rm -f $(RESULTS) $(RESULTS).times
 	$(Q)$(RUN) --as layers -- scripts/check-layers || :
 	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
-	$(Q)$(RUN) --jobs 2 $(UNIT) $(HOST_BPF) || :
-	$(Q)$(RUN) --as 'build with SAN=1' -- $(MAKE) --no-print-directory SAN=1 unit || :
-	$(Q)$(RUN) --jobs 2 --label san: $(patsubst build/%,build/san/%,$(UNIT) $(HOST_BPF)) || :
+	$(Q)$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
+	$(Q)$(RUN) --jobs 2 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
 	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :
-	$(Q)$(RUN) --sum $@
+	$(Q)$(RUN) --sum
 
 check-root: all progs
 	$(Q)[ "$$(id -u)" = 0 ] || { echo 'check-root: needs root: sudo make check-root' >&2; exit 1; }
-	$(Q)rm -f build/$@.results
+	$(Q)rm -f $(RESULTS) $(RESULTS).times
 	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
-	$(Q)$(RUN) --timeout 1200 --jobs 2 $(E2E_BESIDE) || :
-	$(Q)$(RUN) --timeout 1200 $(E2E_ALONE) || :
-	$(Q)$(RUN) --sum $@
+	$(Q)$(RUN) --timeout 600 --jobs 3 $(E2E_TESTS) || :
+	$(Q)$(RUN) --sum
 
 # ---- fuzzing: libFuzzer and both sanitizers on the readers of foreign bytes; FUZZ_SECONDS for each ----
 FUZZ_OUT := $(OUT)/fuzz
@@ -206,15 +202,15 @@ $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
 $(OUT)/tests/bench/deep_nofp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fomit-frame-pointer -o $@ $<
 
-$(OUT)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
+$(BASE)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name fpwalk > $@
 
-$(OUT)/tests/bench/fpwalk.o: $(OUT)/gen/fpwalk.skel.h
+$(OUT)/tests/bench/fpwalk.o: $(BASE)/gen/fpwalk.skel.h
 
-$(OUT)/gen/offcpu.skel.h: $(OUT)/tests/bench/offcpu.bpf.o
+$(BASE)/gen/offcpu.skel.h: $(OUT)/tests/bench/offcpu.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name offcpu > $@
 
-$(OUT)/tests/bench/offcpu.o: $(OUT)/gen/offcpu.skel.h
+$(OUT)/tests/bench/offcpu.o: $(BASE)/gen/offcpu.skel.h
 
 $(OUT)/tests/bench/switches: tests/bench/switches.c
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -o $@ $< -lpthread

@@ -103,7 +103,8 @@ def run_one(name, function):
 
 
 def main():
-    """Runs the tests, with --figures the measurements, whose names contain the arguments, or all."""
+    """Runs the tests, with --figures the measurements, whose names contain an argument; or all. An argument may also be a name with
+    the reason of a failure behind it, as it was reported."""
     if os.geteuid():
         report("skip", os.path.basename(sys.argv[0]), "needs root")
         sys.exit(0)
@@ -113,7 +114,7 @@ def main():
     figures = "--figures" in sys.argv[1:]
     wanted = [a for a in sys.argv[1:] if a != "--figures"]
     cases = _measures if figures else _tests
-    results = [run_one(n, f) for n, f in cases if not wanted or any(w in n for w in wanted)]
+    results = [run_one(n, f) for n, f in cases if not wanted or any(w in n or w.startswith(n + ":") for w in wanted)]
     sys.exit(0 if all(results) and not _missed else 1)
 
 
