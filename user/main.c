@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/knobs.h"
 #include "base/log.h"
 #include "check.h"
 #include "kinds.h"
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
 	char err[512];
 	int status;
 
+	knobs_read();
 	/* a reader that goes away is an error of write, with a message */
 	signal(SIGPIPE, SIG_IGN);
 	/* ignored by some who start us, which would hide the end of a command */

@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/knobs.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "collect.h"
@@ -110,7 +111,7 @@ static int loop(struct run *r)
 	int n, err = 0;
 
 	while (!err && !finished(r)) {
-		if (run_is_tight("time"))
+		if (knobs.tight_time)
 			usleep(STALL_US);
 		n = epoll_wait(r->epoll_fd, ev, ARRAY_SIZE(ev), timeout_ms(r));
 		if (n < 0 && errno != EINTR)

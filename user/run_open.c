@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/knobs.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "code.h"
@@ -44,13 +45,6 @@
 #define EVENT_RING_PAGES 64  /* 256 KiB a CPU: some 1,200 process starts between two ticks */
 #define TABLE_CHUNKS_PID 24  /* MiB of unwind tables at most */
 #define TABLE_CHUNKS_ALL 64
-
-bool run_is_tight(const char *what)
-{
-	const char *words = getenv("BPFPROF_TIGHT");
-
-	return words && strstr(words, what);
-}
 
 /* ---- what can be had ---- */
 
@@ -109,15 +103,14 @@ static void clamp_frequency(struct run *r)
 static int choose_uprobes(struct run *r)
 {
 	static const char *const names[] = { "session", "multi", "perf", "event" };
-	const char *at_best = getenv("BPFPROF_UPROBES"); /* for tests */
 	enum uprobe_method best = UPROBES_SESSION;
 	struct feature_result uprobes;
 
 	r->uprobes = UPROBES_NONE;
 	if (!r->kinds[BPFPROF_HEAP])
 		return 0;
-	for (size_t i = 0; at_best && i < ARRAY_SIZE(names); i++)
-		if (!strcmp(at_best, names[i]))
+	for (size_t i = 0; knobs.uprobes && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(knobs.uprobes, names[i]))
 			best = (enum uprobe_method)i;
 	r->uprobes = uprobes_probe(best);
 	if (r->uprobes != UPROBES_NONE)
@@ -202,8 +195,8 @@ static int open_session(struct run *r)
 		.waits = r->waits_how,
 		.usdt = r->usdt,
 		.run_time_stats = o->stats != NULL,
-		.tight_maps = run_is_tight("maps"),
-		.tight_ring = run_is_tight("ring"),
+		.tight_maps = knobs.tight_maps,
+		.tight_ring = knobs.tight_ring,
 	};
 	char err[512];
 	int ret;
@@ -267,7 +260,7 @@ static int open_parts(struct run *r)
 	r->procs = procs__new("/proc");
 	r->tables = tables__new(r->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
 	r->samples = samples__new(r->session);
-	r->events = events__new(run_is_tight("ring") ? 1 : EVENT_RING_PAGES);
+	r->events = events__new(knobs.tight_ring ? 1 : EVENT_RING_PAGES);
 	if (!r->procs || !r->tables || !r->samples || !r->events)
 		return -errno;
 	r->ksyms = ksyms__new(r->session);

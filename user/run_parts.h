@@ -97,9 +97,6 @@ void run_waits_tick(struct run *r);
 /* Counts those that ask to stop. */
 void run_read_signals(struct run *r);
 
-/* For tests: is there to be too little of this? maps, ring, time. */
-bool run_is_tight(const char *what);
-
 /* Can all files be written? To be asked before a long run. 0 or -errno, said. */
 int run_check_outputs(const struct run *r);
 /* After the run: puts the profiles together and writes them. 0 or -errno, said. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/caps.h"
+#include "base/knobs.h"
 #include "base/util.h"
 #include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
@@ -288,11 +289,8 @@ static const char *uprobes_text(void)
 
 bool features_task_storage(void)
 {
-	const char *forced = getenv("BPFPROF_STATES"); /* for tests */
-
-	if (forced && !strcmp(forced, "hash"))
-		return false;
-	return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 1 &&
+	return !knobs.hash_states &&
+	       libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 1 &&
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/knobs.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "bpfprof.skel.h"
@@ -235,7 +236,7 @@ static struct btf *kernel_types(void)
 
 void probe_waits__probe(struct probe_waits_how *ret)
 {
-	const char *forced = getenv("BPFPROF_RESUME"); /* for tests */
+	const char *forced = knobs.resume;
 	struct btf *btf = kernel_types();
 
 	*ret = (struct probe_waits_how){ .resume = PROBE_WAITS_NONE };

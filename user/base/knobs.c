@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads what the tests force from the environment. */
+#include "base/knobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct knobs knobs;
+
+void knobs_read(void)
+{
+	const char *tight = getenv("BPFPROF_TIGHT"), *states = getenv("BPFPROF_STATES");
+
+	knobs.tight_maps = tight && strstr(tight, "maps");
+	knobs.tight_ring = tight && strstr(tight, "ring");
+	knobs.tight_time = tight && strstr(tight, "time");
+	knobs.uprobes = getenv("BPFPROF_UPROBES");
+	knobs.resume = getenv("BPFPROF_RESUME");
+	knobs.hash_states = states && !strcmp(states, "hash");
+}
