@@ -106,9 +106,9 @@ $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 
 # Goes into other programs: no sanitizers, exceptions pass through it, nothing is looked up in the middle of malloc.
 PRELOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fexceptions \
-	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs
+	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs -Ibpf
 
-$(PRELOAD): user/preload/heap.c user/preload/heap.h
+$(PRELOAD): user/preload/heap.c user/preload/heap.h bpf/sample.h
 	$(call say,SHARED,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -shared -o $@ $<
 

@@ -489,6 +489,7 @@ struct bpfprof_config {
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
+	__u64 sample_seed; /* what is sampled follows from it: see sample.h; 0: chance decides */
 	__u64 heap_sure;   /* bytes; a smaller allocation does not fail but for a limit on the
 			      process, or where heap_strict */
 	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */

@@ -11,6 +11,7 @@
 
 #include "bpfprof.h"
 #include "compat.bpf.h"
+#include "sample.h"
 
 /* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of
  * bp_scratch */
@@ -48,7 +49,7 @@ int kstack_places(__u32 slot);
  * until it deletes it from bp_slots. -1: there is none. */
 int record_take_slot(void);
 /* heap.bpf.c: the same, for the same reason */
-__u64 heap_draw(void);
+__u64 heap_distance(__u32 random);
 int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 #include "unwind.h"
@@ -242,7 +243,8 @@ struct heap_task {
 	__u8 op;    /* enum bpfprof_alloc_op */
 	__u8 sampled;
 	__u8 have_old; /* it resizes a sampled allocation: */
-	__u8 pad[5];
+	__u8 pad;
+	__u32 draws; /* where they follow from a seed: how often it has drawn */
 	struct bpfprof_live_key old_key;
 	struct bpfprof_live old;
 };
@@ -266,7 +268,7 @@ struct bp_heap_hash_map {
 struct record_wait {
 	__u64 units, amount;
 	__u32 wait;
-	__u32 pad;
+	__u32 draws; /* where they follow from a seed: how often it was drawn for this thread */
 };
 
 /* A thread that is watched for its waits. */

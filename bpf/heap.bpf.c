@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * Heap profile. Each thread counts the bytes that it asks for down to its next sample; the distance
- * between two is drawn from the exponential distribution, which has no memory, so that the samples
- * of any set of threads together are a Poisson process over the bytes, and an allocation of S bytes
- * is sampled with probability 1 - exp(-S / rate), whatever was allocated before it.
+ * between two is drawn from the exponential distribution, which has no memory (see sample.h), so
+ * that the samples of any set of threads together are a Poisson process over the bytes, and an
+ * allocation of S bytes is sampled with probability 1 - exp(-S / rate), whatever was allocated
+ * before it.
  *
  * Only a sampled call is followed to its return, where the address is known and the stack begins
  * with the caller. What it returned is kept in bp_live until it is freed. A free is seen before it
@@ -24,58 +25,21 @@
 #define RLIMIT_DATA 2
 #define RLIMIT_AS 9
 #define RLIM_INFINITY (~0UL)
-#define LN2_Q32 2977044472ULL	/* ln 2 * 2^32 */
 #define MAX_OBJECT (1ULL << 47) /* the half of the address space that a program has */
-#define LOG2_BITS 24		/* of the fraction */
 
 /* ---- sampling ---- */
 
-/* The number of v's highest bit; 0 for 0. Without a branch: the verifier follows one path. */
-static __always_inline __u64 top_bit(__u64 v)
+/* In a function of its own, so that the verifier follows it once. */
+__noinline __u64 heap_distance(__u32 random)
 {
-	__u64 top = 0;
-
-	for (int s = 32; s; s >>= 1) {
-		__u64 has = v >> s, negative = -has;
-
-		UNW_OPAQUE(negative);
-		has = (has | negative) >> 63;
-		UNW_OPAQUE(has);
-		has *= s;
-		top += has;
-		v >>= has;
-	}
-	return top;
+	return sample_distance(random, bp_config.heap_rate);
 }
 
-/* log2(v) * 2^24 for v in 1..2^32, rounded down; without a branch, too. */
-static __always_inline __u64 log2_q24(__u64 v)
+static __always_inline __u64 draw(struct heap_task *t)
 {
-	__u64 top = top_bit(v), log, y;
+	__u64 seed = bp_config.sample_seed;
 
-	log = top;
-	/* v = y * 2^top, y in 1..2 with 31 bits of fraction: squaring y doubles its logarithm */
-	y = v << (63 - top) >> 32;
-	for (int i = 0; i < LOG2_BITS; i++) {
-		__u64 bit;
-
-		y = (y * y) >> 31;
-		bit = y >> 32;
-		UNW_OPAQUE(bit);
-		y >>= bit;
-		log = log << 1 | bit;
-	}
-	return log;
-}
-
-/* Bytes to the next sample: -ln(u) * rate, u evenly distributed; at least 1. */
-__noinline __u64 heap_draw(void)
-{
-	__u64 e = (32ULL << LOG2_BITS) - log2_q24((__u64)bpf_get_prandom_u32() + 1);
-	__u64 t = e * bp_config.heap_rate; /* below 2^29 * 2^32 */
-
-	t = (t >> 32) * LN2_Q32 + ((t & 0xffffffff) * LN2_Q32 >> 32);
-	return (t + (1 << LOG2_BITS) - 1) >> LOG2_BITS ?: 1;
+	return heap_distance(seed ? sample_random(seed, t->draws++) : bpf_get_prandom_u32());
 }
 
 static __always_inline bool sampled(struct heap_task *t, __u64 size)
@@ -85,12 +49,12 @@ static __always_inline bool sampled(struct heap_task *t, __u64 size)
 	/* an empty block is as good as one byte: it has to have a chance */
 	size = size ?: 1;
 	if (!t->left)
-		t->left = heap_draw();
+		t->left = draw(t);
 	if (size < t->left) {
 		t->left -= size;
 		return false;
 	}
-	t->left = heap_draw();
+	t->left = draw(t);
 	return true;
 }
 
@@ -106,7 +70,7 @@ static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
 /* The nearest number of 6 significant bits. */
 static __always_inline __u64 coarse(__u64 size)
 {
-	__u64 shift = top_bit(size | 1 << 5) - 5;
+	__u64 shift = sample_top_bit(size | 1 << 5) - 5;
 
 	return (size + ((1ULL << shift) >> 1)) >> shift << shift;
 }

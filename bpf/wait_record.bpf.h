@@ -30,16 +30,17 @@ static __always_inline bool is_below(__u32 kind, __u64 ns)
 /* Is a wait of ns that is not below to be recorded, and for how much does it stand? */
 static __always_inline bool weigh(__u64 ns, struct record_wait *ret)
 {
-	__u64 rate = bp_control.wait_rate_ns;
+	__u64 rate = bp_control.wait_rate_ns, seed = bp_config.sample_seed;
+	__u32 random;
 
 	ret->units = BPFPROF_UNIT;
 	ret->amount = ns;
 	if (ns >= rate)
 		return true;
-	/* with probability ns / rate; rate is below 2^32 */
-	if (bpf_get_prandom_u32() * rate >> 32 >= ns)
+	random = seed ? sample_random(seed, ret->draws++) : bpf_get_prandom_u32();
+	if (!sample_wait(random, ns, rate))
 		return false;
-	ret->units = rate * BPFPROF_UNIT / ns;
+	ret->units = sample_wait_units(ns, rate, BPFPROF_UNIT);
 	ret->amount = rate;
 	return true;
 }

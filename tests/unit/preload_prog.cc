@@ -573,39 +573,44 @@ static void full()
 	}
 }
 
-/* Prints for some sizes how many standard deviations the samples' weights are off the truth. */
+/* ---- chance ---- */
+
+static struct {
+	size_t size;
+	long cnt;
+	long samples;
+	uint64_t weights;
+} chances[] = { { 0, 300000, 0, 0 },   { 16, 300000, 0, 0 }, { 100, 200000, 0, 0 },
+		{ 1000, 60000, 0, 0 }, { 5000, 20000, 0, 0 }, { 30000, 3000, 0, 0 } };
+
+static void *take_chances(void *arg)
+{
+	for (auto &c : chances) {
+		size_t from = event_cnt;
+
+		for (long i = 0; i < c.cnt; i++)
+			free(malloc(c.size));
+		for (size_t i = from; i < event_cnt; i++) {
+			if (events[i].what != ALLOC)
+				continue;
+			CHECK(events[i].size == c.size);
+			c.samples++;
+			c.weights += events[i].weight;
+		}
+	}
+	return arg;
+}
+
+/* What a thread allocates that does nothing else, and prints for each size how often, how many
+ * samples were taken, and what these weigh together. */
 static void chance()
 {
-	static const struct {
-		size_t size;
-		long cnt;
-	} rows[] = { { 0, 300000 },   { 16, 300000 },  { 100, 200000 },
-		     { 1000, 60000 }, { 5000, 20000 }, { 30000, 3000 } };
-	double rate = atof(getenv("BPFPROF_HEAP_RATE"));
+	pthread_t thread;
 
-	for (auto &r : rows) {
-		double sum = 0, each = (double)(r.size ? r.size : 1);
-		double p = 1 - exp(-each / rate);
-		size_t from = event_cnt;
-		long samples = 0;
-
-		for (long i = 0; i < r.cnt; i++)
-			free(malloc(r.size));
-		for (size_t i = from; i < event_cnt; i++) {
-			event *e = &events[i];
-
-			if (e->what != ALLOC)
-				continue;
-			CHECK(e->size == r.size);
-			CHECK(fabs((double)e->weight - (double)r.size / p) <= 0.5 + 1e-6 * rate);
-			sum += (double)e->weight;
-			samples++;
-		}
-		if (!r.size) /* weighs nothing, so its samples are counted */
-			sum = (double)samples / p;
-		printf("%zu %ld %.4f\n", r.size, samples,
-		       (sum - each * (double)r.cnt) / (each * sqrt((double)r.cnt * (1 - p) / p)));
-	}
+	CHECK(!pthread_create(&thread, nullptr, take_chances, nullptr));
+	CHECK(!pthread_join(thread, nullptr));
+	for (auto &c : chances)
+		printf("%zu %ld %ld %lu\n", c.size, c.cnt, c.samples, c.weights);
 }
 
 int main(int argc, char **argv)

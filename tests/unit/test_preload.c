@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <libgen.h>
+#include <linux/types.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,20 +20,10 @@
 #include <unistd.h>
 
 #include "preload/heap.h"
+#include "sample.h"
 #include "toolrun.h"
 
 /* ---- Arithmetic ---- */
-
-static void test_ln(void **state)
-{
-	(void)state;
-	for (double x = 0x1p-53; x < 1e9; x *= 1.000917) {
-		double truth = log(x);
-
-		assert_true(fabs(heap_ln(x) - truth) <= 1e-13 * (1 + fabs(truth)));
-	}
-	assert_true(heap_ln(1) == 0);
-}
 
 static void test_one_minus_exp(void **state)
 {
@@ -62,36 +53,6 @@ static void test_weight(void **state)
 
 			assert_true(fabs(heap_weight(size, rates[i]) - w) <= 0.5 + 1e-12 * w);
 		}
-	}
-}
-
-/* The distances' mean and spread, and how many of them are short, are those of the distribution. */
-static void test_distance(void **state)
-{
-	static const uint64_t rates[] = { 2, 1000, 524288 };
-	const int n = 400000;
-
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		uint64_t seed = 42 + i, rate = rates[i];
-		/* rounded up, an exponential distance becomes geometric with this p */
-		double p = -expm1(-1.0 / rate), mean = 1 / p, sigma = sqrt(1 - p) / p;
-		double sum = 0, squares = 0;
-		long shorter = 0;
-
-		for (int k = 0; k < n; k++) {
-			double d = heap_distance(&seed, rate);
-
-			assert_true(d >= 1);
-			sum += d;
-			squares += (d - mean) * (d - mean);
-			shorter += d <= rate / 2;
-		}
-		assert_true(fabs(sum / n - mean) < 4 * sigma / sqrt(n));
-		/* an exponential distribution's fourth central moment is 9 sigma^4 */
-		assert_true(fabs(squares / n / sigma / sigma - 1) < 4 * sqrt(9.0 / n));
-		p = -expm1(-(double)(rate / 2) / rate);
-		assert_true(fabs(shorter - n * p) < 4 * sqrt(n * p * (1 - p)));
 	}
 }
 
@@ -164,7 +125,7 @@ static void *juggle(void *arg)
 	uint64_t seed = (uintptr_t)arg, own = (uintptr_t)arg << 32;
 
 	for (int i = 0; i < 100000; i++) {
-		void *p = pointer(own + i), **box = &boxes[heap_random(&seed) % 64];
+		void *p = pointer(own + i), **box = &boxes[sample_random64(seed, i) % 64];
 
 		if (heap_set__add(&shared, p))
 			__atomic_add_fetch(&failed, 1, __ATOMIC_RELAXED);
@@ -263,32 +224,38 @@ static void test_other_allocators(void **state)
 		skip();
 }
 
-/* Twenty runs with seeds of their own: every sum near the truth, and no side preferred. */
+/* With a seed it is known of each allocation whether it is sampled. */
 static void test_chance(void **state)
 {
-	enum {
-		RUNS = 20,
-		SIZES = 6
-	};
-	double sums[SIZES] = { 0 }, all = 0, z;
+	const uint64_t rate = 4096;
 
 	(void)state;
-	for (int run = 0; run < RUNS; run++) {
-		FILE *f = toolrun_open("BPFPROF_HEAP_RATE=4096 LD_PRELOAD=%s timeout 60 %s chance",
-				       library, program);
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		FILE *f = toolrun_open(
+			"BPFPROF_SAMPLE_SEED=%lu BPFPROF_HEAP_RATE=%lu "
+			"LD_PRELOAD=%s timeout 60 %s chance",
+			seed, rate, library, program);
+		uint64_t draws = 0, left = sample_distance(sample_random(seed, draws++), rate);
+		unsigned long size, cnt, samples, weights;
+		int lines = 0;
 
-		for (int i = 0; i < SIZES; i++) {
-			assert_int_equal(fscanf(f, "%*u %*d %lf", &z), 1);
-			/* of 120 such numbers one is beyond 5 once in 15,000 builds */
-			assert_true(fabs(z) < 5);
-			sums[i] += z;
-			all += z;
+		while (fscanf(f, "%lu %lu %lu %lu", &size, &cnt, &samples, &weights) == 4) {
+			uint64_t bytes = size ?: 1, wanted = 0;
+
+			for (lines++; cnt; cnt--) {
+				if (bytes < left) {
+					left -= bytes;
+					continue;
+				}
+				left = sample_distance(sample_random(seed, draws++), rate);
+				wanted++;
+			}
+			assert_int_equal(samples, wanted);
+			assert_int_equal(weights, wanted * heap_weight(size, rate));
 		}
+		assert_int_equal(lines, 6);
 		assert_int_equal(pclose(f), 0);
 	}
-	for (int i = 0; i < SIZES; i++)
-		assert_true(fabs(sums[i]) < 4.5 * sqrt(RUNS));
-	assert_true(fabs(all) < 4.5 * sqrt(RUNS * SIZES));
 }
 
 /* The notes as binutils read them, and one-byte nops where they point to. */
@@ -432,14 +399,13 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ln),	     cmocka_unit_test(test_one_minus_exp),
-		cmocka_unit_test(test_weight),	     cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_set),	     cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_set_threads),  cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_threads),	     cmocka_unit_test(test_other_allocators),
-		cmocka_unit_test(test_chance),	     cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_late_runtime), cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_one_minus_exp), cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_set),	      cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_set_threads),   cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_threads),	      cmocka_unit_test(test_other_allocators),
+		cmocka_unit_test(test_chance),	      cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_late_runtime),  cmocka_unit_test(test_rates),
 	};
 	int err = cmocka_run_group_tests(tests, find_built, NULL);
 

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
+
 struct knobs knobs;
 
 void knobs_read(void)
 {
 	const char *tight = getenv("BPFPROF_TIGHT"), *states = getenv("BPFPROF_STATES");
+	const char *seed = getenv("BPFPROF_SAMPLE_SEED");
 
 	knobs.tight_maps = tight && strstr(tight, "maps");
 	knobs.tight_ring = tight && strstr(tight, "ring");
@@ -17,4 +20,6 @@ void knobs_read(void)
 	knobs.uprobes = getenv("BPFPROF_UPROBES");
 	knobs.resume = getenv("BPFPROF_RESUME");
 	knobs.hash_states = states && !strcmp(states, "hash");
+	if (!seed || util_parse_u64(seed, 1, UINT32_MAX, &knobs.sample_seed))
+		knobs.sample_seed = 0;
 }

@@ -4,6 +4,7 @@
 #define KNOBS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct knobs {
 	/* BPFPROF_TIGHT, a list of words: there is too little of this */
@@ -17,6 +18,9 @@ struct knobs {
 	const char *resume;
 	/* BPFPROF_STATES=hash: as if the kernel had no task storage */
 	bool hash_states;
+	/* BPFPROF_SAMPLE_SEED, 1 to 2^32 - 1: which allocations and waits are sampled follows
+	 * from it, see bpf/sample.h; 0: chance decides. The preload library reads it, too. */
+	uint64_t sample_seed;
 };
 
 /* All zero until knobs_read was called, which main does first. */

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/knobs.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "bpfprof.skel.h"
@@ -230,6 +231,7 @@ static int configure(struct session *s, char *err, size_t err_sz)
 			return ret;
 		}
 	}
+	cfg->sample_seed = knobs.sample_seed;
 	cfg->follow = o->follow;
 	cfg->self_tgid = getpid();
 	cfg->hash_states = (o->kinds[BPFPROF_HEAP] || o->kinds[BPFPROF_BLOCK] ||

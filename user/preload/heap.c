@@ -5,7 +5,8 @@
  *
  *   LD_PRELOAD=libbpfprof-heap.so BPFPROF_HEAP_RATE=524288 program
  *
- * BPFPROF_HEAP_RATE is the mean distance between samples in bytes; 1 samples every allocation.
+ * BPFPROF_HEAP_RATE is the mean distance between samples in bytes; 1 samples every allocation. For
+ * tests, BPFPROF_SAMPLE_SEED makes what each thread samples follow from a number of 32 bits.
  *
  * The probes, after the design of the OpenTelemetry profiler, so that other tools can listen too:
  *
@@ -34,9 +35,11 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/types.h>
 #include <sys/auxv.h>
 
 #include "heap.h"
+#include "sample.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define SLOW __attribute__((noinline, cold))
@@ -44,7 +47,7 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define DEFAULT_RATE (512 << 10)
-#define MAX_RATE (1ULL << 50) /* a distance is at most 37 times that */
+#define MAX_RATE UINT32_MAX
 
 /* ---- Probe sites ---- */
 
@@ -167,12 +170,14 @@ static struct {
 /* ---- State ---- */
 
 static uint64_t rate = DEFAULT_RATE;
-static uint64_t seed;
+static uint64_t seed;	    /* that of the next thread is made from */
+static uint64_t fixed_seed; /* that of all threads, for tests; 0: there is none */
 static struct heap_set set;
 
 static __thread struct {
 	uint64_t left; /* bytes to the next sample; 0: see the slow path */
-	uint64_t random;
+	uint64_t seed;
+	uint64_t draws; /* how many distances it has drawn */
 	bool drawn;
 } self;
 
@@ -212,20 +217,27 @@ static SLOW void *arena_realloc(void *old, size_t size)
 	return new;
 }
 
-static void read_rate(void)
+/* A decimal number from the environment, at most max; what is none changes nothing. */
+static void read_number(const char *name, uint64_t max, uint64_t *ret)
 {
-	const char *s = getenv("BPFPROF_HEAP_RATE");
+	const char *s = getenv(name);
 	uint64_t n = 0;
 
 	if (!s || !*s)
 		return;
-	for (; *s >= '0' && *s <= '9' && n < MAX_RATE; s++)
+	for (; *s >= '0' && *s <= '9' && n < max; s++)
 		n = n * 10 + (uint64_t)(*s - '0');
 	if (*s >= '0' && *s <= '9')
-		n = MAX_RATE;
+		n = max;
 	else if (*s)
 		return;
-	rate = n < MAX_RATE ? n : MAX_RATE;
+	*ret = n < max ? n : max;
+}
+
+static void read_environment(void)
+{
+	read_number("BPFPROF_HEAP_RATE", MAX_RATE, &rate);
+	read_number("BPFPROF_SAMPLE_SEED", UINT32_MAX, &fixed_seed);
 }
 
 static void stir(void)
@@ -234,7 +246,6 @@ static void stir(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	seed ^= (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	heap_random(&seed);
 }
 
 /* dlsym(3) returns a void pointer also for functions, and POSIX wants that to be enough. */
@@ -344,7 +355,7 @@ static SLOW bool get_ready(void)
 		if (noise)
 			memcpy(&seed, noise, sizeof(seed));
 		stir();
-		read_rate();
+		read_environment();
 		find_all();
 		state = READY;
 	}
@@ -381,7 +392,7 @@ __attribute__((constructor)) static void start(void)
 {
 	get_ready();
 	/* again: the dynamic linker may have allocated when there was no environment yet */
-	read_rate();
+	read_environment();
 	draw_anew();
 	if (__register_atfork)
 		__register_atfork(NULL, NULL, forked_child, __dso_handle);
@@ -400,21 +411,27 @@ static inline bool pass(size_t size)
 	return true;
 }
 
+static uint64_t draw(void)
+{
+	return sample_distance(sample_random(self.seed, self.draws++), rate);
+}
+
 /* Is this allocation, which did not pass, to be sampled? */
 static bool sample(size_t size)
 {
 	if (rate <= 1)
 		return true;
 	if (!self.drawn) {
-		uint64_t base = __atomic_add_fetch(&seed, 1, __ATOMIC_RELAXED);
+		uint64_t own = __atomic_add_fetch(&seed, 1, __ATOMIC_RELAXED);
 
-		self.random = heap_random(&base);
+		self.seed = fixed_seed ?: sample_random64(own, 0);
+		self.draws = 0;
 		self.drawn = true;
-		self.left = heap_distance(&self.random, rate);
+		self.left = draw();
 		if (pass(size))
 			return false;
 	}
-	self.left = heap_distance(&self.random, rate);
+	self.left = draw();
 	return true;
 }
 

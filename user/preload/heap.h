@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the preload library decides with: the distance to the next sample, the weight of one, and
- * the set of the sampled pointers that are not freed yet.
+ * What the preload library needs beside the distance to the next sample (sample.h): the weight of
+ * one, and the set of the sampled pointers that are not freed yet.
  *
  * It runs within malloc and free of any program: it needs no library, takes no lock (which a fork,
  * a signal handler or a thread that is killed could leave held) and gets memory from mmap only.
@@ -15,41 +15,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-/* ---- Chance ---- */
-
-/* splitmix64 (Steele, Lea, Flood 2014): any state is a good one. */
-static inline uint64_t heap_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
-/*
- * ln(x) of a normal x > 0, to some 1e-15. With x = m * 2^e and m around 1 it is e*ln(2) plus
- * ln(m) = 2*artanh(t), t = (m-1)/(m+1), |t| < 0.172: eight terms of its series t + t^3/3 + ...
- */
-static inline double heap_ln(double x)
-{
-	union {
-		double d;
-		uint64_t bits;
-	} m = { .d = x };
-	int e = (int)(m.bits >> 52) - 1023;
-	double t, sum = 0;
-
-	m.bits = (m.bits & ((1ULL << 52) - 1)) | 1023ULL << 52;
-	if (m.d > 1.4142135623730951) {
-		m.d /= 2;
-		e++;
-	}
-	t = (m.d - 1) / (m.d + 1);
-	for (int k = 15; k > 0; k -= 2)
-		sum = sum * t * t + 1.0 / k;
-	return e * 0.6931471805599453 + 2 * t * sum;
-}
+/* ---- The weight of a sample ---- */
 
 /*
  * 1 - exp(-x) of x >= 0, to a relative 1e-14. Taylor's series of x halved until it is small, then
@@ -69,18 +35,6 @@ static inline double heap_one_minus_exp(double x)
 	while (halvings--)
 		sum *= 2 - sum;
 	return sum;
-}
-
-/*
- * Bytes from here to the one that is sampled next: of an exponential distribution of this mean,
- * rounded up, so that S bytes contain it with probability 1-exp(-S/rate) wherever one begins to
- * count and however the bytes are shared out among threads.
- */
-static inline uint64_t heap_distance(uint64_t *state, uint64_t rate)
-{
-	double u = (double)((heap_random(state) >> 11) + 1) / (double)(1ULL << 53);
-
-	return (uint64_t)(-heap_ln(u) * (double)rate) + 1;
 }
 
 /* The bytes that a sampled allocation stands for. Equal sizes have equal weights. */
