@@ -99,6 +99,15 @@ enum bpfprof_hit {
 /* One that took longer was interrupted, or preempted: it counts as this. */
 #define BPFPROF_TIMED_MAX_NS 200000
 
+/* A cache of stacks checks itself: on each CPU, one hit in so many is walked all the same. */
+#define BPFPROF_CHECKED 256
+
+struct bpfprof_cache_stats {
+	__u64 cached;	  /* stacks that were remembered: to be counted, they need no walk */
+	__u64 checked;	  /* of these, walked and compared */
+	__u64 mismatched; /* of these, the walk has found another stack, which was recorded */
+};
+
 /* Per-CPU counters of one kind, monotonic over a run. */
 struct bpfprof_stats {
 	__u64 seen;	/* samples that passed the filters */
@@ -116,6 +125,7 @@ struct bpfprof_stats {
 	/* waits only */
 	__u64 below;	/* shorter than --min-wait: not seen */
 	__u64 below_ns; /* that these took together */
+	struct bpfprof_cache_stats kernel_stacks, user_stacks;
 };
 
 /* ---- Unwind tables ---- */

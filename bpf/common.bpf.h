@@ -32,8 +32,12 @@ int stack_begin(__u32 slot, int returned);
 int stack_start(__u32 slot);
 int stack_walk(__u32 slot, __u32 how);
 /* The same, behind stack_begin: is the walk that would come now remembered? Then it would be
- * complete, and u.nr and u.hash are what it would give; the frames are not there. */
+ * complete. STACK_RECALLED: u.nr and u.hash are what it would give; the frames are not there.
+ * STACK_CHECK: it has to be made all the same, and compared by stack_check. */
+#define STACK_RECALLED 1
+#define STACK_CHECK 2
 int stack_recall(__u32 slot);
+int stack_check(__u32 slot, int result);
 /* The same: remembers a complete walk, if it can be recalled. */
 int stack_remember(__u32 slot);
 /* The same: of what known says of a walk and of the words on the stack that have decided it; 0: one
@@ -513,6 +517,24 @@ static __always_inline void lose(__u32 kind, enum bpfprof_lost why)
 		return;
 	STATS_ADD(stats->seen, 1);
 	STATS_ADD(stats->lost[why], 1);
+}
+
+/* A stack is remembered. Has it to be walked all the same, to check the cache? */
+static __always_inline bool check_is_due(struct bpfprof_cache_stats *cache)
+{
+	__u64 before = cache->cached;
+
+	STATS_ADD(cache->cached, 1);
+	return before % BPFPROF_CHECKED == 0;
+}
+
+/* It was walked. Returns whether the walk has found what was remembered. */
+static __always_inline bool check_same(struct bpfprof_cache_stats *cache, bool same)
+{
+	STATS_ADD(cache->checked, 1);
+	if (!same)
+		STATS_ADD(cache->mismatched, 1);
+	return same;
 }
 
 /* ---- filters ---- */

@@ -11,6 +11,9 @@
  * a system call has called lies at a random distance from the top, with such words in between
  * (CONFIG_RANDOMIZE_KSTACK_OFFSET): places are counted from where the thread slept, but for that of
  * the outermost frame, which is at the top.
+ *
+ * Should all of this be wrong somewhere, a sample would have another's stack, and nobody would see
+ * it. So one in BPFPROF_CHECKED is walked all the same; what does not agree is counted.
  */
 #include "common.bpf.h"
 
@@ -246,6 +249,7 @@ static __always_inline void remember(struct scratch *s, struct known_kstack *kno
 
 __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 {
+	struct bpfprof_stats *stats;
 	struct known_kstack *known;
 	__u64 hash;
 
@@ -254,6 +258,15 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 	if (!known || !s->kstack_key)
 		return kstack_walk(ctx, s);
 	if (recall(s, known)) {
+		stats = stats_of(s->u.rec.kind);
+		if (stats && check_is_due(&stats->kernel_stacks)) {
+			hash = kstack_walk(ctx, s);
+			if (!check_same(&stats->kernel_stacks,
+					hash == s->kstack.hash &&
+						s->u.rec.kernel_cnt == s->kstack.cnt))
+				known->key = 0;
+			return hash;
+		}
 		s->u.rec.kernel_cnt = s->kstack.cnt;
 		s->kernel_left = 1;
 		return s->kstack.hash;

@@ -249,7 +249,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
 	__u64 kernel;
-	int result = BPFPROF_STACK_complete, lost;
+	int result = BPFPROF_STACK_complete, recalled = 0, lost;
 	__u32 user_cnt = 0;
 
 	u->hash = describe(u, task, what, how);
@@ -258,8 +258,9 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 
 	if (with_user) {
 		result = stack_begin(u->slot, what->returned);
-		if (result == UNW_CONTINUE && how & RECORD_MEMO && stack_recall(u->slot) &&
-		    record_recalled(ctx, s, what, how, with_kernel))
+		if (result == UNW_CONTINUE && how & RECORD_MEMO)
+			recalled = stack_recall(u->slot);
+		if (recalled == STACK_RECALLED && record_recalled(ctx, s, what, how, with_kernel))
 			return 0;
 	}
 	u->rec.time_ns = bpf_ktime_get_ns();
@@ -267,6 +268,8 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 		stack_start(u->slot);
 		if (result == UNW_CONTINUE) {
 			result = stack_walk(u->slot, how);
+			if (recalled == STACK_CHECK)
+				stack_check(u->slot, result);
 			if (how & RECORD_MEMO && result == BPFPROF_STACK_complete)
 				stack_remember(u->slot);
 		}

@@ -302,6 +302,7 @@ static __always_inline bool recall(struct scratch *s, const struct known_ustack 
 __noinline int stack_recall(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct bpfprof_stats *stats;
 	bool recalled = false;
 	struct unw *u;
 	__u64 start;
@@ -317,10 +318,36 @@ __noinline int stack_recall(__u32 slot)
 		recalled = recall(s, known_at(start, way));
 	if (!recalled)
 		return 0;
+	stats = stats_of(u->rec.kind);
+	if (stats && check_is_due(&stats->user_stacks))
+		return STACK_CHECK;
 	s->begun = u->hash;
 	u->nr = s->known.nr;
 	u->hash = s->known.hash;
-	return 1;
+	return STACK_RECALLED;
+}
+
+/* A walk that is remembered, s->known, was made again and has ended so. */
+__noinline int stack_check(__u32 slot, int result)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct bpfprof_stats *stats;
+	struct known_ustack *known;
+
+	/* a table has gone meanwhile: user space will tell */
+	if (!s || result == UNW_MISS)
+		return 0;
+	stats = stats_of(s->u.rec.kind);
+	if (!stats || check_same(&stats->user_stacks, result == BPFPROF_STACK_complete &&
+							      s->u.nr == s->known.nr &&
+							      s->u.hash == s->known.hash))
+		return 0;
+	for (__u32 way = 0; way < USTACK_WAYS; way++) {
+		known = known_at(s->known.start, way);
+		if (known && known->start == s->known.start)
+			known->sum = 0;
+	}
+	return 0;
 }
 
 __noinline int stack_remember(__u32 slot)

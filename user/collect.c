@@ -632,6 +632,8 @@ int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_a
 	ret->raw = c->raw[kind];
 	ret->below = stats.below;
 	ret->below_ns = stats.below_ns;
+	ret->kernel_stacks = stats.kernel_stacks;
+	ret->user_stacks = stats.user_stacks;
 	ret->events_lost = c->events_lost;
 	ret->not_followed = session__not_followed(c->session);
 	return 0;

@@ -414,6 +414,15 @@ static void stats_heap(const struct report *r, FILE *f)
 		h->attach_ns, h->attached_ns, h->sliced ? "true" : "false", h->untracked);
 }
 
+static void stats_cache(const struct bpfprof_cache_stats *cache, const char *name, FILE *f)
+{
+	fprintf(f,
+		",\"%s\":{\"cached\":%" PRIu64 ",\"checked\":%" PRIu64 ",\"mismatched\":%" PRIu64
+		"}",
+		name, (uint64_t)cache->cached, (uint64_t)cache->checked,
+		(uint64_t)cache->mismatched);
+}
+
 static void stats_kind(const struct report *r, int kind, FILE *f)
 {
 	const struct collect_account *a = &r->accounts[kind];
@@ -426,13 +435,16 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 		stats_heap(r, f);
 	if (kinds[kind].timed)
 		fprintf(f, ",\"period_ns\":%" PRIu64, (uint64_t)(NSEC_PER_SEC / r->frequency));
-	if (kinds[kind].waits)
+	if (kinds[kind].waits) {
 		fprintf(f,
 			",\"below\":%" PRIu64 ",\"below_ns\":%" PRIu64 ",\"min_wait_ns\":%" PRIu64
 			",\"wait_rate_ns\":%" PRIu64 ",\"limited_ns\":%" PRIu64
 			",\"cost_ns\":%" PRIu64,
 			a->below, a->below_ns, options_min_wait_ns(r->opts, kind), r->wait_rate_ns,
 			r->limited_ns, r->wait_cost_ns[kind]);
+		stats_cache(&a->kernel_stacks, "kernel_stacks", f);
+		stats_cache(&a->user_stacks, "user_stacks", f);
+	}
 	if (kind == BPFPROF_THREADCREATE && r->threads_at_start)
 		fprintf(f, ",\"threads_at_start\":%" PRIu64, r->threads_at_start);
 	if (kind == BPFPROF_THREADS)

@@ -143,6 +143,8 @@ static void test_stats_of_waits(void **state)
 		opts.kinds[i] = i != BPFPROF_HEAP;
 	report.accounts[BPFPROF_BLOCK].below = 12345;
 	report.accounts[BPFPROF_BLOCK].below_ns = 18446744073709551615ULL;
+	report.accounts[BPFPROF_BLOCK].kernel_stacks = (struct bpfprof_cache_stats){ 514, 3, 1 };
+	report.accounts[BPFPROF_BLOCK].user_stacks = (struct bpfprof_cache_stats){ 9, 2, 0 };
 	report.wait_cost_ns[BPFPROF_BLOCK] = 4711;
 	report.limited_ns = 12;
 	report.snapshot_ns = 7654321;
@@ -153,6 +155,10 @@ static void test_stats_of_waits(void **state)
 		      "'threads']\n"
 		      "assert k['block']['below'] == 12345\n"
 		      "assert k['block']['below_ns'] == 2**64 - 1\n"
+		      "assert k['block']['kernel_stacks'] == {'cached': 514, 'checked': 3, "
+		      "'mismatched': 1}\n"
+		      "assert k['block']['user_stacks'] == {'cached': 9, 'checked': 2, "
+		      "'mismatched': 0}\n"
 		      "assert k['block']['min_wait_ns'] == 1000\n"
 		      "assert k['block']['cost_ns'] == 4711 and k['block']['limited_ns'] == 12\n"
 		      "assert k['offcpu']['below'] == 0 and k['offcpu']['min_wait_ns'] == 0\n"

@@ -604,6 +604,13 @@ static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
 	}
 }
 
+static void add_cache(struct bpfprof_cache_stats *sum, const struct bpfprof_cache_stats *cache)
+{
+	sum->cached += cache->cached;
+	sum->checked += cache->checked;
+	sum->mismatched += cache->mismatched;
+}
+
 int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret)
 {
 	struct bpfprof_stats *per_cpu = calloc(s->cpu_cnt, sizeof(*per_cpu));
@@ -629,6 +636,8 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 		ret->timed_ns += per_cpu[i].timed_ns;
 		ret->below += per_cpu[i].below;
 		ret->below_ns += per_cpu[i].below_ns;
+		add_cache(&ret->kernel_stacks, &per_cpu[i].kernel_stacks);
+		add_cache(&ret->user_stacks, &per_cpu[i].user_stacks);
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)
 			ret->lost[j] += per_cpu[i].lost[j];
 	}
