@@ -5,11 +5,13 @@
  * (vmlinux.h in BPF, <linux/types.h> elsewhere). Padding is explicit, sizes are asserted.
  *
  * How the pieces meet:
- *   user -> kernel   chunks of table memory hold unwind tables (bpfprof_part) and, for each
- * process, a sorted list of its executable mappings; `bp_procs` maps a process to its list. kernel
- * -> user   `bp_ring` carries each distinct stack once (BPFPROF_REC_SAMPLE), and, raw, the stacks
- * of processes or code that the kernel side does not know yet (BPFPROF_REC_RAW); `bp_counts` says
- * how often each distinct stack was seen.
+ *
+ *   user -> kernel   Chunks of table memory hold unwind tables (struct bpfprof_part) and, for each
+ *                    process, a sorted list of its executable mappings. bp_procs maps a process to
+ *                    its list.
+ *   kernel -> user   bp_ring carries each distinct stack once (BPFPROF_REC_SAMPLE), and copies of
+ *                    the stacks of processes or code that the kernel side does not know yet
+ *                    (BPFPROF_REC_RAW). bp_counts says how often each distinct stack was seen.
  */
 #ifndef BPFPROF_H
 #define BPFPROF_H
@@ -19,10 +21,10 @@
 #define BPFPROF_MIN_UFRAMES 64	/* the same where it has not */
 #define BPFPROF_MAX_KFRAMES 127 /* kernel.perf_event_max_stack's default */
 #define BPFPROF_COMM_SZ 16	/* TASK_COMM_LEN */
-#define BPFPROF_NR_REGS \
-	17 /* DWARF numbers of x86-64: 0..15 general, 16 the return address column, here rip */
-#define BPFPROF_RAW_STACK_SZ \
-	65536 /* bytes of stack at most in a raw record: compilers recurse that far */
+/* DWARF numbers of x86-64: 0..15 general, 16 the return address column, here rip */
+#define BPFPROF_NR_REGS 17
+/* bytes of stack at most in a raw record: compilers recurse that far */
+#define BPFPROF_RAW_STACK_SZ 65536
 #define BPFPROF_RED_ZONE 128	   /* bytes below rsp that are the function's too (psABI, 3.2.2) */
 #define BPFPROF_MAX_MAPS 4096	   /* executable mappings of a process (a power of two) */
 #define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
@@ -118,8 +120,9 @@ struct bpfprof_stats {
 	/* heap only */
 	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
-	__u64 untracked; /* recorded, but bp_live was full: whether they are freed is not known */
-	/* samples that were timed, lost ones as well, and how long recording them took */
+	/* recorded, but bp_live was full: whether they are freed is not known */
+	__u64 untracked;
+	/* all kinds: samples that were timed, lost ones as well, and how long that took */
 	__u64 timed;
 	__u64 timed_ns;
 	/* waits only */
@@ -138,8 +141,10 @@ struct bpfprof_stats {
 #define BPFPROF_CHUNK_SZ (1U << 20)
 #define BPFPROF_MAX_CHUNKS 256
 
-/* How the canonical frame address (the caller's sp) is found; DWARF 5, 6.4.1, and the psABI's
- * register names. */
+/*
+ * How the canonical frame address (the caller's sp) is found: DWARF 5, 6.4.1, with the psABI's
+ * register names.
+ */
 enum bpfprof_cfa {
 	BPFPROF_CFA_NONE,     /* no information for this address */
 	BPFPROF_CFA_SP,	      /* rsp + cfa_off */
@@ -147,8 +152,8 @@ enum bpfprof_cfa {
 	BPFPROF_CFA_REG,      /* register `reg` + cfa_off; only where all registers are known */
 	BPFPROF_CFA_SP_DEREF, /* *(rsp + cfa_off) + aux */
 	BPFPROF_CFA_FP_DEREF, /* *(rbp + cfa_off) + aux */
-	BPFPROF_CFA_PLT, /* rsp + cfa_off + ((rip & 15) >= aux ? 8 : 0), the rule linkers write for
-			    .plt */
+	/* the rule that linkers write for .plt: rsp + cfa_off + ((rip & 15) >= aux ? 8 : 0) */
+	BPFPROF_CFA_PLT,
 	BPFPROF_CFA_SIGNAL,	 /* rsp points to the ucontext of an rt_sigframe */
 	BPFPROF_CFA_UNSUPPORTED, /* an expression that is none of the above */
 	BPFPROF_NR_CFA,
@@ -179,8 +184,8 @@ struct bpfprof_rule {
 	__s32 cfa_off;
 	__s32 fp_off;
 	__s16 aux;
-	__s16 bx_off; /* the caller's rbx is *(cfa + bx_off); 0: still in rbx; or BPFPROF_BX_UNKNOWN
-		       */
+	/* the caller's rbx is *(cfa + bx_off); 0: still in rbx; or BPFPROF_BX_UNKNOWN */
+	__s16 bx_off;
 };
 #define BPFPROF_BX_UNKNOWN (-32768)
 _Static_assert(sizeof(struct bpfprof_rule) == 16, "bpfprof_rule");
@@ -188,16 +193,20 @@ _Static_assert(sizeof(struct bpfprof_rule) == 16, "bpfprof_rule");
 /*
  * A part: the unwind table of a contiguous range of one object's addresses. A row says which rule
  * holds from its address on, up to the next row. Rows are grouped in blocks of 256 bytes of code:
- * blk[b] is the number of the first row of block b, blk[blk_cnt] is row_cnt, off[row] its address
- * within the block. An address before the first row of its block belongs to the last row of an
- * earlier block; before the first row of all, to no rule.
+ * blk[b] is the number of the first row of block b, blk[blk_cnt] is row_cnt, off[row] is the row's
+ * address within its block. An address before the first row of its block belongs to the last row of
+ * an earlier block; before the first row of all, to no rule.
  *
- * One extent holds, at these positions (bytes from the start of the chunk once it has been placed
- * there, from the start of the part as ehframe builds it): pos                 struct bpfprof_part
- *     pos + sizeof        __u16 blk[blk_cnt + 1]
- *     off_pos             __u8 off[row_cnt]
- *     rule_pos            __u16 rule[row_cnt]      index into rules
- *     rules_pos           struct bpfprof_rule rules[]
+ * One extent holds
+ *
+ *     at pos            struct bpfprof_part
+ *     behind it         __u16 blk[blk_cnt + 1]
+ *     at off_pos        __u8 off[row_cnt]
+ *     at rule_pos       __u16 rule[row_cnt], each an index into rules
+ *     at rules_pos      struct bpfprof_rule rules[]
+ *
+ * Positions are bytes from the start of the chunk once the part has been placed there, and from the
+ * start of the part (pos 0) as ehframe builds it.
  */
 #define BPFPROF_BLOCK_SHIFT 8
 #define BPFPROF_PART_MAX_ROWS 65535
@@ -207,8 +216,9 @@ struct bpfprof_part {
 	__u32 off_pos;
 	__u32 rule_pos;	 /* aligned to 2 */
 	__u32 rules_pos; /* aligned to 16 */
-	__u32 used; /* set to 1 by the kernel side when it walks through; cleared by user space,
-		       which evicts by it */
+	/* set to 1 by the kernel side when it walks through; cleared by user space, which evicts by
+	 * it */
+	__u32 used;
 	__u32 pad[2];
 };
 _Static_assert(sizeof(struct bpfprof_part) == 32, "bpfprof_part");
@@ -236,8 +246,10 @@ struct bpfprof_map {
 };
 _Static_assert(sizeof(struct bpfprof_map) == 16, "bpfprof_map");
 
-/* Raw records of this process led nowhere: record its broken stacks as they are, until its mappings
- * change. */
+/*
+ * Of bpfprof_proc.flags: raw records of this process led nowhere. Its broken stacks are recorded as
+ * they are, until its mappings change.
+ */
 #define BPFPROF_PROC_NO_RAW 1
 
 /*
@@ -250,17 +262,17 @@ struct bpfprof_proc {
 	__u32 pos;
 	__u16 map_cnt; /* below BPFPROF_MAX_MAPS */
 	__u16 flags;   /* BPFPROF_PROC_… */
-	__u32 gen;     /* changes when an address range changed its meaning: such stacks must not be
-			  merged */
+	/* changes when an address range changed its meaning: such stacks must not be merged */
+	__u32 gen;
 };
 _Static_assert(sizeof(struct bpfprof_proc) == 16, "bpfprof_proc");
 
 /* ---- Records in bp_ring ---- */
 enum bpfprof_rec_type {
-	BPFPROF_REC_SAMPLE, /* __u64 user[user_cnt], __u64 kernel[kernel_cnt] follow, leaf first in
-			       each */
-	BPFPROF_REC_RAW, /* struct bpfprof_raw, __u64 kernel[kernel_cnt], then stack_sz bytes follow
-			  */
+	/* followed by __u64 user[user_cnt], __u64 kernel[kernel_cnt], leaf first in each */
+	BPFPROF_REC_SAMPLE,
+	/* followed by struct bpfprof_raw, __u64 kernel[kernel_cnt], stack_sz bytes of the stack */
+	BPFPROF_REC_RAW,
 };
 
 /*
@@ -280,16 +292,18 @@ struct bpfprof_rec {
 	__u16 kernel_cnt;
 	__u16 user_cnt;
 	__u32 tid;
-	__u32 wait; /* BPFPROF_WAIT_PACK: block, mutex, offcpu, threads; waits that differ in it are
-		       counted apart */
-	__u64 hash; /* of a raw record of a kind that is joined to its stack later, a number of its
-		       own */
+	/* block, mutex, offcpu, threads: BPFPROF_WAIT_PACK; waits that differ in it are counted
+	 * apart */
+	__u32 wait;
+	/* as in bp_counts; of a raw record of a kind that is joined to its stack later, a number of
+	 * its own */
+	__u64 hash;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 size;    /* heap: bytes asked for */
-	__u64 weight;  /* heap: bytes that the sample stands for, as the program says; 0: by
-			  --heap-rate */
-	__u64 units;   /* block, mutex, offcpu: waits that it stands for, in 1 / BPFPROF_UNIT */
-	__u64 amount;  /* of these, together: ns; threads: for how long it has been so, ns */
+	/* heap: bytes that the sample stands for, as the program says; 0: by --heap-rate */
+	__u64 weight;
+	__u64 units;  /* block, mutex, offcpu: waits that it stands for, in 1 / BPFPROF_UNIT */
+	__u64 amount; /* of these, together: ns; threads: for how long it has been so, ns */
 	struct bpfprof_proc_key proc;
 	char comm[BPFPROF_COMM_SZ]; /* the thread's name; any bytes, NUL-terminated */
 };
@@ -304,13 +318,12 @@ struct bpfprof_uret {
 
 struct bpfprof_raw {
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
-	__u64 stack_addr; /* of the first byte copied: the red zone's, where epilogues have left
-			     what they popped */
-	__u32 stack_sz;	  /* bytes copied */
-	__u16 ra;	  /* 1: rip is a return address (the task is in a system call) */
-	__u16 holes;   /* bit i: the i-th page of the copy, counted from stack_addr's, could not be
-			  read */
-	__u64 uret_pc; /* what replaced return addresses were replaced with; 0: none was */
+	/* of the first byte copied: the red zone's, where epilogues have left what they popped */
+	__u64 stack_addr;
+	__u32 stack_sz; /* bytes copied */
+	__u16 ra;	/* 1: rip is a return address (the task is in a system call) */
+	__u16 holes;	/* bit i: page i of the copy, from stack_addr's on, could not be read */
+	__u64 uret_pc;	/* what replaced return addresses were replaced with; 0: none was */
 	struct bpfprof_uret uret[BPFPROF_MAX_URETS]; /* innermost first; at 0: none */
 };
 
@@ -405,8 +418,10 @@ enum bpfprof_alloc_op {
 #define BPFPROF_USDT_OFF(arg) ((__s32)((__u32)(arg) << 11) >> 18) /* signed, 14 bits */
 #define BPFPROF_USDT_CONST 31
 
-/* A sampled allocation that has not been freed yet. After an exec, what was allocated before it can
- * no longer be: the addresses mean something else. */
+/*
+ * A sampled allocation that has not been freed yet. What was allocated before an exec is found no
+ * more: the addresses mean something else.
+ */
 struct bpfprof_live_key {
 	__u64 ptr;
 	__u32 tgid;
@@ -415,8 +430,8 @@ struct bpfprof_live_key {
 _Static_assert(sizeof(struct bpfprof_live_key) == 16, "bpfprof_live_key");
 
 struct bpfprof_live {
-	struct bpfprof_count_key
-		stack; /* that it was counted under; of a raw record (hash, tgid, 0, 0) */
+	/* that it was counted under; of a raw record (hash, tgid, 0, 0) */
+	struct bpfprof_count_key stack;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 };
 _Static_assert(sizeof(struct bpfprof_live) == 24, "bpfprof_live");
@@ -475,8 +490,8 @@ _Static_assert(sizeof(struct bpfprof_thread) == 96 + 8 * BPFPROF_NR_REGS + 16 * 
 /* ---- Configuration, read-only once loaded ---- */
 #define BPFPROF_GLOB_MAX 63 /* bytes of a thread name pattern, without its stars */
 struct bpfprof_config {
-	__u64 seed; /* of the hashes; secret, so that no program can make its stacks collide with
-		       another's */
+	/* of the hashes; secret, so that no program can make its stacks collide with another's */
+	__u64 seed;
 	__u8 filter_tgid;	       /* only processes in bp_tgids */
 	__u8 filter_tid;	       /* only threads in bp_tids */
 	__u8 filter_cgroup;	       /* only tasks below bp_cgroup[0] */
@@ -500,14 +515,15 @@ struct bpfprof_config {
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
 	__u64 sample_seed; /* what is sampled follows from it: see sample.h; 0: chance decides */
-	__u64 heap_sure;   /* bytes; a smaller allocation does not fail but for a limit on the
-			      process, or where heap_strict */
+	/* bytes; a smaller allocation fails only for a limit on the process, or where heap_strict */
+	__u64 heap_sure;
 	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */
+	/* of the preempt count from the run queue, among a CPU's variables; 0: unknown */
+	__s64 preempt_count_off;
 	/*
 	 * Slots of bp_scratch and bp_raw: one a CPU for the sampler, from trace_slot on one a CPU
 	 * for tracepoints, from first_slot on slot_cnt for programs that can be preempted.
 	 */
-	__s64 preempt_count_off; /* of it from the run queue, in a CPU's variables; 0: unknown */
 	__u32 trace_slot;
 	__u32 first_slot;
 	__u32 slot_cnt;
@@ -536,18 +552,18 @@ struct bpfprof_control {
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
 	__u32 displaced; /* the same: 1: a thread's state is in task storage, its place was taken */
-	__u32 not_followed; /* the same: children of watched processes that are not watched, for
-			       want of room */
+	/* the same: children of watched processes that are not watched, for want of room */
+	__u32 not_followed;
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
 	__u64 stop_ns;	    /* 0: the run goes on */
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
-	/* the programs' own: where a thread's registers are in its stack in the kernel, for
+	/* the programs' own: where a thread's registers lie on its kernel stack, for
 	 * bpf_rdonly_cast */
 	__u64 regs_off;
-	/* the programs' own: where the return address of who has called schedule() is: see
+	/* the programs' own: where the return address into the caller of schedule() lies, see
 	 * kstack.bpf.c; 0: unknown */
 	__u64 kstack_caller;
 };

@@ -590,8 +590,7 @@ static __always_inline bool in_cgroup(struct task_struct *task)
 struct task_facts {
 	struct bpfprof_proc_key key;
 	__u32 tid;
-	bool has_user; /* it has a user stack: it is no kernel thread, nor in the middle of an exec
-			*/
+	bool has_user; /* a user stack: it is no kernel thread, nor in the middle of an exec */
 };
 
 static __always_inline void task_facts(struct task_facts *ret)
@@ -768,9 +767,9 @@ __hidden bool record_wanted(const struct task_facts *task);
 struct record_what {
 	__u32 kind;
 	bool returned; /* it has just returned from a function: rip is a return address */
-	__u64 size,
-		weight; /* see struct bpfprof_rec; samples that differ in them are counted apart */
-	__u32 wait;	/* these too */
+	/* see struct bpfprof_rec; samples that differ in them are counted apart */
+	__u64 size, weight;
+	__u32 wait;
 	/* Of a kind of waits, in place of the above: of the sample, and of a second one of the same
 	 * stack, if it has units. Not on the stack: the verifier would follow each choice that made
 	 * them through all of the unwinder. */

@@ -24,9 +24,8 @@
 #define FUTEX_LOCK_PI 6
 /* also LOCK_PI, WAIT_REQUEUE_PI, LOCK_PI2 */
 #define FUTEX_WAITS (FUTEX_WAIT_BIT | 1 << 6 | FUTEX_WAIT_BITSET_BIT | 1 << 11 | 1 << 13)
-#define FUTEX_WAKES                                                                        \
-	(1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 10 | 1 << 12) /* WAKE, REQUEUE, \
-		CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI */
+/* WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI */
+#define FUTEX_WAKES (1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 10 | 1 << 12)
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 #define NR_FUTEX_WAITV 449

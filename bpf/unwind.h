@@ -19,11 +19,19 @@
  * the verifier follows in one path and the processor does not mispredict.
  *
  * The includer defines before including:
+ *
  *   __always_inline, __noinline
- *   static int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)   copy target memory;
- * 0 or not static const __u8 *unw_chunk(const struct unw *u, __u32 idx)                a chunk of
- * table memory, or NULL static void unw_mark_used(const __u8 *chunk, __u32 pos) note that the part
- * at pos serves
+ *   static int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr);
+ *           copies memory of the target; returns 0, or else if it could not
+ *   static const __u8 *unw_chunk(const struct unw *u, __u32 idx);
+ *           returns a chunk of table memory, or NULL
+ *   static void unw_mark_used(const __u8 *chunk, __u32 pos);
+ *           notes that the part at pos was needed
+ *
+ * and may define:
+ *
+ *   UNW_CALL(f, u, ...)     calls a part of the unwinder: unw_… itself, if it does not
+ *   UNW_WORD(p)             reads a __u64 that may not be aligned
  */
 #ifndef BPFPROF_UNWIND_H
 #define BPFPROF_UNWIND_H
@@ -41,8 +49,8 @@
 #define UNW_CALL(f, u, ...) f(u, ##__VA_ARGS__)
 #endif
 
-#define UNW_FP_REACH \
-	(1U << 20) /* a frame pointer may point this far above the stack pointer, in bytes */
+/* A frame pointer may point this far above the stack pointer, in bytes. */
+#define UNW_FP_REACH (1U << 20)
 
 /* Results of a step beside enum bpfprof_stack_result. */
 #define UNW_CONTINUE 0x100
@@ -63,8 +71,7 @@ struct unw {
 	__u64 regs_at; /* where a signal saved the current frame's registers; 0: they are in regs */
 	__u8 exact;    /* pc is where the frame was interrupted, not a return address */
 	__u8 have_regs; /* the current frame was interrupted: all its registers are known */
-	__u8 trusted;	/* pc comes from the processor or a table, not from a guess by frame pointer
-			 */
+	__u8 trusted;	/* pc comes from the processor or a table, no guess by frame pointer */
 	__u8 ra;	/* the sampled pc was a return address: as unw_start was told */
 	__u32 nr;	/* frames found */
 	__u32 max;	/* frames wanted at most */
@@ -113,8 +120,8 @@ static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u
 static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx);
 static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos);
 
-/* Keeps the compiler from turning mask arithmetic back into branches (BPF has no conditional move).
- */
+/* Keeps the compiler from turning mask arithmetic back into branches (BPF has no conditional
+ * move). */
 #define UNW_OPAQUE(x) __asm__ volatile("" : "+r"(x))
 
 /* Keeps the compiler from holding what it has stored, for want of registers on the stack. */

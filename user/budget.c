@@ -7,9 +7,8 @@
 
 #define CHECK_NS 20000000ULL /* while they are attached all the time */
 #define NEWS 0.05	     /* share of the newest slice in the means, once there are enough */
-#define OWN_MIN                                                                          \
-	0.02 /* of the CPU time is the programs' own, whatever the hits are said to cost \
-	      */
+/* of the CPU time is the programs' own, whatever the hits are said to cost */
+#define OWN_MIN 0.02
 
 /* xorshift64* (Vigna 2016): in [0, 1) */
 static double even(struct budget *b)

@@ -38,9 +38,8 @@
 #include "target/objects.h"
 #include "target/procs.h"
 
-#define TICK_NS                                                                                   \
-	100000000ULL /* how often the rings are read; a process that lived shorter is still known \
-			by events */
+/* how often the rings are read; a process that lived shorter is still known by events */
+#define TICK_NS 100000000ULL
 #define POLL_NS 250000000ULL /* how much later a run may end for all that comes in */
 #define EVENT_RING_PAGES 64  /* 256 KiB a CPU: some 1,200 process starts between two ticks */
 #define TABLE_CHUNKS_PID 24  /* MiB of unwind tables at most */

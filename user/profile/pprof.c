@@ -19,9 +19,8 @@
 #include "profile/profile.h"
 
 #define OUT_SZ 65536
-#define GZIP_WINDOW                                                                               \
-	(15 + 16) /* zlib.h: deflateInit2, 16 more for a gzip header, which has time 0 unless one \
-		     is set */
+/* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
+#define GZIP_WINDOW (15 + 16)
 #define WIRE_BYTES 2 /* protobuf encoding: length-delimited */
 
 /* Field numbers of Profile (profile.proto). */

@@ -20,9 +20,11 @@ int folded_write(const struct profile *p, FILE *f);
 
 /*
  * A header (type, time, duration, totals, the comments), then a table as `go tool pprof -top` has
- * it, of the last
- * value of which there is anything: flat  flat%   sum%        cum   cum%  name sorted by flat, then
- * cum, then name. top: rows at most, 0: all.
+ * it, of the last value of which there is anything:
+ *
+ *     flat  flat%   sum%        cum   cum%  name
+ *
+ * sorted by flat, then cum, then name. top: rows at most, 0: all.
  */
 int text_write(const struct profile *p, FILE *f, size_t top);
 

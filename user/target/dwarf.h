@@ -24,8 +24,8 @@ struct dwarf_frame {
 	uint32_t linkage_name; /* as the linker has it, where that differs */
 	uint32_t file;
 	uint32_t line, start_line;
-	bool unqualified; /* C++ without a linkage name: some local classes and what is made of them
-			   */
+	/* C++ without a linkage name: some local classes and what is made of them */
+	bool unqualified;
 };
 
 struct dwarf_answer {

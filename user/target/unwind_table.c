@@ -37,9 +37,8 @@ _Static_assert(sizeof(struct bpfprof_part) + 2 * (MAX_BLOCKS + 1) + 3 * BPFPROF_
 
 #define HASH_BITS 13
 #define HASH_SZ (1U << HASH_BITS)
-#define MAX_PROBES                                                                    \
-	32 /* then a rule is stored once more: chosen collisions cost bytes, not time \
-	    */
+/* then a rule is stored once more: chosen collisions cost bytes, not time */
+#define MAX_PROBES 32
 
 struct unwind_packer {
 	struct unwind_table *t;
