@@ -37,6 +37,7 @@
 
 #include "target/ehframe.h"
 #include "target/elf_file.h"
+#include "tests/unit/truth.h"
 
 #define NOIPA __attribute__((noipa))
 #define MAX_CHUNKS 64
@@ -133,7 +134,7 @@ static void add_file(const char *path, uint64_t start, uint64_t end, uint64_t of
 	uint64_t vaddr;
 
 	assert_non_null(elf);
-	assert_true(elf_file__vaddr(elf, offset, &vaddr));
+	assert_true(truth_vaddr(elf, offset, &vaddr));
 	add_code(elf, start, end, start - vaddr);
 	elf_file__free(elf);
 	close(fd);

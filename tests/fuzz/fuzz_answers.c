@@ -7,6 +7,7 @@
 #include "user/target/reader.c"
 
 #include "tests/fuzz/parsers.h"
+#include "tests/unit/truth.h"
 
 #define ADDRESSES 16
 
@@ -39,7 +40,7 @@ static void check_table(void)
 		NEED(table.parts[i].vaddr >= end);
 		end = table.parts[i].vaddr + table.parts[i].text_sz;
 		for (addr = end; addr > table.parts[i].vaddr && end - addr < 1024; addr -= 8)
-			unwind_table__lookup(&table, addr - 1, &rule);
+			truth_lookup(&table, addr - 1, &rule);
 	}
 	unwind_table__done(&table);
 }

@@ -17,6 +17,7 @@
 #include "target/names.h"
 #include "target/symtab.h"
 #include "target/usdt.h"
+#include "tests/unit/truth.h"
 
 #define PER_SEGMENT 24
 #define MAX_ADDRESSES 96
@@ -64,8 +65,8 @@ void parsers_frame(const struct elf_file *elf)
 	seg = elf_file__segments(elf, &cnt);
 	NEED(cnt <= ELF_FILE_MAX_SEGMENTS);
 	for (i = 0; i < cnt; i++) {
-		elf_file__vaddr(elf, seg[i].offset, &vaddr);
-		elf_file__vaddr(elf, seg[i].offset + seg[i].filesz, &vaddr);
+		truth_vaddr(elf, seg[i].offset, &vaddr);
+		truth_vaddr(elf, seg[i].offset + seg[i].filesz, &vaddr);
 		elf_file__read_vaddr(elf, seg[i].vaddr, code, sizeof(code));
 		elf_file__read_vaddr(elf, seg[i].vaddr + seg[i].filesz - 8, code, sizeof(code));
 	}
@@ -122,7 +123,7 @@ void parsers_unwind(struct elf_file *elf, struct parsers_found *ret)
 		end = t.parts[i].vaddr + t.parts[i].text_sz;
 		NEED(end > t.parts[i].vaddr);
 		check_part(&t.parts[i]);
-		unwind_table__lookup(&t, t.parts[i].vaddr + t.parts[i].text_sz / 2, &rule);
+		truth_lookup(&t, t.parts[i].vaddr + t.parts[i].text_sz / 2, &rule);
 		NEED(rule.cfa <= BPFPROF_CFA_UNSUPPORTED);
 	}
 	ret->rows = t.row_cnt;

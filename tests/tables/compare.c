@@ -26,6 +26,7 @@
 #include "bpfprof.h"
 #include "target/ehframe.h"
 #include "target/elf_file.h"
+#include "tests/unit/truth.h"
 
 #define MAX_COLUMNS 40
 #define MAX_SHOWN 5
@@ -315,7 +316,7 @@ static bool check(const struct unwind_table *t, const struct entry *fde, const s
 {
 	struct bpfprof_rule got;
 
-	unwind_table__lookup(t, addr, &got);
+	truth_lookup(t, addr, &got);
 	if (same(fde, r, &got) || restored_in_cie(fde, r, &got))
 		return true;
 	if (differ < MAX_SHOWN)
@@ -345,7 +346,7 @@ static void compare_rows(const struct unwind_table *t, const struct entry *fde, 
 		expressions += is_expression(r);
 		if (!check(t, fde, r, loc) || !check(t, fde, r, last - 1))
 			differ++;
-		unwind_table__lookup(t, loc, &got);
+		truth_lookup(t, loc, &got);
 		unsupported += got.cfa == BPFPROF_CFA_UNSUPPORTED;
 	}
 }
@@ -359,8 +360,8 @@ static void compare_gap(const struct unwind_table *t, const struct entry *fde,
 	if (next && next->start <= fde->end)
 		return;
 	gaps++;
-	unwind_table__lookup(t, fde->end, &at_end);
-	unwind_table__lookup(t, last, &at_last);
+	truth_lookup(t, fde->end, &at_end);
+	truth_lookup(t, last, &at_last);
 	if (at_end.cfa != BPFPROF_CFA_NONE || at_last.cfa != BPFPROF_CFA_NONE) {
 		differ++;
 		printf("  rule in the gap after %" PRIx64 "\n", fde->end);

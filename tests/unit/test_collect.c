@@ -54,6 +54,7 @@ static struct tables *tables;
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline __attribute__((noinline, unused))
 #include "unwind.h"
+#include "truth.h"
 
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
 {
@@ -717,7 +718,7 @@ static size_t check_published(uint32_t proc)
 			assert_int_equal(unw_find_map(&u, files[i].start + rel), 0);
 			if (u.map.chunk == BPFPROF_CHUNK_NOT_LOADED)
 				break;
-			unwind_table__lookup(&files[i].truth, files[i].vaddr + rel, &want);
+			truth_lookup(&files[i].truth, files[i].vaddr + rel, &want);
 			got.cfa = BPFPROF_CFA_NONE;
 			if (u.map.chunk < BPFPROF_MAX_CHUNKS) {
 				unw_find_rule(&u, files[i].start + rel, &got);

@@ -34,6 +34,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline __attribute__((noinline, unused))
 #include "unwind.h"
+#include "truth.h"
 
 static uint8_t chunk_mem[BPFPROF_CHUNK_SZ] __attribute__((aligned(16)));
 
@@ -308,7 +309,7 @@ static void rule_is(const struct unwind_table *t, uint64_t vaddr, struct bpfprof
 {
 	struct bpfprof_rule got;
 
-	unwind_table__lookup(t, vaddr, &got);
+	truth_lookup(t, vaddr, &got);
 	if (memcmp(&got, &want, sizeof(got)))
 		print_error("at %#lx: cfa %u fp %u ra %u reg %u cfa_off %d fp_off %d aux %d\n",
 			    (unsigned long)vaddr, got.cfa, got.fp, got.ra, got.reg, got.cfa_off,
@@ -393,7 +394,7 @@ static void check_unwind_h(const struct unwind_table *t, uint64_t start, uint64_
 		u->rule_pos = head->rule_pos;
 		u->rules_pos = head->rules_pos;
 		for (addr = from; addr < to; addr++) {
-			unwind_table__lookup(t, addr, &want);
+			truth_lookup(t, addr, &want);
 			unw_find_rule(u, u->map_start + (addr - from), &got);
 			if (memcmp(&want, &got, sizeof(got)))
 				fail_msg("unwind.h differs at %#lx", (unsigned long)addr);

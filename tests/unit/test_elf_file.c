@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "target/elf_file.h"
 #include "toolrun.h"
+#include "truth.h"
 
 static const char self[] = "/proc/self/exe";
 
@@ -169,7 +170,7 @@ static void test_vaddr(void **state)
 			assert_int_equal(elf_file__read_vaddr(e, s[k].vaddr + i, b, sizeof(b)), 0);
 			assert_memory_equal(a, b, sizeof(a));
 			if (s[k].exec) {
-				assert_true(elf_file__vaddr(e, s[k].offset + i, &vaddr));
+				assert_true(truth_vaddr(e, s[k].offset + i, &vaddr));
 				assert_int_equal(vaddr, s[k].vaddr + i);
 			}
 		}
@@ -177,7 +178,7 @@ static void test_vaddr(void **state)
 			elf_file__read_vaddr(e, s[k].vaddr + s[k].filesz, b, 1),
 			k + 1 < cnt && s[k + 1].vaddr == s[k].vaddr + s[k].filesz ? 0 : -ENODATA);
 	}
-	assert_false(elf_file__vaddr(e, 1ULL << 40, &vaddr));
+	assert_false(truth_vaddr(e, 1ULL << 40, &vaddr));
 	assert_int_equal(elf_file__read(e, 1ULL << 40, a, 1), -ENODATA);
 	assert_int_equal(elf_file__read(e, UINT64_MAX, a, 8), -ENODATA);
 	assert_int_equal(elf_file__read_vaddr(e, UINT64_MAX - 3, a, 8), -ENODATA);
@@ -297,7 +298,7 @@ static void ask_everything(const void *data, size_t sz)
 		return;
 	seg = elf_file__segments(e, &cnt);
 	for (i = 0; i < cnt; i++) {
-		elf_file__vaddr(e, seg[i].offset, &vaddr);
+		truth_vaddr(e, seg[i].offset, &vaddr);
 		elf_file__read_vaddr(e, seg[i].vaddr, name, sizeof(name));
 	}
 	for (i = 0; i < ARRAY_SIZE(names); i++) {

@@ -46,7 +46,6 @@ static void test_find(void **state)
 		      "ffffffffc0009010 t bpf_prog_6deef7357e7b4530_x\t[bpf]\n"
 		      "ffffffffc0001080 t last_without_newline\t[mod_a]");
 	struct kallsyms_symbol s;
-	uint64_t start, end;
 
 	(void)state;
 	assert_non_null(k);
@@ -63,9 +62,6 @@ static void test_find(void **state)
 	assert_int_equal(kallsyms__find(k, UINT64_MAX, &s), -ENOENT);
 	assert_int_equal(kallsyms__find(k, 0xffffffff80ffffff, &s), -ENOENT);
 	assert_int_equal(kallsyms__find(k, 0, &s), -ENOENT);
-	assert_true(kallsyms__text_range(k, &start, &end));
-	assert_int_equal(start, 0xffffffff81000000);
-	assert_int_equal(end, 0xffffffff81000300);
 	kallsyms__free(k);
 }
 
@@ -86,13 +82,11 @@ static void test_strange(void **state)
 		      "ffffffff81000010 T a\t\nffffffff81000020 T b\t[\nffffffff81000030 T c\t[]\n"
 		      "fffffffffffffffffffff81000040 T too_many_digits\n");
 	struct kallsyms_symbol s;
-	uint64_t start, end;
 
 	(void)state;
 	assert_non_null(k);
 	assert_int_equal(kallsyms__find(k, 0xffffffff81000010, &s), 0);
 	assert_string_equal(s.name, "a");
-	assert_false(kallsyms__text_range(k, &start, &end));
 	kallsyms__free(k);
 }
 

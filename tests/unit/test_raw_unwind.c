@@ -24,6 +24,7 @@
 #include "target/elf_file.h"
 #include "target/proc_maps.h"
 #include "target/raw_unwind.h"
+#include "truth.h"
 
 #define NOIPA __attribute__((noipa))
 #define PAGE 4096ULL
@@ -87,7 +88,7 @@ static void load(struct code *c)
 		close(fd);
 		return;
 	}
-	assert_true(elf_file__vaddr(elf, c->offset, &vaddr));
+	assert_true(truth_vaddr(elf, c->offset, &vaddr));
 	for (size_t i = 0; i < t.part_cnt; i++) {
 		uint64_t from = t.parts[i].vaddr + (c->start - vaddr);
 		uint64_t to = MIN(from + t.parts[i].text_sz, c->end), lo = MAX(from, c->start);

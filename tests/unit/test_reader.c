@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "toolrun.h"
+#include "truth.h"
 
 #define SELF "/proc/self/exe"
 
@@ -771,7 +772,7 @@ static void use_table(void *ret)
 	struct bpfprof_rule rule;
 
 	for (uint64_t vaddr = 0; vaddr < 0x2000; vaddr += 16)
-		unwind_table__lookup(ret, vaddr, &rule);
+		truth_lookup(ret, vaddr, &rule);
 	unwind_table__done(ret);
 }
 
@@ -815,7 +816,7 @@ static void test_table(void **state)
 	say(&blob, sizeof(blob));
 	say_u32(READER_DONE);
 	assert_int_equal(hear(&q), 0);
-	unwind_table__lookup(&ret, 0x1010, &rule);
+	truth_lookup(&ret, 0x1010, &rule);
 	assert_int_equal(rule.cfa, BPFPROF_CFA_FP);
 	use_table(&ret);
 	LIE(q, struct reader_table, part_cnt, MAX_PARTS + 1);

@@ -219,6 +219,21 @@ static void test_perf_map(void **state)
 	objects__free(o);
 }
 
+/* As /proc/kallsyms has it; 0: it has not, or does not say. */
+static uint64_t symbol_address(const char *name)
+{
+	char line[1024], other[512];
+	FILE *f = fopen("/proc/kallsyms", "r");
+	uint64_t addr, ret = 0;
+
+	while (f && !ret && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx %*c %511s", &addr, other) == 2 && !strcmp(other, name))
+			ret = addr;
+	if (f)
+		fclose(f);
+	return ret;
+}
+
 static void test_kernel(void **state)
 {
 	struct symbolize_source source = { .what = SYMBOLIZE_KERNEL };
@@ -227,21 +242,23 @@ static void test_kernel(void **state)
 	struct profile *p = new_profile();
 	struct kallsyms_symbol want;
 	struct symbolize_stats stats;
-	uint64_t start, end;
 	uint32_t map, in, out;
+	uint64_t read;
 
 	(void)state;
-	if (!k || !kallsyms__text_range(k, &start, &end)) {
+	read = k ? symbol_address("vfs_read") : 0;
+	if (!read) {
 		kallsyms__free(k);
 		objects__free(o);
 		profile__free(p);
 		skip();
 	}
-	map = add_mapping(p, "[kernel.kallsyms]", start, end, 0);
-	in = add_location(p, map, start + (end - start) / 2);
+	map = add_mapping(p, "[kernel.kallsyms]", read & ~4095UL, (read & ~4095UL) + 8192, 0);
+	in = add_location(p, map, read + 1);
 	out = add_location(p, map, 0x1000);
-	assert_int_equal(kallsyms__find(k, start + (end - start) / 2, &want), 0);
+	assert_int_equal(kallsyms__find(k, read + 1, &want), 0);
 	assert_int_equal(symbolize(p, o, NULL, NULL, &source, 1, &stats), 0);
+	assert_string_equal(want.name, "vfs_read");
 	assert_string_equal(name(p, in), want.name);
 	assert_string_equal(system_name(p, in), want.name);
 	assert_int_equal(function(p, in, 0)->filename, 0);

@@ -40,9 +40,4 @@ struct unwind_table {
 int ehframe_build(struct elf_file *elf, struct unwind_table *ret);
 void unwind_table__done(struct unwind_table *t);
 
-/* One row of the finished table, for tests and -v: the rule at vaddr, BPFPROF_CFA_NONE if there is
- * none. */
-struct bpfprof_rule;
-void unwind_table__lookup(const struct unwind_table *t, uint64_t vaddr, struct bpfprof_rule *ret);
-
 #endif

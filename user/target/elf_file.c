@@ -490,11 +490,6 @@ bool elf_segments__vaddr(const struct elf_segment *segments, size_t cnt, uint64_
 	return true;
 }
 
-bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr)
-{
-	return elf_segments__vaddr(e->segments, e->segment_cnt, offset, ret_vaddr);
-}
-
 const uint8_t *elf_file__build_id(const struct elf_file *e, size_t *ret_sz)
 {
 	*ret_sz = e->build_id_sz;

@@ -71,11 +71,8 @@ int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz)
 int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz);
 
 /* Virtual address of a file offset by the executable segment that holds it (page-rounded, as mmap
- * is); false if none does. */
-bool elf_file__vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr);
-
-/* The same by the segments alone, and the way back: the file offset of sz bytes at a virtual
- * address, in any segment. */
+ * is), false if none does; and the way back: the file offset of sz bytes at a virtual address, in
+ * any segment. */
 bool elf_segments__vaddr(const struct elf_segment *segments, size_t cnt, uint64_t offset,
 			 uint64_t *ret_vaddr);
 bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,

@@ -23,7 +23,6 @@ struct kallsyms {
 	char *text;
 	struct symbol *symbols; /* ascending, one for each address */
 	size_t cnt, cap;
-	uint64_t text_start, text_end; /* 0, 0: unknown */
 };
 
 /* One digit, or -1. */
@@ -109,22 +108,10 @@ static void drop_aliases(struct kallsyms *k)
 	k->cnt = n;
 }
 
-static void note_text_range(struct kallsyms *k, const struct symbol *s, uint64_t *text)
-{
-	if (s->module || (s->name[0] != '_'))
-		return;
-	if (!strcmp(s->name, "_stext"))
-		k->text_start = s->addr;
-	else if (!strcmp(s->name, "_text"))
-		*text = s->addr;
-	else if (!strcmp(s->name, "_etext"))
-		k->text_end = s->addr;
-}
-
 static int parse(struct kallsyms *k, size_t sz)
 {
 	char *p = k->text, *end = p + sz, *nl;
-	uint64_t text = 0, any = 0;
+	uint64_t any = 0;
 	struct symbol s;
 
 	for (; p < end; p = nl + 1) {
@@ -138,15 +125,12 @@ static int parse(struct kallsyms *k, size_t sz)
 		/* of per-CPU data, on old kernels, and what is hidden */
 		if (!s.addr)
 			continue;
-		note_text_range(k, &s, &text);
 		if (util_reserve(&k->symbols, &k->cap, k->cnt + 1, sizeof(s)))
 			return -ENOMEM;
 		k->symbols[k->cnt++] = s;
 	}
 	if (!any)
 		return -EPERM;
-	if (!k->text_start)
-		k->text_start = text;
 	/* the kernel's own come sorted, those of modules and JIT code behind them do not */
 	if (!is_sorted(k))
 		qsort(k->symbols, k->cnt, sizeof(*k->symbols), compare);
@@ -239,13 +223,4 @@ int kallsyms__find(const struct kallsyms *k, uint64_t addr, struct kallsyms_symb
 		.name = s->name, .module = s->module, .start = s->addr, .end = end
 	};
 	return 0;
-}
-
-bool kallsyms__text_range(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_end)
-{
-	if (!k->text_start || k->text_end <= k->text_start)
-		return false;
-	*ret_start = k->text_start;
-	*ret_end = k->text_end;
-	return true;
 }

@@ -17,22 +17,16 @@ struct kallsyms_symbol {
 };
 
 /*
- * Parses text of the form of /proc/kallsyms (text symbols only: t, T, w, W). NULL with errno; EPERM
- * if all addresses are 0. Fast: it is read in every run that meets the kernel (120,000 lines, 5
- * MB).
+ * Parses text of the form of /proc/kallsyms (text symbols only: t, T, w, W), and takes it: a
+ * malloc'd buffer with sz bytes and a NUL behind. NULL with errno; EPERM if all addresses are 0.
+ * Fast: it is read in every run that meets the kernel (120,000 lines, 5 MB).
  */
-struct kallsyms *
-kallsyms__parse(char *text,
-		size_t sz); /* takes text, a malloc'd buffer with sz bytes and a NUL behind */
+struct kallsyms *kallsyms__parse(char *text, size_t sz);
 struct kallsyms *kallsyms__load(void); /* from /proc/kallsyms */
 void kallsyms__free(struct kallsyms *k);
 
-/* 0, or -ENOENT if addr lies before the first symbol or past the kernel's or its module's last one.
- */
+/* 0, or -ENOENT if addr lies before the first symbol, or past the last one of the kernel or its
+ * module. */
 int kallsyms__find(const struct kallsyms *k, uint64_t addr, struct kallsyms_symbol *ret);
-
-/* Range of the kernel's own text: _stext (or _text) to _etext. False if unknown. */
-#include <stdbool.h>
-bool kallsyms__text_range(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_end);
 
 #endif

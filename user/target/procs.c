@@ -88,11 +88,6 @@ const struct proc_file *procs__file(const struct procs *ps, uint32_t file)
 	return &ps->files[file].f;
 }
 
-size_t procs__file_cnt(const struct procs *ps)
-{
-	return ps->file_cnt;
-}
-
 bool procs__lives(const struct procs *ps, uint32_t idx)
 {
 	const struct proc *p = &ps->entries[idx].p;

@@ -78,7 +78,6 @@ size_t procs__cnt(const struct procs *ps); /* entries, free ones included */
 const struct proc *procs__get(const struct procs *ps,
 			      uint32_t idx); /* borrowed until the next change */
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
-size_t procs__file_cnt(const struct procs *ps);
 
 /* Is the entry that of a process, not of a kernel thread, which has not ended? */
 bool procs__lives(const struct procs *ps, uint32_t idx);
