@@ -81,15 +81,21 @@ def check_profile(profile, kind):
     need(all(v >= 0 for s in profile.samples for v in s.values), f"{kind}: negative values")
 
 
+def check_caches(stats, kind):
+    """Of the stacks that were remembered, one in 256 was walked all the same, and was the same."""
+    if kind not in ("block", "mutex", "offcpu"):
+        return
+    kernel, user = (stats["kinds"][kind][name] for name in ("kernel_stacks", "user_stacks"))
+    need(not kernel["mismatched"] and not user["mismatched"], f"{kind}: what was remembered is not what a walk finds: {kernel} {user}")
+    need(kernel["cached"] <= 256 * kernel["checked"], f"{kind}: not one in 256 was walked: {kernel}")
+
+
 def check_account(stats, kind, lost=False, whole=WHOLE, ran_on=0):
     """lost: there may be more than can be read, and so some may be lost or cut short for want of room. ran_on: so many waits that were
     in progress at the end may have ended before their stacks were read."""
     k = stats["kinds"][kind]
     need(k["seen"] == k["recorded"] + sum(k["lost"].values()), f"{kind}: seen is not recorded and lost: {k}")
-    if kind in ("block", "mutex", "offcpu"):
-        kernel, user = k["kernel_stacks"], k["user_stacks"]
-        need(not kernel["mismatched"] and not user["mismatched"], f"{kind}: what was remembered is not what a walk finds: {kernel} {user}")
-        need(kernel["cached"] <= 256 * kernel["checked"], f"{kind}: not one in 256 was walked: {kernel}")
+    check_caches(stats, kind)
     ends = k["stacks"]
     need(k["recorded"] == ends["complete"] + sum(ends["truncated"].values()), f"{kind}: not every stack has an end: {k}")
     need(lost or sum(k["lost"].values()) <= min(ran_on, k["lost"]["ran_on"]), f"{kind}: lost: {k['lost']}")
@@ -138,6 +144,7 @@ class Recorder:
         for kind in self.kinds:
             if kind in TYPES:
                 check_profile(profiles[kind], kind)
+            check_caches(stats, kind)
         return profiles, stats
 
     def stop(self):
