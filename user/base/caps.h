@@ -15,4 +15,12 @@ int caps_get(uint64_t *ret_permitted, uint64_t *ret_effective);
  * permitted now cannot be had any more. 0 or -errno. */
 int caps_set(uint64_t permitted, uint64_t effective);
 
+/*
+ * What is in force of `mask` goes on to the program that this thread executes next: it is permitted
+ * there, too, and caps_handed_on tells it from what the program's file, or its being root's, adds.
+ * May be called between vfork and exec. 0 or -errno.
+ */
+int caps_hand_on(uint64_t mask);
+int caps_handed_on(uint64_t *ret);
+
 #endif

@@ -25,9 +25,8 @@
 #include "target/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
+#include "target/reader_start.h"
 #include "target/reader_wire.h"
-#include "target/reader_worker.h"
-#include "target/sandbox.h"
 #include "target/stream.h"
 
 #define MS 1000000ULL
@@ -36,6 +35,7 @@
 #define MAX_LEFT_BEHIND 64	 /* processes that are killed but wait for a file system's server */
 #define MAX_TRIES 3		 /* workers that may die of one request */
 #define MAX_BACKOFF_MS 256	 /* between the death of a worker and the start of the next one */
+#define START_NS (10000 * MS)	 /* that fresh processes may take until they can be asked */
 #define OPEN_NS (1000 * MS)	 /* that getting hold of a path may take */
 #define MAX_HASTE 5		 /* how often the time for a request is halved */
 #define MAX_SILENCES 3		 /* how often the time without a sign of life is */
@@ -56,6 +56,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 struct reader {
 	pid_t worker, opener; /* 0: none */
 	int opener_fd;	      /* SOCK_SEQPACKET */
+	bool ready;	      /* both have entered their sandboxes */
 	unsigned int patience;
 	unsigned int deaths;	/* since the last answer */
 	unsigned int time_outs; /* the same */
@@ -73,18 +74,6 @@ struct reader {
 };
 
 /* ---- processes ---- */
-
-/* Runs in a sandboxed child until it is told to end. Returns its id or -1. */
-static pid_t start(enum sandbox kind, int in, int out, void (*serve)(void))
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (pid)
-		return pid;
-	if (!sandbox_enter(kind, in, out, parent))
-		serve();
-	_exit(0);
-}
 
 static void meanwhile(struct reader *r)
 {
@@ -159,14 +148,15 @@ static int start_all(struct reader *r)
 	int requests[2] = { -1, -1 }, paths[2] = { -1, -1 }, files[2] = { -1, -1 };
 	pid_t opener = -1, worker = -1;
 
+	r->ready = false;
 	reap(r);
 	if (r->left_behind_cnt + 2 > MAX_LEFT_BEHIND)
 		return -EAGAIN;
 	if (!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) &&
 	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, paths) &&
 	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files)) {
-		opener = start(SANDBOX_OPENER, paths[1], files[1], reader_opener);
-		worker = start(SANDBOX_READER, requests[1], files[0], reader_worker);
+		opener = reader_start(SANDBOX_OPENER, paths[1], files[1]);
+		worker = reader_start(SANDBOX_READER, requests[1], files[0]);
 	}
 	r->opener = MAX(opener, 0);
 	r->worker = MAX(worker, 0);
@@ -293,6 +283,37 @@ static struct stream_wait wait_for(struct reader *r, uint64_t ns)
 	};
 }
 
+/*
+ * Starts the processes unless they are there, and waits until both can be asked, so that the time
+ * it takes to execute a program, on a busy machine, is none that a file takes to be read. 0 or
+ * -errno.
+ */
+static int make_ready(struct reader *r)
+{
+	struct reader_opened opened = {};
+	int fds[FD_MESSAGE_MAX], err = r->worker ? 0 : start_all(r);
+	struct stream_wait w = wait_for(r, r->patience * START_NS);
+	uint32_t word = 0;
+	size_t cnt = 0;
+	ssize_t n;
+
+	if (err || r->ready)
+		return err;
+	r->stream.wait = w;
+	err = stream__get(&r->stream, &word, sizeof(word));
+	if (!err)
+		err = stream_wait(r->opener_fd, POLLIN, &w);
+	if (err)
+		return err;
+	n = fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, &cnt, MSG_DONTWAIT);
+	for (size_t i = 0; i < cnt; i++)
+		close(fds[i]);
+	if (n <= 0)
+		return n ? (int)n : -EPIPE;
+	r->ready = n == sizeof(opened) && !opened.err && !cnt && word == READER_READY;
+	return r->ready ? 0 : -EPROTO;
+}
+
 /* ---- requests ---- */
 
 struct query {
@@ -339,7 +360,7 @@ static int get_answer(struct reader *r, const struct query *q, int32_t *ret_refu
 
 static int ask_once(struct reader *r, const struct query *q, int32_t *ret_refused)
 {
-	int err = r->worker ? 0 : start_all(r);
+	int err = make_ready(r);
 
 	if (err)
 		return err;
@@ -412,8 +433,8 @@ static int get_descriptor(struct reader *r, int *ret_fd)
 /* folder: -1 if path is one. */
 static int open_once(struct reader *r, int folder, const char *path, int *ret_fd)
 {
+	int err = make_ready(r);
 	struct stream_wait w = wait_for(r, OPEN_NS >> MIN(r->silences, MAX_SILENCES));
-	int err = r->worker ? 0 : start_all(r);
 
 	if (!err)
 		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, &folder, folder >= 0,

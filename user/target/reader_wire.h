@@ -3,6 +3,9 @@
  * What the collector and its reader say to each other. Both are one program on one machine, so
  * structures go as they lie in memory; but the reader may have been taken over by what it read.
  *
+ * First of all, to the collector: from the reader READER_READY, from the opener a struct
+ * reader_opened. From then on:
+ *
  * From the collector to the opener: "" with its NUL, and O_PATH descriptors; or a path with its
  * NUL; or a name with its NUL, and the O_PATH descriptor of the folder.
  *
@@ -27,6 +30,7 @@
 
 #define READER_MAX_ADDRESSES (16U << 20)
 #define READER_MAX_BYTES 4096U /* of code, at a time */
+#define READER_READY 0x52454459
 #define READER_DONE 0x444f4e45
 
 enum reader_op {

@@ -104,7 +104,7 @@ void reader_opener(void)
 {
 	int paths[READER_MAX_FILES];
 	char path[PATH_MAX];
-	bool going = true;
+	bool going = send_opened(REQUESTS, 0, NULL, 0);
 
 	while (going) {
 		size_t cnt;
@@ -470,9 +470,11 @@ static int take_addresses(struct job *j)
 void reader_worker(void)
 {
 	static struct stream stream;
-	const uint32_t done = READER_DONE;
+	const uint32_t ready = READER_READY, done = READER_DONE;
 
 	stream__init(&stream, REQUESTS);
+	if (stream__put(&stream, &ready, sizeof(ready)) || stream__flush(&stream))
+		return;
 	for (;;) {
 		struct job j = { .stream = &stream };
 		int32_t refused;

@@ -246,18 +246,25 @@ static int become_nobody(void)
 	return 0;
 }
 
-/* Keeps those capabilities of `mask` that there are. */
-static int drop_capabilities(uint64_t mask)
+uint64_t sandbox_rights(enum sandbox kind)
 {
-	uint64_t permitted, effective;
-	int err;
+	return kind == SANDBOX_READER ? TO_BECOME_NOBODY : TO_OPEN;
+}
+
+/* Keeps what was handed on. */
+static int drop_capabilities(enum sandbox kind)
+{
+	uint64_t permitted = 0, effective, kept = 0;
+	int err = caps_handed_on(&kept);
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	/* the bounding set only matters to an exec; without CAP_SETPCAP it stays */
 	for (int cap = 0; !prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); cap++)
 		;
-	err = caps_get(&permitted, &effective);
-	return err ? err : caps_set(permitted & mask, effective & mask);
+	if (!err)
+		err = caps_get(&permitted, &effective);
+	kept &= permitted & sandbox_rights(kind);
+	return err ? err : caps_set(kept, kept);
 }
 
 int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent)
@@ -283,11 +290,11 @@ int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent)
 	if (!err && reader)
 		err = forbid_paths();
 	if (!err)
-		err = drop_capabilities(reader ? TO_BECOME_NOBODY : TO_OPEN);
+		err = drop_capabilities(kind);
 	if (!err && reader)
 		err = become_nobody();
 	if (!err && reader)
-		err = drop_capabilities(0);
+		err = caps_set(0, 0);
 	/* a change of user would have cleared both */
 	if (!err && (prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL)))
 		err = -errno;

@@ -3,6 +3,7 @@
 #ifndef TARGET_SANDBOX_H
 #define TARGET_SANDBOX_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 enum sandbox {
@@ -16,10 +17,15 @@ enum sandbox {
 	SANDBOX_OPENER,
 };
 
+/* The capabilities that entering takes, and those that are kept. */
+uint64_t sandbox_rights(enum sandbox kind);
+
 /*
- * Closes all descriptors but in and out, which become 0 and 1, and enters the sandbox. The process
- * dies with its parent, and by SIGSYS when it asks for more than it may. 0 or -errno; then it is
- * in some state between and has to end.
+ * Closes all descriptors but in and out, which become 0 and 1, and enters the sandbox. Of
+ * capabilities there are those that the parent has handed on (base/caps.h): a program whose file
+ * has some would else lend them to whoever calls it. The process dies with its parent, and by
+ * SIGSYS when it asks for more than it may. 0 or -errno; then it is in some state between and has
+ * to end.
  */
 int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent);
 
