@@ -367,6 +367,37 @@ static void test_not_lent(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Requests that no collector makes end the worker before anything is done about them. */
+static void test_requests(void **state)
+{
+	static const struct reader_request bad[] = {
+		{ .op = READER_NR_OPS },
+		{ .op = UINT32_MAX },
+		{ .op = READER_DESCRIBE, .files = 1U << READER_MAX_FILES },
+		{ .op = READER_BYTES, .cnt = READER_MAX_BYTES + 1 },
+		{ .op = READER_NAMES, .cnt = READER_MAX_ADDRESSES + 1ULL },
+		{ .op = READER_PERF_MAP, .cnt = UINT64_MAX },
+	};
+	struct reader *r = reader__new(1);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		int status;
+		uint8_t byte;
+
+		assert_int_equal(make_ready(r), 0);
+		assert_int_equal(stream__put(&r->stream, &bad[i], sizeof(bad[i])), 0);
+		assert_int_equal(stream__flush(&r->stream), 0);
+		assert_int_equal(stream__get(&r->stream, &byte, 1), -EPIPE);
+		assert_int_equal(waitpid(r->worker, &status, 0), r->worker);
+		assert_int_equal(status, 0);
+		r->worker = 0;
+		stop_all(r);
+	}
+	assert_int_equal(describe(r), 0);
+	reader__free(r);
+}
+
 /* It is the file that is asked for, all of it, and only as often as it answers. */
 static void test_killed(void **state)
 {
@@ -789,6 +820,11 @@ static void use_file(void *ret)
 	reader_file__done(f);
 }
 
+static void lie_of_segment(const struct query *q, size_t at, size_t field, uint64_t v)
+{
+	assert_int_equal(hear_with(q, at + field, &v, sizeof(v)), -EPROTO);
+}
+
 static void test_description(void **state)
 {
 	struct reader_description d = {
@@ -799,6 +835,7 @@ static void test_description(void **state)
 	struct query q = query(READER_DESCRIBE, -1, take_description, NULL);
 	struct reader_file f;
 	char text[256];
+	size_t segments_at;
 
 	(void)state;
 	q.ret = &f;
@@ -811,6 +848,11 @@ static void test_description(void **state)
 	assert_int_equal(f.segment_cnt, 2);
 	use_file(&f);
 	LIE(q, struct reader_description, segment_cnt, ELF_FILE_MAX_SEGMENTS + 1);
+	segments_at = head_at + sizeof(d);
+	lie_of_segment(&q, segments_at, offsetof(struct reader_segment, vaddr), MAX_VADDR);
+	lie_of_segment(&q, segments_at, offsetof(struct reader_segment, offset), 1ULL << 63);
+	lie_of_segment(&q, segments_at, offsetof(struct reader_segment, filesz), MAX_VADDR + 1);
+	lie_of_segment(&q, segments_at, offsetof(struct reader_segment, memsz), UINT64_MAX);
 	LIE(q, struct reader_description, build_id_sz, ELF_FILE_MAX_BUILD_ID + 1);
 	LIE(q, struct reader_description, alt_id_sz, UINT32_MAX);
 	memset(text, 'x', sizeof(text));
@@ -880,6 +922,7 @@ static void test_table(void **state)
 	head_at += sizeof(t);
 	LIE(q, struct reader_part, vaddr, 0x1001);
 	LIE(q, struct reader_part, vaddr, UINT64_MAX - 255);
+	LIE(q, struct reader_part, vaddr, MAX_VADDR + 256);
 	LIE(q, struct reader_part, text_sz, 768);
 	LIE(q, struct reader_part, text_sz, 1);
 	LIE(q, struct reader_part, blob_sz, BPFPROF_CHUNK_SZ);
@@ -992,6 +1035,13 @@ static void test_names(void **state)
 	LIE(q, struct symbol_frame, system_name, UINT32_MAX);
 	LIE(q, struct symbol_frame, file, sizeof(strings));
 	change_each_byte(&q, use_names);
+	/* more than anybody has memory for, of as many addresses as may be asked for */
+	n.frame_cnt = MAX_FRAMES + 1;
+	q.request.cnt = READER_MAX_ADDRESSES;
+	answer.sz = 0;
+	say_u32(0);
+	say(&n, sizeof(n));
+	assert_int_equal(hear(&q), -EPROTO);
 }
 
 /* Neither an error that is none, nor one that would stand for something else here. */
@@ -1017,14 +1067,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
 		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_not_lent),
-		cmocka_unit_test(test_killed),	       cmocka_unit_test(test_open),
-		cmocka_unit_test(test_open_at),	       cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_busy),	       cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_leaves_nothing), cmocka_unit_test(test_deadly),
-		cmocka_unit_test(test_terminal),       cmocka_unit_test(test_irregular),
-		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_description),
-		cmocka_unit_test(test_table),	       cmocka_unit_test(test_points),
-		cmocka_unit_test(test_names),	       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_requests),       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_open),	       cmocka_unit_test(test_open_at),
+		cmocka_unit_test(test_perf_map),       cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
+		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_description),    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_points),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_refusals),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
+#include "kernel/dontfork.h"
 #include "kernel/session.h"
 
 #define BATCH 4096
@@ -35,7 +36,7 @@ struct samples {
 /* Before a record, which begins at a multiple of it (include/uapi/linux/bpf.h). */
 #define HEADER_SZ BPF_RINGBUF_HDR_SZ
 
-/* Do the record's own figures describe the bytes that came? */
+/* Do the record's own figures describe the bytes that came, all of them? */
 static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
 {
 	const struct bpfprof_raw *raw = (const void *)(rec + 1);
@@ -45,10 +46,10 @@ static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
 	    rec->kernel_cnt > BPFPROF_MAX_KFRAMES || rec->user_cnt > BPFPROF_MAX_UFRAMES)
 		return false;
 	if (rec->type == BPFPROF_REC_SAMPLE)
-		return sz >= want + (size_t)rec->user_cnt * 8;
-	if (rec->type != BPFPROF_REC_RAW || sz < want + sizeof(*raw))
+		return sz == want + (size_t)rec->user_cnt * 8;
+	if (rec->type != BPFPROF_REC_RAW || rec->user_cnt || sz < want + sizeof(*raw))
 		return false;
-	return raw->stack_sz <= BPFPROF_RAW_STACK_SZ && sz >= want + sizeof(*raw) + raw->stack_sz;
+	return raw->stack_sz <= BPFPROF_RAW_STACK_SZ && sz == want + sizeof(*raw) + raw->stack_sz;
 }
 
 /* libbpf's callback; a negative value ends the reading */
@@ -77,13 +78,12 @@ struct samples *samples__new(struct session *session)
 		s->positions = mem;
 		s->ring = ring_buffer__new(fd, on_record, s, NULL);
 	}
-	if (!s->ring) {
-		err = errno;
-		samples__free(s);
-		errno = err;
-		return NULL;
-	}
-	return s;
+	err = s->ring ? -dontfork() : errno;
+	if (!err)
+		return s;
+	samples__free(s);
+	errno = err;
+	return NULL;
 }
 
 void samples__free(struct samples *s)

@@ -3,8 +3,10 @@
 #include "target/fd_message.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 union control {
 	struct cmsghdr align;
@@ -32,6 +34,32 @@ int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_
 	return errno == ECONNRESET ? -EPIPE : -errno;
 }
 
+/* False if there are more than there may be: the buffer has room for them, since CMSG_SPACE rounds
+ * its size up. */
+static bool take_descriptors(struct msghdr *msg, int fds[static FD_MESSAGE_MAX], size_t *ret_cnt)
+{
+	bool fit = !(msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+	size_t cnt = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, (const char *)c + at, sizeof(fd));
+			if (cnt < FD_MESSAGE_MAX) {
+				fds[cnt++] = fd;
+			} else {
+				close(fd);
+				fit = false;
+			}
+		}
+	}
+	*ret_cnt = cnt;
+	return fit;
+}
+
 ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_MESSAGE_MAX],
 			   size_t *ret_cnt, int flags)
 {
@@ -41,7 +69,6 @@ ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_ME
 			      .msg_iovlen = 1,
 			      .msg_control = control.buf,
 			      .msg_controllen = sizeof(control.buf) };
-	struct cmsghdr *c;
 	ssize_t n;
 
 	*ret_cnt = 0;
@@ -50,10 +77,9 @@ ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_ME
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 && errno != ECONNRESET ? -errno : 0;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		*ret_cnt = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(c), *ret_cnt * sizeof(int));
-	}
-	return n;
+	if (take_descriptors(&msg, fds, ret_cnt))
+		return n;
+	while (*ret_cnt)
+		close(fds[--*ret_cnt]);
+	return -EPROTO;
 }

@@ -12,8 +12,9 @@
 int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_t cnt, int flags);
 
 /*
- * A message, cut to sz bytes, with its descriptors, which are the caller's. Returns its size, 0 at
- * the end, or -errno.
+ * A message with its descriptors, which are the caller's. Returns its size, 0 at the end, or
+ * -errno; -EPROTO if it has more than sz bytes or FD_MESSAGE_MAX descriptors: none of them is left
+ * open then.
  */
 ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_MESSAGE_MAX],
 			   size_t *ret_cnt, int flags);

@@ -43,6 +43,7 @@
 #define MAX_PARTS 4096		 /* of an unwind table */
 #define MAX_TABLE (256U << 20)	 /* bytes of its parts */
 #define MAX_STRINGS (256U << 20) /* bytes of the names of one request */
+#define MAX_FRAMES (16U << 20)	 /* of the addresses of one request */
 
 /* How long an answer may take. Reading names has a limit of its own, which is below. */
 static const uint64_t limit_ns[READER_NR_OPS] = {
@@ -504,7 +505,8 @@ static int take_segments(struct reader *r, struct reader_file *f, size_t cnt)
 
 		if (err)
 			return err;
-		if (s.vaddr > MAX_VADDR || s.filesz > MAX_VADDR || s.memsz > MAX_VADDR)
+		if (s.vaddr > MAX_VADDR || s.filesz > MAX_VADDR - s.vaddr ||
+		    s.memsz > MAX_VADDR - s.vaddr || s.offset > INT64_MAX)
 			return -EPROTO;
 		f->segments[f->segment_cnt] = (struct elf_segment){
 			.vaddr = s.vaddr,
@@ -600,7 +602,7 @@ static int take_part(struct reader *r, struct unwind_table *t)
 
 	if (err)
 		return err;
-	if (head.vaddr % block || head.text_sz % block || head.vaddr > UINT64_MAX - head.text_sz ||
+	if (head.vaddr % block || head.text_sz % block || head.vaddr > MAX_VADDR ||
 	    (before && head.vaddr < before->vaddr + before->text_sz) ||
 	    head.blob_sz > BPFPROF_CHUNK_SZ / 2 || t->blob_sz + head.blob_sz > MAX_TABLE)
 		return -EPROTO;
@@ -717,7 +719,8 @@ static int take_names(struct reader *r, const struct query *q, void *ret)
 	memset(s, 0, sizeof(*s));
 	if (err)
 		return err;
-	if (head.frame_cnt > cnt * (DWARF_MAX_INLINE + 1ULL) || head.strings_sz > MAX_STRINGS)
+	if (head.frame_cnt > MIN(cnt * (DWARF_MAX_INLINE + 1ULL), MAX_FRAMES) ||
+	    head.strings_sz > MAX_STRINGS)
 		return -EPROTO;
 	s->cnt = cnt;
 	s->frame_cnt = head.frame_cnt;

@@ -430,7 +430,7 @@ static bool take_files(struct job *j, int32_t *ret_err)
 	*ret_err = 0;
 	if (!j->request.files)
 		return true;
-	if (fd_message_receive(FILES, &opened, sizeof(opened), files, &cnt, 0) <= 0)
+	if (fd_message_receive(FILES, &opened, sizeof(opened), files, &cnt, 0) != sizeof(opened))
 		return false;
 	*ret_err = opened.err;
 	for (size_t i = 0; i < READER_MAX_FILES && n < cnt; i++)
@@ -445,21 +445,35 @@ static bool give_files_back(struct job *j)
 	struct reader_opened closed;
 	int none[READER_MAX_FILES];
 	size_t cnt;
+	ssize_t n;
 
 	for (size_t i = 0; i < READER_MAX_FILES; i++) {
 		elf_file__free(j->elfs[i]);
 		if (j->files[i] >= 0)
 			close(j->files[i]);
 	}
-	return !j->request.files ||
-	       fd_message_receive(FILES, &closed, sizeof(closed), none, &cnt, 0) > 0;
+	if (!j->request.files)
+		return true;
+	n = fd_message_receive(FILES, &closed, sizeof(closed), none, &cnt, 0);
+	close_files(none, cnt);
+	return n == sizeof(closed);
+}
+
+static bool asks_for_names(const struct reader_request *r)
+{
+	return r->op == READER_NAMES || r->op == READER_PERF_MAP;
+}
+
+static bool good_request(const struct reader_request *r)
+{
+	return r->op < READER_NR_OPS && r->files < 1U << READER_MAX_FILES &&
+	       r->cnt <= (asks_for_names(r) ? READER_MAX_ADDRESSES : READER_MAX_BYTES);
 }
 
 /* Addresses that follow the request. -errno if the collector is gone. */
 static int take_addresses(struct job *j)
 {
-	uint32_t op = j->request.op;
-	uint64_t cnt = op == READER_NAMES || op == READER_PERF_MAP ? j->request.cnt : 0;
+	uint64_t cnt = asks_for_names(&j->request) ? j->request.cnt : 0;
 
 	if (!cnt)
 		return 0;
@@ -480,6 +494,8 @@ void reader_worker(void)
 		int32_t refused;
 		int err = stream__get(&stream, &j.request, sizeof(j.request));
 
+		if (!err && !good_request(&j.request))
+			err = -EPROTO;
 		if (!err)
 			err = take_addresses(&j);
 		if (err || !take_files(&j, &refused))
@@ -492,7 +508,7 @@ void reader_worker(void)
 		    stream__flush(&stream))
 			return;
 		/* debug sections of hundreds of MiB are not for keeping */
-		if (j.request.op == READER_NAMES || j.request.op == READER_PERF_MAP)
+		if (asks_for_names(&j.request))
 			malloc_trim(0);
 	}
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fd_message: no more bytes and descriptors than there is room for, and none is left open. */
+#include "target/fd_message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define MANY 16
+
+static int pair[2], null_fd;
+
+static int setup(void **state)
+{
+	(void)state;
+	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return null_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return close(pair[0]) || close(pair[1]) || close(null_fd);
+}
+
+/* The next descriptor that would be given: what was left open takes it. */
+static int next_fd(void)
+{
+	int fd = dup(null_fd);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+/* As somebody sends who does not keep to FD_MESSAGE_MAX: cnt descriptors a control message. */
+static void send_any(const char *data, size_t sz, size_t cnt, size_t messages)
+{
+	char control[2 * CMSG_SPACE(MANY * sizeof(int))] = { 0 };
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = sz };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = messages * CMSG_SPACE(cnt * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	assert_true(cnt <= MANY && messages <= 2);
+	for (size_t m = 0; m < messages; m++, c = CMSG_NXTHDR(&msg, c)) {
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(cnt * sizeof(int));
+		for (size_t i = 0; i < cnt; i++)
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &null_fd, sizeof(int));
+	}
+	assert_int_equal(sendmsg(pair[1], &msg, 0), sz);
+}
+
+/* What is received; behind the room for descriptors nothing is written. */
+static ssize_t receive(char *data, size_t sz, size_t *ret_cnt)
+{
+	int fds[FD_MESSAGE_MAX + MANY];
+	ssize_t n;
+
+	memset(fds, 0x55, sizeof(fds));
+	n = fd_message_receive(pair[0], data, sz, fds, ret_cnt, MSG_DONTWAIT);
+	assert_true(*ret_cnt <= FD_MESSAGE_MAX);
+	for (size_t i = FD_MESSAGE_MAX; i < ARRAY_SIZE(fds); i++)
+		assert_int_equal(fds[i], 0x55555555);
+	for (size_t i = 0; i < *ret_cnt; i++) {
+		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+		close(fds[i]);
+	}
+	return n;
+}
+
+static void test_fits(void **state)
+{
+	int fds[FD_MESSAGE_MAX] = { null_fd, null_fd, null_fd }, before = next_fd();
+	char data[4];
+	size_t got;
+
+	(void)state;
+	for (size_t cnt = 0; cnt <= FD_MESSAGE_MAX; cnt++) {
+		assert_int_equal(fd_message_send(pair[1], "abc", 4, fds, cnt, 0), 0);
+		memset(data, 0, sizeof(data));
+		assert_int_equal(receive(data, sizeof(data), &got), 4);
+		assert_string_equal(data, "abc");
+		assert_int_equal(got, cnt);
+	}
+	assert_int_equal(receive(data, sizeof(data), &got), -EAGAIN);
+	assert_int_equal(got, 0);
+	assert_int_equal(next_fd(), before);
+}
+
+/* One more fits into the control buffer, which is rounded up; of further ones the kernel cuts. */
+static void test_too_many(void **state)
+{
+	int before = next_fd();
+	char data[1];
+	size_t got;
+
+	(void)state;
+	for (size_t cnt = FD_MESSAGE_MAX + 1; cnt <= MANY; cnt++) {
+		send_any("", 1, cnt, 1);
+		assert_int_equal(receive(data, sizeof(data), &got), -EPROTO);
+		assert_int_equal(got, 0);
+		assert_int_equal(next_fd(), before);
+	}
+	/* the kernel makes one of two */
+	send_any("", 1, 2, 2);
+	assert_int_equal(receive(data, sizeof(data), &got), -EPROTO);
+	assert_int_equal(next_fd(), before);
+	/* and goes on with the next one */
+	send_any("", 1, 1, 1);
+	assert_int_equal(receive(data, sizeof(data), &got), 1);
+	assert_int_equal(got, 1);
+}
+
+static void test_too_long(void **state)
+{
+	int before = next_fd();
+	char data[4] = "xyz";
+	size_t got;
+
+	(void)state;
+	send_any("abc", 4, 2, 1);
+	assert_int_equal(receive(data, 3, &got), -EPROTO);
+	assert_int_equal(got, 0);
+	assert_int_equal(data[3], 0);
+	assert_int_equal(next_fd(), before);
+}
+
+static void test_end(void **state)
+{
+	char data[1];
+	size_t got;
+
+	(void)state;
+	assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+	assert_int_equal(receive(data, sizeof(data), &got), 0);
+	assert_int_equal(got, 0);
+	assert_int_equal(fd_message_send(pair[1], "", 1, NULL, 0, 0), -EPIPE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_fits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_long, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
