@@ -325,7 +325,7 @@ static void test_rights(void **state)
 	}
 	/* CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE */
 	assert_string_equal(status_of(r->opener, "CapEff:\t"), "0000010000080004");
-	assert_string_equal(status_of(reader__pid(r), "Uid:\t"), "65534\t65534\t0\t65534");
+	assert_string_equal(status_of(reader__pid(r), "Uid:\t"), "65534\t65534\t65534\t65534");
 	for (int fd = 0; fd < 16; fd++) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", reader__pid(r), fd);
 		n = readlink(path, link, sizeof(link) - 1);
@@ -334,6 +334,33 @@ static void test_rights(void **state)
 		assert_int_equal(n > 0, fd < 2);
 	}
 	reader__free(r);
+}
+
+/* Without CAP_KILL it can still be ended: its saved user is the parent's. */
+static void test_without_kill(void **state)
+{
+	uint64_t permitted, effective;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(caps_get(&permitted, &effective), 0);
+	if (geteuid() || !(effective & CAPS_BIT(CAP_KILL)))
+		skip();
+	pid = fork();
+	if (!pid) {
+		bool good =
+			!caps_set(permitted & ~CAPS_BIT(CAP_KILL), effective & ~CAPS_BIT(CAP_KILL));
+		struct reader *r = reader__new(1);
+
+		good = good && !describe(r) &&
+		       !strcmp(status_of(r->worker, "Uid:\t"), "65534\t65534\t0\t65534") &&
+		       !strcmp(status_of(r->worker, "CapPrm:\t"), "0000000000000000") &&
+		       !kill(r->worker, SIGKILL);
+		_exit(!good);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 /*
@@ -1066,16 +1093,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
-		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_not_lent),
-		cmocka_unit_test(test_requests),       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_open),	       cmocka_unit_test(test_open_at),
-		cmocka_unit_test(test_perf_map),       cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
-		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
-		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_description),    cmocka_unit_test(test_table),
-		cmocka_unit_test(test_points),	       cmocka_unit_test(test_names),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_without_kill),
+		cmocka_unit_test(test_not_lent),       cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_killed),	       cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open_at),	       cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_busy),	       cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_leaves_nothing), cmocka_unit_test(test_deadly),
+		cmocka_unit_test(test_terminal),       cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_description),
+		cmocka_unit_test(test_table),	       cmocka_unit_test(test_points),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_refusals),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

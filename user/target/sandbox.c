@@ -32,7 +32,8 @@
 #define NOBODY 65534
 #define MAX_MEMORY (4ULL << 30) /* beyond what was there; debug sections may have 2 GiB */
 #define MAX_FDS 16
-#define TO_BECOME_NOBODY (CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
+/* CAP_KILL: only what the parent can end then becomes another user */
+#define TO_BECOME_NOBODY (CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID) | CAPS_BIT(CAP_KILL))
 /* files that not everybody may read; /proc/PID/root; /proc/PID/map_files */
 #define TO_OPEN                                                     \
 	(CAPS_BIT(CAP_DAC_READ_SEARCH) | CAPS_BIT(CAP_SYS_PTRACE) | \
@@ -234,14 +235,19 @@ static int forbid_paths(void)
 }
 
 /*
- * nobody's rights, where we may choose; the saved user stays, so that the parent may end us without
- * a right of its own (kill(2)), and setresuid is not among the calls allowed.
+ * nobody's rights, where we may choose. A parent without CAP_KILL, which it would have handed on,
+ * may end us only as long as the saved user is its own: kill(2).
  */
 static int become_nobody(void)
 {
-	if (geteuid())
-		return 0;
-	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, 0))
+	uint64_t permitted, effective;
+	int err = caps_get(&permitted, &effective);
+	uid_t saved = effective & CAPS_BIT(CAP_KILL) ? NOBODY : 0;
+
+	if (err || geteuid())
+		return err;
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, saved))
 		return errno == EPERM || errno == EINVAL ? 0 : -errno;
 	return 0;
 }
