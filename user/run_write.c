@@ -177,6 +177,23 @@ static bool aborted(struct run *r)
 	return r->stops > 1;
 }
 
+static int write_files(struct run *r, const struct report *report)
+{
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (aborted(r)) {
+			log_error("aborted: nothing was written");
+			return -EINTR;
+		}
+		if (r->profiles[i])
+			err = write_profile(r, report, i);
+	}
+	if (!err && r->opts->stats)
+		err = write_stats(r, report);
+	return err;
+}
+
 int run_write(struct run *r)
 {
 	struct report report = {
@@ -233,16 +250,7 @@ int run_write(struct run *r)
 			 " files have no names here: they were gone when they were to be opened",
 			 report.code.unopened);
 	rights_to_write(true);
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
-		if (aborted(r)) {
-			log_error("aborted: nothing was written");
-			return -EINTR;
-		}
-		if (r->profiles[i])
-			err = write_profile(r, &report, i);
-	}
-	if (!err && r->opts->stats)
-		err = write_stats(r, &report);
+	err = write_files(r, &report);
 	rights_to_write(false);
 	if (!err && r->opts->strict) {
 		err = report_strict(&report, text, sizeof(text));
