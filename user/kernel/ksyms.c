@@ -13,6 +13,7 @@
 
 #include "bpfprof.h"
 #include "bpfprof.skel.h"
+#include "kernel/dontfork.h"
 #include "kernel/session.h"
 
 struct ksyms {
@@ -27,6 +28,7 @@ struct ksyms *ksyms__new(struct session *s)
 	struct bpfprof_bpf *skel = session__skel(s);
 	struct ksyms *k;
 	void *mem;
+	int err;
 
 	if (!bpf_program__autoload(skel->progs.ksyms_name)) {
 		errno = ENOTSUP;
@@ -43,7 +45,12 @@ struct ksyms *ksyms__new(struct session *s)
 	}
 	k->prog_fd = bpf_program__fd(skel->progs.ksyms_name);
 	k->batch = mem;
-	return k;
+	err = dontfork();
+	if (!err)
+		return k;
+	ksyms__free(k);
+	errno = -err;
+	return NULL;
 }
 
 void ksyms__free(struct ksyms *k)

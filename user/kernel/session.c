@@ -22,6 +22,7 @@
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/cpus.h"
+#include "kernel/dontfork.h"
 #include "kernel/features.h"
 #include "kernel/glob.h"
 #include "kernel/skeleton.h"
@@ -292,6 +293,11 @@ static int load(struct session *s, char *err, size_t err_sz)
 		else
 			say(err, err_sz, "cannot load the BPF programs: %s (-v shows more)",
 			    strerror(-ret));
+		return ret;
+	}
+	ret = dontfork();
+	if (ret) {
+		say(err, err_sz, "cannot keep memory from child processes: %s", strerror(-ret));
 		return ret;
 	}
 	if (s->opts.cgroup) {

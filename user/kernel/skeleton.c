@@ -4,6 +4,7 @@
 
 #include "kernel/skeleton.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,9 +61,12 @@ static int load_copy(struct bpfprof_bpf *copy, const struct bpfprof_bpf *skel,
 {
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&copy->rodata->bp_config;
 	struct bpf_program *p, *mine = NULL;
+	uint32_t zero = 0;
 	int err;
 
-	*cfg = skel->rodata->bp_config;
+	/* by its descriptor: a forked child has no part in the map's memory (kernel/dontfork.h) */
+	if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.rodata), &zero, copy->rodata))
+		return -errno;
 	cfg->one_cookie = 1;
 	cfg->cookie = cookie;
 	bpf_object__for_each_program(p, copy->obj)

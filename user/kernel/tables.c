@@ -14,6 +14,7 @@
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
+#include "kernel/dontfork.h"
 #include "kernel/session.h"
 
 #define ALIGN 16U
@@ -74,10 +75,11 @@ static int add_chunk(struct tables *t)
 		goto cleanup;
 	}
 	c->mem = mmap(NULL, BPFPROF_CHUNK_SZ, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
-	if (c->mem == MAP_FAILED || bpf_map_update_elem(outer, &idx, &c->fd, BPF_ANY)) {
+	err = c->mem == MAP_FAILED ? -errno : dontfork();
+	if (!err && bpf_map_update_elem(outer, &idx, &c->fd, BPF_ANY))
 		err = -errno;
+	if (err)
 		goto cleanup;
-	}
 	c->holes[0] = (struct hole){ .pos = 0, .sz = BPFPROF_CHUNK_SZ };
 	c->hole_cnt = 1;
 	t->chunk_cnt++;
