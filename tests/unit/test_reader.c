@@ -25,6 +25,7 @@
 #include "truth.h"
 
 #define SELF "/proc/self/exe"
+#define HANGS_NS (60 * NSEC_PER_SEC) /* what takes so long would never end */
 
 /* ---- the sandboxes ---- */
 
@@ -491,7 +492,7 @@ static void test_open(void **state)
 	start = util_monotonic_ns();
 	assert_int_equal(reader__open(r, SELF), -ETIMEDOUT);
 	assert_true(util_monotonic_ns() - start >= OPEN_NS);
-	assert_true(util_monotonic_ns() - start < 10 * OPEN_NS);
+	assert_true(util_monotonic_ns() - start < HANGS_NS);
 	fd = reader__open(r, SELF);
 	assert_true(fd >= 0);
 	close(fd);
@@ -573,7 +574,7 @@ static void test_stopped(void **state)
 {
 	struct reader *r = reader__new(1);
 	struct reader_stats stats;
-	const uint64_t limit = SILENT_MS * MS;
+	const unsigned int limit = SILENT_MS / STREAM_TICK_MS;
 	int ticks = 0;
 	uint64_t start;
 	pid_t pid;
@@ -581,15 +582,17 @@ static void test_stopped(void **state)
 	(void)state;
 	reader__meanwhile(r, count, &ticks);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(i ? 0 : describe(r), 0);
-		if (!reader__pid(r))
-			assert_int_equal(start_all(r), 0);
+		assert_int_equal(i ? make_ready(r) : describe(r), 0);
 		pid = reader__pid(r);
 		assert_int_equal(kill(pid, SIGSTOP), 0);
 		start = util_monotonic_ns();
 		assert_int_equal(describe(r), -ETIMEDOUT);
-		assert_in_range(util_monotonic_ns() - start, limit >> i,
-				(limit >> i) + NSEC_PER_SEC);
+		assert_int_equal(r->idle_ticks, (limit >> i) + 1);
+		assert_in_range(util_monotonic_ns() - start, (limit >> i) * STREAM_TICK_MS * MS,
+				HANGS_NS);
+		/* on a busy machine it may be left behind for a while */
+		while (r->left_behind_cnt)
+			reap(r);
 		assert_int_equal(kill(pid, 0), -1);
 	}
 	assert_true(ticks > 20);
@@ -618,7 +621,7 @@ static void test_busy(void **state)
 	start = util_monotonic_ns();
 	assert_true(limit > SILENT_MS * MS);
 	assert_int_equal(describe(r), -ETIMEDOUT);
-	assert_in_range(util_monotonic_ns() - start, limit, limit + NSEC_PER_SEC);
+	assert_in_range(util_monotonic_ns() - start, limit, HANGS_NS);
 	assert_int_equal(kill(stopped, SIGKILL), 0);
 	assert_int_equal(waitpid(stopped, NULL, 0), stopped);
 	assert_int_equal(describe(r), 0);
