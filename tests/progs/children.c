@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that come from this one.
- *   fork       two children: main child_one spin, main child_two spin; the parent waits
- *   vfork      a child that has the parent's memory and spins: main vfork_child spin
- *   vforkloop  vfork and _exit again and again, so that samples land in vfork itself, which keeps
- * its return address in a register meanwhile exec       main before spin for a second, then this
- * program again under the same pid: main after spin threadexec the same, the exec by a thread that
- * is not the first one
+ * Processes that come from this one, after SIGUSR1.
+ *   fork        two children: main child_one spin, main child_two spin; the parent waits
+ *   vfork       a child that has the parent's memory and spins: main vfork_child spin
+ *   vforkloop   vfork and _exit again and again, so that samples land in vfork itself, which keeps
+ *               its return address in a register meanwhile
+ *   exec        main before work for 0.2 s of CPU time, then this program again under the same pid:
+ *               main after spin
+ *   threadexec  the same, the exec by a thread that is not the first one: before_thread before work
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -14,18 +15,17 @@
 
 #include "prog.h"
 
-static NOIPA void spin_for(double seconds)
+static NOIPA void work(void)
 {
-	struct timespec t0, t;
+	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t0);
 	do {
 		int n;
 
-		for (n = 0; n < 1000000; n++)
+		for (n = 0; n < 100000; n++)
 			prog_sink++;
-		clock_gettime(CLOCK_MONOTONIC, &t);
-	} while (t.tv_sec - t0.tv_sec + (t.tv_nsec - t0.tv_nsec) * 1e-9 < seconds);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while (!t.tv_sec && t.tv_nsec < 200000000);
 }
 
 static NOIPA void child_one(void)
@@ -54,7 +54,7 @@ static NOIPA void after(void)
 
 static NOIPA void before(void)
 {
-	spin_for(1.5);
+	work();
 	prog_exec("60", "after");
 }
 
@@ -98,9 +98,7 @@ int main(int argc, char **argv)
 		after();
 		return 0;
 	}
-	prog_ready();
-	/* the profiler has to be there first */
-	usleep(1000000);
+	prog_ready_to_go();
 	if (!strcmp(mode, "fork")) {
 		fork_two();
 		while (wait(NULL) > 0)

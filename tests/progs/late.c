@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Code that comes while the profiler runs, from a library built of late_lib.c in two versions.
- *   (none)  after a second: main run alpha_entry alpha_spin
- *   swap    one library, then the other where the first one was, half a second each, again and
- * again: main run alpha_entry alpha_spin, main run beta_entry beta_spin The first argument behind
- * the mode is the directory of the libraries.
+ *   (none)  after SIGUSR1: main run alpha_entry alpha_spin
+ *   swap    one library, then the other where the first one was, 50 ms of CPU time each, again and
+ *           again: main run alpha_entry alpha_spin, main run beta_entry beta_spin
+ * The first argument behind the mode is the folder of the libraries.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -33,11 +33,12 @@ int main(int argc, char **argv)
 	const char *mode = prog_start(argc, argv);
 	const char *dir = argc > 3 ? argv[3] : ".";
 
-	prog_ready();
-	usleep(1000000);
-	if (strcmp(mode, "swap"))
+	if (strcmp(mode, "swap")) {
+		prog_ready_to_go();
 		run(dir, "alpha", 1e9);
-	while (run(dir, "alpha", 0.5) == run(dir, "beta", 0.5))
+	}
+	prog_ready();
+	while (run(dir, "alpha", 0.05) == run(dir, "beta", 0.05))
 		;
 	/* the loader chose other addresses: not the case that is to be tested */
 	return 3;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 /* Not inlined, cloned, specialised, nor analysed: gcc would find that spin never returns and drop
@@ -40,16 +41,12 @@ static inline const char *prog_start(int argc, char **argv)
 	return argc > 2 ? argv[2] : "";
 }
 
-/* Becomes this program anew. By its path, for the path gives the process its name. */
+/* Becomes this program anew, by the path that gave the process its name. */
 static inline void prog_exec(const char *seconds, const char *mode)
 {
-	char path[4096];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const char *path = (const char *)getauxval(AT_EXECFN);
 
-	if (n > 0) {
-		path[n] = 0;
-		execl(path, path, seconds, mode, (char *)NULL);
-	}
+	execl(path, path, seconds, mode, (char *)NULL);
 	_exit(1);
 }
 
@@ -57,6 +54,19 @@ static inline void prog_ready(void)
 {
 	if (write(STDOUT_FILENO, "ready\n", 6) != 6)
 		_exit(1);
+}
+
+/* Ready, and goes on at SIGUSR1: blocked before, so that none comes too early. */
+static inline void prog_ready_to_go(void)
+{
+	sigset_t go;
+	int sig;
+
+	sigemptyset(&go);
+	sigaddset(&go, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &go, NULL);
+	prog_ready();
+	sigwait(&go, &sig);
 }
 
 static NOIPA __attribute__((unused)) void spin(void)

@@ -35,7 +35,10 @@ CHAIN_fp := -fno-omit-frame-pointer -DKEEP_FRAME_POINTER
 CHAIN_static := -static
 CHAIN_static_pie := -static-pie -fPIE
 CHAIN_nopie := -no-pie -fno-pie
+# of another build, else the names of chain are theirs where both are profiled
+CHAIN_stripped := -Wl,--build-id=0x57
 CHAIN_stripped_THEN := strip
+CHAIN_nosections := -Wl,--build-id=0x05
 # the header's e_shoff, e_shnum and e_shstrndx are cleared: only program headers are left
 CHAIN_nosections_THEN := sh -c 'for at in 40:8 60:4; do head -c $${at\#*:} /dev/zero | dd of=$$0 bs=1 seek=$${at%:*} conv=notrunc status=none; done'
 CHAIN_debugframe := -fno-asynchronous-unwind-tables -g

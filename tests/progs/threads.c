@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "prog.h"
 
@@ -37,6 +38,20 @@ static void *blue_thread(void *name)
 	return NULL;
 }
 
+/* Until it has had 2 ms of CPU time, at whose beginning it takes its name. */
+static void wait_worked(pthread_t thread)
+{
+	struct timespec t = { 0, 0 };
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(thread, &clock))
+		_exit(1);
+	while (!t.tv_sec && t.tv_nsec < 2000000) {
+		usleep(1000);
+		clock_gettime(clock, &t);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = prog_start(argc, argv);
@@ -46,7 +61,8 @@ int main(int argc, char **argv)
 	if (pthread_create(&threads[0], NULL, red_thread, odd ? "a;b\nc \033[31m" : "red") ||
 	    pthread_create(&threads[1], NULL, blue_thread, odd ? "\xff) 1 2 (" : "blue"))
 		return 1;
-	usleep(50000);
+	wait_worked(threads[0]);
+	wait_worked(threads[1]);
 	prog_ready();
 	if (!strcmp(mode, "leaderless"))
 		pthread_exit(NULL);
