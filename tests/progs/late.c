@@ -2,7 +2,7 @@
 /*
  * Code that comes while the profiler runs, from a library built of late_lib.c in two versions.
  *   (none)  after SIGUSR1: main run alpha_entry alpha_spin
- *   swap    one library, then the other where the first one was, 50 ms of CPU time each, again and
+ *   swap    one library, then the other where the first one was, 0.3 s of CPU time each, again and
  *           again: main run alpha_entry alpha_spin, main run beta_entry beta_spin
  * The first argument behind the mode is the folder of the libraries.
  */
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 		run(dir, "alpha", 1e9);
 	}
 	prog_ready();
-	while (run(dir, "alpha", 0.05) == run(dir, "beta", 0.05))
+	while (run(dir, "alpha", 0.3) == run(dir, "beta", 0.3))
 		;
 	/* the loader chose other addresses: not the case that is to be tested */
 	return 3;
