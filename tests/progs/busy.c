@@ -2,10 +2,12 @@
 /*
  * A program whose profile is known: busy_60, busy_30 and busy_10 take 60, 30 and 10 % of its time.
  *
- * usage: busy [SECONDS]
+ * usage: busy [SECONDS [counts]]
  *
  * Prints "ready", works for 10 s unless told otherwise (SIGTERM ends it after the current round),
- * and prints what it measured.
+ * and prints what it measured; with `counts` a line for each function: its name, its CPU time in
+ * ns, and the number of uninterrupted stretches of which that consists. A clock that ticks once in
+ * a period ticks in a stretch as often as there are periods in it, or once less or more.
  *
  * It does not count iterations, which machines run at different speeds, but asks for its own CPU
  * time after each slice of about a millisecond and goes on where the plan says. The plan's rounds
@@ -15,9 +17,12 @@
  * sampling periods would show each sample the same part of them.
  */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define ROUND_NS 20000000ULL /* on average */
@@ -60,11 +65,11 @@ static struct part {
 	uint64_t (*work)(uint64_t n);
 	uint64_t share; /* percent */
 	uint64_t n;	/* iterations of a slice */
-	uint64_t due_ns, used_ns;
+	uint64_t due_ns, used_ns, stretches;
 } parts[] = {
-	{ "busy_60", busy_60, 60, 1000, 0, 0 },
-	{ "busy_30", busy_30, 30, 1000, 0, 0 },
-	{ "busy_10", busy_10, 10, 1000, 0, 0 },
+	{ "busy_60", busy_60, 60, 1000, 0, 0, 0 },
+	{ "busy_30", busy_30, 30, 1000, 0, 0, 0 },
+	{ "busy_10", busy_10, 10, 1000, 0, 0, 0 },
 };
 
 #define PART_CNT (sizeof(parts) / sizeof(parts[0]))
@@ -93,9 +98,20 @@ static uint64_t round_length(void)
 	return ROUND_NS / 2 + (x >> 33) % ROUND_NS;
 }
 
+/* How often this thread has lost its CPU. */
+static uint64_t switches(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_THREAD, &r);
+	return (uint64_t)(r.ru_nvcsw + r.ru_nivcsw);
+}
+
 /* Works until the part has had its share of the rounds up to and including this one. */
 static __attribute__((noipa)) void work_share(struct part *p, uint64_t round_ns, uint64_t *cpu_ns)
 {
+	uint64_t lost = switches();
+
 	p->due_ns += round_ns / 100 * p->share;
 	while (p->used_ns < p->due_ns) {
 		uint64_t before = *cpu_ns;
@@ -108,15 +124,17 @@ static __attribute__((noipa)) void work_share(struct part *p, uint64_t round_ns,
 		else if (*cpu_ns - before > 2000000 && p->n > 1000)
 			p->n /= 2;
 	}
+	p->stretches += 1 + switches() - lost;
 }
 
 int main(int argc, char **argv)
 {
+	bool counts = argc > 2 && !strcmp(argv[2], "counts");
 	double seconds = argc > 1 ? atof(argv[1]) : 10;
 	uint64_t start = now_ns(CLOCK_MONOTONIC), cpu_ns, total = 0;
 
 	if (!(seconds > 0 && seconds <= 86400)) {
-		fprintf(stderr, "usage: busy [SECONDS]\n");
+		fprintf(stderr, "usage: busy [SECONDS [counts]]\n");
 		return 2;
 	}
 	signal(SIGTERM, stop);
@@ -133,8 +151,15 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < PART_CNT; i++)
 		total += parts[i].used_ns;
-	for (size_t i = 0; i < PART_CNT && total; i++)
-		printf("%s %.1f%% of %.2fs CPU\n", parts[i].name,
-		       100 * (double)parts[i].used_ns / (double)total, (double)total / 1e9);
+	for (size_t i = 0; i < PART_CNT && total; i++) {
+		const struct part *p = &parts[i];
+
+		if (counts)
+			printf("%s %llu %llu\n", p->name, (unsigned long long)p->used_ns,
+			       (unsigned long long)p->stretches);
+		else
+			printf("%s %.1f%% of %.2fs CPU\n", p->name,
+			       100 * (double)p->used_ns / (double)total, (double)total / 1e9);
+	}
 	return 0;
 }
