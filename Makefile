@@ -100,6 +100,9 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
+# moves the clock, instead of waiting
+$(OUT)/tests/unit/test_cpu_time: LDLIBS += -Wl,--wrap=util_monotonic_ns
+
 $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka

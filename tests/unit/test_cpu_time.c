@@ -17,9 +17,19 @@
 #include "target/procs.h"
 
 #define MS 1000000ULL
-#define WORK_NS (200 * MS)
-#define NEAR_NS (60 * MS) /* our own work, and ticks of what is reaped */
-#define REAPED_US 1100000 /* in which somebody would have reaped it */
+#define WORK_NS (50 * MS)
+/* what is reaped is known in whole ticks, of user and of system time */
+#define TICKS_NS (20 * MS)
+#define REAPED_NS (1100 * MS) /* in which somebody would have reaped it */
+
+/* The clock stands still, but for where a test moves it. */
+static uint64_t clock_ns = NSEC_PER_SEC;
+
+uint64_t __wrap_util_monotonic_ns(void);
+uint64_t __wrap_util_monotonic_ns(void)
+{
+	return clock_ns;
+}
 
 static struct procs *ps;
 static struct cpu_time *c;
@@ -39,31 +49,35 @@ static void finish(void)
 
 static uint32_t watch(pid_t pid)
 {
-	uint32_t ret = procs__add(ps, pid, 0, 0, "test", false, util_monotonic_ns());
+	uint32_t ret = procs__add(ps, pid, 0, 0, "test", false, clock_ns);
 
 	assert_int_not_equal(ret, PROCS_NONE);
 	return ret;
 }
 
-static void work(uint64_t ns)
+/* CPU time of a process, by its own clock. */
+static uint64_t cpu_ns(pid_t pid)
 {
 	struct timespec ts;
+	clockid_t clock;
 
-	do
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	while (ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec < ns);
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &ts), 0);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* A child that works once it is told to, says so, and is there until its pipe is closed. */
+/* A child that works until it has had WORK_NS once it is told to, says so, and is there until its
+ * pipe is closed. */
 struct child {
 	pid_t pid;
 	int to, from;
+	uint64_t whole_ns; /* CPU time, once it has ended */
 };
 
 static struct child begin(void)
 {
 	int to[2], from[2];
-	struct child ret;
+	struct child ret = { 0 };
 	char byte = 0;
 
 	assert_int_equal(pipe(to) | pipe(from), 0);
@@ -72,7 +86,8 @@ static struct child begin(void)
 	if (!ret.pid) {
 		close(to[1]);
 		if (read(to[0], &byte, 1) == 1) {
-			work(WORK_NS);
+			while (cpu_ns(0) < WORK_NS)
+				;
 			(void)!write(from[1], &byte, 1);
 			(void)!read(to[0], &byte, 1);
 		}
@@ -94,42 +109,67 @@ static void let_work(const struct child *child)
 }
 
 /* It has ended, and nobody has waited for it. */
-static void end(const struct child *child)
+static void end(struct child *child)
 {
 	siginfo_t info;
 
 	close(child->to);
 	close(child->from);
 	assert_int_equal(waitid(P_PID, child->pid, &info, WEXITED | WNOWAIT), 0);
+	child->whole_ns = cpu_ns(child->pid);
 }
 
-static void about(uint64_t ns, uint64_t truth)
+/* What was there at first, and the least and the most that has come since from children that are no
+ * longer looked at. */
+struct truth {
+	uint64_t base_ns, own_ns, low_ns, high_ns;
+};
+
+/* Of the child is there what it had by then. */
+static struct truth begin_with(const struct child *child)
 {
-	if (ns + 10 * MS < truth || ns > truth + NEAR_NS)
-		fail_msg("%.1f ms, truth %.1f", ns / 1e6, truth / 1e6);
+	struct truth ret = { .own_ns = cpu_ns(0), .base_ns = cpu_time__ns(c) };
+
+	/* it works for less then: until it has had WORK_NS */
+	ret.low_ns = child ? -cpu_ns(child->pid) : 0;
+	return ret;
+}
+
+/* child: one that has worked; NULL: none that counts. watched: our own work counts, too. */
+static void check(const struct truth *truth, const struct child *child, bool watched)
+{
+	uint64_t ns = cpu_time__ns(c) - truth->base_ns;
+	uint64_t low = truth->low_ns + (child ? WORK_NS : 0), high = truth->high_ns;
+
+	if (child)
+		high += child->whole_ns ? child->whole_ns : cpu_ns(child->pid);
+	if (watched)
+		high += cpu_ns(0) - truth->own_ns;
+	if (ns + TICKS_NS < low || ns > high + TICKS_NS)
+		fail_msg("%.1f ms, truth %.1f to %.1f", ns / 1e6, low / 1e6, high / 1e6);
 }
 
 /* A child that is watched counts once: while it lives, as a zombie, and with its parent. */
 static void test_once(void **state)
 {
 	struct child child = begin();
-	uint64_t base;
+	struct truth truth;
 	uint32_t idx;
 
 	(void)state;
 	start(true);
 	watch(getpid());
 	idx = watch(child.pid);
-	base = cpu_time__ns(c);
+	truth = begin_with(&child);
 	let_work(&child);
-	about(cpu_time__ns(c) - base, WORK_NS);
+	check(&truth, &child, true);
 	end(&child);
 	procs__end(ps, idx);
-	about(cpu_time__ns(c) - base, WORK_NS);
+	check(&truth, &child, true);
 	assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
-	about(cpu_time__ns(c) - base, WORK_NS);
-	usleep(REAPED_US);
-	about(cpu_time__ns(c) - base, WORK_NS);
+	check(&truth, &child, true);
+	clock_ns += REAPED_NS;
+	check(&truth, &child, true);
 	finish();
 }
 
@@ -138,29 +178,31 @@ static void test_kept(void **state)
 {
 	(void)state;
 	for (int follow = 0; follow < 2; follow++) {
-		struct child child = begin();
-		uint64_t base;
+		struct child child = begin(), other;
+		struct truth truth;
 		uint32_t idx;
 
 		start(follow);
 		idx = watch(child.pid);
-		base = cpu_time__ns(c);
+		truth = begin_with(&child);
 		let_work(&child);
 		end(&child);
 		/* its clock can still be read */
-		about(cpu_time__ns(c) - base, WORK_NS);
+		check(&truth, &child, false);
 		procs__end(ps, idx);
-		about(cpu_time__ns(c) - base, WORK_NS);
-		usleep(REAPED_US);
-		about(cpu_time__ns(c) - base, WORK_NS);
+		check(&truth, &child, false);
+		clock_ns += REAPED_NS;
+		check(&truth, &child, false);
 		assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
 		/* what comes behind it counts */
-		child = begin();
-		watch(child.pid);
-		let_work(&child);
-		about(cpu_time__ns(c) - base, 2 * WORK_NS);
-		end(&child);
-		assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
+		truth.low_ns += WORK_NS;
+		truth.high_ns += child.whole_ns;
+		other = begin();
+		watch(other.pid);
+		let_work(&other);
+		check(&truth, &other, false);
+		end(&other);
+		assert_int_equal(waitpid(other.pid, NULL, 0), other.pid);
 		finish();
 	}
 }
@@ -170,18 +212,18 @@ static void test_unseen(void **state)
 {
 	(void)state;
 	for (int follow = 0; follow < 2; follow++) {
+		struct truth truth;
 		struct child child;
-		uint64_t base;
 
 		start(follow);
 		watch(getpid());
-		base = cpu_time__ns(c);
+		truth = begin_with(NULL);
 		child = begin();
 		let_work(&child);
 		end(&child);
 		assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
-		usleep(REAPED_US);
-		about(cpu_time__ns(c) - base, follow ? WORK_NS : 0);
+		clock_ns += REAPED_NS;
+		check(&truth, follow ? &child : NULL, true);
 		finish();
 	}
 }
@@ -194,15 +236,11 @@ static void test_recent(void **state)
 	start(false);
 	watch(getpid());
 	then = cpu_time__ns(c);
-	usleep(2000);
+	assert_int_equal(cpu_time__recent_ns(c), then);
+	clock_ns += MS - 1;
+	assert_int_equal(cpu_time__recent_ns(c), then);
+	clock_ns += 1;
 	assert_true(cpu_time__recent_ns(c) > then);
-	/* unless a ms passes between the two, which may be once, not always */
-	for (int i = 0; i < 100; i++) {
-		then = cpu_time__ns(c);
-		if (cpu_time__recent_ns(c) == then)
-			break;
-		assert_true(i < 99);
-	}
 	finish();
 }
 
