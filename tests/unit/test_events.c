@@ -230,13 +230,17 @@ static void test_thread(void **state)
 {
 	size_t fork_at, comm_at, exit_at;
 	pthread_t thread;
+	char path[64];
 	void *tid;
 
 	(void)state;
 	NEED_EVENTS();
 	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
 	assert_int_equal(pthread_join(thread, &tid), 0);
-	usleep(20000); /* joined is not yet gone */
+	/* joined is not yet gone */
+	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)(uintptr_t)tid);
+	while (!access(path, F_OK))
+		sched_yield();
 	read_all();
 	fork_at = find(EVENT_FORK, getpid(), 0);
 	comm_at = find(EVENT_COMM, getpid(), fork_at);
@@ -279,7 +283,7 @@ static void test_lost(void **state)
 	for (int i = 0; i < 400; i++)
 		prctl(PR_SET_NAME, i % 2 ? "one" : "two");
 	p = (struct pollfd){ .fd = events__fd(small), .events = POLLIN };
-	assert_int_equal(poll(&p, 1, 1000), 1);
+	assert_int_equal(poll(&p, 1, 60000), 1);
 	assert_int_equal(events__read(small, UINT64_MAX, &ev, &n), 0);
 	assert_true(own(ev, n) > 10 && own(ev, n) < 400);
 	/* the record of the loss is written before the next event that fits */

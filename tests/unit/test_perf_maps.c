@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -27,6 +28,8 @@
 #define MAP "root/tmp/perf-7.map" /* the process calls itself 7 */
 #define ADDR 0x1000
 #define AGE_NS (100 * NSEC_PER_SEC) /* of the process */
+#define LATER_NS 2000000	    /* than what the clocks may be apart */
+#define EARLIER_NS 12000000	    /* than a tick before a process begins */
 
 static struct procs *ps;
 static struct objects *objects;
@@ -120,6 +123,17 @@ static void end_process(void)
 	procs__remove(ps, proc);
 }
 
+/* Until what is written has a time that is so much later. */
+static void wait_file_clock(uint64_t ns)
+{
+	uint64_t until = util_realtime_ns() + ns;
+	struct timespec t;
+
+	do
+		clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	while (t.tv_sec * NSEC_PER_SEC + t.tv_nsec < until);
+}
+
 /* Moves the time at which the map was last written. */
 static void age_map(int64_t ns)
 {
@@ -185,7 +199,7 @@ static void test_written_afterwards(void **state)
 	(void)state;
 	write_map("first");
 	end_process();
-	usleep(20000);
+	wait_file_clock(LATER_NS);
 	add_process();
 	other = perf_maps__of(pm, proc);
 	assert_int_not_equal(other, map);
@@ -203,7 +217,7 @@ static void test_written_too_late(void **state)
 	(void)state;
 	assert_true(toolrun("rm -r proc/10"));
 	procs__end(ps, proc);
-	usleep(20000);
+	wait_file_clock(LATER_NS);
 	write_map("too late");
 	perf_maps__end(pm, proc);
 	check(map, NULL);
@@ -239,7 +253,7 @@ static void test_exec(void **state)
 
 	(void)state;
 	write_map("before");
-	usleep(30000);
+	wait_file_clock(EARLIER_NS);
 	assert_int_equal(procs__on_exec(ps, TGID, util_monotonic_ns(), "y"), 0);
 	proc = procs__find_live(ps, TGID);
 	assert_int_not_equal(proc, old);
