@@ -127,6 +127,7 @@ unit: $(UNIT) $(HOST_BPF)
 
 # ---- tests, see scripts/run-tests; results are in $(OUT)/results ----
 include tests/progs/progs.mk
+export PPROF = $(abspath $(PROGS_DIR))/pprof
 
 RESULTS = $(OUT)/results/$@
 RUN = scripts/run-tests --results $(RESULTS)

@@ -4,6 +4,8 @@
 PROGS_DIR := $(OUT)/tests/progs
 PROGS_SRC := tests/progs
 PROGS_FLAGS := -std=gnu11 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -fno-stack-protector
+# what Go keeps is not in the home folder, which root may not have
+GO := HOME=$(abspath $(OUT))/go GOCACHE=$(abspath $(OUT))/go GO111MODULE=off go
 PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.cc,$^) $(3)
 
 ALLOC_C := alloc alloc_calls alloc_threads
@@ -19,7 +21,7 @@ PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chai
 PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static waits_std)
 PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static $(ALLOC_C:%=%-musl) waits-musl)
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
-PROGS += $(if $(shell go version 2>/dev/null),waits_go)
+PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof)
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
@@ -124,6 +126,9 @@ $(PROGS_DIR)/waits_std: $(PROGS_SRC)/waits_std.cc $(PROGS_SRC)/waits.h $(PROGS_S
 $(PROGS_DIR)/waits_rust: $(PROGS_SRC)/waits_rust.rs
 	$(Q)mkdir -p $(@D) && MAKEFLAGS= rustc -O -o $@ $<
 
-# the cache is not in the home folder, which root may not have
 $(PROGS_DIR)/waits_go: $(PROGS_SRC)/waits_go.go
-	$(Q)mkdir -p $(@D) && GOCACHE=$(abspath $(OUT))/go GO111MODULE=off go build -o $@ $<
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+
+# Go's reader of profiles. Up to 1.24 it comes with Go; later ones compile it, here once and not at each call.
+$(PROGS_DIR)/pprof:
+	$(Q)mkdir -p $(@D) && { cp "$$($(GO) env GOTOOLDIR)/pprof" $@ 2>/dev/null || CGO_ENABLED=0 $(GO) build -o $@ cmd/pprof; }
