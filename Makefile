@@ -43,7 +43,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all progs unit check check-root check-kernels bench soak figures install uninstall format clean
+.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures install uninstall format clean
 
 all: bpfprof $(PRELOAD)
 
