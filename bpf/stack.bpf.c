@@ -451,8 +451,11 @@ __noinline __u64 stack_copy(__u32 slot, __u32 at, __u64 sp)
 	if (!b)
 		return 0;
 	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
-		__u32 pos = at + sz;
+		__u64 pos = at + sz;
 
+		/* what is compared is what is added: clang 16 and later compare a copy, which tells
+		 * the verifier nothing */
+		UNW_OPAQUE(pos);
 		if (pos > sizeof(b->data) - UNW_PAGE || want > UNW_PAGE)
 			break;
 		/* all ones if it failed: without a branch, so that the verifier has one path to
