@@ -2,6 +2,8 @@
 """What the tests of faults share: all that tests/e2e/lib.py has, and programs that are built here."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -21,6 +23,30 @@ def build(source, *flags):
     return out
 
 
+def copy(prog, name):
+    """Of a test program, under another name, by which its process is called: others may run the program, too. In a folder of its own:
+    one that is being killed may still be there, and cannot be written."""
+    folder = lib.temp()
+    os.mkdir(folder)
+    return shutil.copy(lib.prog_path(prog), os.path.join(folder, name))
+
+
+def start_churn(mode, rate, cnt, **kw):
+    return lib.start_ready([build("churn.c"), "120", mode, str(rate), str(cnt)], **kw)
+
+
+def go(p):
+    """Lets a program of this folder do its round; returns what it says when that is done."""
+    os.kill(p.pid, signal.SIGUSR1)
+    return p.stdout.readline().decode().strip()
+
+
+def halt(pid):
+    """Stops a process: not one instruction of it from then on."""
+    os.kill(pid, signal.SIGSTOP)
+    lib.wait_until(lambda: state(pid) == "T", f"{pid} is stopped")
+
+
 def account(stats, kind):
     """Of a kind, after a look at the identity."""
     k = stats["kinds"][kind]
@@ -28,3 +54,12 @@ def account(stats, kind):
     ends = k["stacks"]["complete"] + sum(k["stacks"]["truncated"].values())
     lib.need(k["recorded"] == ends, f"{kind}: {ends} stacks of {k['recorded']} samples: {k}")
     return k
+
+
+def state(pid):
+    """Of a process, or a thread: a letter, proc(5). None: it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return None

@@ -3,12 +3,12 @@
  * More stacks than small tables hold: 24 threads, each of which takes one of 8^5 ways from
  * storm_thread through f0 … f7 to leaf, at random, again and again. What it does there is the mode:
  *   cpu      20 us of work, without end
- *   heap     a malloc and a free; no thread ends before all are done
+ *   heap     a malloc and a free
  *   locks    a mutex that all the others want
  *   create   a thread that ends at once
  *   park     a wait that does not end
  * It begins upon SIGUSR1, and prints how often it has been at leaf when all threads are done (of
- * `park`, when all are there).
+ * `park`, when all are there). Threads do not end: another SIGUSR1 lets the same ones begin anew.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -76,7 +76,7 @@ static const struct mode {
 	void (*leaf)(void);
 	long rounds; /* of each thread */
 } modes[] = {
-	{ "cpu", leaf_cpu, -1 },       { "heap", leaf_heap, 600 }, { "locks", leaf_locks, 200 },
+	{ "cpu", leaf_cpu, -1 },       { "heap", leaf_heap, 600 }, { "locks", leaf_locks, 100 },
 	{ "create", leaf_create, 30 }, { "park", leaf_park, 1 },
 };
 static const struct mode *mode;
@@ -120,19 +120,21 @@ static NOIPA void *storm_thread(void *arg)
 {
 	unsigned way = (unsigned)(unsigned long)arg;
 
-	for (long i = 0; i != mode->rounds; i++) {
-		way = way * 1664525 + 1013904223;
-		step(way >> 8, 0);
-	}
-	if (mode->leaf == leaf_heap)
+	for (;;) {
 		pthread_barrier_wait(&barrier);
+		for (long i = 0; i != mode->rounds; i++) {
+			way = way * 1664525 + 1013904223;
+			step(way >> 8, 0);
+		}
+		pthread_barrier_wait(&barrier);
+	}
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	const char *name = prog_start(argc, argv);
-	pthread_t threads[NR_THREADS];
+	pthread_t thread;
 	char line[32];
 	sigset_t set;
 	int sig, n;
@@ -149,17 +151,15 @@ int main(int argc, char **argv)
 	prog_ready();
 	sigwait(&set, &sig);
 	for (unsigned long i = 0; i < NR_THREADS; i++)
-		if (pthread_create(&threads[i], NULL, storm_thread, (void *)(i + 1)))
+		if (pthread_create(&thread, NULL, storm_thread, (void *)(i + 1)))
 			abort();
-	if (mode->leaf == leaf_park || mode->leaf == leaf_heap)
-		pthread_barrier_wait(&barrier);
-	if (mode->leaf != leaf_park)
-		for (int i = 0; i < NR_THREADS; i++)
-			pthread_join(threads[i], NULL);
 	/* without a buffer, which would be allocated */
 	n = snprintf(line, sizeof(line), "%ld\n", NR_THREADS * mode->rounds);
-	if (write(STDOUT_FILENO, line, n) != n)
-		return 1;
-	pause();
-	return 0;
+	for (;;) {
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);
+		if (write(STDOUT_FILENO, line, n) != n)
+			return 1;
+		sigwait(&set, &sig);
+	}
 }
