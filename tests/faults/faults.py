@@ -63,3 +63,26 @@ def state(pid):
             return f.read().rpartition(")")[2].split()[0]
     except OSError:
         return None
+
+
+def running(pid, exe):
+    """The process that runs a program, among one and its descendants."""
+    if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(exe):
+        return pid
+    return next((found for child in lib.children(pid) if (found := running(child, exe))), None)
+
+
+def run(prefix, *args, exe=None, until=None, **kw):
+    """bpfprof, behind words that start it, to its end, or to when until(p) returns: see lib.bpfprof. p: what the words have started."""
+    exe = exe or lib.BPFPROF
+    kw = {"cwd": lib.TMP, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace", **kw}
+    start = lambda argv, fds: lib.start([*prefix, exe, *map(str, argv[1:])], pass_fds=fds, **kw)
+    with lib.process(lib._with_ready(args, start) if until else start([exe, *args], [])) as p:
+        if until:
+            until(p)
+            os.kill(running(p.pid, exe), signal.SIGINT)
+        try:
+            out, err = p.communicate(timeout=lib.LONG)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{args}: still running after {lib.LONG} s") from None
+    return subprocess.CompletedProcess(p.args, p.returncode, out, err)
