@@ -65,9 +65,17 @@ def state(pid):
         return None
 
 
+def program(pid):
+    """The path of what it runs. None: there is no such process."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return None
+
+
 def running(pid, exe):
     """The process that runs a program, among one and its descendants."""
-    if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(exe):
+    if program(pid) == os.path.realpath(exe):
         return pid
     return next((found for child in lib.children(pid) if (found := running(child, exe))), None)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Preloaded: CLOCK_REALTIME is as many seconds ahead as a file, SETBACK_FILE, says at the time: as
- * if somebody set the clock while the program runs, and without doing so.
+ * if somebody set the clock while the program runs, and without doing so. How often it was read
+ * stands behind that.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,25 +13,31 @@
 #include <time.h>
 
 static int (*real)(clockid_t, struct timespec *);
-static volatile const int64_t *ahead_s;
+static struct {
+	volatile int64_t ahead_s;
+	_Atomic int64_t readings;
+} *setback;
 
 static __attribute__((constructor)) void begin(void)
 {
 	const char *path = getenv("SETBACK_FILE");
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*ahead_s), PROT_READ, MAP_SHARED, fd, 0);
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *p = fd < 0 ? MAP_FAILED :
+			   mmap(NULL, sizeof(*setback), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
 	if (p != MAP_FAILED)
-		ahead_s = p;
+		setback = p;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int err = real(clock, t);
 
-	if (!err && ahead_s && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-		t->tv_sec += *ahead_s;
+	if (!err && setback && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
+		t->tv_sec += setback->ahead_s;
+		setback->readings++;
+	}
 	return err;
 }
 
