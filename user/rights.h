@@ -6,8 +6,8 @@
  *   CAP_DAC_READ_SEARCH       programs that not everybody may read
  *   CAP_CHECKPOINT_RESTORE    /proc/PID/map_files: programs that were deleted or replaced
  *   CAP_SYSLOG                addresses of kernel functions
- *   CAP_KILL                  ends the command that it has started
- *   CAP_SETUID, CAP_SETGID    a reader of foreign files that is started anew becomes nobody
+ *   CAP_KILL                  ends readers, which are nobody's, and the command that it has started
+ *   CAP_SETUID, CAP_SETGID    a reader that is started anew becomes nobody
  *   CAP_SYS_ADMIN             only where a probe or a sampler of a new process or CPU takes it
  * and, in force only while it writes its files,
  *   CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER    for the user who called sudo, in their folders
