@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads foreign files in a process of its own, which has no rights: see target/sandbox.h. Whatever
- * a file does to what reads it, crash it, keep it waiting, take it over, stays there.
+ * Reads foreign files in a process of its own, which has no rights (target/sandbox.h) and nothing
+ * of the caller's memory (target/reader_start.h). Whatever a file does to what reads it, crash it,
+ * keep it waiting, take it over, stays there.
  *
  * Two processes serve a reader. The worker parses; it gets descriptors and gives tables, every
  * number of which is checked here before it is used. Opening a file for reading, and closing it,
