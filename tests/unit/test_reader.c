@@ -575,8 +575,9 @@ static void test_stopped(void **state)
 	struct reader *r = reader__new(1);
 	struct reader_stats stats;
 	const unsigned int limit = SILENT_MS / STREAM_TICK_MS;
+	unsigned int silences;
 	int ticks = 0;
-	uint64_t start;
+	uint64_t start, ns;
 	pid_t pid;
 
 	(void)state;
@@ -585,11 +586,16 @@ static void test_stopped(void **state)
 		assert_int_equal(i ? make_ready(r) : describe(r), 0);
 		pid = reader__pid(r);
 		assert_int_equal(kill(pid, SIGSTOP), 0);
+		silences = r->silences;
 		start = util_monotonic_ns();
 		assert_int_equal(describe(r), -ETIMEDOUT);
-		assert_int_equal(r->idle_ticks, (limit >> i) + 1);
-		assert_in_range(util_monotonic_ns() - start, (limit >> i) * STREAM_TICK_MS * MS,
-				HANGS_NS);
+		ns = util_monotonic_ns() - start;
+		assert_true(ns < HANGS_NS);
+		/* on a busy machine so many ticks may take longer than an answer may */
+		if (r->silences > silences)
+			assert_int_equal(r->idle_ticks, (limit >> silences) + 1);
+		else
+			assert_true(ns >= limit_ns[READER_DESCRIBE] >> i);
 		/* on a busy machine it may be left behind for a while */
 		while (r->left_behind_cnt)
 			reap(r);
