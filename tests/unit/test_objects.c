@@ -196,18 +196,40 @@ static void test_unreadable(void **state)
 	objects__free(o);
 }
 
-/* The youngest child of ours with this name. */
+/* The youngest child of ours with this name, or 0. */
 static pid_t child_named(const char *name)
 {
-	char line[256];
-	pid_t pid = 0;
-	FILE *f;
+	char path[64], comm[32];
+	pid_t child, pid = 0;
+	FILE *f, *g;
 
-	f = toolrun_open("pgrep -n -P %d -x %s", getpid(), name);
-	if (fgets(line, sizeof(line), f))
-		pid = atoi(line);
-	pclose(f);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fscanf(f, "%d", &child) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", child);
+		g = fopen(path, "r");
+		if (!g)
+			continue;
+		if (fscanf(g, "%31s", comm) == 1 && !strcmp(comm, name))
+			pid = child;
+		fclose(g);
+	}
+	fclose(f);
 	return pid;
+}
+
+/* Stops the youngest reader, once it has its name: a signal to 0 would stop the test's own group. */
+static void stop_reader(void)
+{
+	uint64_t end = util_monotonic_ns() + 60 * NSEC_PER_SEC;
+	pid_t pid;
+
+	while (!(pid = child_named("bpfprof-reader"))) {
+		assert_true(util_monotonic_ns() < end);
+		usleep(1000);
+	}
+	assert_int_equal(kill(pid, SIGSTOP), 0);
 }
 
 /* What keeps its reader waiting is asked once: it, and nothing else, is not readable any more. */
@@ -218,7 +240,6 @@ static void test_set_aside(void **state)
 	struct unwind_table t;
 	uint64_t vaddr;
 	uint32_t a, b;
-	pid_t reader;
 
 	(void)state;
 	build("a", "");
@@ -227,9 +248,7 @@ static void test_set_aside(void **state)
 	assert_true(toolrun("chmod 666 a b"));
 	a = add(o, toolrun_path("a"));
 	b = add(o, toolrun_path("b"));
-	reader = child_named("bpfprof-reader");
-	assert_true(reader > 0);
-	assert_int_equal(kill(reader, SIGSTOP), 0);
+	stop_reader();
 	assert_false(objects__has_usdt(o, a));
 	assert_false(objects__info(o, a)->readable);
 	assert_int_equal(objects__unwind_table(o, a, &t), -ENOEXEC);
@@ -248,14 +267,13 @@ static void test_two_readers(void **state)
 {
 	struct objects *o = objects__new();
 	struct objects_stats stats;
-	pid_t reader = child_named("bpfprof-reader");
 	struct unwind_table t;
 	uint32_t id;
 
 	(void)state;
 	build("a", "");
 	assert_true(toolrun("cp a writable && chmod 666 writable"));
-	assert_int_equal(kill(reader, SIGSTOP), 0);
+	stop_reader();
 	id = add(o, toolrun_path("writable"));
 	assert_true(objects__info(o, id)->readable);
 	assert_int_equal(objects__unwind_table(o, id, &t), 0);
