@@ -147,6 +147,12 @@ def children(pid):
         return [int(c) for c in f.read().split()]
 
 
+def kill(pid, sig):
+    """A signal to a process that a test has looked for: 0, -1 or 1, for one that it did not find, is everybody."""
+    need(pid > 1, f"signal {sig} to process {pid}")
+    os.kill(pid, sig)
+
+
 def be_nice():
     """In a child that takes all the CPU time there is: bpfprof comes first, and loses nothing for want of it. A session may be scheduled
     as a group, in which nice counts only among its own: sched(7)."""
