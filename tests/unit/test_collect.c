@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <linux/types.h>
+#include <math.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <pthread.h>
@@ -76,6 +77,7 @@ static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
 /* ---- everything that stands behind a recording ---- */
 
 #define HZ 997
+#define NEEDED 150 /* samples */
 
 static struct session *session;
 static struct events *events;
@@ -162,7 +164,6 @@ static struct collect_account finish(void)
 	assert_int_equal(a.seen, a.recorded + lost);
 	assert_int_equal(a.recorded, stacks);
 	assert_int_equal(a.recorded, values);
-	assert_int_equal(lost, 0);
 	return a;
 }
 
@@ -233,6 +234,15 @@ static const struct session_opts of_named = {
 	.kinds = { true }, .frequency = HZ, .filter_tgid = true, .thread_names = true
 };
 
+/* How many there have been so far. */
+static uint64_t seen(void)
+{
+	struct collect_account a;
+
+	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
+	return a.seen;
+}
+
 static void test_ourselves(void **state)
 {
 	const struct collect_opts opts = { .label_thread = true, .only_added = true };
@@ -240,7 +250,7 @@ static void test_ourselves(void **state)
 	char exe[512] = "";
 	struct collect_account a;
 	int64_t in = 0, total = 0, num;
-	uint64_t begin;
+	uint64_t begin, worked = 0;
 	double share;
 
 	(void)state;
@@ -251,16 +261,18 @@ static void test_ourselves(void **state)
 	assert_int_equal(collect__scan(collect, &self, 1), 0);
 	arm();
 	begin = thread_ns();
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 6 || seen() < NEEDED; i++) {
+		uint64_t t = thread_ns();
+
 		chain(20, 50);
+		worked += thread_ns() - t;
 		assert_int_equal(collect__poll(collect), 0);
 		if (i % 2)
 			assert_int_equal(collect__drain(collect), 0);
 	}
 	/* the rest is in what reads the samples, which sanitizers make slow */
-	share = 6 * 50e6 / (thread_ns() - begin);
+	share = (double)worked / (thread_ns() - begin);
 	a = finish();
-	assert_true(a.recorded > 300 * HZ / 1000 / 2);
 	/* unwound here once or a few times, in the kernel from then on */
 	assert_true(a.raw > 0);
 	assert_true(a.unwinds > a.recorded / 2);
@@ -283,10 +295,11 @@ static void test_ourselves(void **state)
 		/* below leaf stand 21 frames of chain, and what called it, to the end */
 		assert_true(s->loc_cnt - at > 22);
 	}
-	if (in < 0.95 * share * total)
+	/* a twentieth of the work is to look at the clock; by chance it is so few with p < 1e-9 */
+	if (in < 0.95 * share * total - 6.1 * sqrt(0.25 * total))
 		fail_msg("only %lld of %lld samples are where %.0f %% of the work is",
 			 (long long)in, (long long)total, 100 * share);
-	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 99);
+	assert_int_equal(a.stacks[BPFPROF_STACK_complete], a.recorded);
 }
 
 /* With all tables loaded beforehand nothing has to be copied at first sight. */
@@ -307,11 +320,11 @@ static void test_prepared(void **state)
 	assert_true(stats.rows > 1000 && stats.bytes > stats.rows && stats.cfi_bytes > 1000);
 	assert_int_equal(stats.evicted, 0);
 	arm();
-	chain(3, 200);
+	while (seen() < NEEDED)
+		chain(3, 50);
 	a = finish();
 	assert_int_equal(a.raw, 0);
-	assert_true(a.recorded > 200 * HZ / 1000 / 2);
-	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 99);
+	assert_int_equal(a.stacks[BPFPROF_STACK_complete], a.recorded);
 }
 
 /* ---- records that are made here ---- */
@@ -479,6 +492,17 @@ static void test_behind(void **state)
 	assert_int_equal(found, 1);
 }
 
+/* CPU time of a process. */
+static uint64_t process_ns(pid_t pid)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &ts), 0);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
 /* Children that run another program: their samples are theirs, with their names. */
 static void test_children(void **state)
 {
@@ -500,19 +524,22 @@ static void test_children(void **state)
 	arm();
 	pid = fork();
 	if (!pid) {
-		execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done",
-		      (char *)NULL);
+		alarm(60); /* whatever becomes of us */
+		execl("/bin/sh", "sh", "-c", "i=0; while :; do i=$((i+1)); done", (char *)NULL);
 		_exit(127);
 	}
-	while (!waitpid(pid, NULL, WNOHANG)) {
+	while (process_ns(pid) < 200000000) {
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
 		assert_int_equal(collect__poll(collect), 0);
 		usleep(20000);
 	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	a = finish();
 	assert_int_equal(stat("/bin/sh", &sh), 0);
 	for (size_t i = 0; i < profile->sample_cnt; i++) {
 		const struct profile_sample *s = &profile->samples[i];
-		const char *comm;
+		const char *comm, *root;
 		int64_t num;
 
 		comm = label(s, "comm", &num);
@@ -522,6 +549,12 @@ static void test_children(void **state)
 		assert_non_null(label(s, "pid", &num));
 		assert_true(num == pid || num == self);
 		if (!comm || strcmp(comm, "sh"))
+			continue;
+		root = s->loc_cnt ? mapped(&profile->locations[profile->loc_ids[s->loc +
+										s->loc_cnt - 1]]) :
+				    "";
+		/* before its first instruction, and in the loader before its own code is there */
+		if (!strcmp(root, "[kernel.kallsyms]") || strstr(root, "/ld-"))
 			continue;
 		of_shell += s->value[0];
 		for (uint32_t j = 0; j < s->loc_cnt; j++) {
@@ -535,8 +568,8 @@ static void test_children(void **state)
 		}
 	}
 	assert_true(of_shell > 20);
-	assert_true(in_shell * 10 > of_shell * 9);
-	assert_true(a.stacks[BPFPROF_STACK_complete] * 100 >= a.recorded * 95);
+	assert_int_equal(in_shell, of_shell);
+	assert_int_equal(a.stacks[BPFPROF_STACK_complete], a.recorded);
 }
 
 /* Processes that came and went between two polls are named all the same, and not kept for ever. */
@@ -596,8 +629,8 @@ static void test_short_lived(void **state)
 				break;
 			}
 	}
-	assert_true(total > 20 * 10 * HZ / 1000 / 2);
-	assert_true(named * 100 >= total * 95);
+	assert_true(total > 20);
+	assert_int_equal(named, total);
 }
 
 /* A child that ended and that nobody has waited for yet is let go of as well. */

@@ -242,10 +242,9 @@ static void plant(unsigned turn)
 	(void)unlink("result");
 }
 
-/* The same, 10,000 times, or as often as there is in 5 s. */
+/* The same, 500 times, and until there were twenty of both ends. */
 static void test_planted_all_the_time(void **state)
 {
-	time_t end = time(NULL) + 5;
 	int good = 0, refused = 0;
 	pid_t pid;
 
@@ -255,7 +254,7 @@ static void test_planted_all_the_time(void **state)
 	assert_true(pid >= 0);
 	for (unsigned turn = 0; !pid; turn++)
 		plant(turn);
-	for (int i = 0; i < 10000 && time(NULL) < end; i++) {
+	for (int i = 0; i < 500 || good < 20 || refused < 20; i++) {
 		struct output o;
 		int err;
 
@@ -277,7 +276,6 @@ static void test_planted_all_the_time(void **state)
 	expect_contents("victim", "precious");
 	assert_int_equal(entries(), 1);
 	print_message("%d written, %d refused\n", good, refused);
-	assert_true(good && refused);
 }
 
 static void test_devices(void **state)
