@@ -33,6 +33,7 @@ struct proc_note {
 	uint8_t fruitless;
 	uint8_t dead_polls;
 	bool dirty; /* mappings changed since it was published */
+	bool known; /* the kernel side has what a copied stack asked for */
 };
 
 struct collect {
@@ -178,6 +179,10 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 			i = RAW_ROUNDS - 2;
 			fruitless(c, proc, note);
 		}
+	}
+	if (result == BPFPROF_STACK_complete && note && !note->known) {
+		note->known = true;
+		log_debug("process %u: its stacks need not be copied any more", rec->proc.tgid);
 	}
 	return result == RAW_UNWIND_MISS ? BPFPROF_STACK_no_mapping : result;
 }

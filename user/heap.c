@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,8 +411,8 @@ static double factor(const struct heap *h)
 	return heap_factor__get(&h->factor, &error);
 }
 
-/* From a slice that is over: what it has counted. */
-static void learn_factor(struct heap *h, const struct budget_time *before)
+/* From a slice that is over: what it has counted; hits: of probes. */
+static void learn_factor(struct heap *h, const struct budget_time *before, uint64_t hits)
 {
 	struct heap_factor_slice slice = {
 		.cpu_ns = h->so_far.cpu - before->cpu - (h->so_far.record - before->record),
@@ -420,11 +421,10 @@ static void learn_factor(struct heap *h, const struct budget_time *before)
 	};
 
 	heap_factor__add(&h->factor, &slice);
-	log_debug(
-		"slice: %.1f ms, %.0f calls, %.0f ns from call to call, hits cost %.0f of them or "
-		"%.2f times that",
-		slice.cpu_ns / 1e6, slice.calls, slice.cpu_ns / MAX(slice.calls, 1),
-		slice.hits_ns / MAX(slice.calls, 1), factor(h));
+	log_debug("slice: %.1f ms, %.0f calls, %" PRIu64
+		  " hits, %.0f ns from call to call, hits cost %.0f of them or %.2f times that",
+		  slice.cpu_ns / 1e6, slice.calls, hits, slice.cpu_ns / MAX(slice.calls, 1),
+		  slice.hits_ns / MAX(slice.calls, 1), factor(h));
 }
 
 /* What hits cost is known well enough, as far as it matters. */
@@ -459,7 +459,7 @@ static void account(struct heap *h, bool attached, double cpu_ns)
 					heap_probes__sharing(h->probes), h->gap_ns);
 	/* of whole slices */
 	if (attached && h->budget.state == BUDGET_ON && util_monotonic_ns() >= h->budget.next_ns)
-		learn_factor(h, &before);
+		learn_factor(h, &before, cnt);
 }
 
 static struct budget_figures figures(struct heap *h, bool attached)

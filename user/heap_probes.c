@@ -290,6 +290,9 @@ static int attach(struct heap_probes *hp, struct attachment *a)
 		log_error("cannot probe the allocator in '%s': %s",
 			  objects__info(hp->objects, a->object)->path, strerror(-err));
 	}
+	if (!err && hp->mode == HEAP_PROBES_ALWAYS)
+		log_debug("process %d: '%s' is probed", (int)a->pid,
+			  objects__info(hp->objects, a->object)->path);
 	return err;
 }
 
