@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "budget.h"
+#include "heap_factor.h"
 
 #define MS 1000000ULL
 #define HIT_NS 750.0
@@ -228,12 +229,212 @@ static void test_edges(void **state)
 	}
 }
 
+/* ---- decisions at their edges ---- */
+
+static struct budget_figures at(uint64_t now_ns, double cpu, double hits)
+{
+	return (struct budget_figures){ .now_ns = now_ns,
+					.so_far = { .cpu = cpu, .hits = hits, .calls = hits / 500 },
+					.factor = 1 };
+}
+
+/* A burst may cost what the credit gives, and no more; then the credit fills up with CPU time. */
+static void test_burst(void **state)
+{
+	struct budget_figures f = at(0, 0, 0);
+	struct budget b;
+
+	(void)state;
+	budget__start(&b, 0.05, 7, &f);
+	/* asked too early it changes nothing */
+	f = at(b.next_ns - 1, 1e9, 1e9);
+	assert_int_equal(budget__check(&b, &f), BUDGET_FULL);
+	f = at(b.next_ns, 20 * MS, BUDGET_CREDIT_NS + 0.05 * 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_FULL);
+	assert_true(fabs(b.credit) < 1);
+	/* nothing is left: what one hit costs more than the share is too much, */
+	f = at(b.next_ns, 40 * MS, BUDGET_CREDIT_NS + 0.05 * 40 * MS + 500);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	/* but not if there was a pause before, */
+	f = at(0, 0, 0);
+	budget__start(&b, 0.05, 7, &f);
+	f = at(b.next_ns, 20 * MS, BUDGET_CREDIT_NS + 0.05 * 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_FULL);
+	f = at(b.next_ns + 980 * MS, 1020 * MS, BUDGET_CREDIT_NS + 0.05 * 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_FULL);
+	/* which fills it up, and no further */
+	assert_true(b.credit == BUDGET_CREDIT_NS);
+	f = at(b.next_ns, 1040 * MS, 2 * BUDGET_CREDIT_NS + 0.05 * 40 * MS + 500);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+}
+
+/* What slices may cost: of the share, or of CPU time where more of the share is left. */
+static void test_sliced(void **state)
+{
+	static const double rows[][2] = {
+		{ 0.001, 0.00075 }, { 0.01, 0.0075 }, { 0.04, 0.0075 },
+		{ 0.05, 0.0075 },   { 0.1, 0.015 },   { 0.9, 0.135 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct budget b = { .share = rows[i][0] };
+
+		if (fabs(budget__sliced(&b) - rows[i][1]) > 1e-9)
+			fail_msg("%.3f: %.5f", b.share, budget__sliced(&b));
+	}
+}
+
+/* Two slices with a gap: what each stands for, to the nanosecond. */
+static void test_weights(void **state)
+{
+	struct budget_figures f = at(0, 0, 0);
+	struct budget b;
+	uint64_t begin;
+
+	(void)state;
+	budget__start(&b, 0.05, 7, &f);
+	/* 20 ms, half of which is hits */
+	f = at(b.next_ns, 20 * MS, 20 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_FULL);
+	f = at(b.next_ns, 40 * MS, 40 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	assert_true(b.next_ns >= f.now_ns + BUDGET_MIN_GAP_NS / 2);
+	assert_true(b.next_ns <= f.now_ns + BUDGET_MIN_GAP_NS * 3 / 2);
+	/* 60 ms without hits */
+	f = at(b.next_ns, 100 * MS, 40 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_ON);
+	/* the first part was 20 ms of the program's own, and stands for 30 more */
+	assert_true(fabs(budget__attached(&b, &f) - 50.0 / 20) < 1e-9);
+	begin = f.now_ns;
+	assert_int_equal(b.next_ns, begin + BUDGET_SLICE_NS);
+	f = at(b.next_ns, 120 * MS, 60 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	/* the slice was 10 ms, after 30 ms and before 5 that end with the run */
+	f = at(f.now_ns + 5 * MS, 125 * MS, 60 * MS / 2);
+	assert_true(fabs(budget__stop(&b, &f) - 45.0 / 10) < 1e-9);
+	/* all by the same factor: nothing is to be set right */
+	assert_true(fabs(budget__revision(&b, 1) - 1) < 1e-9);
+}
+
+/* A slice in which the program hardly ran does not stand for the time beside it; the next does. */
+static void test_idle(void **state)
+{
+	struct budget_figures f = at(0, 0, 0);
+	struct budget b;
+
+	(void)state;
+	budget__start(&b, 0.05, 7, &f);
+	f = at(b.next_ns, 30 * MS, 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	f = at(b.next_ns, 70 * MS, 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_ON);
+	assert_true(fabs(budget__attached(&b, &f) - 30.0 / 10) < 1e-9);
+	/* 0.5 ms in it, then 39.5 without probes */
+	f = at(b.next_ns, 70.5 * MS, 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	f = at(b.next_ns, 110 * MS, 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_ON);
+	assert_true(budget__attached(&b, &f) == 0);
+	/* 9.5 ms more in the next one: these 10 stand for 20 and 39.5 more */
+	f = at(b.next_ns, 119.5 * MS, 20 * MS);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	f = at(f.now_ns, 119.5 * MS, 20 * MS);
+	assert_true(fabs(budget__stop(&b, &f) - (10 + 20 + 39.5) / 10) < 1e-9);
+}
+
+/* ---- with what hits cost learnt from the slices, as heap.c does it ---- */
+
+#define FREES_EVERY 2 /* slices */
+
+/*
+ * A program that works a while between a malloc and the next, three times as long as a hit takes,
+ * and frees in between. Hits cost so many times what was measured. Returns what is seen of what
+ * there was.
+ */
+static double learnt(double times, uint64_t seed, double *ret_share)
+{
+	double own = 3 * HIT_NS * times, cpu = 0, hits = 0, calls = 0, slice_calls = 0, seen = 0;
+	double allocs = 0, error, cost = 0;
+	struct heap_factor factor = { 0 };
+	struct budget_figures f = { .factor = 1 };
+	struct budget_time begin = { 0 };
+	struct budget b;
+	bool attached = true;
+	int per_call = 2;
+
+	budget__start(&b, 0.1, seed, &f);
+	for (uint64_t now = MS; now <= 20000 * MS; now += MS) {
+		double call = own + (attached ? per_call * HIT_NS * times : 0), n = MS / call;
+		enum budget_state was = b.state, state;
+		double weight;
+
+		cpu += MS;
+		allocs += n;
+		if (attached) {
+			hits += n * per_call * HIT_NS;
+			cost += n * per_call * HIT_NS * times;
+			calls += n;
+			slice_calls += n;
+		}
+		f.now_ns = now;
+		f.so_far = (struct budget_time){ .cpu = cpu, .hits = hits, .calls = calls };
+		if (now < b.next_ns)
+			continue;
+		if (was == BUDGET_ON)
+			heap_factor__add(&factor, &(struct heap_factor_slice){
+							  .cpu_ns = cpu - begin.cpu,
+							  .hits_ns = hits - begin.hits,
+							  .calls = calls - begin.calls });
+		f.factor = heap_factor__get(&factor, &error);
+		state = budget__check(&b, &f);
+		if (state == was)
+			continue;
+		attached = state == BUDGET_ON;
+		if (!attached)
+			continue;
+		per_call = b.slices % FREES_EVERY ? 1 : 2;
+		begin = f.so_far;
+		weight = budget__attached(&b, &f);
+		if (weight > 0) {
+			seen += slice_calls * weight;
+			slice_calls = 0;
+		}
+	}
+	seen += slice_calls * budget__stop(&b, &f);
+	assert_int_not_equal(b.state, BUDGET_FULL);
+	*ret_share = (cost - BUDGET_CREDIT_NS * times) / cpu;
+	return seen * budget__revision(&b, heap_factor__get(&factor, &error)) / allocs;
+}
+
+static void test_learnt(void **state)
+{
+	static const double times[] = { 0.5, 1, 2, 3 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		for (uint64_t seed = 1; seed <= 20; seed++) {
+			double share, ratio = learnt(times[i], seed * 7919, &share);
+
+			if (fabs(ratio - 1) > 0.06)
+				fail_msg("hits cost %.1f times as much: sees %.4f", times[i],
+					 ratio);
+			if (share > 0.1)
+				fail_msg("hits cost %.1f times as much: %.2f %% of the time",
+					 times[i], 100 * share);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_within), cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_dear),   cmocka_unit_test(test_waves),
-		cmocka_unit_test(test_learns), cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_within),	cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_dear),	cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_learns),	cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_burst),	cmocka_unit_test(test_sliced),
+		cmocka_unit_test(test_weights), cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_learnt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
