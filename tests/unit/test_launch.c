@@ -19,6 +19,8 @@
 #include "launch.h"
 #include "toolrun.h"
 
+#define LONG_S 60 /* what takes so long hangs */
+
 #define ARGV(...) ((char *const[]){ __VA_ARGS__, NULL })
 
 static int open_fds(void)
@@ -35,9 +37,22 @@ static int open_fds(void)
 
 static void wait_end(struct launch *l)
 {
-	for (int i = 0; i < 1000 && !launch_ended(l); i++)
+	for (int i = 0; i < LONG_S * 200 && !launch_ended(l); i++)
 		usleep(5000);
 	assert_true(launch_ended(l));
+}
+
+/* Until a line of the process's status is so. */
+static void wait_status(pid_t pid, const char *line)
+{
+	bool is = false;
+
+	for (int i = 0; i < LONG_S * 200 && !is; i++) {
+		is = toolrun("grep -q '^%s' /proc/%d/status", line, pid);
+		if (!is)
+			usleep(5000);
+	}
+	assert_true(is);
 }
 
 /* Is there no child any more, neither running nor to be reaped? */
@@ -118,7 +133,7 @@ static void test_held_back(void **state)
 	(void)state;
 	snprintf(cmd, sizeof(cmd), "echo $$ >%s", toolrun_path("ran"));
 	assert_int_equal(launch_prepare(ARGV("sh", "-c", cmd), NULL, &l), 0);
-	usleep(50000);
+	wait_status(l.pid, "State:.S");
 	assert_false(launch_ended(&l));
 	assert_int_equal(access(toolrun_path("ran"), F_OK), -1);
 	assert_int_equal(launch_go(&l), 0);
@@ -181,13 +196,13 @@ static void test_killed_while_held(void **state)
 }
 
 /* At the end of the time that was asked for: that is no failure of the command's. */
-static void end_it(char *const argv[])
+static void end_it(char *const argv[], const char *status)
 {
 	struct launch l;
 
 	assert_int_equal(launch_prepare(argv, NULL, &l), 0);
 	assert_int_equal(launch_go(&l), 0);
-	usleep(100000);
+	wait_status(l.pid, status);
 	assert_false(launch_ended(&l));
 	launch_done(&l);
 	assert_true(l.reaped);
@@ -198,11 +213,12 @@ static void end_it(char *const argv[])
 static void test_ended_by_us(void **state)
 {
 	(void)state;
-	end_it(ARGV("sleep", "1000"));
-	/* asleep by a signal, which would keep the request waiting */
-	end_it(ARGV("sh", "-c", "kill -STOP $$; sleep 1000"));
-	/* one that does not want to */
-	end_it(ARGV("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"));
+	end_it(ARGV("sleep", "1000"), "Name:.sleep$");
+	/* stopped, so that the request stays pending */
+	end_it(ARGV("sh", "-c", "kill -STOP $$; sleep 1000"), "State:.T");
+	/* one that ignores the request: SIGTERM is bit 14 */
+	end_it(ARGV("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"),
+	       "SigIgn:.*[4-7c-f][0-9a-f]\\{3\\}$");
 }
 
 /* We take signals by signalfd and ignore SIGPIPE; the command is to notice neither. */

@@ -35,11 +35,10 @@
 #define CALLS 1000
 #define PUSH_RBP 0x55
 #define INT3 0xcc
+#define HANGS_NS (60 * NSEC_PER_SEC) /* what takes so long will not end */
 #define SLOT(cookie, ret) ((cookie)*2 + (ret))
 
 /* ---- what is probed ---- */
-
-#define HANGS_NS (60 * NSEC_PER_SEC) /* what takes so long is not slow */
 
 /*
  * Functions at known distances that begin with a push, which the kernel need not single-step, and
@@ -639,11 +638,22 @@ static void test_failure(void **state)
 	each_method(failure);
 }
 
+/* Until the first functions' code is as it was. */
+static void wait_clean(pid_t pid, unsigned int cnt)
+{
+	uint64_t since = util_monotonic_ns();
+
+	for (unsigned int i = 0; i < cnt; i++)
+		while (first_byte(pid, i) != PUSH_RBP && util_monotonic_ns() - since < HANGS_NS)
+			usleep(1000);
+	for (unsigned int i = 0; i < cnt; i++)
+		assert_int_equal(first_byte(pid, i), PUSH_RBP);
+}
+
 static void killed(enum uprobe_method m)
 {
 	struct target t = start_target();
 	int prog = load_side(m, UPROBES_ENTRY), ready[2];
-	uint64_t since;
 	char byte;
 	pid_t pid;
 
@@ -663,13 +673,8 @@ static void killed(enum uprobe_method m)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	assert_int_equal(first_byte(t.pid, 0), INT3);
-	since = util_monotonic_ns();
 	kill(pid, SIGKILL);
-	for (unsigned int i = 0; i < 2; i++)
-		while (first_byte(t.pid, i) != PUSH_RBP && util_monotonic_ns() - since < HANGS_NS)
-			usleep(1000);
-	for (unsigned int i = 0; i < 2; i++)
-		assert_int_equal(first_byte(t.pid, i), PUSH_RBP);
+	wait_clean(t.pid, 2);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	close(prog);
 	stop_target(&t);
@@ -703,13 +708,7 @@ static void killed_attaching(enum uprobe_method m)
 		/* with all of its group, as a shell does it */
 		kill(-pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
-		since = util_monotonic_ns();
-		for (unsigned int i = 0; i < cnt; i++)
-			while (first_byte(t.pid, i) != PUSH_RBP &&
-			       util_monotonic_ns() - since < HANGS_NS)
-				usleep(1000);
-		for (unsigned int i = 0; i < cnt; i++)
-			assert_int_equal(first_byte(t.pid, i), PUSH_RBP);
+		wait_clean(t.pid, cnt);
 		close(prog);
 		stop_target(&t);
 	}
