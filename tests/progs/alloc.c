@@ -4,9 +4,11 @@
  *   schedule   six stacks, one to six functions below schedule, by seven sizes, in an order that
  *              depends on seed=N, as often as scale=PERCENT says; each stack keeps its own share
  *   old        memory from before the start is freed and reallocated
- *   fork       a child frees what it inherited and allocates on its own
- *   exec       allocates, keeps a part, becomes this program anew in mode schedule
- *   spawn      a child that becomes this program in mode schedule
+ *   fork       a child frees what it inherited and allocates on its own; with `told` as of
+ *              alloc_until_told
+ *   exec       allocates, keeps a part, becomes this program anew in mode schedule, as short as can
+ *              be
+ *   spawn      a child that becomes such a program; without `exit` it waits, as of `first`
  *   ages       allocates, waits to be told, allocates again
  *   hammer     pairs of malloc and free without end, with work=N turns of a loop behind each,
  *              which goes through 256 KiB of memory; prints every 100 ms how many there were
@@ -186,7 +188,8 @@ static NOIPA void run_child(void **inherited)
 
 	ledger_process = 1;
 	ledger->pids[1] = getpid();
-	alloc_sleep_ms(alloc_number("pause", 0));
+	if (alloc_has("told"))
+		alloc_until_told("main;family;run_child;leaf_first");
 	for (i = 0; i < NR_PARENTS; i++) {
 		void *p;
 
@@ -231,15 +234,15 @@ static NOIPA void family(void)
 	}
 }
 
-static void execute(void)
+static void execute(const char *when)
 {
-	char path[4096], pause_arg[40];
+	char path[4096], tag[40];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-	snprintf(pause_arg, sizeof(pause_arg), "pause=%ld", alloc_number("pause", 0));
+	snprintf(tag, sizeof(tag), "tag=%ld", alloc_number("tag", 0));
 	if (n > 0) {
 		path[n] = 0;
-		execl(path, path, "60", "schedule", "now", "scale=1", pause_arg,
+		execl(path, path, "60", "schedule", when, "scale=0", tag,
 		      alloc_has("exit") ? "exit" : "stay", (char *)NULL);
 	}
 	_exit(3);
@@ -265,7 +268,7 @@ static NOIPA void exec_self(void)
 {
 	before_exec("main;exec_self;before_exec;leaf_parent");
 	ledger_print();
-	execute();
+	execute("now");
 }
 
 static NOIPA void spawn(void)
@@ -276,7 +279,7 @@ static NOIPA void spawn(void)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execute();
+		execute(alloc_has("exit") ? "now" : "first");
 	}
 	ledger->pids[1] = pid;
 	if (alloc_has("exit"))

@@ -3,13 +3,15 @@
  * What the programs with a known heap share: the ledger of what they allocated and still hold, and
  * when they begin and end.
  *
- * `PROGRAM SECONDS MODE [now] [exit] [NAME=NUMBER...]` prints "ready", waits for SIGUSR1 (with
- * `now` it does not), does what the mode says, and prints the truth as one line of JSON:
+ * `PROGRAM SECONDS MODE [now|first] [exit] [NAME=NUMBER...]` prints "ready", waits for SIGUSR1
+ * (with `now` it does not, with `first` it allocates until then), does what the mode says, and
+ * prints the truth as one line of JSON:
  *     {"stacks":[{"stack":"main;schedule;a_leaf","size":16,"thread":"alloc","process":0,"deeper":0,
  *       "allocs":3,"bytes":48,"kept":1,"kept_bytes":16}, ...], "pids":[12, ...]}
  * Then it keeps what it holds until SIGTERM or the end of SECONDS (with `exit` it ends at once).
  * "deeper" says that libc's own frames follow. Nothing here allocates: the ledger is memory that
- * the children share, and the output is put together in it.
+ * the children share, and the output is put together in it. With tag=N the names of all threads
+ * begin with "N:", by which programs in one profile are told apart.
  */
 #ifndef ALLOC_H
 #define ALLOC_H
@@ -164,6 +166,19 @@ static inline long alloc_number(const char *name, long otherwise)
 	return otherwise;
 }
 
+/* A thread's name: each is given one, or has that of its creator. */
+static inline void alloc_name(const char *what)
+{
+	long tag = alloc_number("tag", 0);
+	char name[32];
+
+	if (tag)
+		snprintf(name, sizeof(name), "%ld:%s", tag, what);
+	else
+		snprintf(name, sizeof(name), "%s", what);
+	prctl(PR_SET_NAME, name);
+}
+
 static inline void alloc_sleep_ms(long ms)
 {
 	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
@@ -185,7 +200,7 @@ static inline void alloc_wait(void)
 /* A point where the profiler is waited for: says so and waits to be told. */
 static inline void alloc_pause(const char *why)
 {
-	if (alloc_has("now"))
+	if (alloc_has("now") || alloc_has("first"))
 		return;
 	if (write(STDOUT_FILENO, why, strlen(why)) < 0)
 		_exit(1);
@@ -208,6 +223,12 @@ static inline const char *alloc_begin(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (alloc_number("tag", 0)) {
+		char comm[16] = "";
+
+		prctl(PR_GET_NAME, comm);
+		alloc_name(comm);
+	}
 	return mode;
 }
 
@@ -235,7 +256,30 @@ static NOIPA __attribute__((unused)) void leaf_free(void *p)
 	NO_TAIL_CALL();
 }
 
+#define FIRST_SZ (1 << 26) /* sampled at any rate */
 LEAF(leaf_first, p = malloc(n))
+
+/*
+ * Says "waits PID", and allocates until it is told to go on: the profiler learns of a program, and
+ * of the unwind tables of its code, by samples. Until it has them, each sample is a copy of the
+ * stack, and many of them fill the ring. In line, so that its caller is in the stack.
+ */
+static inline __attribute__((always_inline)) void alloc_until_told(const char *stack)
+{
+	const struct timespec t = { 0, 20000000 };
+	char text[32];
+	sigset_t set;
+	int len = snprintf(text, sizeof(text), "waits %d\n", (int)getpid());
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (write(STDOUT_FILENO, text, len) != len)
+		_exit(1);
+	do {
+		leaf_free(leaf_first(FIRST_SZ));
+		ledger_freed(ledger_took(stack, FIRST_SZ));
+	} while (sigtimedwait(&set, NULL, &t) != SIGUSR1);
+}
 
 /* Runs the mode that is asked for. In line, so that it is main that calls it. */
 struct alloc_mode {
@@ -248,17 +292,10 @@ alloc_run(const char *mode, const struct alloc_mode *modes, size_t cnt)
 	size_t i;
 
 	prog_ready();
-	if (!alloc_has("now")) {
+	if (alloc_has("first"))
+		alloc_until_told("main;leaf_first");
+	else if (!alloc_has("now"))
 		alloc_wait();
-	} else if (alloc_number("pause", 0)) {
-		/* the first allocations make the program known to the profiler: so large that
-		 * they are sampled at any rate */
-		for (i = 0; i < 2; i++) {
-			leaf_free(leaf_first(1 << 26));
-			ledger_freed(ledger_took("main;leaf_first", 1 << 26));
-			alloc_sleep_ms(alloc_number("pause", 0) / 2);
-		}
-	}
 	for (i = 0; i < cnt; i++)
 		if (!strcmp(mode, modes[i].name))
 			modes[i].run();

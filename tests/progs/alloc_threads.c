@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program with a known heap: who allocates and who frees. Modes:
- *   threads    eight threads that free and reallocate each other's memory
+ *   threads    eight threads that free and reallocate each other's memory, rounds=N times each
  *   ends       threads that end and leave memory behind
  */
 #include <pthread.h>
@@ -9,7 +9,6 @@
 #include "alloc.h"
 
 #define NR_THREADS 8
-#define ROUNDS 2000
 #define BOX_SZ 64
 
 struct block {
@@ -71,15 +70,15 @@ static void drop(struct block b)
 static NOIPA void *worker(void *arg)
 {
 	static const size_t size[] = { 32, 200, 1000, 9000 };
-	long self = (long)arg;
+	long self = (long)arg, rounds = alloc_number("rounds", 2000);
 	uint64_t random = self * 77 + 1;
 	struct block b;
 	char name[16];
 	int i;
 
 	snprintf(name, sizeof(name), "worker %d", (int)self % NR_THREADS);
-	prctl(PR_SET_NAME, name);
-	for (i = 0; i < ROUNDS; i++) {
+	alloc_name(name);
+	for (i = 0; i < rounds; i++) {
 		uint64_t r = alloc_random(&random);
 		size_t n = size[r >> 8 & 3];
 
