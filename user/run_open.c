@@ -455,6 +455,7 @@ int run_open(struct run *r)
 {
 	struct feature_result ns;
 	char text[512];
+	int64_t start_ns;
 	int err;
 
 	describe_target(r);
@@ -534,9 +535,11 @@ int run_open(struct run *r)
 	if (err)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
 	r->startup_ns = since_exec_ns();
+	/* of one window all profiles have the same start */
+	start_ns = util_realtime_ns();
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (r->profiles[i])
-			r->profiles[i]->time_ns = util_realtime_ns();
+			r->profiles[i]->time_ns = start_ns;
 	ready_tell(r->opts->ready_fd);
 	return 0;
 }
