@@ -150,7 +150,7 @@ static int joined_ends;
 static void *holder_join(void *arg)
 {
 	(void)arg;
-	prctl(PR_SET_NAME, "h join");
+	name_thread('h', "join");
 	waits_until(&joined_ends, 1);
 	waits_release_ns = now_ns();
 	return NULL;
@@ -165,7 +165,7 @@ static NOIPA void holder_exit(void)
 
 static NOIPA void *exit_thread(void *arg)
 {
-	prctl(PR_SET_NAME, "h exit");
+	name_thread('h', "exit");
 	waits_until(&joined_ends, 1);
 	holder_exit();
 	return arg;

@@ -10,15 +10,17 @@
  *       "thread":"w mutex","count":40,"ns":..,"low":..,"high":..,"woken":""}, ...]}
  * count: waits in which the thread went to sleep, by the kernel's own count: where it does not get
  * the CPU at once, what it waits for may have come by then.
- * ns: from just before the waiter asks, less what it was ready before it slept, to just before the
- * holder releases, or half way through that where it releases several; if the wait ends some time
- * behind the holder's last function, or by a timer, which may be late, to when the waiter goes on,
- * less what it was ready since it slept. The wait itself was certainly longer than low (from when
- * it was seen asleep, to just before the release) and shorter than high (from just before it asks,
- * to when the release was over; where it is the waiter that tells, to when he goes on, less only
- * what he waited for a CPU).
+ * low, high: the wait is in between, by clocks that the program reads around it. Low is from when
+ * the waiter was seen asleep to just before the release, or to its time-out, which is never early;
+ * high is from just before the waiter asks to when it goes on, less what it waited for a CPU; for
+ * the holder, to when the release is over, less what the waiter waited for a CPU before it slept.
+ * ns: an estimate, for measurements. From just before the waiter asks, less what it was ready
+ * before it slept, to just before the holder releases, or half way through that where it releases
+ * several; if the wait ends some time behind the holder's last function, or by a timer, which may
+ * be late, to when the waiter goes on, less what it was ready since it slept.
  * The threads wait for their turns by looking at the clock, never in a futex: all of those that
- * there are belong to the modes.
+ * there are belong to the modes. Waiters are called "w MODE", holders "h MODE", with tag=N (one
+ * digit) "wN MODE" and "hN MODE".
  */
 #ifndef WAITS_H
 #define WAITS_H
@@ -63,8 +65,12 @@ struct waits_mode {
 struct waits_waiter {
 	pthread_t thread;
 	int tid, started, done, slept;
-	uint64_t ready_ns, from_ns, seen_ns, until_ns;
-	uint64_t asked_ns, queued_ns, longest_ns;
+	long sleeps; /* before it asks: how often it has gone to sleep */
+	uint64_t ready_ns, from_ns, until_ns;
+	/* when it asked, was seen asleep; what it waited for a CPU: in all its life before it
+	 * asked, and from then until it slept */
+	uint64_t asked_ns, seen_ns, queued_ns, queued_first_ns;
+	uint64_t longest_ns; /* the wait, at most */
 };
 
 static int waits_argc;
@@ -72,7 +78,7 @@ static char **waits_argv;
 static const struct waits_mode *waits_now; /* the mode at work */
 static struct waits_waiter waits_waiter[WAITS_MAX_WAITERS];
 static int waits_round, waits_open, waits_quit, waits_unsupported;
-static long waits_n, waits_hold_us;
+static long waits_n, waits_hold_us, waits_tag;
 static uint64_t waits_release_ns; /* when the release began */
 
 static inline uint64_t clock_ns(clockid_t clock)
@@ -136,14 +142,16 @@ static inline void read_task(int tid, const char *name, char *text, size_t sz)
 	text[n < 0 ? 0 : n] = 0;
 }
 
-/* State of a thread of ours: the letter behind the name in /proc/PID/stat (proc_pid_stat(5)). */
-static inline char thread_state(int tid)
+/* How often a thread of ours has gone to sleep: it has left its CPU by then, which its state does
+ * not tell (proc_pid_status(5)). */
+static inline long times_slept_of(int tid)
 {
-	char text[256], *end;
+	const char *name = "\nvoluntary_ctxt_switches:";
+	char text[4096], *at;
 
-	read_task(tid, "stat", text, sizeof(text));
-	end = strrchr(text, ')');
-	return end && end[1] ? end[2] : 0;
+	read_task(tid, "status", text, sizeof(text));
+	at = strstr(text, name);
+	return at ? atol(at + strlen(name)) : -1;
 }
 
 /* That a thread has been ready in all its life, on a CPU or waiting for one; of one that runs, up
@@ -160,17 +168,30 @@ static inline uint64_t ready_ns(int tid, uint64_t *ret_queued)
 	return ran + queued;
 }
 
+/* Has a thread of ours left its CPU in a system call (proc_pid_syscall(5))? Its state is that of a
+ * sleeper before it has. */
 static inline int is_asleep(int tid)
 {
-	return thread_state(tid) == 'S';
+	char text[256];
+
+	read_task(tid, "syscall", text, sizeof(text));
+	return text[0] >= '0' && text[0] <= '9';
 }
 
-static inline void name_thread(const char *prefix, const char *name)
+/* Of a waiter, 'w', or a holder, 'h', as stacks are labelled with it. */
+static inline const char *thread_name(char side, const char *name, char text[16])
+{
+	char tag[2] = { (char)(waits_tag ? '0' + waits_tag % 10 : 0), 0 };
+
+	snprintf(text, 16, "%c%s %.12s", side, tag, name);
+	return text;
+}
+
+static inline void name_thread(char side, const char *name)
 {
 	char text[16];
 
-	snprintf(text, sizeof(text), "%s %.12s", prefix, name);
-	prctl(PR_SET_NAME, text);
+	prctl(PR_SET_NAME, thread_name(side, name, text));
 }
 
 /* A real-time thread that looks for something now and then leaves those whom it waits for no CPU
@@ -182,24 +203,31 @@ static inline void set_real_time(int on)
 	sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &p);
 }
 
+/* Returns once a waiter that was let in is asleep, or its wait over. */
+static inline void waits_see(struct waits_waiter *w)
+{
+	waits_until(&w->started, waits_round);
+	while (times_slept_of(w->tid) <= w->sleeps && waits_get(&w->done) != waits_round)
+		pause_us(10);
+	w->seen_ns = now_ns();
+}
+
 /* Lets the waiters in, and returns once all have been asleep for a while. */
 static NOIPA void waits_hold(void)
 {
-	int i, round = waits_round;
 	uint64_t queued, asleep_ns;
+	int i;
 
-	waits_set(&waits_open, round);
+	waits_set(&waits_open, waits_round);
 	for (i = 0; i < waits_now->waiters; i++) {
 		struct waits_waiter *w = &waits_waiter[i];
 
-		waits_until(&w->started, round);
-		while (!is_asleep(w->tid))
-			pause_us(10);
-		w->seen_ns = now_ns();
+		waits_see(w);
 		/* what it did before it slept is no part of the wait */
 		asleep_ns = ready_ns(w->tid, &queued);
 		w->from_ns += asleep_ns - w->ready_ns;
 		w->ready_ns = asleep_ns;
+		w->queued_first_ns = queued - w->queued_ns;
 	}
 	if (waits_now->greedy)
 		set_real_time(1);
@@ -234,17 +262,17 @@ static NOIPA void *waiter_thread(void *arg)
 	struct waits_waiter *w = (struct waits_waiter *)arg;
 	const struct waits_mode *m = waits_now;
 	uint64_t queued, woken_ns;
-	long before;
 	int round;
 
-	name_thread("w", m->name);
+	name_thread('w', m->name);
 	waits_set(&w->tid, gettid());
 	for (round = 1; round <= waits_n; round++) {
 		waits_until(&waits_open, round);
 		waits_take_times(w);
-		before = times_slept();
+		w->sleeps = times_slept();
 		waits_set(&w->started, round);
 		m->wait();
+		w->slept = times_slept() > w->sleeps;
 		ready_ns(w->tid, &queued);
 		woken_ns = queued + clock_ns(CLOCK_THREAD_CPUTIME_ID) - w->ready_ns;
 		w->until_ns = now_ns();
@@ -252,7 +280,6 @@ static NOIPA void *waiter_thread(void *arg)
 		w->longest_ns = w->until_ns - w->asked_ns - (queued - w->queued_ns);
 		/* when it was ready to go on */
 		w->until_ns -= woken_ns;
-		w->slept = times_slept() > before;
 		if (m->after)
 			m->after();
 		waits_set(&w->done, round);
@@ -278,10 +305,12 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 	waits_round = round;
 	if (m->prepare)
 		m->prepare(round);
-	if (m->alone)
+	if (m->alone) {
 		waits_set(&waits_open, round);
-	else if (!m->inside)
+		waits_see(&waits_waiter[0]);
+	} else if (!m->inside) {
 		waits_hold();
+	}
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (m->release)
 		m->release();
@@ -293,7 +322,7 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		set_real_time(0);
 	for (i = 0; i < m->waiters; i++) {
 		struct waits_waiter *w = &waits_waiter[i];
-		uint64_t end;
+		uint64_t end, no_sooner;
 
 		waits_until(&w->done, round);
 		end = m->slow || m->alone ? w->until_ns : waits_release_ns;
@@ -305,12 +334,9 @@ static inline void waits_one_round(const struct waits_mode *m, int round, struct
 		sum->count++;
 		sum->longest += w->longest_ns;
 		sum->ns += waits_over(end, w->from_ns);
-		if (m->alone)
-			continue;
-		sum->low += waits_over(waits_release_ns, w->seen_ns);
-		if (m->slow)
-			released = w->until_ns;
-		sum->high += waits_over(released, w->from_ns);
+		no_sooner = m->alone ? w->asked_ns + waits_hold_us * 1000 : waits_release_ns;
+		sum->low += waits_over(no_sooner, w->seen_ns);
+		sum->high += m->slow ? w->longest_ns : released - w->asked_ns - w->queued_first_ns;
 	}
 }
 
@@ -320,7 +346,7 @@ static NOIPA void *holder_thread(void *arg)
 	const struct waits_mode *m = waits_now;
 	int i;
 
-	name_thread("h", m->name);
+	name_thread('h', m->name);
 	for (i = 0; i < m->waiters; i++)
 		while (!waits_get(&waits_waiter[i].tid))
 			pause_us(30);
@@ -366,6 +392,7 @@ static inline void waits_say_side(const struct waits_mode *m, const struct waits
 				  int waiter)
 {
 	const char *fn = waiter ? m->waiter_fn : m->holder_fn, *quote = *fn ? "\"" : "";
+	char name[16];
 
 	waits_say("%s{\"mode\":\"%s\",\"side\":\"%s\",\"frames\":[",
 		  waits_text[waits_text_len - 1] == '[' ? "" : ",", m->name,
@@ -373,8 +400,8 @@ static inline void waits_say_side(const struct waits_mode *m, const struct waits
 	/* a thread that is joined has a first function of its own */
 	if (waiter || !m->slow)
 		waits_say("\"%s_thread\",", waiter ? "waiter" : "holder");
-	waits_say("%s%s%s],\"thread\":\"%c %.12s\",", quote, fn, quote, waiter ? 'w' : 'h',
-		  m->name);
+	waits_say("%s%s%s],\"thread\":\"%s\",", quote, fn, quote,
+		  thread_name(waiter ? 'w' : 'h', m->name, name));
 	waits_say("\"count\":%ld,\"ns\":%ld,\"low\":%ld,\"high\":%ld,\"woken\":\"%s\"}",
 		  (long)sum->count, (long)sum->ns, (long)sum->low,
 		  (long)(waiter ? sum->longest : sum->high), m->woken ? m->woken : "");
@@ -458,6 +485,7 @@ static inline const char *waits_begin(int argc, char **argv)
 	waits_argv = argv;
 	waits_n = waits_number("n", 40);
 	waits_hold_us = waits_number("hold", 2000);
+	waits_tag = waits_number("tag", 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
@@ -49,10 +48,36 @@ func own(name string) int64 {
 	return int64(id)
 }
 
+func file(thread int64, name string) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/%s", thread, name))
+	return string(text)
+}
+
+// Is a thread off its CPU, in futex or restart_syscall?
 func asleep(thread int64) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", thread))
-	at := bytes.LastIndexByte(text, ')')
-	return at >= 0 && at+2 < len(text) && text[at+2] == 'S'
+	text := file(thread, "syscall")
+	return strings.HasPrefix(text, "202 ") || strings.HasPrefix(text, "219 ")
+}
+
+// How often it has gone to sleep.
+func sleeps(thread int64) string {
+	_, after, _ := strings.Cut(file(thread, "status"), "\nvoluntary_ctxt_switches:")
+	return after
+}
+
+// Returns when the thread was asleep as it has been all the time since, for us or longer.
+func hold_asleep(thread, us int64) int64 {
+	for {
+		before := sleeps(thread)
+		if asleep(thread) {
+			seen := now()
+			nap(us)
+			if asleep(thread) && sleeps(thread) == before {
+				return seen
+			}
+		}
+		nap(30)
+	}
 }
 
 //go:noinline
@@ -92,11 +117,10 @@ func hold(rounds, us int64, end chan string) {
 	for r := int64(1); r <= rounds; r++ {
 		mutex.Lock()
 		atomic.StoreInt64(&open, r)
-		for atomic.LoadInt64(&started) != r || !asleep(atomic.LoadInt64(&tid)) {
+		for atomic.LoadInt64(&started) != r {
 			nap(30)
 		}
-		seen := now()
-		nap(us)
+		seen := hold_asleep(atomic.LoadInt64(&tid), us)
 		release := now()
 		holder_go()
 		for atomic.LoadInt64(&done) != r {

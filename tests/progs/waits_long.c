@@ -5,13 +5,14 @@
  *   early     the same, until SIGUSR1, upon which the thread `waker` wakes it
  *   late      from a while (gap=MS) after SIGUSR1 on
  *   sleeper   sleeps, all the time
- * Prints {"early_end":NS,"late_begin":NS}, by CLOCK_MONOTONIC.
+ * Prints {"early_end":[NS,NS],"late_begin":[NS,NS]}, between which that was, by CLOCK_MONOTONIC.
  */
 #include "waits.h"
 
 static uint32_t forever_word, early_word, late_word;
-static int early_tid, late_may, named;
-static uint64_t early_end, late_begin;
+static int early_tid, late_tid, late_may, named;
+static long late_sleeps;
+static uint64_t early_end[2], late_begin[2];
 
 static NOIPA void wait_forever(void)
 {
@@ -39,9 +40,10 @@ static NOIPA void sleep_forever(void)
 
 static NOIPA void holder_early(void)
 {
-	early_end = now_ns();
+	early_end[0] = now_ns();
 	early_word = 1;
 	futex(&early_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	early_end[1] = now_ns();
 	NO_TAIL_CALL();
 }
 
@@ -72,7 +74,9 @@ static void *late(void *arg)
 	name_it("late");
 	waits_until(&late_may, 1);
 	pause_us(waits_number("gap", 300) * 1000);
-	__atomic_store_n(&late_begin, now_ns(), __ATOMIC_RELEASE);
+	late_sleeps = times_slept();
+	late_begin[0] = now_ns();
+	waits_set(&late_tid, gettid());
 	wait_late();
 	return arg;
 }
@@ -107,9 +111,11 @@ int main(int argc, char **argv)
 		pause_us(1000);
 	waits_go();
 	waits_thread(&t, waker, NULL);
-	while (!__atomic_load_n(&late_begin, __ATOMIC_ACQUIRE))
+	while (!waits_get(&late_tid) || times_slept_of(late_tid) <= late_sleeps)
 		pause_us(1000);
-	waits_say("{\"early_end\":%ld,\"late_begin\":%ld}\n", (long)early_end, (long)late_begin);
+	late_begin[1] = now_ns();
+	waits_say("{\"early_end\":[%ld,%ld],\"late_begin\":[%ld,%ld]}\n", (long)early_end[0],
+		  (long)early_end[1], (long)late_begin[0], (long)late_begin[1]);
 	waits_end();
 	return 0;
 }

@@ -3,9 +3,10 @@
  * A program whose threads leave the CPU for known reasons, each in a function of its own, after
  * SIGUSR1. Mode: the path of a file that it may write, for what waits for a disk; without one
  * nothing does. Prints
- *     {"off":[{"frame":"off_sleep","thread":"off sleep","count":100,"ns":...}, ...], "self":1234}
- * ns: from before the calls to behind them, summed up. spin=MS: two threads share a CPU for so
- * long; ns is what they did not get of it.
+ *     {"off":[{"frame":"off_sleep","thread":"off sleep","count":100,"ns":...}, ...]}
+ * count: how often the thread has gone to sleep under this name, and it will once more;
+ * ns: from before the calls to behind them, summed up. rounds=N (60): calls of each. spin=MS: two
+ * threads share a CPU for so long; ns is what they did not get of it.
  */
 #include <poll.h>
 #include <sched.h>
@@ -15,7 +16,6 @@
 
 #include "waits.h"
 
-#define ROUNDS 60
 #define NAP_MS 5
 #define FILE_SZ (8 << 20)
 
@@ -159,19 +159,20 @@ static struct off offs[] = {
 static NOIPA void *off_thread(void *arg)
 {
 	struct off *o = arg;
+	int i, rounds = (int)waits_number("rounds", 60);
 	char name[16];
-	int i;
 
 	snprintf(name, sizeof(name), "off %s", o->frame + 4);
 	prctl(PR_SET_NAME, name);
+	o->count = -times_slept();
 	prctl(PR_SET_TIMERSLACK, 1);
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; i < rounds; i++) {
 		uint64_t from = now_ns();
 
 		o->fn(i);
 		o->ns += now_ns() - from;
-		o->count++;
 	}
+	o->count += times_slept();
 	__atomic_add_fetch(&off_ended, 1, __ATOMIC_ACQ_REL);
 	pause();
 	return NULL;
@@ -182,21 +183,15 @@ static NOIPA void *off_thread(void *arg)
 static struct off spins[2] = { { "off_spin_a", NULL, 0, 0, 0 }, { "off_spin_b", NULL, 0, 0, 0 } };
 static int spin_both;
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static NOIPA void off_spin(struct off *o)
 {
-	uint64_t from = now_ns(), cpu = cpu_ns(), end = from + waits_number("spin", 400) * 1000000;
+	uint64_t from = now_ns(), cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t end = from + waits_number("spin", 400) * 1000000;
 
 	while (now_ns() < end)
 		prog_sink++;
-	o->ns = now_ns() - from - (cpu_ns() - cpu);
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	o->ns = now_ns() - from - cpu_ns;
 }
 
 static void *spin_thread(void *arg)

@@ -163,7 +163,7 @@ static NOIPA void holder_requeue_free(void)
 
 static NOIPA void waiter_timeout(void)
 {
-	struct timespec t = { 0, waits_hold_us * 1000 };
+	struct timespec t = { waits_hold_us / 1000000, waits_hold_us % 1000000 * 1000 };
 
 	futex(&word, FUTEX_WAIT_PRIVATE, current(), &t, NULL, 0);
 	NO_TAIL_CALL();

@@ -23,6 +23,7 @@ struct Turns {
     open: AtomicU64,
     started: AtomicU64,
     done: AtomicU64,
+    sleeps: AtomicU64,
     from: AtomicU64,
     until: AtomicU64,
     ready: AtomicBool,
@@ -42,9 +43,11 @@ fn nap() {
     thread::sleep(Duration::from_micros(30));
 }
 
-fn asleep(thread: &str) -> bool {
-    let text = fs::read_to_string(format!("{thread}/stat")).unwrap_or_default();
-    text.rsplit(')').next().map_or(false, |t| t.starts_with(" S"))
+// How often a thread has gone to sleep: it has left its CPU by then, which its state does not tell.
+fn sleeps(thread: &str) -> u64 {
+    let text = fs::read_to_string(format!("{thread}/status")).unwrap();
+    let line = text.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
 }
 
 #[inline(never)]
@@ -94,6 +97,7 @@ fn run(mode: &str, n: u64, hold: u64) -> String {
         open: AtomicU64::new(0),
         started: AtomicU64::new(0),
         done: AtomicU64::new(0),
+        sleeps: AtomicU64::new(0),
         from: AtomicU64::new(0),
         until: AtomicU64::new(0),
         ready: AtomicBool::new(false),
@@ -114,6 +118,7 @@ fn run(mode: &str, n: u64, hold: u64) -> String {
                     nap();
                 }
                 u.from.store(u.now(), SeqCst);
+                u.sleeps.store(sleeps("/proc/thread-self"), SeqCst);
                 u.started.store(round, SeqCst);
                 match m.as_str() {
                     "rust_mutex" => waiter_rust_mutex(&u),
@@ -143,7 +148,7 @@ fn run(mode: &str, n: u64, hold: u64) -> String {
                 let lock = (m == "rust_mutex").then(|| u.lock.lock().unwrap());
                 let write = (m == "rust_rwlock").then(|| u.held.write().unwrap());
                 u.open.store(round, SeqCst);
-                while u.started.load(SeqCst) != round || !asleep(&waiter) {
+                while u.started.load(SeqCst) != round || sleeps(&waiter) <= u.sleeps.load(SeqCst) {
                     nap();
                 }
                 let seen = u.now();
