@@ -2,7 +2,7 @@
 /*
  * A program of n=N threads (200) that are parked, each in one of several functions, at several
  * depths, and two that spin (not with `still`); the second one, `clock`, looks for pauses of its
- * own. When all are where they shall be it is ready. Upon the first SIGUSR1 it prints
+ * own, for look=MS (20) of every look + 5 ms. When all are where they shall be it is ready. Upon the first SIGUSR1 it prints
  *     {"threads":[{"tid":12,"name":"park 7","frames":["park_thread","deeper","park_sem"],
  *       "parked_ns":...}, ...], "clock":13, "spinner":14}
  * and then, for each, {"longest_ns":..., "looks":...}: the longest pause since the last one.
@@ -23,8 +23,7 @@
 #define MAX_PARKED 4000
 #define NR_DEPTHS 7
 
-static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, free_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t held_rw = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t barrier;
 static sem_t sem;
@@ -38,7 +37,10 @@ static int empty_pipe[2], epoll_fd, event_fd, listen_fd;
 		NO_TAIL_CALL();      \
 	}
 PARK(park_mutex, pthread_mutex_lock(&held))
-PARK(park_cond, pthread_mutex_lock(&free_mutex); pthread_cond_wait(&never, &free_mutex))
+/* each has its own: they would wait for a moment for one of all */
+PARK(park_cond, pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
+     pthread_cond_t never = PTHREAD_COND_INITIALIZER; pthread_mutex_lock(&mine);
+     pthread_cond_wait(&never, &mine))
 PARK(park_sem, sem_wait(&sem))
 PARK(park_rwlock, pthread_rwlock_wrlock(&held_rw))
 PARK(park_barrier, pthread_barrier_wait(&barrier))
@@ -96,6 +98,8 @@ static NOIPA void *park_thread(void *arg)
 	snprintf(name, sizeof(name), "park %d", (int)(p - parked));
 	prctl(PR_SET_NAME, name);
 	p->since_ns = now_ns();
+	/* comes to a CPU once more: what a virtual machine loses before would count as sleep */
+	pause_us(1);
 	waits_set(&p->tid, gettid());
 	if (p->depth)
 		deeper(p->depth, p->park->fn);
@@ -126,7 +130,7 @@ static NOIPA void *spinner_thread(void *arg)
  */
 static NOIPA void clock_look(void)
 {
-	uint64_t end = now_ns() + 20000000, last = now_ns(), now;
+	uint64_t last = now_ns(), now, end = last + waits_number("look", 20) * 1000000;
 
 	do {
 		now = now_ns();
