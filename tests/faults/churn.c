@@ -52,7 +52,8 @@ static void churn(const char *mode, long rate, long cnt)
 	long long begin = now_ns(CLOCK_MONOTONIC);
 
 	for (long n = 0; n < cnt; n++) {
-		long long wait_ns = rate ? begin + n * 1000000000LL / rate - now_ns(CLOCK_MONOTONIC) : 0;
+		long long wait_ns =
+			rate ? begin + n * 1000000000LL / rate - now_ns(CLOCK_MONOTONIC) : 0;
 		pid_t pid;
 
 		if (wait_ns > 0)

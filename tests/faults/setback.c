@@ -16,7 +16,7 @@ static int (*real)(clockid_t, struct timespec *);
 static struct {
 	volatile int64_t ahead_s;
 	_Atomic int64_t readings;
-} *setback;
+} * setback;
 
 static __attribute__((constructor)) void begin(void)
 {
