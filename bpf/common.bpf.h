@@ -12,6 +12,7 @@
 #include "bpfprof.h"
 #include "compat.bpf.h"
 #include "sample.h"
+#include "wait_types.h"
 
 /* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of
  * bp_scratch */
@@ -138,7 +139,7 @@ extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 extern struct bp_heap_hash_map bp_heap_hash SEC(".maps");
 extern struct bp_waits_map bp_waits SEC(".maps");
 extern struct bp_wait_hash_map bp_wait_hash SEC(".maps");
-extern struct bp_wait_places_map bp_wait_places SEC(".maps");
+extern struct bp_wait_slots_map bp_wait_slots SEC(".maps");
 extern struct bp_wait_owners_map bp_wait_owners SEC(".maps");
 extern struct bp_futexes_map bp_futexes SEC(".maps");
 extern struct bp_sched_cpus_map bp_sched_cpus SEC(".maps");
@@ -268,31 +269,6 @@ struct bp_heap_hash_map {
 	__type(value, struct heap_task);
 };
 
-/* A sample of a wait: fields of struct bpfprof_rec. */
-struct record_wait {
-	__u64 units, amount;
-	__u32 wait;
-	__u32 draws; /* where they follow from a seed: how often it was drawn for this thread */
-};
-
-/* A thread that is watched for its waits. */
-struct wait_task {
-	__u64 off_ns;	 /* when it left its CPU; 0: it is on one, or has not left one yet */
-	__u64 wake_ns;	 /* when it was woken since, from a futex; 0: it was not, or that is not
-			    watched */
-	__u64 queued_ns; /* that it had waited for CPUs, in all its life, when it left */
-	__u64 switches;	 /* of it, when it left; written behind the rest: see tell */
-	__u64 sleeps;	 /* voluntary ones, before it queued itself at a futex */
-	__u8 state;	 /* enum bpfprof_thread_state, then */
-	__u8 woken;	 /* enum bpfprof_wake, if it was in a futex */
-	__u8 may_futex;	 /* it may have been in one */
-	__u8 pad[5];
-	__u64 futex;		     /* that it waits for among those of bp_futexes, or 0 */
-	__u64 futex_create_ns;	     /* of the entry there that it is counted in */
-	__u64 futex_ns;		     /* since when it is */
-	struct record_wait waits[2]; /* that are being recorded */
-};
-
 struct futex_id {
 	__u64 addr;
 	__u32 tgid;
@@ -315,26 +291,12 @@ struct bp_futexes_map {
 	__type(value, struct futex_waiters);
 };
 
-/* The thread on a CPU, as it was when it came there. */
-struct sched_here {
-	__u64 switches;	 /* of the CPU; 0: none has been seen */
-	__u64 stack;	 /* its own in the kernel; 0: it is certainly not watched */
-	__u64 addr;	 /* of its task_struct */
-	__u64 task;	 /* its task_number */
-	__u64 clock;	 /* of the scheduler */
-	__u64 ran_ns;	 /* that it had run in all its life */
-	__u64 queued_ns; /* and waited for CPUs */
-	__u64 sleeps;	 /* its voluntary switches */
-	__u64 preempts;	 /* and the others */
-	__u32 tid;
-	__u32 pad;
-};
-
-/* Of a CPU. Its clock of the scheduler beside CLOCK_MONOTONIC: see sched_cpu.bpf.h. */
+/* Of a CPU: its clock of the scheduler beside CLOCK_MONOTONIC, see sched_cpu.bpf.h, and the thread
+ * that came last. */
 struct sched_cpu {
-	__u64 measured; /* when, on the former; 0: not yet */
-	__s64 off;	/* of the latter from it, ns */
-	struct sched_here here;
+	__u64 measured; /* when, on the scheduler's clock; 0: not yet */
+	__s64 off;	/* from that one to CLOCK_MONOTONIC, ns */
+	struct wait_arrival here;
 };
 
 struct bp_sched_cpus_map {
@@ -376,32 +338,20 @@ struct bp_wait_hash_map {
 	__type(value, struct wait_task);
 };
 
-/*
- * Where every switch is looked at, most threads have their state in the place that their task's
- * number gives: one cache line, and no call; task storage takes a call, and three loads that wait
- * for each other. Of two threads with the same place the second has its state in task storage. A
- * place is taken by who comes to be its owner, and free again when the task is freed.
- */
-#define WAIT_PLACES 4096 /* 2^12 */
-
-/* What every switch needs of it lies in one cache line. */
-struct wait_place {
-	__u64 task; /* its number; 0: nobody's */
-	struct wait_task w;
-} __attribute__((aligned(128)));
-
-struct bp_wait_places_map {
+/* Direct-mapped cache of the states of waits, for where every switch is looked at: see
+ * wait_machine.h. */
+struct bp_wait_slots_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE); /* from the beginning of a page on */
-	__uint(max_entries, WAIT_PLACES);
+	__uint(max_entries, WAIT_SLOTS);
 	__type(key, __u32);
-	__type(value, struct wait_place);
+	__type(value, struct wait_slot);
 };
 
-/* To take a place is to put the task's number in here, which fails where one stands already. */
+/* wait_number of each slot's owner: inserting fails where there is one. */
 struct bp_wait_owners_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAIT_PLACES);
+	__uint(max_entries, WAIT_SLOTS);
 	__type(key, __u32);
 	__type(value, __u64);
 };
@@ -466,10 +416,9 @@ struct bp_threads_due_map {
 	__type(value, __u8);
 };
 
-/* Makes the verifier forget what comparisons have told it of a 64-bit number: ways that lead to the
- * same place with different knowledge are followed from there on once, not each. Of what is left of
- * a number whose bytes it has swapped it knows nothing. */
-#define FORGET(x) __asm__ volatile("%0 = be64 %0\n%0 = be64 %0" : "+r"(x))
+/* Discards the range and the known bits that comparisons have given the verifier of a 64-bit number,
+ * so that its states behind them are pruned. It knows nothing of what byte swaps leave. */
+#define VERIFIER_FORGET(x) __asm__ volatile("%0 = be64 %0\n%0 = be64 %0" : "+r"(x))
 
 /* ---- what unwind.h asks of its includer ---- */
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)

@@ -25,7 +25,7 @@ struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 struct bp_heap_hash_map bp_heap_hash SEC(".maps");
 struct bp_waits_map bp_waits SEC(".maps");
 struct bp_wait_hash_map bp_wait_hash SEC(".maps");
-struct bp_wait_places_map bp_wait_places SEC(".maps");
+struct bp_wait_slots_map bp_wait_slots SEC(".maps");
 struct bp_wait_owners_map bp_wait_owners SEC(".maps");
 struct bp_futexes_map bp_futexes SEC(".maps");
 struct bp_sched_cpus_map bp_sched_cpus SEC(".maps");

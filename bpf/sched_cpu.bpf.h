@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What is kept of each CPU: how far the scheduler's clock is from CLOCK_MONOTONIC, and who is
- * there. */
+/* A CPU's clock of the scheduler, how far it is from CLOCK_MONOTONIC, and its run queue. */
 #ifndef SCHED_CPU_BPF_H
 #define SCHED_CPU_BPF_H
 
 #include "common.bpf.h"
-#include "wait_watch.bpf.h"
-#include "wait_state.bpf.h"
 
 /* ---- the time of a switch ---- */
 
@@ -60,85 +57,20 @@ static __always_inline __u64 switch_ns(struct task_struct *task, struct task_str
 	return now - c->measured < SCHED_CLOCK_VALID_NS ? now + c->off : bpf_ktime_get_ns();
 }
 
-/* ---- who is there ---- */
+/* ---- the run queue ---- */
 
-/* Of the CPU that a task is on. By a pointer of which nothing is known: where one leads that is
- * trusted, the verifier looks up in all of the kernel's BTF, a ms for each. */
+/* Of the CPU that a task is on, by an untrusted pointer: where a trusted one leads the verifier looks
+ * up in all of the kernel's BTF, a ms for each. */
 static __always_inline const struct rq *run_queue(struct task_struct *task)
 {
 	return compat_as_task((__u64)task)->se.cfs_rq->rq;
 }
 
-static __always_inline void note_here(struct sched_cpu *c, struct task_struct *task, __u64 switches)
-{
-	c->here.switches = switches;
-	if (is_other(task)) {
-		c->here.stack = 0;
-		return;
-	}
-	/* stored as it is, not made a number */
-	c->here.addr = (__u64)task;
-	c->here.task = task_number(task);
-	c->here.clock = task->sched_info.last_arrival;
-	c->here.ran_ns = task->se.sum_exec_runtime;
-	c->here.queued_ns = task->sched_info.run_delay;
-	c->here.tid = task->pid;
-	c->here.sleeps = task->nvcsw;
-	c->here.preempts = task->nivcsw;
-	c->here.stack = (__u64)task->stack;
-}
-
-/* When the switch to task began, by the clock of the scheduler. Interrupts may have been served
- * since. 0: it was to the idle task, and the CPU has been given something to do meanwhile. */
+/* When the switch to task began, by the clock of the scheduler. 0: it was to the idle task, and the
+ * CPU has been given something to do meanwhile. */
 static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_struct *task)
 {
 	return task->pid ? task->sched_info.last_arrival : rq->idle_stamp;
-}
-
-/* When a task left the CPU that it had come to as noted there, by the clock of the scheduler: when
- * it had run as long as it has, which leaves out what interrupts and other virtual machines took.
- */
-static __always_inline __u64 left_clock(struct task_struct *task, const struct sched_here *here)
-{
-	return here->clock + task->se.sum_exec_runtime - here->ran_ns;
-}
-
-static __always_inline bool is_noted(const volatile struct sched_here *here, __u64 task,
-				     __u64 leaves)
-{
-	return here->stack && here->task == task && here->sleeps + here->preempts + 1 == leaves;
-}
-
-/* CONFIG_NR_CPUS at most, arch/x86/Kconfig */
-#define MAX_CPUS 8192
-
-/* What is noted of a task where it last was, which it has left as its leaves-th switch; task: its
- * number. */
-static __always_inline bool find_here(__u64 task, __u64 leaves, struct sched_here *ret)
-{
-	const volatile struct sched_here *here;
-	struct bpf_iter_num cpus;
-	struct sched_cpu *c;
-	bool found = false;
-	__u32 zero = 0;
-	int *cpu;
-
-	bpf_iter_num_new(&cpus, 0, MAX_CPUS);
-	while ((cpu = bpf_iter_num_next(&cpus)) &&
-	       (c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, *cpu))) {
-		here = &c->here;
-		if (!is_noted(here, task, leaves))
-			continue;
-		ret->clock = here->clock;
-		ret->ran_ns = here->ran_ns;
-		ret->queued_ns = here->queued_ns;
-		ret->sleeps = here->sleeps;
-		/* and while it was read */
-		found = is_noted(here, task, leaves);
-		break;
-	}
-	bpf_iter_num_destroy(&cpus);
-	return found;
 }
 
 #endif

@@ -131,7 +131,7 @@ static __always_inline __u32 set_wait(struct bpfprof_thread *t, struct task_stru
 		t->woken = w->woken;
 	}
 	t->off_state = w->state;
-	t->same = !t->on_cpu && w->switches == t->switches;
+	t->same = !t->on_cpu && wait_is_current(w, t->switches);
 	/* see lose_end in waits.bpf.c */
 	t->ended = !t->same && w->off_ns != bp_control.start_ns &&
 		   (!bp_config.futex_probes || BPF_CORE_READ(task, nvcsw) > w->sleeps);

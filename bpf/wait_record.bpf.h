@@ -5,6 +5,7 @@
 
 #include "common.bpf.h"
 #include "futex.bpf.h"
+#include "wait_state.bpf.h"
 
 static __always_inline void count_below(__u32 kind, __u32 cnt, __u64 ns)
 {
@@ -153,10 +154,9 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
 				       __u64 now)
 {
-	__u64 off_ns = w->off_ns, wake_ns, blocked_ns, runq_ns, stop_ns = bp_control.stop_ns;
+	__u64 off_ns = wait_take(task, w), wake_ns, blocked_ns, runq_ns, stop_ns;
 
-	leave_futex(task, w);
-	w->off_ns = 0;
+	stop_ns = bp_control.stop_ns;
 	if (now < off_ns)
 		now = off_ns;
 	/* as the mutex profile has it, so that the two agree; else by what the scheduler has
@@ -178,9 +178,9 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 	}
 	blocked_ns = wake_ns - off_ns;
 	runq_ns = now - wake_ns;
-	FORGET(off_ns);
-	FORGET(blocked_ns);
-	FORGET(runq_ns);
+	VERIFIER_FORGET(off_ns);
+	VERIFIER_FORGET(blocked_ns);
+	VERIFIER_FORGET(runq_ns);
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
 			return;

@@ -1,117 +1,191 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Where a thread's state of waits is: at its place, in task storage or in a hash (maps in
- * common.bpf.h). */
+/* What wait_machine.h asks of its includer: states in maps (common.bpf.h), threads as the kernel
+ * has them, records of the CPUs. */
 #ifndef WAIT_STATE_BPF_H
 #define WAIT_STATE_BPF_H
 
 #include "common.bpf.h"
+#include "futex.bpf.h"
+#include "sched_cpu.bpf.h"
+#include "wait_watch.bpf.h"
 
-/* How often it has left a CPU. */
-static __always_inline __u64 leaves_of(struct task_struct *task)
-{
-	return task->nvcsw + task->nivcsw;
-}
+#define WAIT_HAVE_SLOTS bp_config.wait_slots
+#define WAIT_SWITCH_IN_ONLY bp_config.switch_in_only
+#define WAIT_OVERFLOWED bp_control.slot_overflow
+#define WAIT_STATELESS bp_control.stateless
 
-/* The rest of w is of its task's leaves-th leave, and is there by now. */
-static __always_inline void tell(struct wait_task *w, __u64 leaves)
-{
-	barrier();
-	*(volatile __u64 *)&w->switches = leaves;
-}
+/* A switch on this CPU, seen by the successor, next. */
+struct wait_switch {
+	struct sched_cpu *c;
+	const struct rq *rq;
+	struct task_struct *next;
+};
 
-static __always_inline bool is_told(const struct wait_task *w, __u64 leaves)
-{
-	bool told = *(const volatile __u64 *)&w->switches == leaves;
+#include "wait_machine.h"
 
-	barrier();
-	return told;
-}
+/* ---- threads ---- */
 
-/* The task's own: its address, less that of something of ours. A pointer that may be followed
- * cannot be made a number, but the distance between two can. */
-static __always_inline __u64 task_number(struct task_struct *task)
+/* Stable id: the distance of the task_struct from &bp_control. The verifier forbids to make a
+ * trusted pointer a number, but not to subtract two. */
+static __always_inline __u64 wait_number(struct task_struct *task)
 {
 	return (const char *)task - (const char *)&bp_control;
 }
 
-/* Fibonacci hashing; tasks are aligned to 64 bytes. */
-static __always_inline __u32 place_at(__u64 number)
+static __always_inline bool wait_on_cpu(struct task_struct *task)
 {
-	return (__u32)(number >> 6) * 0x9e3779b1U / (__u32)(0x100000000ULL / WAIT_PLACES);
+	return compat_on_cpu(task);
 }
 
-static __always_inline struct wait_place *place_of(__u64 number)
+/* It may have been woken since: what is left of its state then is whether it counted for the
+ * load. */
+static __always_inline enum bpfprof_thread_state wait_left_state(struct task_struct *task,
+								 bool slept)
 {
-	__u32 at = place_at(number);
+	__u32 state = task->__state;
 
-	return bpf_map_lookup_elem(&bp_wait_places, &at);
+	if (slept && !state)
+		state = BPF_CORE_READ_BITFIELD(task, sched_contributes_to_load) ?
+				TASK_UNINTERRUPTIBLE :
+				TASK_INTERRUPTIBLE;
+	return task_state(task, !slept, state);
 }
 
-/* The state of a watched thread, or NULL: it is not watched. Makes none, since there is no telling
- * whether memory may be asked for inside the scheduler. */
-static __always_inline struct wait_task *wait_state_of(struct task_struct *task)
+static __always_inline void wait_lose(struct task_struct *task, const struct wait_arrival *a)
 {
-	struct wait_place *place;
-	__u64 number;
+	if (lacks_state(task) && passes(task))
+		lose_wait(task, wait_left_state(task, task->nvcsw != a->sleeps));
+}
 
-	if (bp_config.wait_places) {
-		number = task_number(task);
-		place = place_of(number);
-		if (place && place->task == number)
-			return &place->w;
-		if (!bp_control.displaced)
-			return NULL;
-	}
+/* ---- slots and the overflow ---- */
+
+static __always_inline struct wait_slot *wait_slot_at(__u32 at)
+{
+	return bpf_map_lookup_elem(&bp_wait_slots, &at);
+}
+
+static __always_inline bool wait_owner_insert(__u32 at, __u64 number)
+{
+	return !bpf_map_update_elem(&bp_wait_owners, &at, &number, BPF_NOEXIST);
+}
+
+static __always_inline __u64 wait_owner(__u32 at)
+{
+	__u64 *owner = bpf_map_lookup_elem(&bp_wait_owners, &at);
+
+	return owner ? *owner : 0;
+}
+
+static __always_inline void wait_owner_remove(__u32 at)
+{
+	bpf_map_delete_elem(&bp_wait_owners, &at);
+}
+
+static __always_inline struct wait_task *wait_overflow_of(struct task_struct *task)
+{
 	return state_of(&bp_waits, &bp_wait_hash, task);
 }
 
-/* NULL: the place of that number is another task's. */
-static __always_inline struct wait_task *take_place(__u64 number)
+static __always_inline struct wait_task *wait_overflow_make(struct task_struct *task)
 {
-	struct wait_place *place = place_of(number);
-	__u32 at = place_at(number);
-	__u64 *owner;
-
-	if (!place)
-		return NULL;
-	if (bpf_map_update_elem(&bp_wait_owners, &at, &number, BPF_NOEXIST)) {
-		owner = bpf_map_lookup_elem(&bp_wait_owners, &at);
-		/* one before may have left without its key: a map may be busy */
-		if (!owner || *owner != number)
-			return NULL;
-	}
-	place->task = number;
-	return &place->w;
+	return state_make(&bp_waits, &bp_wait_hash, task);
 }
 
-static __always_inline struct wait_task *make_state(struct task_struct *task)
-{
-	struct wait_task *w;
+/* ---- records of the CPUs ---- */
 
-	if (bp_config.wait_places) {
-		w = wait_state_of(task) ?: take_place(task_number(task));
-		if (w)
-			return w;
-		bp_control.displaced = 1;
-	}
-	w = state_make(&bp_waits, &bp_wait_hash, task);
-	if (!w)
-		bp_control.stateless = 1;
-	return w;
+/* CONFIG_NR_CPUS at most, arch/x86/Kconfig */
+#define MAX_CPUS 8192
+
+static __always_inline bool wait_find_arrival(__u64 number, __u64 switch_outs,
+					      struct wait_arrival *ret)
+{
+	struct bpf_iter_num cpus;
+	struct sched_cpu *c;
+	bool found = false;
+	__u32 zero = 0;
+	int *cpu;
+
+	bpf_iter_num_new(&cpus, 0, MAX_CPUS);
+	while (!found && (cpu = bpf_iter_num_next(&cpus)) &&
+	       (c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, *cpu)))
+		found = wait_arrival_read(&c->here, number, switch_outs, ret);
+	bpf_iter_num_destroy(&cpus);
+	return found;
 }
 
-/* Nobody has its number any more. */
-static __always_inline void leave_place(struct task_struct *task)
+static __always_inline struct task_struct *wait_arrived(const struct wait_arrival *a)
 {
-	__u64 number = task_number(task);
-	struct wait_place *place = place_of(number);
-	__u32 at = place_at(number);
+	return compat_as_task(a->addr);
+}
 
-	if (!place || place->task != number)
-		return;
-	place->task = 0;
-	__builtin_memset(&place->w, 0, sizeof(place->w));
-	bpf_map_delete_elem(&bp_wait_owners, &at);
+static __always_inline struct task_struct *wait_task_get(const struct wait_arrival *a)
+{
+	return bpf_task_from_pid(a->tid);
+}
+
+static __always_inline void wait_task_put(struct task_struct *task)
+{
+	bpf_task_release(task);
+}
+
+/* When it had run as long as it has since, which leaves out what interrupts and other virtual
+ * machines took. */
+static __always_inline __u64 wait_left_clock(const struct wait_arrival *a, struct task_struct *task)
+{
+	return a->clock + task->se.sum_exec_runtime - a->ran_ns;
+}
+
+/* When the successor arrived, unless others have been here since, or that is of a time when the CPU
+ * was idle before. */
+static __always_inline __u64 wait_left_ns(const struct wait_switch *s, const struct wait_arrival *a,
+					  struct task_struct *task)
+{
+	__u64 clock = arrival_clock(s->rq, s->next);
+
+	if (clock < a->clock || s->rq->nr_switches != a->switches + 1)
+		clock = wait_left_clock(a, task);
+	return clock + s->c->off;
+}
+
+static __always_inline bool wait_clock_off(__s64 *ret)
+{
+	struct sched_cpu *c = sched_cpu();
+
+	if (!c || !c->measured)
+		return false;
+	*ret = c->off;
+	return true;
+}
+
+/* ---- futexes ---- */
+
+static __always_inline bool wait_may_futex(struct task_struct *task)
+{
+	return bp_config.record[BPFPROF_BLOCK] &&
+	       (!bp_config.record[BPFPROF_OFFCPU] || may_be_futex(task));
+}
+
+static __always_inline void wait_futex_enter(struct task_struct *task, struct wait_task *w,
+					     __u64 ns)
+{
+	note_futex(task, w, ns);
+}
+
+static __always_inline void wait_futex_leave(struct task_struct *task, struct wait_task *w)
+{
+	leave_futex(task, w);
+}
+
+/* ---- interrupts of this CPU ---- */
+
+static __always_inline void wait_irq_off(unsigned long *flags)
+{
+	bpf_local_irq_save(flags);
+}
+
+static __always_inline void wait_irq_on(unsigned long *flags)
+{
+	bpf_local_irq_restore(flags);
 }
 
 #endif

@@ -3,36 +3,35 @@
  * Time that threads spend off a CPU: why (offcpu), waiting for another thread (block), and which
  * one ended that wait (mutex).
  *
- * Leaving the CPU notes the time and the state, in the scheduler and with nothing to allocate. Back
- * on the CPU, in its own context, is where a thread's stack can be read, and by then it is known
- * whether the wait was long enough to be worth it. How much of a wait the thread was ready, and
- * waited for a CPU, the scheduler has counted. Only the mutex profile looks at the wake, too, in
- * the context of who wakes: each program costs every context switch some 0.1 us. Where offcpu is
- * not wanted, leaving and coming back are not looked at if the kernel's futex code can be watched;
- * else, from 6.15 on, one program does for both.
+ * A switch-out notes the time and the thread's state, in the scheduler and with nothing to
+ * allocate. At the switch-in, in the thread's own context, its stack can be read, and it is known
+ * whether the wait was long enough to be recorded. How much of a wait the thread was on a run queue
+ * the scheduler has counted. Only the mutex profile looks at the wake, too, in the waker's context:
+ * each program costs every context switch some 0.1 us. Where offcpu is not wanted, switches are not
+ * looked at if the kernel's futex code can be watched; else, from 6.15 on, one program at switch-in
+ * sees both ends of a wait. wait_machine.h has the states.
  *
  * Only futex waits are synchronization, and of these only ones that slept: an uncontended lock does
  * not come here.
  *
- * A thread is watched if it has a state, made by the iterator when the run begins or when it is
- * created; all that the others cost is to look for one, and without offcpu not even that, unless
- * they are in a futex. Where only futexes are watched, that is where one which is missing is made.
+ * A thread is watched if it has a state, made by the iterator when the run begins or when the
+ * thread is created; the others cost one lookup, and without offcpu not even that, unless they are
+ * in a futex. Where only futexes are watched, a missing state is made at the first futex wait.
  */
 #include "common.bpf.h"
 #include "futex.bpf.h"
 #include "sched_cpu.bpf.h"
-#include "wait_leave.bpf.h"
 #include "wait_record.bpf.h"
 #include "wait_state.bpf.h"
 #include "wait_watch.bpf.h"
 
-/* ---- leaving the CPU ---- */
+/* ---- switch-out ---- */
 
 /*
- * A thread leaves, and the end of its last wait was not seen: the kernel leaves a kprobe out where
- * another BPF program or a change of a map is going on on the CPU (bpf_prog_active in
+ * A thread switches out, and the end of its last wait was not seen: the kernel leaves a kprobe out
+ * where another BPF program or a change of a map is going on on the CPU (bpf_prog_active in
  * trace_call_bpf), and it was preempted there. A wait that has the start of the run for its
- * beginning is not looked at: see wait_begin.
+ * beginning is not counted: see wait_begin.
  */
 static __noinline void lose_end(const struct wait_task *w)
 {
@@ -45,7 +44,7 @@ static __noinline void lose_end(const struct wait_task *w)
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
 }
 
-/* In the context of the thread that leaves. */
+/* In the context of the thread that switches out. */
 SEC("?tp_btf/sched_switch")
 int wait_switch(__u64 *ctx)
 {
@@ -58,7 +57,7 @@ int wait_switch(__u64 *ctx)
 	if (!bp_control.waits_on || is_other(prev))
 		return 0;
 	matters = !is_no_matter(prev);
-	/* of one that ends there may be something left in the hash */
+	/* a thread that exits may have a state in the hash */
 	if (!bp_config.hash_states && !matters)
 		return 0;
 	state = task_state(prev, ctx[0],
@@ -75,12 +74,12 @@ int wait_switch(__u64 *ctx)
 	if (w->off_ns)
 		lose_end(w);
 	leave_futex(prev, w);
-	note_leave(prev, w, state, leaves_of(prev), queued_ns(prev),
-		   switch_ns(prev, (void *)ctx[2]), true);
+	wait_note(prev, w, state, wait_switch_outs(prev), queued_ns(prev),
+		  switch_ns(prev, (void *)ctx[2]), true);
 	if (state != BPFPROF_STATE_dead)
 		return 0;
 	w->off_ns = 0;
-	/* one in a hash is to go when its thread ends */
+	/* a state in the hash is deleted when its thread exits */
 	if (bp_config.hash_states) {
 		tid = prev->pid;
 		bpf_map_delete_elem(&bp_wait_hash, &tid);
@@ -90,7 +89,7 @@ int wait_switch(__u64 *ctx)
 
 /* ---- the wake ---- */
 
-/* Who has just ended a wait that there is no state of is to be recorded. */
+/* The waker, which is the current task, has ended a wait of a sleeper without a state. */
 static __always_inline void lose_wake(void)
 {
 	struct task_facts task;
@@ -100,14 +99,14 @@ static __always_inline void lose_wake(void)
 		lose(BPFPROF_MUTEX, BPFPROF_LOST_no_state);
 }
 
-/* Since it queued itself at a futex. */
+/* Has the task slept since it queued itself at a futex? */
 static __always_inline bool has_slept(struct task_struct *task, const struct wait_task *w)
 {
 	return COMPAT_TASK(task, nvcsw) > w->sleeps;
 }
 
-/* Who may wait for a futex is woken. Inline: up to 6.12 all functions that are active share 512
- * bytes of stack. */
+/* A sleeper that may wait for a futex is woken. Inline: up to 6.12 all functions that are active
+ * share 512 bytes of stack. */
 static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 {
 	struct record_what what = { .kind = BPFPROF_MUTEX };
@@ -117,9 +116,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	__u64 now, due_ns;
 	bool peer;
 
-	if (bp_config.one_sided && w && !compat_on_cpu(sleeper) && !is_told(w, leaves_of(sleeper)))
-		find_leave_of_sleeper(sleeper, w);
-	if (w ? !w->off_ns || w->wake_ns || w->state != BPFPROF_STATE_sleeping ||
+	if (w ? !wait_ends_sleep(sleeper, w) ||
 			    (bp_config.futex_probes && !has_slept(sleeper, w)) :
 		!lacks_state(sleeper) || compat_on_cpu(sleeper))
 		return;
@@ -134,8 +131,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 			lose_wake();
 		return;
 	}
-	w->wake_ns = now;
-	w->woken = woken;
+	wait_note_wake(w, woken, now);
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
 	/* it is the wait itself that counts as long or short */
 	if (!peer || !weigh_any(BPFPROF_MUTEX, w->wake_ns - w->off_ns, &w->waits[0]))
@@ -147,7 +143,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
 }
 
-/* For the mutex profile. In the context of who wakes, which may be an interrupt. */
+/* For the mutex profile. In the waker's context, which may be an interrupt. */
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *sleeper)
 {
@@ -157,17 +153,14 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 	return 0;
 }
 
-/* ---- back on the CPU ---- */
+/* ---- switch-in ---- */
 
-/* When its last wait began was not told. Returns whether it is by now, else it is lost: who
- * followed it may do so while it looks where it was. */
-static __noinline bool find_begin(struct task_struct *task, struct wait_task *w, __s64 off)
+/* The switch-out was not published when the thread switched in. Returns whether it is now; else the
+ * wait is counted as missed. */
+static __noinline bool look_up(struct task_struct *task, struct wait_task *w, __s64 off)
 {
-	find_leave(task, w, off);
-	if (is_told(w, leaves_of(task)) && w->off_ns)
+	if (wait_look_up(task, w, off))
 		return true;
-	leave_futex(task, w);
-	w->off_ns = 0;
 	if (bp_control.waits_on != BPFPROF_WAITS_ALL || !record_wanted_more())
 		return false;
 	if (bp_config.record[BPFPROF_OFFCPU])
@@ -184,65 +177,70 @@ static __noinline int resumed_apart(void *ctx, struct task_struct *task, struct 
 	return 0;
 }
 
-/* task has come. */
+/* task has switched in. */
 static __always_inline void resumed(void *ctx, struct task_struct *task, struct sched_cpu *c)
 {
 	struct wait_task *w = wait_state_of(task);
-	__u64 leaves = leaves_of(task), now;
+	__u64 switch_outs = wait_switch_outs(task), now;
 
 	/* it is new: the tracepoint is in schedule_tail, too */
-	if (!w || !leaves)
+	if (!w || !switch_outs)
 		return;
-	if ((!is_told(w, leaves) || !w->off_ns) && !find_begin(task, w, c->off))
+	if (!wait_is_known(w, switch_outs) && !look_up(task, w, c->off))
 		return;
 	now = task->sched_info.last_arrival + c->off;
 	if (!bp_config.record[BPFPROF_OFFCPU] || !was_short(w, now))
 		resumed_apart(ctx, task, w, now);
 }
 
-/* Behind a switch: who has left, or who has come, matters. */
+/* After a switch to task. out: the predecessor may be watched, in: task may be. */
 static __always_inline void switched(void *ctx, struct task_struct *task, struct sched_cpu *c,
-				     bool left, bool came)
+				     bool out, bool in)
 {
-	const struct rq *rq = run_queue(task);
+	struct wait_switch s = { .c = c, .rq = run_queue(task), .next = task };
 
-	if (rq->clock - c->measured > SCHED_CLOCK_MEASURE_NS)
-		measure_clock(c, rq->clock);
-	if (left)
-		leave_for(c, rq, task);
-	if (came)
+	if (s.rq->clock - c->measured > SCHED_CLOCK_MEASURE_NS)
+		measure_clock(c, s.rq->clock);
+	if (out)
+		wait_publish_prev(&s, &c->here);
+	if (in)
 		resumed(ctx, task, c);
 }
 
-static __noinline int switched_apart(void *ctx, bool left, bool came)
+static __always_inline void arrived(struct sched_cpu *c, struct task_struct *task)
+{
+	wait_arrive(&c->here, task, run_queue(task)->nr_switches, !is_other(task));
+}
+
+static __noinline int switched_apart(void *ctx, bool out, bool in)
 {
 	struct sched_cpu *c = sched_cpu();
 
 	if (c)
-		switched(ctx, bpf_get_current_task_btf(), c, left, came);
+		switched(ctx, bpf_get_current_task_btf(), c, out, in);
 	return 0;
 }
 
 /*
- * In place of wait_switch and wait_resumed: see one_sided. Called for every pass of the
- * scheduler, the last thing that it does (6.15, 4ba7518327c6). What few threads want is apart: the
- * program is paid for by the cache lines of its code and stack.
+ * In place of wait_switch and wait_resumed: see switch_in_only. Called for every pass of the
+ * scheduler, the last thing that it does (6.15, 4ba7518327c6). What few threads need is in
+ * functions of its own: the program is paid for by the cache lines of its code and stack.
  */
 SEC("?tp_btf/sched_exit_tp")
 int wait_switched(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct sched_cpu *c = sched_cpu();
-	bool left, came;
+	bool out, in;
 
 	/* is_switch */
 	if (!(__u8)ctx[0] || !c)
 		return 0;
-	left = c->here.stack && stack_may_be_futex((void *)c->here.stack);
-	came = !is_other(task) && stack_may_be_futex(task->stack);
-	if ((left || came) && bp_control.waits_on)
-		switched_apart(ctx, left, came);
-	note_here(c, task, run_queue(task)->nr_switches);
+	out = c->here.stack && stack_may_be_futex((void *)c->here.stack);
+	in = !is_other(task) && stack_may_be_futex(task->stack);
+	if ((out || in) && bp_control.waits_on)
+		switched_apart(ctx, out, in);
+	arrived(c, task);
 	return 0;
 }
 
@@ -258,17 +256,17 @@ int wait_switched_any(__u64 *ctx)
 		return 0;
 	if (bp_control.waits_on)
 		switched(ctx, task, c, c->here.stack, !is_other(task));
-	note_here(c, task, run_queue(task)->nr_switches);
+	arrived(c, task);
 	return 0;
 }
 
-/* Behind wait_switch. Inline, see record_mutex. */
+/* The switch-in that belongs to wait_switch. Inline, see record_mutex. */
 static __always_inline int resumed_own(void *ctx)
 {
 	struct task_struct *task = compat_current();
 	struct wait_task *w;
 
-	/* what is left of a wait whose end was not seen is for lose_end to count */
+	/* lose_end counts a wait whose end was not seen */
 	if (!bp_control.waits_on || is_other(task) || is_no_matter(task))
 		return 0;
 	w = wait_state_of(task);
@@ -277,7 +275,7 @@ static __always_inline int resumed_own(void *ctx)
 	return 0;
 }
 
-/* Where a switch cannot be seen from one side: see one_sided. */
+/* Where both ends of a wait cannot be seen at switch-in: see switch_in_only. */
 SEC("?tp_btf/sched_exit_tp")
 int wait_resumed(__u64 *ctx)
 {
@@ -294,12 +292,12 @@ int wait_resumed_kprobe(struct pt_regs *ctx)
 /* ---- waits for a futex alone ---- */
 
 /*
- * Where offcpu is not wanted, no switch needs to be looked at: each wait for a futex begins by
- * queueing itself, in __futex_queue, and once it is over goes through futex_unqueue, whoever has
- * ended it; those for one with priority inheritance through futex_unqueue_pi (kernel/futex, 5.16).
- * All three are entered by the thread that waits, also if it has waited since before the run. Who
- * wakes it for the mutex profile is told by wait_waking, as elsewhere: not by the futex's own
- * functions, since locks with priority inheritance have others.
+ * Where offcpu is not wanted, no switch needs to be looked at: a thread that waits for a futex
+ * queues itself, in __futex_queue, and calls futex_unqueue once the wait is over, or
+ * futex_unqueue_pi for a futex with priority inheritance (kernel/futex, 5.16). The thread that
+ * waits calls all three, also if it has waited since before the run. For the mutex profile
+ * wait_waking sees the waker, as elsewhere: the futex's own functions would not do, since locks
+ * with priority inheritance have others.
  */
 SEC("?fentry/__futex_queue")
 int wait_queue(__u64 *ctx)
@@ -312,7 +310,7 @@ int wait_queue(__u64 *ctx)
 	w = wait_state_of(task);
 	/* by 7.3 its creation may have been missed: see missed in session.c */
 	if (!w && watchable(task))
-		w = make_state(task);
+		w = wait_state_make(task);
 	if (!w) {
 		if (lacks_state(task) && record_wanted_more())
 			lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
@@ -325,8 +323,8 @@ int wait_queue(__u64 *ctx)
 	w->woken = BPFPROF_WAKE_PEER;
 	w->queued_ns = queued_ns(task);
 	w->sleeps = task->nvcsw;
-	/* once it sleeps */
-	w->switches = leaves_of(task) + 1;
+	/* of its next switch-out, once it sleeps */
+	wait_publish(w, wait_switch_outs(task) + 1);
 	w->off_ns = bpf_ktime_get_ns();
 	note_futex(task, w, w->off_ns);
 	return 0;
@@ -363,9 +361,10 @@ int wait_unqueue_pi(__u64 *ctx)
 	return unqueued(ctx);
 }
 
-/* ---- who is watched ---- */
+/* ---- watched threads ---- */
 
-/* Its CPU may not have switched since it is watched. */
+/* Fills the record of task's CPU, which may not have switched yet since the programs are
+ * attached. */
 static __always_inline void note_running(struct task_struct *task)
 {
 	const struct rq *rq = run_queue(task);
@@ -373,14 +372,13 @@ static __always_inline void note_running(struct task_struct *task)
 	struct sched_cpu *c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
 
 	if (c && !c->here.switches)
-		note_here(c, task, rq->nr_switches);
+		wait_arrive(&c->here, task, rq->nr_switches, !is_other(task));
 }
 
 /*
- * Makes the states of the threads there are; once waits are recorded, those that wait already are
- * given the start of the run for the beginning of their wait. If one of them goes on at the same
- * moment, the time that it is given stands for nothing: it is set anew when the thread leaves its
- * CPU, and not looked at before that.
+ * Makes the states of the threads that exist. Once waits are recorded, a wait that is under way is
+ * given the start of the run for its beginning. If the thread switches in at the same moment, that
+ * time is overwritten at its next switch-out, and not read before.
  */
 SEC("?iter/task")
 int wait_begin(struct bpf_iter__task *ctx)
@@ -395,10 +393,10 @@ int wait_begin(struct bpf_iter__task *ctx)
 		bp_control.regs_off = regs_offset(bpf_get_current_task_btf());
 	if (!watchable(task))
 		return 0;
-	w = make_state(task);
-	if (bp_config.one_sided && bp_control.waits_on && compat_on_cpu(task))
+	w = wait_state_make(task);
+	if (bp_config.switch_in_only && bp_control.waits_on && compat_on_cpu(task))
 		note_running(task);
-	if (!bp_control.waits_on || (w && (w->switches || w->off_ns)) || compat_on_cpu(task) ||
+	if (!bp_control.waits_on || (w && (w->switch_outs || w->off_ns)) || compat_on_cpu(task) ||
 	    is_no_matter(task))
 		return 0;
 	state = task_state(task, false, compat_task_state(task));
@@ -415,7 +413,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 		w->off_ns = bp_control.start_ns;
 		note_futex(task, w, bp_control.start_ns);
 	}
-	tell(w, leaves_of(task));
+	wait_publish(w, wait_switch_outs(task));
 	return 0;
 }
 
@@ -426,21 +424,22 @@ static __always_inline void watch_new(struct task_struct *task, bool thread)
 		return;
 	if (!bp_config.filter_tgid ||
 	    ((thread || bp_config.follow) && wait_state_of(compat_current())))
-		make_state(task);
+		wait_state_make(task);
 }
 
 SEC("?tp_btf/task_newtask")
 int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 {
-	/* of one that had the address before, if it was not seen to be freed */
-	if (bp_config.wait_places)
-		leave_place(task);
+	/* of a thread that had the address before, if it was not seen to be freed */
+	if (bp_config.wait_slots)
+		wait_slot_release(task);
 	watch_new(task, clone_flags & CLONE_THREAD);
 	return 0;
 }
 
-/* Once more, before it first runs: the kernel may have left the former out, see missed in
- * session.c, but hardly both (and hardly wait_free, too, of one that had the address before). */
+/* Once more, before the thread first runs: the kernel may have skipped wait_newtask, see missed in
+ * session.c, but hardly both (and hardly wait_free, too, of a thread that had the address
+ * before). */
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(wait_fork, struct task_struct *parent, struct task_struct *task)
 {
@@ -448,10 +447,10 @@ int BPF_PROG(wait_fork, struct task_struct *parent, struct task_struct *task)
 	return 0;
 }
 
-/* Behind its last switch. */
+/* One RCU grace period after the thread's last switch-out. */
 SEC("?tp_btf/sched_process_free")
 int BPF_PROG(wait_free, struct task_struct *task)
 {
-	leave_place(task);
+	wait_slot_release(task);
 	return 0;
 }

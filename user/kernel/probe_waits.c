@@ -202,7 +202,7 @@ static bool have_futex_probes(const struct btf *btf)
 
 /* What wait_switched needs, beside its tracepoint and bpf_rdonly_cast: CONFIG_SCHED_INFO and
  * CONFIG_FAIR_GROUP_SCHED. */
-static bool have_one_sided(const struct btf *btf)
+static bool have_switch_in_only(const struct btf *btf)
 {
 	return btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0 &&
 	       btf__find_by_name_kind(btf, "bpf_task_release", BTF_KIND_FUNC) > 0 &&
@@ -252,8 +252,8 @@ void probe_waits__probe(struct probe_waits_how *ret)
 	else if (!access("/sys/bus/event_source/devices/kprobe/type", R_OK) &&
 		 find_resume_symbol(NULL, 0))
 		ret->resume = PROBE_WAITS_KPROBE;
-	ret->one_sided = ret->resume == PROBE_WAITS_EXIT && ret->rdonly_cast &&
-			 have_one_sided(btf) && !(forced && !strcmp(forced, "both"));
+	ret->switch_in_only = ret->resume == PROBE_WAITS_EXIT && ret->rdonly_cast &&
+			 have_switch_in_only(btf) && !(forced && !strcmp(forced, "both"));
 	/* a test that wants a place to resume wants the switches watched */
 	ret->futex = !forced && have_futex_probes(btf);
 	btf__free(btf);
@@ -275,8 +275,8 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	struct bpfprof_bpf *skel = session__skel(s);
 	struct bpfprof_config *cfg = (struct bpfprof_config *)&skel->rodata->bp_config;
 	bool waits = wants_waits(o), futex = probe_waits__by_futex(o);
-	bool one_sided = waits && !futex && o->waits.one_sided && !cfg->hash_states;
-	bool resume = waits && !futex && !one_sided &&
+	bool switch_in_only = waits && !futex && o->waits.switch_in_only && !cfg->hash_states;
+	bool resume = waits && !futex && !switch_in_only &&
 		      (o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_OFFCPU]);
 
 	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
@@ -285,9 +285,9 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_map__set_autocreate(skel->maps.bp_sched_cpus, waits && !futex);
 	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
 	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
-	cfg->wait_places = waits && !futex && !cfg->hash_states;
-	bpf_map__set_autocreate(skel->maps.bp_wait_places, cfg->wait_places);
-	bpf_map__set_autocreate(skel->maps.bp_wait_owners, cfg->wait_places);
+	cfg->wait_slots = waits && !futex && !cfg->hash_states;
+	bpf_map__set_autocreate(skel->maps.bp_wait_slots, cfg->wait_slots);
+	bpf_map__set_autocreate(skel->maps.bp_wait_owners, cfg->wait_slots);
 	if (!waits)
 		return;
 	cfg->switch_state = o->waits.switch_state;
@@ -295,15 +295,15 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	cfg->interrupt_mask = o->waits.interrupt_mask;
 	cfg->rdonly_cast = o->waits.rdonly_cast;
 	cfg->futex_probes = futex;
-	cfg->one_sided = one_sided;
+	cfg->switch_in_only = switch_in_only;
 	bpf_program__set_autoload(skel->progs.wait_queue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue_pi, futex);
-	bpf_program__set_autoload(skel->progs.wait_switch, !futex && !one_sided);
+	bpf_program__set_autoload(skel->progs.wait_switch, !futex && !switch_in_only);
 	bpf_program__set_autoload(skel->progs.wait_switched,
-				  one_sided && !o->kinds[BPFPROF_OFFCPU]);
+				  switch_in_only && !o->kinds[BPFPROF_OFFCPU]);
 	bpf_program__set_autoload(skel->progs.wait_switched_any,
-				  one_sided && o->kinds[BPFPROF_OFFCPU]);
+				  switch_in_only && o->kinds[BPFPROF_OFFCPU]);
 	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
 	bpf_program__set_autoload(skel->progs.wait_resumed,
 				  resume && o->waits.resume == PROBE_WAITS_EXIT);
@@ -312,7 +312,7 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_program__set_autoload(skel->progs.wait_begin, true);
 	bpf_program__set_autoload(skel->progs.wait_newtask, true);
 	bpf_program__set_autoload(skel->progs.wait_fork, !futex);
-	bpf_program__set_autoload(skel->progs.wait_free, cfg->wait_places);
+	bpf_program__set_autoload(skel->progs.wait_free, cfg->wait_slots);
 }
 
 /* Visits all threads. */

@@ -25,11 +25,11 @@ enum probe_waits_resume {
 struct probe_waits_how {
 	enum probe_waits_resume resume;
 	bool futex;		   /* waits for futexes can be watched without all the others */
-	bool switch_state;	   /* sched_switch tells the state of who leaves */
-	int64_t preempt_count_off; /* see bpfprof_config */
-	uint32_t interrupt_mask;   /* the same */
-	bool rdonly_cast;	   /* the same */
-	bool one_sided;		   /* the same */
+	bool switch_state;	   /* sched_switch tells prev's state */
+	int64_t preempt_count_off; /* of the preempt count, from a CPU's run queue; 0: unknown */
+	uint32_t interrupt_mask;   /* its bits that tell an interrupt */
+	bool rdonly_cast;	   /* there is bpf_rdonly_cast */
+	bool switch_in_only;	   /* both ends of a wait can be seen at switch-in alone */
 };
 
 /* The best that this kernel has. */
