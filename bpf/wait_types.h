@@ -48,7 +48,7 @@ struct wait_arrival {
 	__u64 sleeps;	 /* its voluntary switch-outs */
 	__u64 preempts;	 /* and the others */
 	__u32 tid;
-	__u32 draws; /* where they follow from a seed: how often it was drawn for this thread */
+	__u32 pad;
 };
 
 #endif
