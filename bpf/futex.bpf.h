@@ -53,9 +53,8 @@ struct futex {
 /* In waits: it was interrupted, by a stop as a rule, and goes on until the same time. */
 #define FUTEX_RESTARTED (1 << 15)
 
-/* The registers with which a task has entered the kernel, also of one that is only known to have
- * been there. copy: where to have them if they cannot be read in their place. NULL: they cannot be
- * read. */
+/* The registers with which a task has entered the kernel; the task may be freed by now. copy:
+ * memory for them if they cannot be read in their place. NULL: they cannot be read. */
 static __always_inline const struct pt_regs *wait_regs(struct task_struct *task,
 						       struct pt_regs *copy)
 {
@@ -168,7 +167,7 @@ static __always_inline bool has_signal(struct task_struct *task)
 	       (BPF_CORE_READ(task, jobctl) & JOBCTL_PENDING_MASK);
 }
 
-/* Who has ended the wait of `sleeper` for `wait`: called by who wakes it. */
+/* What has ended the wait of `sleeper` for `wait`; in the waker's context. */
 static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 						  const struct futex *wait)
 {
@@ -223,8 +222,8 @@ woken_how(struct task_struct *task, const struct futex *wait, __u64 off_ns, __u6
 /* FUT_OFF_INODE, kernel/futex/futex.h: the key of a futex in a file that is shared */
 #define FUTEX_KEY_INODE 1
 
-/* The same where the thread's entry in the futex's queue is known, for what that tells: who is
- * woken has been taken out by the waker, and the key is that of the futex it waited for last. */
+/* The same by the thread's entry in the futex's queue: the waker has taken the entry out, and its
+ * key is that of the futex that the thread waited for last. */
 static __always_inline enum bpfprof_wake woken_from(const struct futex_q *q,
 						    struct task_struct *task,
 						    const struct futex *wait, __u64 off_ns,
@@ -234,8 +233,8 @@ static __always_inline enum bpfprof_wake woken_from(const struct futex_q *q,
 	enum bpfprof_wake ret = BPFPROF_WAKE_PEER;
 
 	if (BPF_CORE_READ(q, lock_ptr)) {
-		/* of several futexes another one may have been woken; one with priority
-		 * inheritance is left by who has got it, too */
+		/* of several futexes another one may have been woken; a thread that has got a
+		 * futex with priority inheritance leaves its queue by itself, too */
 		if (wait->addr && wait->timeout && !BPF_CORE_READ(q, pi_state) && !has_signal(task))
 			return BPFPROF_WAKE_TIMEOUT;
 		ret = woken_how(task, wait, off_ns, wake_ns);
@@ -247,20 +246,20 @@ static __always_inline enum bpfprof_wake woken_from(const struct futex_q *q,
 	return ret;
 }
 
-/* ---- who makes whom wait ---- */
+/* ---- what a waker is charged for ---- */
 
 /*
- * A wake ends one wait, and it is not the waker alone who made it so long: a thread that waits for
- * a lock waits while others hold it in turn. What the waker has to answer for is the time since
- * the last wake there, of all that wait: it held the lock in that time. Each ns of each wait is
- * charged once, so that all charges together are all waits. (Go's mutex profile does the same,
- * runtime/sema.go, "contention that this unlock caused".)
+ * A wake ends one wait, and the waker alone has not made it so long: a thread that waits for a lock
+ * waits while others hold it in turn. The waker is charged for the time since the last wake there,
+ * of all waiters: it held the lock in that time. Each ns of each wait is charged once, so that all
+ * charges together are all waits. (Go's mutex profile does the same, runtime/sema.go, "contention
+ * that this unlock caused".)
  *
- * With n threads waiting, since s1, s2, …, and t the time now, what is not charged yet is
- * n * t - (s1 + s2 + …) + (the time of those who left): n * t + x, where x changes only when
- * somebody comes, leaves or is charged. One word holds both, so that one atomic operation changes
- * them together: n above 48 bits of x, which is signed. In units of 64 ns since the start, x has
- * room for 104 days of waiting.
+ * With n waiters, since s1, s2, …, and t the time now, what is not charged yet is
+ * n * t - (s1 + s2 + …) + (the time of those that are no longer waiters): n * t + x, where x
+ * changes only when a waiter comes, goes or is charged. One word holds both, so that one atomic
+ * operation changes them together: n above 48 bits of x, which is signed. In units of 64 ns since
+ * the start, x has room for 104 days of waiting.
  */
 #define FUTEX_TIME(ns) ((__s64)((ns)-bp_control.start_ns) >> 6)
 #define FUTEX_NS(time) ((__u64)(time) << 6)
@@ -275,12 +274,20 @@ static __always_inline struct futex_waiters *waiters_of(struct task_struct *task
 	return bpf_map_lookup_elem(&bp_futexes, key);
 }
 
+/*
+ * Counts a task among the waiters of its futex, unless it is counted already: the program of a
+ * successor may be late, and count a wait that the task has taken by now. Then the next wait goes
+ * on with that. Only the task, or its waker, counts it out, so that it is never done twice. What
+ * goes with the address is there before it is.
+ */
 static __noinline void note_waiter(struct task_struct *task, struct wait_task *w, __u64 since)
 {
 	struct futex_waiters none = { .create_ns = since }, *f;
 	struct futex_id key;
 	struct futex wait;
 
+	if (WAIT_GET(w->futex))
+		return;
 	read_futex(task, &wait);
 	if (!wait.waits || !wait.addr)
 		return;
@@ -291,14 +298,14 @@ static __noinline void note_waiter(struct task_struct *task, struct wait_task *w
 	}
 	if (!f)
 		return;
-	w->futex = wait.addr;
-	w->futex_create_ns = f->create_ns;
-	w->futex_ns = since;
+	WAIT_PUT(w->futex_create_ns, f->create_ns);
+	WAIT_PUT(w->futex_ns, since);
+	WAIT_PUT(w->futex, wait.addr);
 	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(since));
 }
 
-/* A task has left its CPU or queued itself at a futex, or had when the run began: if it is for a
- * futex, it counts among those who wait there from then on. */
+/* A task has switched out or queued itself at a futex, or had when the run began: if it waits for a
+ * futex, it is one of its waiters from then on. */
 static __always_inline void note_futex(struct task_struct *task, struct wait_task *w, __u64 since)
 {
 	if (w->state == BPFPROF_STATE_sleeping && bp_config.record[BPFPROF_MUTEX] &&
@@ -307,28 +314,30 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 }
 
 /*
- * The wait that w is in ends at end_ns. Returns, if it is a peer who ends it, the ns that it is to
- * be charged for; what others waited for in vain is charged to nobody.
+ * The wait that w describes ends at end_ns. Returns the ns that the waker is charged for, if it is
+ * a peer; waits that end otherwise are charged to nobody.
  */
 static __always_inline __u64 charge(struct task_struct *task, struct wait_task *w, __u64 end_ns,
 				    bool peer)
 {
-	__s64 since = FUTEX_TIME(w->futex_ns), now = FUTEX_TIME(end_ns), x, n, due;
+	__u64 addr = WAIT_GET(w->futex), since_ns, create_ns, sum;
+	__s64 now = FUTEX_TIME(end_ns), x, n, due;
 	struct futex_waiters *f;
 	struct futex_id key;
-	__u64 sum;
 
-	if (!w->futex)
+	if (!addr)
 		return end_ns - w->off_ns;
-	f = waiters_of(task, w->futex, &key);
-	w->futex = 0;
+	since_ns = WAIT_GET(w->futex_ns);
+	create_ns = WAIT_GET(w->futex_create_ns);
+	WAIT_PUT(w->futex, 0);
+	f = waiters_of(task, addr, &key);
 	/* dropped since, for want of room, and perhaps made anew */
-	if (!f || f->create_ns != w->futex_create_ns)
+	if (!f || f->create_ns != create_ns)
 		return end_ns - w->off_ns;
 	if (!peer) {
-		if (f->woken_ns > w->futex_ns)
-			since = FUTEX_TIME(f->woken_ns);
-		__sync_fetch_and_add(&f->sum, since - FUTEX_WAITER);
+		if (f->woken_ns > since_ns)
+			since_ns = f->woken_ns;
+		__sync_fetch_and_add(&f->sum, FUTEX_TIME(since_ns) - FUTEX_WAITER);
 		return 0;
 	}
 	__sync_fetch_and_add(&f->sum, now - FUTEX_WAITER);
@@ -346,7 +355,7 @@ static __noinline void leave_waiters(struct task_struct *task, struct wait_task 
 	charge(task, w, w->off_ns, false);
 }
 
-/* The wait that w is or was in is over, if nobody was seen to end it. */
+/* The wait that w describes is over, and no waker was seen. */
 static __always_inline void leave_futex(struct task_struct *task, struct wait_task *w)
 {
 	if (bp_config.record[BPFPROF_MUTEX] && w->futex)

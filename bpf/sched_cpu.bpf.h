@@ -59,8 +59,8 @@ static __always_inline __u64 switch_ns(struct task_struct *task, struct task_str
 
 /* ---- the run queue ---- */
 
-/* Of the CPU that a task is on, by an untrusted pointer: where a trusted one leads the verifier looks
- * up in all of the kernel's BTF, a ms for each. */
+/* Of the CPU that a task is on, by an untrusted pointer: where a trusted one leads the verifier
+ * looks up in all of the kernel's BTF, a ms for each. */
 static __always_inline const struct rq *run_queue(struct task_struct *task)
 {
 	return compat_as_task((__u64)task)->se.cfs_rq->rq;

@@ -38,6 +38,8 @@
  *   2. It is charged to the thread that waited, with the fields of that switch-out.
  *   3. An earlier switch-out's note never overwrites a later one's.
  *   4. A slot has one owner, and two threads never have the same state.
+ *   5. A thread that is counted among the waiters of a futex is counted out once, by itself or by
+ *      its waker.
  *
  * What it relies on:
  *   - Stores become visible in program order, loads are done in program order (x86: Intel SDM
@@ -47,7 +49,8 @@
  *   - A program at sched_exit_tp is not preempted, but it is interrupted: what the successor has
  *     checked may be two switch-outs ago when it writes. So it checks once more with interrupts off
  *     (bpf_local_irq_save, 6.14), and from there to its last store takes less time than the thread
- *     takes from its look-up to its next switch-out.
+ *     takes from its look-up to its next switch-out. Where a hypervisor stops the CPU right there
+ *     for that long, the thread's next wait is missed.
  *   - sched_process_free comes one RCU grace period after the last switch-out, and programs are
  *     read sections: the owner of a slot is not freed while a program looks at it.
  *   - One waker at a time has a sleeper's pi_lock, also in sched_waking.
@@ -59,22 +62,12 @@
  *   WAIT_SWITCH_IN_ONLY  an expression: switches are seen at switch-in alone
  *   WAIT_OVERFLOWED      a variable: not 0: a state is in the overflow
  *   WAIT_STATELESS       a variable: not 0: there was no memory for a state
- * and may define how memory is accessed: the macros below.
+ * and may define how memory is accessed: the macros in wait_types.h.
  */
 #ifndef WAIT_MACHINE_H
 #define WAIT_MACHINE_H
 
 #include "wait_types.h"
-
-/* One access to memory that another CPU may use at the same time: the compiler neither tears nor
- * repeats it, nor moves it past another one. */
-#ifndef WAIT_GET
-#define WAIT_GET(x) (*(const volatile __typeof__(x) *)&(x))
-#define WAIT_PUT(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
-#define WAIT_ZERO(x) __builtin_memset(&(x), 0, sizeof(x))
-/* What the kernel has counted of a thread. */
-#define WAIT_TASK(task, field) ((task)->field)
-#endif
 
 struct task_struct;
 struct wait_switch;
@@ -247,6 +240,8 @@ static __always_inline void wait_slot_release(struct task_struct *task)
 	if (!slot || WAIT_GET(slot->number) != number)
 		return;
 	WAIT_PUT(slot->number, 0);
+	/* counted by a successor that was late, after the thread had taken the wait */
+	wait_futex_leave(task, &slot->w);
 	WAIT_ZERO(slot->w);
 	wait_owner_remove(wait_slot_hash(number));
 }
@@ -324,10 +319,8 @@ static __always_inline void wait_publish_for(struct task_struct *prev, struct wa
 	if (state == BPFPROF_STATE_dead)
 		return;
 	wait_irq_off(&flags);
-	if (wait_switch_outs(prev) == switch_outs && !wait_is_current(w, switch_outs)) {
-		wait_futex_leave(prev, w);
+	if (wait_switch_outs(prev) == switch_outs && !wait_is_current(w, switch_outs))
 		wait_note(prev, w, state, switch_outs, WAIT_GET(a->queued_ns), ns, true);
-	}
 	wait_irq_on(&flags);
 }
 
@@ -404,15 +397,23 @@ static __always_inline bool wait_look_up(struct task_struct *task, struct wait_t
 
 /* ---- the waker ---- */
 
-/* Does the wake end a wait that w describes? If the sleeper has switched out and is not published
- * yet, the waker does it. */
-static __always_inline bool wait_ends_sleep(struct task_struct *sleeper, struct wait_task *w)
+/* Is the wait that the waker ends published? If nobody has, the waker does it. */
+static __always_inline bool wait_is_published(struct task_struct *sleeper, struct wait_task *w)
 {
+	__u64 switch_outs = wait_switch_outs(sleeper);
 	__s64 off;
 
-	if (WAIT_SWITCH_IN_ONLY && !wait_on_cpu(sleeper) &&
-	    !wait_is_current(w, wait_switch_outs(sleeper)) && wait_clock_off(&off))
+	if (!wait_is_current(w, switch_outs) && !wait_on_cpu(sleeper) && wait_clock_off(&off))
 		wait_publish_own(sleeper, w, off);
+	return wait_is_current(w, switch_outs);
+}
+
+/* Does the wake end a wait that w describes? One that the sleeper still is on its CPU for has not
+ * begun, and w describes an earlier one. */
+static __always_inline bool wait_ends_sleep(struct task_struct *sleeper, struct wait_task *w)
+{
+	if (WAIT_SWITCH_IN_ONLY && !wait_is_published(sleeper, w))
+		return false;
 	return WAIT_GET(w->off_ns) && !WAIT_GET(w->wake_ns) &&
 	       WAIT_GET(w->state) == BPFPROF_STATE_sleeping;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What is recorded of a wait: which of them, with what weight, and as what. */
+/* What is recorded of a wait: whether, with what weight, and as which samples. */
 #ifndef WAIT_RECORD_BPF_H
 #define WAIT_RECORD_BPF_H
 
@@ -28,7 +28,7 @@ static __always_inline bool is_below(__u32 kind, __u64 ns)
 	return !ns || ns < bp_config.min_wait_ns[kind];
 }
 
-/* Is a wait of ns that is not below to be recorded, and for how much does it stand? */
+/* Is a wait of ns, which is not below, to be recorded? How much it stands for goes to ret. */
 static __always_inline bool weigh(__u64 ns, struct record_wait *ret)
 {
 	__u64 rate = bp_control.wait_rate_ns, seed = bp_config.sample_seed;
@@ -46,7 +46,7 @@ static __always_inline bool weigh(__u64 ns, struct record_wait *ret)
 	return true;
 }
 
-/* The same of any wait; one below is counted. */
+/* The same of any wait; one that is below is counted. */
 static __always_inline bool weigh_any(__u32 kind, __u64 ns, struct record_wait *ret)
 {
 	if (!is_below(kind, ns))
@@ -65,7 +65,7 @@ static __always_inline void record(void *ctx, struct record_what *what, __u32 ho
 		record_sample(ctx, slot, &task, what, how);
 }
 
-/* The same of a program that can be preempted. */
+/* record, from a program that can be preempted. */
 static __always_inline void record_preemptible(void *ctx, struct record_what *what, __u32 how)
 {
 	struct task_facts task;
@@ -85,8 +85,8 @@ static __always_inline void record_preemptible(void *ctx, struct record_what *wh
 	bpf_map_delete_elem(&bp_slots, &slot);
 }
 
-/* That a task has waited for a CPU in all its life. A kernel without CONFIG_SCHED_INFO does not
- * know: there, being ready counts as blocked. */
+/* How long a task has been on run queues in all its life. A kernel without CONFIG_SCHED_INFO does
+ * not know: there, being runnable counts as blocked. */
 static __always_inline __u64 queued_ns(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(struct sched_info, run_delay))
@@ -102,7 +102,7 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
 
-	/* where many wait most are not recorded: that comes before what costs more */
+	/* of many waits most are not recorded: drawn before what costs more */
 	if (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0]))
 		return;
 	read_futex(task, &wait);
@@ -124,7 +124,7 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 		record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
 }
 
-/* Until the wake it was blocked, and from then on it waited for a CPU. */
+/* Until the wake the thread was blocked, and from then on it was on a run queue. */
 static __always_inline void record_offcpu(void *ctx, struct task_struct *task, struct wait_task *w,
 					  __u64 blocked_ns, __u64 runq_ns)
 {
@@ -146,11 +146,11 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	syscall = syscall_of(task);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
 	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
-	/* who has not slept by itself is anywhere */
+	/* a thread that was preempted may be anywhere */
 	record(ctx, &what, RECORD_SLEPT | (w->state == BPFPROF_STATE_runnable ? 0 : RECORD_MEMO));
 }
 
-/* The wait that w is in has ended at now. */
+/* The wait that w describes has ended at now. */
 static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
 				       __u64 now)
 {
@@ -159,8 +159,7 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 	stop_ns = bp_control.stop_ns;
 	if (now < off_ns)
 		now = off_ns;
-	/* as the mutex profile has it, so that the two agree; else by what the scheduler has
-	 * counted */
+	/* as the waker saw it, so that block and mutex agree; else by the scheduler's count */
 	wake_ns = w->wake_ns ?: now - (queued_ns(task) - w->queued_ns);
 	if (wake_ns < off_ns || w->state == BPFPROF_STATE_runnable)
 		wake_ns = off_ns;
@@ -190,7 +189,7 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 		record_offcpu(ctx, task, w, blocked_ns, runq_ns);
 }
 
-/* Is it below the threshold whatever it consists of, and so over here? */
+/* Is the wait below the threshold whatever it consists of? Then it is counted and over. */
 static __always_inline bool was_short(struct wait_task *w, __u64 now)
 {
 	__u64 ns = now > w->off_ns ? now - w->off_ns : 0;

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What the programs keep of waits. Pure C: common.bpf.h and tests/bpf include it; how it is used is
- * in wait_machine.h. */
+/* What the programs keep of waits, and how it is accessed. Pure C: common.bpf.h and tests/bpf
+ * include it; how it is used is in wait_machine.h. */
 #ifndef WAIT_TYPES_H
 #define WAIT_TYPES_H
+
+/* One access to memory that another CPU may use at the same time: the compiler neither tears nor
+ * repeats it, nor moves it past another one. */
+#ifndef WAIT_GET
+#define WAIT_GET(x) (*(const volatile __typeof__(x) *)&(x))
+#define WAIT_PUT(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
+#define WAIT_ZERO(x) __builtin_memset(&(x), 0, sizeof(x))
+/* What the kernel has counted of a thread. */
+#define WAIT_TASK(task, field) ((task)->field)
+#endif
 
 /* A sample of a wait: fields of struct bpfprof_rec. */
 struct record_wait {

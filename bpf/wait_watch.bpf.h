@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Whose waits are watched. */
+/* Which threads are watched for their waits. */
 #ifndef WAIT_WATCH_BPF_H
 #define WAIT_WATCH_BPF_H
 
 #include "common.bpf.h"
 #include "futex.bpf.h"
 
-/* ---- who is not watched ---- */
+/* ---- threads that are not watched ---- */
 
-/* Is it certainly not watched? Cheaper than to look for its state. On a server that is not busy
- * every second switch is one from a CPU's idle task, which is the kernel's, too. */
+/* Is a thread certainly not watched? Cheaper than to look for its state. On a server that is not
+ * busy every second switch is one from a CPU's idle task, which is the kernel's, too. */
 static __always_inline bool is_other(struct task_struct *task)
 {
 	__u32 only = bp_control.only_tgid;
@@ -18,8 +18,8 @@ static __always_inline bool is_other(struct task_struct *task)
 		      COMPAT_TASK(task, flags) & COMPAT_PF_WORKER;
 }
 
-/* Is what it does, or has just slept in, certainly of no kind that is recorded? Cheaper than to
- * look for its state, too. */
+/* Is a thread's wait certainly of no kind that is recorded? Cheaper than to look for its state,
+ * too. */
 static __always_inline bool is_no_matter(struct task_struct *task)
 {
 	return !bp_config.record[BPFPROF_OFFCPU] && !may_be_futex(task);
@@ -32,7 +32,7 @@ static __always_inline bool watchable(struct task_struct *task)
 
 	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
 		return false;
-	/* most are not: this is asked at their futex waits, too */
+	/* most are not: this is called at every thread's futex waits */
 	if (bp_config.filter_tgid && !bpf_map_lookup_elem(&bp_tgids, &tgid))
 		return false;
 	/* copied, not followed: see task_regs */
@@ -42,11 +42,11 @@ static __always_inline bool watchable(struct task_struct *task)
 	return !bp_config.filter_tid || in_set(&bp_tids, tid, start_ns);
 }
 
-/* ---- who should be, and is not ---- */
+/* ---- threads without a state that should have one ---- */
 
 /*
- * There was no memory for its state. Its waits are lost, and counted where they begin, for how long
- * they will be nobody will know; only those for the mutex profile are where they end.
+ * There was no memory for a thread's state. Its waits are lost, and counted at their start, since
+ * their length is unknown; those of the mutex profile at the wake.
  */
 static __always_inline bool lacks_state(struct task_struct *task)
 {

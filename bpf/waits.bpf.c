@@ -116,8 +116,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	__u64 now, due_ns;
 	bool peer;
 
-	if (w ? !wait_ends_sleep(sleeper, w) ||
-			    (bp_config.futex_probes && !has_slept(sleeper, w)) :
+	if (w ? !wait_ends_sleep(sleeper, w) || (bp_config.futex_probes && !has_slept(sleeper, w)) :
 		!lacks_state(sleeper) || compat_on_cpu(sleeper))
 		return;
 	read_futex(sleeper, &wait);
