@@ -501,14 +501,15 @@ struct bpfprof_config {
 	__u8 thread_names;	       /* keep threads of different names apart */
 	__u8 record[BPFPROF_NR_KINDS]; /* kinds that are recorded */
 	__u8 follow;		       /* children of watched processes are watched */
-	__u8 switch_state; /* sched_switch tells prev's state (5.18, fa2c3254d7cf) */
-	__u8 hash_states;  /* threads' states are in hashes: there is no task storage */
+	__u8 switch_state;	       /* sched_switch tells prev's state (5.18, fa2c3254d7cf) */
+	__u8 hash_states;	       /* threads' states are in hashes: there is no task storage */
 	__u8 futex_probes; /* futex waits are watched where they are, not at every switch */
 	__u8 wait_slots;   /* states of waits are in slots, see wait_machine.h */
 	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
 	__u8 rdonly_cast;  /* the kernel has bpf_rdonly_cast */
 	__u8 heap_strict;  /* memory is not overcommitted: any allocation may fail */
-	__u8 switch_in_only; /* both ends of a wait are seen at switch-in (sched_exit_tp) alone */
+	/* both ends of a wait are seen at switch-in (sched_exit_tp) alone */
+	__u8 switch_in_only;
 	__u8 pad;
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
@@ -551,8 +552,8 @@ struct bpfprof_control {
 	__u32 waits_on;	 /* not 0: waits and new threads are recorded */
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
-	__u32 slot_overflow; /* the same: 1: a state of waits is in task storage, its slot was
-				taken */
+	/* the same: 1: a state of waits is in task storage, its slot was taken */
+	__u32 slot_overflow;
 	__u32 not_followed; /* the same: children of watched processes that are not watched, for
 			       want of room */
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */

@@ -416,8 +416,8 @@ struct bp_threads_due_map {
 	__type(value, __u8);
 };
 
-/* Discards the range and the known bits that comparisons have given the verifier of a 64-bit number,
- * so that its states behind them are pruned. It knows nothing of what byte swaps leave. */
+/* Discards the range and the known bits that comparisons have given the verifier of a 64-bit
+ * number, so that its states behind them are pruned. It knows nothing of what byte swaps leave. */
 #define VERIFIER_FORGET(x) __asm__ volatile("%0 = be64 %0\n%0 = be64 %0" : "+r"(x))
 
 /* ---- what unwind.h asks of its includer ---- */

@@ -253,7 +253,7 @@ void probe_waits__probe(struct probe_waits_how *ret)
 		 find_resume_symbol(NULL, 0))
 		ret->resume = PROBE_WAITS_KPROBE;
 	ret->switch_in_only = ret->resume == PROBE_WAITS_EXIT && ret->rdonly_cast &&
-			 have_switch_in_only(btf) && !(forced && !strcmp(forced, "both"));
+			      have_switch_in_only(btf) && !(forced && !strcmp(forced, "both"));
 	/* a test that wants a place to resume wants the switches watched */
 	ret->futex = !forced && have_futex_probes(btf);
 	btf__free(btf);
