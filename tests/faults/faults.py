@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the tests of faults share: all that tests/e2e/lib.py has, and programs that are built here."""
 
+import concurrent.futures
 import os
 import shutil
 import signal
@@ -94,3 +95,10 @@ def run(prefix, *args, exe=None, until=None, **kw):
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{args}: still running after {lib.LONG} s") from None
     return subprocess.CompletedProcess(p.args, p.returncode, out, err)
+
+
+def at_once(function, *cases):
+    """Calls the function with each of the cases, at the same time, since runs mostly wait; all of them to their end."""
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        for done in [pool.submit(function, *case) for case in cases]:
+            done.result()
