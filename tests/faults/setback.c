@@ -13,10 +13,11 @@
 #include <time.h>
 
 static int (*real)(clockid_t, struct timespec *);
-static struct {
+struct setback {
 	volatile int64_t ahead_s;
 	_Atomic int64_t readings;
-} * setback;
+};
+static struct setback *setback;
 
 static __attribute__((constructor)) void begin(void)
 {
