@@ -21,7 +21,7 @@ class Fuse:
     few of them (spare); met: those that came. seconds: how long the kernel need not ask for a name again. After a while whoever still
     waits is let go, and the test fails."""
 
-    PATIENCE = 60
+    PATIENCE = 120
 
     def __init__(self, folder, name, data, seconds=3600):
         self.seconds = seconds

@@ -3,7 +3,7 @@
 
 run: map it and call its function at 4096; map: map it only; many: map it 100,000 times, or as often as is allowed; memfd: map a copy
 in a memfd and call it; zero: map /dev/zero; long: call a copy whose path has nearly 9 KB in /proc/PID/maps; load: dlopen each file of
-the folder in turn, and call its `spin`.
+the folder in turn, when there is a line, or the end, of standard input, and call its `spin`.
 """
 
 import ctypes
@@ -73,9 +73,9 @@ for arg in sys.argv[1:]:
 print("ready", flush=True)
 if folder:
     for name in sorted(os.listdir(folder)):
+        sys.stdin.readline()
         calls.append(ctypes.CFUNCTYPE(None, ctypes.c_ulong)(("spin", ctypes.CDLL(os.path.join(folder, name)))))
         calls[-1](10 * ROUNDS)
-        libc.usleep(20000)
 while True:
     for call in calls or [lambda n: sum(range(n // 100))]:
         call(ROUNDS)
