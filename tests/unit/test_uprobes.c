@@ -17,6 +17,7 @@
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,8 +57,18 @@ __asm__(".pushsection .text\n"
 	"	ret\n"
 	".endr\n"
 	".size probed_fns, . - probed_fns\n"
+	".balign 16\n"
+	".type returns_to, @function\n"
+	"returns_to:\n"
+	"	push %rbp\n"
+	"	mov 8(%rsp), %rax\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size returns_to, . - returns_to\n"
 	".popsection\n");
 extern const uint8_t probed_fns[];
+/* The address that it returns to: a return probe puts another one in its place. */
+extern uint64_t returns_to(void);
 
 /* As a USDT semaphore is: in the file, and written to in memory. */
 static volatile uint16_t semaphore __attribute__((section(".probes"))) = 0;
@@ -770,6 +781,67 @@ static void test_children(void **state)
 	each_method(children);
 }
 
+static struct {
+	_Atomic uint64_t calls, changed;
+	_Atomic bool done;
+} caller;
+
+/* All its calls come from the same place. */
+static __attribute__((noinline)) uint64_t call_site(void)
+{
+	uint64_t to = returns_to();
+
+	__asm__ volatile("" : "+r"(to));
+	return to;
+}
+
+static void *call_until_done(void *arg)
+{
+	uint64_t from = 0;
+
+	(void)arg;
+	while (!caller.done) {
+		uint64_t to = call_site();
+
+		from = from ?: to;
+		caller.changed += to != from;
+		caller.calls++;
+	}
+	return NULL;
+}
+
+/* An exception cannot pass a call whose return address is another one. */
+static void returns_left_alone(enum uprobe_method m)
+{
+	struct uprobe_point point = { .offset = file_offset((const void *)returns_to),
+				      .cookie = 1 };
+	int prog = load_side(m, UPROBES_ENTRY);
+	struct uprobes *u = attach(m, UPROBES_ENTRY, prog, exe_fd, getpid(), &point, 1);
+	pthread_t thread;
+
+	assert_non_null(u);
+	caller.calls = caller.changed = 0;
+	caller.done = false;
+	assert_int_equal(pthread_create(&thread, NULL, call_until_done, NULL), 0);
+	for (int i = 0; i < 5; i++) {
+		/* it is called each time, also where others have the CPU */
+		for (uint64_t before = caller.calls; caller.calls == before;)
+			sched_yield();
+		assert_int_equal(uprobes__clean_children(u), 0);
+	}
+	caller.done = true;
+	pthread_join(thread, NULL);
+	assert_int_equal(caller.changed, 0);
+	uprobes__detach(&u, 1);
+	close(prog);
+}
+
+static void test_returns_left_alone(void **state)
+{
+	(void)state;
+	each_method(returns_left_alone);
+}
+
 /* Several at a time, with gaps; and none at all. */
 static void many(enum uprobe_method m)
 {
@@ -811,7 +883,8 @@ int main(void)
 		cmocka_unit_test(test_threads),	 cmocka_unit_test(test_all_processes),
 		cmocka_unit_test(test_ref_ctr),	 cmocka_unit_test(test_failure),
 		cmocka_unit_test(test_killed),	 cmocka_unit_test(test_killed_attaching),
-		cmocka_unit_test(test_children), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_children), cmocka_unit_test(test_returns_left_alone),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -31,7 +31,7 @@ struct uprobes {
 	enum uprobe_method method;
 	enum uprobe_side side;
 	pid_t pid;
-	int prog_fd, file_fd; /* our own, for uprobes__clean_children; -1: none */
+	int prog_fd, file_fd; /* our own; -1: none */
 	const int *prog_fds;  /* the caller's, while it attaches */
 	/* as the kernel wants them */
 	uint64_t *offsets, *ref_ctrs, *cookies;
@@ -583,17 +583,29 @@ static int link_nobody(struct uprobes *set)
 	return link_multi(set, KTHREADD_PID);
 }
 
+/*
+ * The link is for entries alone: one with a return probe, as that of a session, has the kernel
+ * change the return address of every call in every process, also of those that its filter does not
+ * want, and an exception that passes such a call ends the program.
+ */
 int uprobes__clean_children(struct uprobes *set)
 {
-	struct uprobes probe = { .fd_cnt = 1 }, *one = &probe;
+	struct uprobes nobody = *set, *one = &nobody;
 	int fd;
 
 	if (!set->pid || uprobes_by_events(set->method))
 		return 0;
-	fd = apart(link_nobody, set);
+	nobody.method = UPROBES_MULTI;
+	nobody.side = UPROBES_ENTRY;
+	nobody.prog_fd = load_empty(UPROBES_MULTI);
+	if (nobody.prog_fd < 0)
+		return nobody.prog_fd;
+	fd = apart(link_nobody, &nobody);
+	close(nobody.prog_fd);
 	if (fd < 0)
 		return fd;
-	probe.fds = &fd;
+	nobody.fds = &fd;
+	nobody.fd_cnt = 1;
 	close_all(&one, 1, 1);
 	return 0;
 }
