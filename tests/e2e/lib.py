@@ -217,9 +217,9 @@ def wait_until(condition, what):
         time.sleep(0.05)
 
 
-def start_bpfprof(args, **kw):
-    """bpfprof at work; wait_attached() tells when everything is attached."""
-    return _with_ready(args, lambda argv, fds: start(argv, pass_fds=fds, **kw))
+def start_bpfprof(args, prefix=(), exe=None, **kw):
+    """bpfprof at work; wait_attached() tells when everything is attached. prefix: words that start it; exe: another program."""
+    return _with_ready(args, lambda argv, fds: start([*prefix, exe or argv[0], *argv[1:]], pass_fds=fds, **kw))
 
 
 def _with_ready(args, start_it):
