@@ -4,7 +4,7 @@
  * SIGUSR1. Mode: the path of a file that it may write, for what waits for a disk; without one
  * nothing does. Prints
  *     {"off":[{"frame":"off_sleep","thread":"off sleep","count":100,"ns":...}, ...]}
- * count: how often the thread has gone to sleep under this name, and it will once more;
+ * count: how often the thread has gone to sleep in off_rounds;
  * ns: from before the calls to behind them, summed up. rounds=N (60): calls of each. spin=MS: two
  * threads share a CPU for so long; ns is what they did not get of it.
  */
@@ -156,16 +156,11 @@ static struct off offs[] = {
 };
 #define NR_OFFS (sizeof(offs) / sizeof(offs[0]))
 
-static NOIPA void *off_thread(void *arg)
+static NOIPA void off_rounds(struct off *o, int rounds)
 {
-	struct off *o = arg;
-	int i, rounds = (int)waits_number("rounds", 60);
-	char name[16];
+	int i;
 
-	snprintf(name, sizeof(name), "off %s", o->frame + 4);
-	prctl(PR_SET_NAME, name);
 	o->count = -times_slept();
-	prctl(PR_SET_TIMERSLACK, 1);
 	for (i = 0; i < rounds; i++) {
 		uint64_t from = now_ns();
 
@@ -173,6 +168,19 @@ static NOIPA void *off_thread(void *arg)
 		o->ns += now_ns() - from;
 	}
 	o->count += times_slept();
+}
+
+static NOIPA void *off_thread(void *arg)
+{
+	struct off *o = arg;
+	char name[16];
+
+	snprintf(name, sizeof(name), "off %s", o->frame + 4);
+	prctl(PR_SET_NAME, name);
+	prctl(PR_SET_TIMERSLACK, 1);
+	/* nothing on the way to the number itself has to be fetched then, which may be slept for */
+	times_slept();
+	off_rounds(o, (int)waits_number("rounds", 60));
 	__atomic_add_fetch(&off_ended, 1, __ATOMIC_ACQ_REL);
 	pause();
 	return NULL;
