@@ -147,14 +147,14 @@ check: all progs $(OUT)/tests/tables/compare
 	$(Q)$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
 	$(Q)$(RUN) --jobs 2 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
-	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
+	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :
 	$(Q)$(RUN) --sum
 
 check-root: all progs
 	$(Q)[ "$$(id -u)" = 0 ] || { echo 'check-root: needs root: sudo make check-root' >&2; exit 1; }
 	$(Q)rm -f $(RESULTS) $(RESULTS).times
-	$(Q)$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
+	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)$(RUN) --timeout 600 --jobs 3 $(E2E_TESTS) || :
 	$(Q)$(RUN) --sum
 
@@ -183,7 +183,7 @@ $(FUZZ_OUT)/parse: $(FUZZ_OUT)/tests/fuzz/parse.o $(FUZZ_LIB)
 fuzzers: $(FUZZ_TARGETS:%=$(FUZZ_OUT)/fuzz_%) $(FUZZ_OUT)/parse
 
 fuzz: progs
-	$(Q)$(BUILD_FUZZERS)
+	$(Q)+$(BUILD_FUZZERS)
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_COPIES=10000 tests/fuzz/test_fuzz
 
 # a program of the tests in tests/hostile
