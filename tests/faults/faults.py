@@ -66,17 +66,17 @@ def state(pid):
         return None
 
 
-def program(pid):
-    """The path of what it runs. None: there is no such process."""
+def runs(pid, exe):
+    """Does the process run this program? By its file: in a mount namespace of its own it may have another path."""
     try:
-        return os.readlink(f"/proc/{pid}/exe")
+        return os.path.samefile(f"/proc/{pid}/exe", exe)
     except OSError:
-        return None
+        return False
 
 
 def running(pid, exe):
     """The process that runs a program, among one and its descendants."""
-    if program(pid) == os.path.realpath(exe):
+    if runs(pid, exe):
         return pid
     return next((found for child in lib.children(pid) if (found := running(child, exe))), None)
 
