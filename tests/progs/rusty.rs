@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Rust names: main, rusty::outer, rusty::shapes::Circle::spin, below the frames of the Rust runtime.
-use std::hint::black_box;
 use std::io::Write;
+
+// std::hint::black_box is there from Rust 1.66 on
+#[inline(always)]
+fn opaque(x: u64) -> u64 {
+    unsafe { std::ptr::read_volatile(&x) }
+}
 
 mod shapes {
     pub struct Circle {
@@ -15,7 +20,7 @@ mod shapes {
             let start = std::time::Instant::now();
             loop {
                 for _ in 0..10_000_000u64 {
-                    n = std::hint::black_box(n + 1);
+                    n = super::opaque(n + 1);
                 }
                 if start.elapsed().as_secs() > 120 {
                     return n;
@@ -28,7 +33,7 @@ mod shapes {
 #[inline(never)]
 fn outer(radius: u64) -> u64 {
     let circle = shapes::Circle { radius };
-    black_box(circle.spin()) + 1
+    opaque(circle.spin()) + 1
 }
 
 fn main() {

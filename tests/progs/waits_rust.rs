@@ -18,6 +18,12 @@ extern "C" {
 }
 const SIGUSR1: i32 = 10;
 
+// std::hint::black_box is there from Rust 1.66 on
+#[inline(always)]
+fn no_tail_call() {
+    unsafe { std::arch::asm!("") }
+}
+
 struct Turns {
     since: Instant,
     open: AtomicU64,
@@ -60,7 +66,7 @@ fn waiter_rust_mutex(t: &Turns) -> u64 {
 #[inline(never)]
 fn holder_rust_mutex(guard: std::sync::MutexGuard<u64>) {
     drop(guard);
-    std::hint::black_box(());
+    no_tail_call();
 }
 
 #[inline(never)]
@@ -71,7 +77,7 @@ fn waiter_rust_rwlock(t: &Turns) -> u64 {
 #[inline(never)]
 fn holder_rust_rwlock(guard: std::sync::RwLockWriteGuard<u64>) {
     drop(guard);
-    std::hint::black_box(());
+    no_tail_call();
 }
 
 #[inline(never)]
@@ -88,7 +94,7 @@ fn waiter_rust_cond(t: &Turns) -> u64 {
 fn holder_rust_cond(t: &Turns) {
     *t.told.lock().unwrap() = true;
     t.cond.notify_one();
-    std::hint::black_box(());
+    no_tail_call();
 }
 
 fn run(mode: &str, n: u64, hold: u64) -> String {
