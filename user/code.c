@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kernel/tables.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
 

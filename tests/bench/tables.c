@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 
 #define ROUNDS 5
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 			e = elf_file__open(fd);
 			if (!e)
 				break;
-			if (ehframe_build(e, &t)) {
+			if (unwind_build(e, &t)) {
 				elf_file__free(e);
 				break;
 			}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Real stacks: this program single-steps itself through recursion and qsort of libc, and after each
- * instruction unwinds its stack twice, by bpf/unwind.h with tables that ehframe_build made of its
+ * instruction unwinds its stack twice, by bpf/unwind.h with tables that unwind_build made of its
  * own code, and by backtrace(3), which is libgcc's unwinder. Both have to see the same frames down
  * to the first, at every instruction of every prologue, epilogue and PLT stub.
  */
@@ -35,7 +35,7 @@
 #define __noinline __attribute__((noinline)) NO_ALIGN_CHECK
 #include "bpf/unwind.h"
 
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "tests/unit/truth.h"
 
@@ -108,7 +108,7 @@ static void add_code(struct elf_file *elf, uint64_t start, uint64_t end, uint64_
 {
 	struct unwind_table t;
 
-	assert_int_equal(ehframe_build(elf, &t), 0);
+	assert_int_equal(unwind_build(elf, &t), 0);
 	for (size_t i = 0; i < t.part_cnt; i++) {
 		const struct unwind_part *p = &t.parts[i];
 		uint64_t from = p->vaddr + bias, to = from + p->text_sz;

@@ -12,7 +12,7 @@
 #include "target/allocators.h"
 #include "target/demangle.h"
 #include "target/dwarf.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/names.h"
 #include "target/symtab.h"
@@ -114,10 +114,10 @@ void parsers_unwind(struct elf_file *elf, struct parsers_found *ret)
 	uint64_t end = 0;
 	size_t i;
 
-	ret->unwind_err = ehframe_build(elf, &t);
+	ret->unwind_err = unwind_build(elf, &t);
 	if (ret->unwind_err)
 		return;
-	NEED(t.row_cnt <= EHFRAME_MAX_ROWS);
+	NEED(t.row_cnt <= UNWIND_MAX_ROWS);
 	for (i = 0; i < t.part_cnt; i++) {
 		NEED(t.parts[i].vaddr >= end && !(t.parts[i].vaddr % 256));
 		end = t.parts[i].vaddr + t.parts[i].text_sz;

@@ -24,7 +24,7 @@
 
 #include "base/util.h"
 #include "bpfprof.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "tests/unit/truth.h"
 
@@ -424,7 +424,7 @@ static int compare_file(struct elf_file *elf, const char *path)
 		return 2;
 	}
 	pick_fdes(elf);
-	err = ehframe_build(elf, &t);
+	err = unwind_build(elf, &t);
 	if (err && (err != -ENOENT || fde_cnt)) {
 		printf("  no table: %s\n", strerror(-err));
 		differ++;

@@ -39,7 +39,7 @@
 #include "stacks.h"
 #include "profile/profile.h"
 #include "symbolize.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/objects.h"
 #include "target/procs.h"
@@ -697,7 +697,7 @@ static void map_file(const char *path)
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	elf = fd < 0 ? NULL : elf_file__open(fd);
-	if (elf && !fstat(fd, &st) && !ehframe_build(elf, &files[file_cnt].truth)) {
+	if (elf && !fstat(fd, &st) && !unwind_build(elf, &files[file_cnt].truth)) {
 		seg = elf_file__segments(elf, &cnt);
 		while (cnt && !seg->exec)
 			seg++, cnt--;

@@ -23,7 +23,7 @@
 
 #include "base/util.h"
 #include "bpfprof.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/unwind_table.h"
 
@@ -284,7 +284,7 @@ static int build_file(int fd, struct unwind_table *ret)
 	int err;
 
 	assert_non_null(elf);
-	err = ehframe_build(elf, ret);
+	err = unwind_build(elf, ret);
 	elf_file__free(elf);
 	close(fd);
 	return err;
@@ -1072,7 +1072,7 @@ static void test_libc(void **state)
 	assert_true(fd >= 0);
 	elf = elf_file__open(fd);
 	assert_non_null(elf);
-	assert_int_equal(ehframe_build(elf, &t), 0);
+	assert_int_equal(unwind_build(elf, &t), 0);
 	assert_true(t.row_cnt > 1000);
 	assert_true(t.blob_sz <= 5 * t.row_cnt);
 	assert_int_equal(t.unsupported_cnt, 0);

@@ -18,7 +18,7 @@
 
 #include "base/util.h"
 #include "target/debugfile.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/objects.h"
 #include "toolrun.h"
 

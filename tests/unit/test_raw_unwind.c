@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/proc_maps.h"
 #include "target/raw_unwind.h"
@@ -81,7 +81,7 @@ static void load(struct code *c)
 	uint64_t vaddr;
 
 	c->loaded = true;
-	if (!elf || ehframe_build(elf, &t)) {
+	if (!elf || unwind_build(elf, &t)) {
 		add_part(c->start, (struct bpfprof_map){ .size = c->end - c->start,
 							 .chunk = BPFPROF_CHUNK_NO_TABLE });
 		elf_file__free(elf);

@@ -954,7 +954,7 @@ static void test_table(void **state)
 	assert_int_equal(rule.cfa, BPFPROF_CFA_FP);
 	use_table(&ret);
 	LIE(q, struct reader_table, part_cnt, MAX_PARTS + 1);
-	LIE(q, struct reader_table, row_cnt, EHFRAME_MAX_ROWS + 1);
+	LIE(q, struct reader_table, row_cnt, UNWIND_MAX_ROWS + 1);
 	head_at += sizeof(t);
 	LIE(q, struct reader_part, vaddr, 0x1001);
 	LIE(q, struct reader_part, vaddr, UINT64_MAX - 255);

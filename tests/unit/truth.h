@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bpfprof.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 
 /* The part of a table that has this address, or NULL. */

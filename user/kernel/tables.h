@@ -34,7 +34,7 @@ struct tables *tables__new(struct session *s, uint32_t max_chunks);
 void tables__free(struct tables *t);
 
 /*
- * Copies a part as ehframe_build makes it into table memory. 0; -ENOSPC if no room is left (free
+ * Copies a part as unwind_build makes it into table memory. 0; -ENOSPC if no room is left (free
  * something, settle, try again); -errno.
  */
 int tables__add_part(struct tables *t, const void *blob, uint32_t sz, struct tables_extent *ret);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the functions that an object's call frame information describes, and has their rows packed.
+ * Finds the functions that an object's call frame information describes, and gives their rows.
  *
  * Two passes over each section, both linear: the first reads all CIEs, because .debug_frame may
  * have them behind the FDEs that use them, and runs their initial instructions once; the second
  * notes each FDE's range and where its instructions are. Then the FDEs are put in order of address
- * (a radix sort: there are 100,000 of them in a large library, in runs that the linker placed) and
- * their instructions run in that order, so that rows go to the packer as they come and need no
- * buffer.
+ * (a radix sort: there are 100,000 of them in a large library, in runs that the linker placed), in
+ * which their instructions are run when their rows are asked for.
  */
 #include <dwarf.h>
 #include <elf.h>
@@ -39,11 +38,11 @@ struct fde {
 	uint32_t cie;
 };
 
-struct builder {
-	struct elf_file *elf;
-	struct cfi_section sections[2];
-	size_t section_cnt;
-	struct cfi_cie *cies; /* of all sections, each section's by ascending position */
+/* One section's information. */
+struct ehframe {
+	const struct elf_file *elf;
+	struct cfi_section section;
+	struct cfi_cie *cies; /* by ascending position */
 	size_t cie_cnt, cie_cap;
 	struct fde *fdes;
 	size_t fde_cnt, fde_cap;
@@ -64,20 +63,10 @@ struct entry {
 
 /* ---- Sections ---- */
 
-static struct cfi_section *add_section(struct builder *b, void *data, size_t sz, uint64_t vaddr,
-				       bool eh)
-{
-	struct cfi_section *s = &b->sections[b->section_cnt++];
-
-	*s = (struct cfi_section){ .data = data, .sz = sz, .vaddr = vaddr, .eh = eh };
-	return s;
-}
-
 /* 0; -ENOENT if there is no such section. */
-static int load_section(struct builder *b, const char *name, bool eh)
+static int load_section(struct ehframe *b, const char *name, bool eh)
 {
 	struct elf_section s, got;
-	struct cfi_section *section;
 	void *data;
 	size_t sz;
 	int err;
@@ -87,15 +76,15 @@ static int load_section(struct builder *b, const char *name, bool eh)
 	err = elf_file__read_section(b->elf, &s, MAX_SECTION, &data, &sz);
 	if (err)
 		return err;
-	section = add_section(b, data, sz, s.addr, eh);
+	b->section = (struct cfi_section){ .data = data, .sz = sz, .vaddr = s.addr, .eh = eh };
 	if (eh && (elf_file__section(b->elf, ".got.plt", &got) ||
 		   elf_file__section(b->elf, ".got", &got)))
-		section->data_base = got.addr;
+		b->section.data_base = got.addr;
 	return 0;
 }
 
 /* The address of .eh_frame as .eh_frame_hdr has it: LSB Core 10.6.2. */
-static int find_by_header(const struct builder *b, uint64_t *ret_vaddr)
+static int find_by_header(const struct ehframe *b, uint64_t *ret_vaddr)
 {
 	struct elf_segment ph;
 	struct cfi_section hdr = { 0 };
@@ -137,7 +126,7 @@ static bool has_end(const uint8_t *data, size_t sz, uint64_t *pos)
 
 /* Without section headers: from there up to the entry of length 0, or to the end of its segment,
  * which may be far away. */
-static int load_by_header(struct builder *b)
+static int load_by_header(struct ehframe *b)
 {
 	uint64_t vaddr, pos = 0, max;
 	const struct elf_segment *seg;
@@ -167,34 +156,19 @@ static int load_by_header(struct builder *b)
 		}
 		sz += more;
 	} while (sz < max && !has_end(data, sz, &pos));
-	add_section(b, data, sz, vaddr, true)->terminated = true;
+	b->section = (struct cfi_section){
+		.data = data, .sz = sz, .vaddr = vaddr, .eh = true, .terminated = true
+	};
 	return 0;
-}
-
-/* -ENOENT if the object has none at all; a section that cannot be read leaves the other. */
-static int load_sections(struct builder *b)
-{
-	int eh = load_section(b, ".eh_frame", true), debug;
-
-	if (eh == -ENOENT)
-		eh = load_by_header(b);
-	debug = load_section(b, ".debug_frame", false);
-	if (eh == -ENOMEM || debug == -ENOMEM)
-		return -ENOMEM;
-	if ((eh && eh != -ENOENT) || (debug && debug != -ENOENT))
-		b->damaged = true;
-	if (b->section_cnt)
-		return 0;
-	return eh == -ENOENT ? debug : eh;
 }
 
 /* ---- Entries ---- */
 
 /* The entry at *pos, which then is that of the next one. False at the end, also where the rest
  * cannot be made sense of. */
-static bool next_entry(struct builder *b, const struct cfi_section *s, size_t *pos,
-		       struct entry *ret)
+static bool next_entry(struct ehframe *b, size_t *pos, struct entry *ret)
 {
+	const struct cfi_section *s = &b->section;
 	struct cfi_reader in = { s->data + *pos, s->data + s->sz, false };
 	bool is_64bit;
 	uint64_t len, id;
@@ -314,7 +288,7 @@ static bool parse_cie(struct cfi_cie *cie, struct cfi_reader in)
 	return parse_augmentation(cie, letters, &in) && !cfi__run_cie(cie, in);
 }
 
-static int add_cie(struct builder *b, const struct cfi_section *s, const struct entry *e)
+static int add_cie(struct ehframe *b, const struct entry *e)
 {
 	struct cfi_cie *cie;
 	int err;
@@ -327,19 +301,19 @@ static int add_cie(struct builder *b, const struct cfi_section *s, const struct 
 	if (err)
 		return err;
 	cie = &b->cies[b->cie_cnt++];
-	*cie = (struct cfi_cie){ .pos = e->pos, .section = s, .fde_enc = DW_EH_PE_absptr };
+	*cie = (struct cfi_cie){ .pos = e->pos, .section = &b->section, .fde_enc = DW_EH_PE_absptr };
 	cie->usable = parse_cie(cie, e->body);
 	if (!cie->usable)
 		b->damaged = true;
 	return 0;
 }
 
-/* The CIE at pos among those from `first` on; NULL if there is none. */
-static const struct cfi_cie *find_cie(struct builder *b, size_t first, uint64_t pos)
+/* The CIE at pos; NULL if there is none. */
+static const struct cfi_cie *find_cie(struct ehframe *b, size_t pos)
 {
-	size_t lo = first, hi = b->cie_cnt;
+	size_t lo = 0, hi = b->cie_cnt;
 
-	if (b->last_cie >= first && b->last_cie < hi && b->cies[b->last_cie].pos == pos)
+	if (b->last_cie < hi && b->cies[b->last_cie].pos == pos)
 		return &b->cies[b->last_cie];
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -357,7 +331,7 @@ static const struct cfi_cie *find_cie(struct builder *b, size_t first, uint64_t 
 
 /* Does the range lie in one executable segment's file part? Linkers leave FDEs of dropped
  * functions, at address 0 or near it. */
-static bool is_text(struct builder *b, uint64_t start, uint64_t size)
+static bool is_text(struct ehframe *b, uint64_t start, uint64_t size)
 {
 	const struct elf_segment *seg;
 	size_t i, cnt;
@@ -376,10 +350,10 @@ static bool is_text(struct builder *b, uint64_t start, uint64_t size)
 	return false;
 }
 
-static int add_fde(struct builder *b, const struct cfi_section *s, size_t first_cie,
-		   struct entry *e)
+static int add_fde(struct ehframe *b, struct entry *e)
 {
-	const struct cfi_cie *cie = find_cie(b, first_cie, e->cie_pos);
+	const struct cfi_section *s = &b->section;
+	const struct cfi_cie *cie = find_cie(b, e->cie_pos);
 	struct cfi_reader *in = &e->body;
 	uint64_t start, size;
 	int err;
@@ -410,19 +384,19 @@ static int add_fde(struct builder *b, const struct cfi_section *s, size_t first_
 	return 0;
 }
 
-static int read_section(struct builder *b, const struct cfi_section *s)
+static int read_entries(struct ehframe *b)
 {
-	size_t first_cie = b->cie_cnt, pos;
 	struct entry e;
+	size_t pos;
 	int err = 0;
 
-	for (pos = 0; !err && next_entry(b, s, &pos, &e);) {
+	for (pos = 0; !err && next_entry(b, &pos, &e);) {
 		if (e.is_cie)
-			err = add_cie(b, s, &e);
+			err = add_cie(b, &e);
 	}
-	for (pos = 0; !err && next_entry(b, s, &pos, &e);) {
+	for (pos = 0; !err && next_entry(b, &pos, &e);) {
 		if (!e.is_cie)
-			err = add_fde(b, s, first_cie, &e);
+			err = add_fde(b, &e);
 	}
 	return err;
 }
@@ -482,137 +456,85 @@ static int sort_fdes(struct fde *v, size_t n)
 	return 0;
 }
 
-/* Puts the FDEs from `first` on, of which there are some, in order. Of those that begin at the same
- * address, the first one stays. */
-static int order_fdes(struct builder *b, size_t first)
+/* Puts the FDEs in order. Of those that begin at the same address, the first one stays. */
+static int order_fdes(struct ehframe *b)
 {
-	struct fde *v = b->fdes + first;
-	size_t n = b->fde_cnt - first, kept = 0, i;
-	int err = sort_fdes(v, n);
+	size_t kept = 0, i;
+	int err = sort_fdes(b->fdes, b->fde_cnt);
 
 	if (err)
 		return err;
-	for (i = 0; i < n; i++) {
-		if (!kept || v[i].start != v[kept - 1].start)
-			v[kept++] = v[i];
+	for (i = 0; i < b->fde_cnt; i++) {
+		if (!kept || b->fdes[i].start != b->fdes[kept - 1].start)
+			b->fdes[kept++] = b->fdes[i];
 	}
-	b->fde_cnt = first + kept;
+	b->fde_cnt = kept;
 	return 0;
-}
-
-/*
- * The eh_cnt sorted FDEs of .eh_frame at the front, and of the sorted ones of .debug_frame behind
- * them those that begin where the former say nothing.
- */
-static int merge_fdes(struct builder *b, size_t eh_cnt)
-{
-	size_t debug_cnt = b->fde_cnt - eh_cnt, i = 0, j, n = 0;
-	const struct fde *eh = b->fdes, *debug;
-	struct fde *out;
-
-	if (!debug_cnt || !eh_cnt)
-		return 0;
-	debug = eh + eh_cnt;
-	out = malloc(b->fde_cnt * sizeof(*out));
-	if (!out)
-		return -ENOMEM;
-	for (j = 0; j < debug_cnt; j++) {
-		while (i < eh_cnt && eh[i].start <= debug[j].start)
-			out[n++] = eh[i++];
-		if (!i || debug[j].start - eh[i - 1].start >= eh[i - 1].size)
-			out[n++] = debug[j];
-	}
-	while (i < eh_cnt)
-		out[n++] = eh[i++];
-	free(b->fdes);
-	b->fdes = out;
-	b->fde_cap = b->fde_cnt;
-	b->fde_cnt = n;
-	return 0;
-}
-
-static int read_sections(struct builder *b)
-{
-	size_t i, first, eh_cnt = 0;
-	int err;
-
-	for (i = 0; i < b->section_cnt; i++) {
-		first = b->fde_cnt;
-		err = read_section(b, &b->sections[i]);
-		if (!err && b->fde_cnt > first)
-			err = order_fdes(b, first);
-		if (err)
-			return err;
-		if (b->sections[i].eh)
-			eh_cnt = b->fde_cnt;
-	}
-	return merge_fdes(b, eh_cnt);
 }
 
 /* ---- Rows ---- */
 
-static void run_fde(const struct builder *b, size_t i, struct unwind_packer *out)
+static void range(const void *ctx, size_t i, uint64_t *ret_start, uint64_t *ret_end)
 {
-	static const struct bpfprof_rule none;
+	const struct fde *fde = &((const struct ehframe *)ctx)->fdes[i];
+
+	*ret_start = fde->start;
+	*ret_end = fde->start + fde->size;
+}
+
+static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
+{
+	const struct ehframe *b = ctx;
 	const struct fde *fde = &b->fdes[i];
-	const struct cfi_cie *cie = &b->cies[fde->cie];
-	const uint8_t *data = cie->section->data;
+	const uint8_t *data = b->section.data;
 	struct cfi_reader in = { data + fde->insn, data + fde->insn_end, false };
-	uint64_t end = fde->start + fde->size, next = 0;
-	bool last = i + 1 == b->fde_cnt;
 
-	if (!last) {
-		next = fde[1].start;
-		end = MIN(end, next);
-	}
-	cfi__run_fde(cie, in, fde->start, end, out);
-	/* no rule for what lies between functions, padding too: a return address there is forged */
-	if (last || next > end)
-		unwind_packer__row(out, end, none);
+	if (i + PREFETCH < b->fde_cnt)
+		__builtin_prefetch(data + fde[PREFETCH].insn);
+	cfi__run_fde(&b->cies[fde->cie], in, fde->start, end, out);
 }
 
-static int pack(const struct builder *b, struct unwind_table *t)
+struct unwind_source ehframe__source(struct ehframe *e)
 {
-	struct unwind_packer *packer = unwind_packer__new(t);
-	size_t i;
-	int err;
-
-	if (!packer)
-		return -errno;
-	for (i = 0; i < b->fde_cnt && !unwind_packer__error(packer); i++) {
-		if (i + PREFETCH < b->fde_cnt) {
-			const struct fde *ahead = &b->fdes[i + PREFETCH];
-
-			__builtin_prefetch(b->cies[ahead->cie].section->data + ahead->insn);
-		}
-		run_fde(b, i, packer);
-	}
-	err = unwind_packer__finish(packer);
-	unwind_packer__free(packer);
-	return err;
+	return (struct unwind_source){ .ctx = e, .cnt = e->fde_cnt, .range = range, .rows = rows };
 }
 
-int ehframe_build(struct elf_file *elf, struct unwind_table *ret)
+size_t ehframe__size(const struct ehframe *e)
 {
-	struct builder b = { .elf = elf };
-	size_t i;
+	return e->section.sz;
+}
+
+void ehframe__free(struct ehframe *e)
+{
+	if (!e)
+		return;
+	free(e->section.data);
+	free(e->cies);
+	free(e->fdes);
+	free(e);
+}
+
+struct ehframe *ehframe__open(const struct elf_file *elf, bool debug)
+{
+	struct ehframe *e = calloc(1, sizeof(*e));
 	int err;
 
-	memset(ret, 0, sizeof(*ret));
-	err = load_sections(&b);
+	if (!e)
+		return NULL;
+	e->elf = elf;
+	err = load_section(e, debug ? ".debug_frame" : ".eh_frame", !debug);
+	if (err == -ENOENT && !debug)
+		err = load_by_header(e);
 	if (!err)
-		err = read_sections(&b);
-	if (!err && !b.fde_cnt && b.damaged)
+		err = read_entries(e);
+	if (!err)
+		err = order_fdes(e);
+	if (!err && !e->fde_cnt && e->damaged)
 		err = -EBADMSG;
-	if (!err)
-		err = pack(&b, ret);
-	if (err)
-		unwind_table__done(ret);
-	for (i = 0; i < b.section_cnt; i++) {
-		ret->cfi_sz += err ? 0 : b.sections[i].sz;
-		free(b.sections[i].data);
+	if (err) {
+		ehframe__free(e);
+		errno = -err;
+		return NULL;
 	}
-	free(b.cies);
-	free(b.fdes);
-	return err;
+	return e;
 }

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/debugfile.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/file_stat.h"
 #include "target/reader.h"
 

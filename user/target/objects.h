@@ -81,7 +81,7 @@ void objects__stats(const struct objects *o, struct objects_stats *ret);
 /* The virtual address in the object of a file offset; false if it lies in no executable segment. */
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
-/* As ehframe_build. The caller owns the table. */
+/* As unwind_build. The caller owns the table. */
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret);
 
 /* n bytes of the object at a virtual address (code), at most a page. 0 or -errno. */

@@ -21,7 +21,7 @@
 #include "bpfprof.h"
 #include "target/allocators.h"
 #include "target/dwarf.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
@@ -626,7 +626,7 @@ static int take_table(struct reader *r, const struct query *q, void *ret)
 
 	(void)q;
 	memset(t, 0, sizeof(*t));
-	if (err || head.part_cnt > MAX_PARTS || head.row_cnt > EHFRAME_MAX_ROWS)
+	if (err || head.part_cnt > MAX_PARTS || head.row_cnt > UNWIND_MAX_ROWS)
 		return err ? err : -EPROTO;
 	t->parts = calloc(head.part_cnt + 1, sizeof(*t->parts));
 	if (!t->parts)

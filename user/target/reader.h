@@ -90,7 +90,7 @@ int reader__open_at(struct reader *r, int folder, const char *name);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
 int reader__crc(struct reader *r, int fd, uint32_t *ret);
-/* As ehframe_build, usdt_find (is there any?), allocators_find, names_find; fds: the object, its
+/* As unwind_build, usdt_find (is there any?), allocators_find, names_find; fds: the object, its
  * debug file, the supplementary file, the latter two -1 if there is none. */
 int reader__unwind_table(struct reader *r, int fd, struct unwind_table *ret);
 int reader__has_usdt(struct reader *r, int fd, bool *ret);

@@ -20,7 +20,7 @@
 
 #include "base/util.h"
 #include "target/allocators.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/fd_message.h"
 #include "target/names.h"
@@ -309,7 +309,7 @@ static int put_table(struct job *j, const struct unwind_table *t)
 static int build_table(struct job *j)
 {
 	struct unwind_table t;
-	int err = ehframe_build(j->elfs[0], &t);
+	int err = unwind_build(j->elfs[0], &t);
 
 	if (err)
 		return begin_answer(j, err);

@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 #include "bpfprof.h"
-#include "target/ehframe.h"
+#include "target/unwind_build.h"
 #include "target/unwind_table.h"
 
 #define BLOCK_SZ (1U << BPFPROF_BLOCK_SHIFT)
@@ -196,7 +196,7 @@ static void close_part(struct unwind_packer *p)
 	t->rule_cnt += p->rule_cnt;
 	t->blob_sz += part->blob_sz;
 	p->text_sz += part->text_sz;
-	if (t->part_cnt > MAX_PARTS || t->blob_sz > MAX_BYTES || t->row_cnt > EHFRAME_MAX_ROWS ||
+	if (t->part_cnt > MAX_PARTS || t->blob_sz > MAX_BYTES || t->row_cnt > UNWIND_MAX_ROWS ||
 	    p->text_sz > MAX_TEXT)
 		p->err = -E2BIG;
 }

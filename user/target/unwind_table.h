@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packs rows of unwind rules into the parts of a struct unwind_table (ehframe.h), whose form is
+/* Packs rows of unwind rules into the parts of a struct unwind_table (unwind_build.h), whose form is
  * that of bpf/bpfprof.h. */
 #ifndef TARGET_UNWIND_TABLE_H
 #define TARGET_UNWIND_TABLE_H
