@@ -75,6 +75,7 @@ enum bpfprof_kind {
 	X(too_deep, "more frames than are recorded")                     \
 	X(copy_short, "stack longer than the copy taken at first sight") \
 	X(no_room, "no room in the ring for a copy of the stack")        \
+	X(no_goroutine, "the goroutine's stack was not found")           \
 	X(compat32, "32-bit program")                                    \
 	X(gone, "process gone before its code was known")
 
@@ -156,6 +157,10 @@ enum bpfprof_cfa {
 	BPFPROF_CFA_PLT,
 	BPFPROF_CFA_SIGNAL,	 /* rsp points to the ucontext of an rt_sigframe */
 	BPFPROF_CFA_UNSUPPORTED, /* an expression that is none of the above */
+	/* functions of Go's runtime that switch stacks: see struct bpfprof_rule */
+	BPFPROF_CFA_GO_SYSTEMSTACK,
+	BPFPROF_CFA_GO_MORESTACK,
+	BPFPROF_CFA_GO_ASMCGOCALL,
 	BPFPROF_NR_CFA,
 };
 
@@ -174,7 +179,34 @@ enum bpfprof_ra {
 	BPFPROF_RA_END, /* undefined: this is the outermost frame */
 	BPFPROF_RA_REG, /* in register `aux`; only where all registers are known (vfork) */
 	BPFPROF_RA_OFF, /* *(cfa + aux) */
+	/* *(cfa - 8) is where the caller was interrupted, and made to call: Go's preemption, and its
+	 * panics for signals */
+	BPFPROF_RA_INTERRUPTED,
+	/* *(cfa - 8), in Go's scheduler, where it has chosen the next goroutine: m.curg is that */
+	BPFPROF_RA_GO_EXECUTE,
 };
+
+/*
+ * Go switches from a goroutine's stack to that of the thread's goroutine g0, and keeps in its own
+ * structures where the former was left (runtime/asm_amd64.s). The thread's current g is at a fixed
+ * distance from the thread pointer; g.m is the thread (m), m.curg the goroutine that it works for,
+ * and curg.sched (a gobuf: sp, pc …) where that goroutine's stack was left.
+ *
+ * Rules of SYSTEMSTACK and MORESTACK have
+ *     cfa_off    of the word that holds g from the thread pointer; or, if reg is 1, of the word
+ *                that holds this distance, from the first byte that the part covers
+ *     fp_off     BPFPROF_GO_OFFSETS: of g.m in a g, of m.curg in an m
+ *     aux        of sched.sp in a g; sched.pc is behind it
+ *     bx_off     of sched.bp in a g
+ * and ASMCGOCALL, besides, instead of the last two
+ *     aux        of the word, from rsp, that holds the distance from the top of the goroutine's stack
+ *     bx_off     of the word, from rsp, that holds g; it holds 0 where no stack was switched, and
+ *                the former word the address
+ */
+#define BPFPROF_GO_OFFSETS(g_m, m_curg) ((__s32)((__u32)(m_curg) << 16 | (__u32)(g_m)))
+#define BPFPROF_GO_G_M(offsets) ((__u32)(offsets)&0xffff)
+#define BPFPROF_GO_M_CURG(offsets) ((__u32)(offsets) >> 16)
+#define BPFPROF_GO_STACK_HI 8 /* of stack.hi in a g; stack.lo is at 0 (runtime2.go) */
 
 struct bpfprof_rule {
 	__u8 cfa; /* enum bpfprof_cfa */

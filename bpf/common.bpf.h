@@ -19,6 +19,7 @@
 int stack_unw_search_map(__u32 slot, __u64 addr);
 int stack_unw_fill(__u32 slot, __u64 addr);
 int stack_unw_step_no_table(__u32 slot);
+int stack_unw_step_go(__u32 slot);
 int stack_unw_replaced(__u32 slot, __u64 at);
 int stack_undo_uprobes(__u32 slot, int returned);
 int stack_undo_breakpoint(__u32 slot);
@@ -57,6 +58,9 @@ int record_take_slot(void);
 __u64 heap_distance(__u32 random);
 int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
+/* arch_prctl and clone write it (arch/x86/kernel/process_64.c) */
+#define UNW_THREAD_POINTER(u) \
+	BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), thread.fsbase)
 #include "unwind.h"
 
 /* include/uapi/linux/sched.h */

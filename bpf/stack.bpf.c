@@ -32,6 +32,13 @@ __noinline int stack_unw_step_no_table(__u32 slot)
 	return s ? unw_step_no_table(&s->u) : BPFPROF_STACK_bad_frame;
 }
 
+__noinline int stack_unw_step_go(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_step_go(&s->u) : BPFPROF_STACK_bad_frame;
+}
+
 __noinline int stack_unw_replaced(__u32 slot, __u64 at)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);

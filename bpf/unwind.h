@@ -32,6 +32,7 @@
  *
  *   UNW_CALL(f, u, ...)     calls a part of the unwinder: unw_… itself, if it does not
  *   UNW_WORD(p)             reads a __u64 that may not be aligned
+ *   UNW_THREAD_POINTER(u)   the thread's fs base; 0 if it, and what it leads to, cannot be had
  */
 #ifndef BPFPROF_UNWIND_H
 #define BPFPROF_UNWIND_H
@@ -43,6 +44,10 @@
 /* A word at any address: stacks need not be aligned. */
 #ifndef UNW_WORD
 #define UNW_WORD(p) (*(const __u64 *)(p))
+#endif
+
+#ifndef UNW_THREAD_POINTER
+#define UNW_THREAD_POINTER(u) 0ULL
 #endif
 
 #ifndef UNW_CALL
@@ -70,15 +75,15 @@ struct unw {
 	__u64 bx_at;   /* where the current frame's rbx was saved; 0: nowhere, it is in regs */
 	__u64 regs_at; /* where a signal saved the current frame's registers; 0: they are in regs */
 	__u8 exact;    /* pc is where the frame was interrupted, not a return address */
-	__u8 have_regs; /* the current frame was interrupted: all its registers are known */
-	__u8 trusted;	/* pc comes from the processor or a table, no guess by frame pointer */
-	__u8 ra;	/* the sampled pc was a return address: as unw_start was told */
-	__u32 nr;	/* frames found */
-	__u32 max;	/* frames wanted at most */
-	__u32 slot;	/* the includer's own */
-	__u32 probed;	/* the same: the task has met a uprobe before */
-	__u32 pad2;
-	__u64 hash; /* of the frames so far */
+	__u8 have_regs;	  /* the current frame was interrupted: all its registers are known */
+	__u8 trusted;	  /* pc comes from the processor or a table, no guess by frame pointer */
+	__u8 ra;	  /* the sampled pc was a return address: as unw_start was told */
+	__u32 nr;	  /* frames found */
+	__u32 max;	  /* frames wanted at most */
+	__u32 slot;	  /* the includer's own */
+	__u32 probed;	  /* the same: the task has met a uprobe before */
+	__u32 go_execute; /* the walk has passed Go's scheduler where it had chosen a goroutine */
+	__u64 hash;	  /* of the frames so far */
 
 	struct bpfprof_proc proc;
 	__u64 owner[2]; /* struct bpfprof_proc_key of the process, as two words */
@@ -525,6 +530,98 @@ static __always_inline int unw_restore_fp(struct unw *u, const struct bpfprof_ru
 	}
 }
 
+/*
+ * The goroutine that the thread works for, by the rule of a function that switches stacks, and the
+ * bounds of its stack. *ret_g is 0 if there is none: the thread is in the scheduler. Returns 0, or 1
+ * if it cannot be had, or if the structures contradict each other.
+ */
+static __always_inline int unw_go_curg(struct unw *u, __u64 *ret_g, __u64 stack[2])
+{
+	__u64 tp = UNW_THREAD_POINTER(u), off = (__u64)(__s64)u->rule.cfa_off, g, m, back;
+	__u32 g_m = BPFPROF_GO_G_M(u->rule.fp_off);
+
+	if (!tp)
+		return 1;
+	if (u->rule.reg && unw_read_user(u, &off, sizeof(off),
+					 u->map_start - u->map.skew + (__u32)u->rule.cfa_off))
+		return 1;
+	if (unw_read_user(u, &g, sizeof(g), tp + off) || !g ||
+	    unw_read_user(u, &m, sizeof(m), g + g_m) || !m ||
+	    unw_read_user(u, ret_g, sizeof(*ret_g), m + BPFPROF_GO_M_CURG(u->rule.fp_off)))
+		return 1;
+	if (!*ret_g)
+		return 0;
+	return unw_read_user(u, &back, sizeof(back), *ret_g + g_m) || back != m ||
+	       unw_read_user(u, stack, 2 * sizeof(*stack), *ret_g);
+}
+
+/* The step's other half, where the return address is above sp. */
+static __always_inline int unw_go_return(struct unw *u, __u64 sp)
+{
+	__u64 pc;
+
+	if (sp & 7 || unw_read_ra(u, sp, &pc))
+		return BPFPROF_STACK_read_fault;
+	unw_caller(u, pc, sp + 8, u->fp);
+	u->trusted = 1;
+	return UNW_CONTINUE;
+}
+
+/*
+ * asmcgocall, behind a call of C: its frame is on g0's stack, and says where the goroutine's was
+ * left.
+ */
+static __always_inline int unw_go_asmcgocall(struct unw *u)
+{
+	__u64 depth, g, hi;
+
+	if (unw_read8(u, u->sp + (__s64)u->rule.aux, &depth) ||
+	    unw_read8(u, u->sp + (__s64)u->rule.bx_off, &g))
+		return BPFPROF_STACK_read_fault;
+	if (!g)
+		return unw_go_return(u, depth);
+	if (unw_read_user(u, &hi, sizeof(hi), g + BPFPROF_GO_STACK_HI))
+		return BPFPROF_STACK_no_goroutine;
+	return unw_go_return(u, hi - depth);
+}
+
+/*
+ * A function of Go's runtime that switches stacks: u->rule says where its structures are. Until it
+ * has switched, it is a function without a frame.
+ */
+static __always_inline int unw_step_go(struct unw *u)
+{
+	__u64 g, stack[2] = {}, at, sp, pc, fp;
+
+	/* what decides is not on the stack */
+	u->other = 1;
+	u->bx_at = UNW_BX_UNKNOWN;
+	if (u->rule.cfa == BPFPROF_CFA_GO_ASMCGOCALL && !u->exact)
+		return unw_go_asmcgocall(u);
+	if (unw_go_curg(u, &g, stack))
+		return BPFPROF_STACK_no_goroutine;
+	if (g && u->sp - stack[0] < stack[1] - stack[0])
+		return unw_go_return(u, u->sp);
+	if (u->rule.cfa == BPFPROF_CFA_GO_MORESTACK && (!g || u->go_execute))
+		/* the goroutine was preempted and let go: it may run on another thread by now */
+		return BPFPROF_STACK_complete;
+	if (!g || u->rule.cfa == BPFPROF_CFA_GO_ASMCGOCALL)
+		return BPFPROF_STACK_no_goroutine;
+	at = g + (__s64)u->rule.aux;
+	if (unw_read_user(u, &sp, sizeof(sp), at) || sp - stack[0] >= stack[1] - stack[0])
+		return BPFPROF_STACK_no_goroutine;
+	if (u->rule.cfa == BPFPROF_CFA_GO_SYSTEMSTACK)
+		return unw_go_return(u, sp);
+	/* morestack never returns: the function that called it is begun anew */
+	if (unw_read_user(u, &pc, sizeof(pc), at + 8) ||
+	    unw_read_user(u, &fp, sizeof(fp), g + (__s64)u->rule.bx_off))
+		return BPFPROF_STACK_no_goroutine;
+	unw_caller(u, pc, sp, fp);
+	u->fp_at = UNW_FP_NOTED;
+	u->trusted = 1;
+	return UNW_CONTINUE;
+}
+
 /* A step by a rule. */
 static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rule *rule)
 {
@@ -556,6 +653,10 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		break;
 	case BPFPROF_CFA_SIGNAL:
 		return unw_step_signal(u);
+	case BPFPROF_CFA_GO_SYSTEMSTACK:
+	case BPFPROF_CFA_GO_MORESTACK:
+	case BPFPROF_CFA_GO_ASMCGOCALL:
+		return UNW_CALL(unw_step_go, u);
 	default:
 		return BPFPROF_STACK_unsupported;
 	}
@@ -566,6 +667,8 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 
 	switch (rule->ra) {
 	case BPFPROF_RA_CFA:
+	case BPFPROF_RA_INTERRUPTED:
+	case BPFPROF_RA_GO_EXECUTE:
 		if (unw_read_ra(u, cfa - 8, &pc))
 			return BPFPROF_STACK_read_fault;
 		break;
@@ -588,6 +691,8 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 	if (rule->bx_off)
 		u->bx_at = rule->bx_off == BPFPROF_BX_UNKNOWN ? UNW_BX_UNKNOWN : cfa + rule->bx_off;
 	unw_caller(u, pc, cfa, u->fp);
+	u->exact = rule->ra == BPFPROF_RA_INTERRUPTED;
+	u->go_execute |= rule->ra == BPFPROF_RA_GO_EXECUTE;
 	u->trusted = 1;
 	return UNW_CONTINUE;
 }
@@ -664,6 +769,7 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->fp_at = UNW_FP_SAMPLED;
 	u->fp_mask = 0;
 	u->other = 0;
+	u->go_execute = 0;
 }
 
 #endif

@@ -23,10 +23,12 @@
 #undef __noinline
 #define __always_inline inline NO_ALIGN_CHECK
 #define __noinline __attribute__((noinline, unused)) NO_ALIGN_CHECK
+static uint64_t thread_pointer;
+#define UNW_THREAD_POINTER(u) thread_pointer
 #include "bpf/unwind.h"
 
 #define PAGE 4096ULL
-#define MAX_SEGS 4
+#define MAX_SEGS 5
 
 /* ---- the target: some pages of memory, and table memory ---- */
 
@@ -1059,6 +1061,173 @@ static void test_what_decides(void **state)
 	assert_in_range(by_fp, 500, complete - 500);
 }
 
+/* ---- Go ---- */
+
+/* A thread's memory: the word of g, an m, and three goroutines of 512 bytes each. */
+#define GO_HEAP 0xc000000000ULL
+#define GO_TP (GO_HEAP + 0x40)
+#define GO_M (GO_HEAP + 0x100)
+#define GO_G0 (GO_HEAP + 0x400)
+#define GO_CURG (GO_HEAP + 0x600)
+#define GO_OTHER (GO_HEAP + 0x800)
+#define GO_STACK (STACK + 0x2000) /* of curg; what STACK begins with is g0's */
+
+static const struct bpfprof_rule go_rule = {
+	.cfa_off = -8, .fp_off = BPFPROF_GO_OFFSETS(0x30, 0xb8), .aux = 0x38, .bx_off = 0x60
+};
+
+/* On g0's stack; the goroutine was left with sp at GO_STACK + 0x300. */
+static void go_program(struct unw *u, uint8_t cfa, struct bpfprof_rule rule)
+{
+	rule.cfa = cfa;
+	program(u, rule);
+	if (!find_seg(GO_HEAP, 8))
+		add_seg(GO_HEAP, PAGE);
+	thread_pointer = GO_TP;
+	poke(GO_TP - 8, GO_G0);
+	poke(GO_G0 + 0x30, GO_M);
+	poke(GO_M + 0xb8, GO_CURG);
+	poke(GO_CURG, GO_STACK);
+	poke(GO_CURG + BPFPROF_GO_STACK_HI, GO_STACK + 0x1000);
+	poke(GO_CURG + 0x30, GO_M);
+	poke(GO_CURG + 0x38, GO_STACK + 0x300);
+	poke(GO_CURG + 0x40, CODE + 0x555);
+	poke(GO_CURG + 0x60, GO_STACK + 0x400);
+}
+
+static void test_go_systemstack(void **state)
+{
+	struct bpfprof_rule via_got = go_rule;
+	struct unw u;
+
+	(void)state;
+	go_program(&u, BPFPROF_CFA_GO_SYSTEMSTACK, go_rule);
+	check_caller(&u, stack_word(GO_STACK + 0x300), GO_STACK + 0x308, STACK + 0x200);
+	assert_int_equal(u.other, 1);
+	/* before it has switched */
+	go_program(&u, BPFPROF_CFA_GO_SYSTEMSTACK, go_rule);
+	u.sp = GO_STACK + 0x2f8;
+	check_caller(&u, stack_word(GO_STACK + 0x2f8), GO_STACK + 0x300, STACK + 0x200);
+	/* the distance of g from the thread pointer is in a word of the object */
+	via_got.reg = 1;
+	via_got.cfa_off = 0xf00;
+	go_program(&u, BPFPROF_CFA_GO_SYSTEMSTACK, via_got);
+	poke(CODE + 0xf00, (uint64_t)-8);
+	check_caller(&u, stack_word(GO_STACK + 0x300), GO_STACK + 0x308, STACK + 0x200);
+}
+
+static void test_go_morestack(void **state)
+{
+	struct bpfprof_rule execute = { .cfa = BPFPROF_CFA_SP,
+					.cfa_off = 8,
+					.ra = BPFPROF_RA_GO_EXECUTE };
+	struct unw u;
+
+	(void)state;
+	go_program(&u, BPFPROF_CFA_GO_MORESTACK, go_rule);
+	check_caller(&u, CODE + 0x555, GO_STACK + 0x300, GO_STACK + 0x400);
+	/* before it has switched */
+	go_program(&u, BPFPROF_CFA_GO_MORESTACK, go_rule);
+	u.sp = GO_STACK + 0x2f8;
+	check_caller(&u, stack_word(GO_STACK + 0x2f8), GO_STACK + 0x300, STACK + 0x200);
+	/* the goroutine was let go */
+	go_program(&u, BPFPROF_CFA_GO_MORESTACK, go_rule);
+	poke(GO_M + 0xb8, 0);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	/* and the next one chosen: it did not call this */
+	go_program(&u, BPFPROF_CFA_SP, execute);
+	poke(u.sp, CODE + 0x101);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	put_part(chunks[1], 16, CODE_SZ, (struct row[]){ { 0x10, 1 } }, 1,
+		 (struct bpfprof_rule[]){ { .cfa = BPFPROF_CFA_NONE },
+					  { .cfa = BPFPROF_CFA_GO_MORESTACK,
+					    .cfa_off = go_rule.cfa_off,
+					    .fp_off = go_rule.fp_off,
+					    .aux = go_rule.aux,
+					    .bx_off = go_rule.bx_off } },
+		 2);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	assert_int_equal(u.nr, 2);
+}
+
+static void test_go_asmcgocall(void **state)
+{
+	struct bpfprof_rule rule = go_rule;
+	struct unw u;
+
+	(void)state;
+	rule.aux = 0x28;
+	rule.bx_off = 0x30;
+	/* returned to from C: depth of the goroutine's stack, and g */
+	go_program(&u, BPFPROF_CFA_GO_ASMCGOCALL, rule);
+	u.exact = 0;
+	poke(u.sp + 0x28, 0xd00);
+	poke(u.sp + 0x30, GO_CURG);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.pc, stack_word(GO_STACK + 0x300));
+	assert_int_equal(u.sp, GO_STACK + 0x308);
+	/* called on g0's stack: no switch */
+	go_program(&u, BPFPROF_CFA_GO_ASMCGOCALL, rule);
+	u.exact = 0;
+	poke(u.sp + 0x28, STACK + 0x180);
+	poke(u.sp + 0x30, 0);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.pc, stack_word(STACK + 0x180));
+	/* interrupted: on the goroutine's stack it has no frame, on g0's it is not known */
+	go_program(&u, BPFPROF_CFA_GO_ASMCGOCALL, rule);
+	u.sp = GO_STACK + 0x2f8;
+	check_caller(&u, stack_word(GO_STACK + 0x2f8), GO_STACK + 0x300, STACK + 0x200);
+	go_program(&u, BPFPROF_CFA_GO_ASMCGOCALL, rule);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_goroutine);
+}
+
+/* What contradicts itself leads nowhere. */
+static void test_go_unknown(void **state)
+{
+	const struct {
+		uint64_t at, value;
+	} wrong[] = {
+		{ GO_TP - 8, 0 },		       /* no g */
+		{ GO_TP - 8, 0x123456789 },	       /* not readable */
+		{ GO_G0 + 0x30, 0 },		       /* no m */
+		{ GO_M + 0xb8, 0 },		       /* no goroutine */
+		{ GO_CURG + 0x30, GO_M + 8 },	       /* one that another thread works for */
+		{ GO_CURG + 0x38, GO_STACK + 0x1000 }, /* sp above its stack */
+		{ GO_CURG + 0x38, GO_STACK - 8 },      /* and below */
+	};
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		go_program(&u, BPFPROF_CFA_GO_SYSTEMSTACK, go_rule);
+		poke(wrong[i].at, wrong[i].value);
+		assert_int_equal(unw_step(&u), BPFPROF_STACK_no_goroutine);
+		assert_int_equal(u.nr, 1);
+	}
+	/* a copy of the stack has nothing of it */
+	go_program(&u, BPFPROF_CFA_GO_SYSTEMSTACK, go_rule);
+	thread_pointer = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_goroutine);
+}
+
+/* A function that was made to call is looked up where it was interrupted. */
+static void test_interrupted_caller(void **state)
+{
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP,
+				     .cfa_off = 8,
+				     .ra = BPFPROF_RA_INTERRUPTED };
+	struct unw u;
+
+	(void)state;
+	program(&u, rule);
+	poke(u.sp, CODE + 0x300);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.exact, 1);
+	assert_int_equal(u.have_regs, 0);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.frames[1], CODE + 0x300);
+}
+
 /* ---- nonsense ---- */
 
 static void fill_random(uint8_t *p, size_t n)
@@ -1155,6 +1324,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_go_systemstack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_go_morestack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_go_asmcgocall, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_go_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interrupted_caller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 	};
 

@@ -148,6 +148,17 @@ static uint32_t align(uint32_t v, uint32_t to)
 	return (v + to - 1) & ~(to - 1);
 }
 
+/* Rules that refer to a word of the object do so from the part's first address on. */
+static void relate(struct unwind_packer *p)
+{
+	for (uint32_t i = 0; i < p->rule_cnt; i++) {
+		struct bpfprof_rule *r = &p->rules[i];
+
+		if (r->cfa >= BPFPROF_CFA_GO_SYSTEMSTACK && r->reg)
+			r->cfa_off -= (int32_t)(p->first << BPFPROF_BLOCK_SHIFT);
+	}
+}
+
 static void *make_blob(struct unwind_packer *p, uint32_t *ret_sz)
 {
 	struct bpfprof_part head = { .blk_cnt = p->blk_cnt, .row_cnt = p->row_cnt };
@@ -165,6 +176,7 @@ static void *make_blob(struct unwind_packer *p, uint32_t *ret_sz)
 	memcpy(blob, &head, sizeof(head));
 	memcpy(blob + sizeof(head), p->blk, blk_sz);
 	memset(blob + head.off_pos, 0, head.rules_pos - head.off_pos);
+	relate(p);
 	memcpy(blob + head.off_pos, p->off, p->row_cnt);
 	memcpy(blob + head.rule_pos, p->rule, 2 * p->row_cnt);
 	memcpy(blob + head.rules_pos, p->rules, sz - head.rules_pos);

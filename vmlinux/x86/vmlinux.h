@@ -151,6 +151,7 @@ struct sigpending {
 
 struct thread_struct {
 	long unsigned int sp;
+	long unsigned int fsbase;
 };
 
 struct task_struct {
