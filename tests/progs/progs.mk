@@ -21,7 +21,8 @@ PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chai
 PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static waits_std)
 PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static $(ALLOC_C:%=%-musl) waits-musl)
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
-PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof)
+GO_STACKS := go_stacks go_stacks-pie go_stacks-stripped go_cgo go_shared
+PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof $(GO_STACKS))
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
@@ -125,6 +126,19 @@ $(PROGS_DIR)/waits_std: $(PROGS_SRC)/waits_std.cc $(PROGS_SRC)/waits.h $(PROGS_S
 
 $(PROGS_DIR)/waits_rust: $(PROGS_SRC)/waits_rust.rs
 	$(Q)mkdir -p $(@D) && MAKEFLAGS= rustc -O -o $@ $<
+
+$(PROGS_DIR)/go_stacks: $(PROGS_SRC)/go_stacks.go
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+$(PROGS_DIR)/go_stacks-pie: $(PROGS_SRC)/go_stacks.go
+	$(Q)mkdir -p $(@D) && $(GO) build -buildmode=pie -o $@ $<
+$(PROGS_DIR)/go_stacks-stripped: $(PROGS_SRC)/go_stacks.go
+	$(Q)mkdir -p $(@D) && $(GO) build -ldflags '-s -w' -o $@ $<
+$(PROGS_DIR)/go_cgo: $(PROGS_SRC)/go_cgo.go
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+$(PROGS_DIR)/libgo_cgo.so: $(PROGS_SRC)/go_cgo.go
+	$(Q)mkdir -p $(@D) && $(GO) build -buildmode=c-shared -o $@ $<
+$(PROGS_DIR)/go_shared: $(PROGS_SRC)/go_shared.c $(PROGS_DIR)/libgo_cgo.so
+	$(Q)$(CC) -O2 -g -o $@ $< -L$(@D) -lgo_cgo -Wl,-rpath,'$$ORIGIN' -pthread
 
 $(PROGS_DIR)/waits_go: $(PROGS_SRC)/waits_go.go
 	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<

@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/ehframe.h"
+#include "target/gorows.h"
 #include "target/unwind_table.h"
 
 #define MAX_FUNCTIONS (4U << 20) /* of an object; the largest browsers stay below a quarter */
@@ -115,12 +116,15 @@ int unwind_build_merged(const struct unwind_source *sources, size_t cnt, struct 
 
 int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 {
+	struct unwind_source sources[MAX_SOURCES];
+	struct gorows *go = gorows__open(elf);
 	struct ehframe *cfi[2] = {};
-	struct unwind_source sources[ARRAY_SIZE(cfi)];
 	size_t cnt = 0, i, cfi_sz = 0;
-	int err = -ENOENT;
+	int err = go || errno == ENOENT ? -ENOENT : -errno;
 
 	memset(ret, 0, sizeof(*ret));
+	if (go)
+		sources[cnt++] = gorows__source(go);
 	for (i = 0; i < ARRAY_SIZE(cfi) && err != -ENOMEM; i++) {
 		cfi[i] = ehframe__open(elf, i == 1);
 		if (cfi[i]) {
@@ -135,5 +139,6 @@ int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 	ret->cfi_sz = err ? 0 : cfi_sz;
 	for (i = 0; i < ARRAY_SIZE(cfi); i++)
 		ehframe__free(cfi[i]);
+	gorows__free(go);
 	return err;
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unwind rows from the tables of Go's runtime, exact at every instruction: how far rsp has moved
+ * (pcsp) is known by address, so that no frame pointer is needed; where Go's assembly sets rsp, the
+ * frame pointer that it has saved is; and the functions that switch stacks have rules of their own.
+ * Go's .debug_frame says less: nothing of rbp and of switches, and stripped programs have none.
+ */
+#ifndef TARGET_GOROWS_H
+#define TARGET_GOROWS_H
+
+#include "target/unwind_build.h"
+
+struct elf_file;
+struct gorows;
+
+/* NULL with errno, ENOENT if this is no program of Go: as gopclntab__open. Borrows elf. */
+struct gorows *gorows__open(const struct elf_file *elf);
+void gorows__free(struct gorows *g);
+
+/* Functions of Go; C that was linked in is none. Borrows g. */
+struct unwind_source gorows__source(struct gorows *g);
+
+#endif
