@@ -7,9 +7,10 @@
  * has them all around all), a claim goes to the few nodes of a segment tree that make up the range,
  * and the best claim on an address is the best of those on the path from its leaf to the root.
  *
- * A symbol without a size (a label) ends where the next one begins, which takes a second look: the
- * first pass finds the last label before each address; if that matters to any, the second pass
- * takes it away where a symbol with a size stands between the two, or around the label.
+ * A symbol without a size (a label) ends where the next one begins at the latest, which takes a
+ * second look: the first pass finds the last label before each address; if that matters to any, the
+ * second pass takes it away where a symbol with a size stands between the two, or around the label,
+ * and finds where the next symbol begins. What is left has to be proved (target/label_proof.h).
  */
 #include "target/symtab.h"
 
@@ -18,9 +19,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "base/util.h"
 #include "target/elf_file.h"
+#include "target/label_proof.h"
 #include "target/plt.h"
 
 #define MAX_TABLE (256ULL << 20) /* bytes of a symbol table */
@@ -45,12 +48,14 @@ struct candidate {
 struct label {
 	struct candidate c;
 	uint64_t end; /* of its section */
+	bool is_function;
 };
 
 struct open { /* an address that only a label may name */
 	uint64_t vaddr, label;
 	size_t index;
 	int64_t hidden; /* what changes from the one before; if the sum is above 0, it is none */
+	uint64_t next;	/* where a symbol begins behind it and before the next open address */
 };
 
 struct range { /* of a symbol's addresses */
@@ -64,6 +69,7 @@ struct text { /* a string being read */
 };
 
 struct search {
+	const struct elf_file *elf, *debug; /* the object, its file of debug information or NULL */
 	const uint64_t *vaddrs;
 	size_t cnt;
 	struct source sources[MAX_SOURCES];
@@ -265,7 +271,6 @@ typedef void (*visit_fn)(struct search *s, uint8_t source, const Elf64_Sym *sym,
 static int visit_source(struct search *s, uint8_t source, visit_fn visit)
 {
 	const struct source *src = &s->sources[source];
-	uint64_t last = s->vaddrs[s->cnt - 1];
 	size_t left = src->symbols.size / sizeof(Elf64_Sym), pos = 0, n, i;
 	const Elf64_Sym *syms = s->piece;
 	struct range range;
@@ -278,7 +283,7 @@ static int visit_source(struct search *s, uint8_t source, visit_fn visit)
 		if (err)
 			return err;
 		for (i = 0; i < n && !s->err; i++) {
-			if (syms[i].st_value <= last && symbol_range(src, &syms[i], &range))
+			if (symbol_range(src, &syms[i], &range))
 				visit(s, source, &syms[i], &range);
 		}
 	}
@@ -305,7 +310,9 @@ static void visit_first(struct search *s, uint8_t source, const Elf64_Sym *sym,
 		return;
 	if (!range->sized) {
 		if (is_better(s, &c, &s->labels[first].c))
-			s->labels[first] = (struct label){ c, range->end };
+			s->labels[first] =
+				(struct label){ c, range->end,
+						ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE };
 		return;
 	}
 	/* mostly one address or a few */
@@ -354,10 +361,13 @@ static void visit_second(struct search *s, uint8_t source, const Elf64_Sym *sym,
 
 	(void)source;
 	(void)sym;
+	/* the last open address before it */
+	first = first_open(s, range->start, false);
+	if (first)
+		s->opens[first - 1].next = MIN(s->opens[first - 1].next, range->start);
 	if (!range->sized || range->start > s->opens[s->open_cnt - 1].vaddr ||
 	    range->end <= s->opens[0].label)
 		return;
-	first = first_open(s, range->start, false);
 	end = first_open(s, range->end, true);
 	hide(s, first, first_open(s, range->start, true));
 	hide(s, MAX(first, first_open(s, range->start + 1, true)), end);
@@ -378,28 +388,86 @@ static void find_open(struct search *s)
 		if (!leaves[i].start && s->vaddrs[i] < l->end)
 			s->opens[s->open_cnt++] = (struct open){ .vaddr = s->vaddrs[i],
 								 .label = l->c.start,
+								 .next = UINT64_MAX,
 								 .index = i };
 	}
+}
+
+/*
+ * Can the label have code at all? A compiler gives each function its size, so a mangled name without
+ * one is of a function without code, as `unreachable` makes them; and what the linker calls
+ * __start_SECTION is no function. 1, 0 or -errno.
+ */
+static int has_code(struct search *s, const struct label *l)
+{
+	struct text *t = &s->names[0];
+	size_t len;
+	int err = read_name(s, &l->c, t, 0, &len);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return l->is_function ? strncmp(t->s, "_Z", 2) && strncmp(t->s, "_R", 2) :
+				strncmp(t->s, "__start_", 8) && strncmp(t->s, "__stop_", 7);
+}
+
+/* The claims of labels that nothing hides; returns how many, or -errno. */
+static ssize_t make_claims(struct search *s, struct label_claim *claims)
+{
+	uint64_t next = UINT64_MAX, last = 0;
+	int64_t depth = 0;
+	size_t i, n = 0;
+	int code = 0;
+
+	for (i = s->open_cnt; i-- > 0;)
+		s->opens[i].next = next = MIN(next, s->opens[i].next);
+	for (i = 0; i < s->open_cnt; i++) {
+		struct open *o = &s->opens[i];
+		const struct label *l = &s->labels[o->index];
+
+		depth += o->hidden;
+		if (depth)
+			continue;
+		if (o->label != last)
+			code = has_code(s, l);
+		last = o->label;
+		if (code < 0)
+			return code;
+		if (code) {
+			s->opens[n] = *o;
+			claims[n++] = (struct label_claim){ .vaddr = o->vaddr,
+							    .label = o->label,
+							    .end = MIN(l->end, o->next),
+							    .is_function = l->is_function };
+		}
+	}
+	return n;
 }
 
 /* Leaves in each leaf of the tree what names its address. */
 static int settle(struct search *s)
 {
-	int64_t depth = 0;
-	size_t i;
+	struct label_claim *claims;
+	ssize_t cnt, i;
 	int err;
 
 	find_open(s);
 	if (!s->open_cnt)
 		return 0;
 	err = visit_all(s, visit_second);
-	for (i = 0; i < s->open_cnt; i++) {
+	if (err)
+		return err;
+	claims = calloc(s->open_cnt, sizeof(*claims));
+	if (!claims)
+		return -ENOMEM;
+	cnt = make_claims(s, claims);
+	err = cnt < 0 ? cnt : label_proof(s->elf, s->debug, claims, cnt);
+	for (i = 0; i < cnt && !err; i++) {
 		size_t index = s->opens[i].index;
 
-		depth += s->opens[i].hidden;
-		if (!depth)
+		if (claims[i].proved)
 			s->tree[s->cnt + index] = s->labels[index].c;
 	}
+	free(claims);
 	return err;
 }
 
@@ -509,7 +577,7 @@ static int resolve(struct search *s, const struct elf_file *elf, const struct el
 int symtab_resolve(const struct elf_file *elf, const struct elf_file *debug, const uint64_t *vaddrs,
 		   size_t cnt, struct symtab_answers *ret)
 {
-	struct search s = { .vaddrs = vaddrs, .cnt = cnt };
+	struct search s = { .elf = elf, .debug = debug, .vaddrs = vaddrs, .cnt = cnt };
 	int err = 0;
 
 	*ret = (struct symtab_answers){ calloc(cnt + 1, sizeof(*ret->symbols)), NULL };

@@ -30,8 +30,9 @@ struct symtab_answers {
 /*
  * Answers for cnt ascending virtual addresses. Of the symbols around an address the one that begins
  * last is chosen, of several that begin there the one that symtab_prefer says. A symbol without a
- * size reaches to the next symbol or to the end of its section, and is a mere label, without range,
- * inside of one with a size.
+ * size reaches to the next symbol or to the end of its section at most, and names there what is
+ * proved to be its code (target/label_proof.h); inside of one with a size it is a mere label, without
+ * range.
  *
  * debug: the file of separate debug information, or NULL; its .symtab serves if elf has none. 0,
  * also if there are no symbols at all; -ENOMEM, or what reading the file failed with. *ret is the
