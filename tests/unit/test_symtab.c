@@ -257,7 +257,7 @@ enum {
 };
 
 #define IMAGE_CODE 0x1000 /* addresses: TEXT, OTHER_TEXT and DATA have this many bytes each, */
-#define IMAGE_SZ 0x400	  /* all of them nops, through which any label reaches what is behind */
+#define IMAGE_SZ 0x400	  /* all of them clc, through which any label reaches what is behind */
 
 /* An image with these symbols, for elf_file__open_memory. */
 static void *make_image(const struct model *m, size_t *ret_sz)
@@ -290,7 +290,7 @@ static void *make_image(const struct model *m, size_t *ret_sz)
 	image = calloc(1, cap + sizeof(ph) + code_sz + 2 * sizeof(Elf64_Sym) + 1);
 	at = sizeof(eh) + sizeof(ph) + sizeof(sh);
 	ph.p_offset = at;
-	memset(image + at, 0x90, code_sz);
+	memset(image + at, 0xf8, code_sz);
 	for (i = TEXT; i <= DATA; i++)
 		sh[i] = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
 				      .sh_flags = i == DATA ? 0 : SHF_EXECINSTR,
@@ -551,7 +551,7 @@ static void test_choice(void **state)
 		".size alias_b, 16\n.size alias_a, 16\n.size __alias, 16\n.size al, 16\n.size a, "
 		"16\n"
 		".fill 16, 1, 0x90\n" /* in nobody's range */
-		".globl sizeless\nsizeless: .fill 32, 1, 0x90\n"
+		".globl sizeless\nsizeless: .fill 32, 1, 0xf8\n"
 		".globl next\n.type next, @function\nnext: .fill 8, 1, 0x90\n.size next, 8\n"
 		".globl versioned_v1\n.type versioned_v1, @function\nversioned_v1: ret\n.size "
 		"versioned_v1, 1\n"

@@ -18,6 +18,7 @@
 #define MAX_DEPTH (1 << 24) /* bytes on the stack; above: not known */
 #define MAX_USE 8	    /* instructions in which a result is used, if at all */
 #define MAX_WAYS 1024
+#define ALIGNMENT 16   /* of functions, where compilers put padding before them */
 #define FOLLOW_COST 64 /* instructions: what it takes to begin */
 
 /* The stack pointer is `depth` bytes below where it was at the function's start, rbp is `frame`. */
@@ -135,6 +136,13 @@ static bool is_reg(const cs_x86_op *op, x86_reg reg)
 	return op->type == X86_OP_REG && op->reg == reg;
 }
 
+static bool is_padding(const struct code_flow *f)
+{
+	return f->insn->id == X86_INS_NOP ||
+	       (f->insn->id == X86_INS_XCHG && is_reg(operand(f, 0), X86_REG_AX) &&
+		is_reg(operand(f, 1), X86_REG_AX));
+}
+
 /* ---- the stack ---- */
 
 static bool writes(const struct code_flow *f, x86_reg reg64, x86_reg reg32)
@@ -228,7 +236,7 @@ static bool is_idiom(const struct code_flow *f)
 	case X86_INS_SBB:
 		return a->type == X86_OP_REG && is_reg(b, a->reg);
 	case X86_INS_OR:
-		return b->type == X86_OP_IMM && b->imm == -1;
+		return b->type == X86_OP_IMM && (b->imm == -1 || b->imm == UINT32_MAX);
 	case X86_INS_AND:
 		return b->type == X86_OP_IMM && !b->imm;
 	default:
@@ -292,18 +300,35 @@ static void follow_jump(struct code_flow *f, uint64_t target, const struct state
 		f->ways[f->way_cnt++] = (struct way){ (uint32_t)pos, *st };
 }
 
+/* A jump, if the current instruction is one. Returns whether control goes on behind it as well. */
+static bool take_jump(struct code_flow *f, const struct state *st)
+{
+	bool goes_on = f->insn->id != X86_INS_JMP;
+
+	if (!is_jump(f))
+		return true;
+	if (operand(f, 0)->type != X86_OP_IMM)
+		return false;
+	/* what it asks of other code decodes that */
+	follow_jump(f, (uint64_t)operand(f, 0)->imm, st);
+	return goes_on;
+}
+
 /* Follows the code up to where it ends or was before. */
 static void walk(struct code_flow *f, size_t pos, struct state st)
 {
+	bool goes_on = true, pads = false;
 	size_t next;
-	bool stays, jumps, goes_on;
-	uint64_t target = 0;
 
-	for (;; pos = next) {
+	for (; goes_on; pos = next) {
 		if (pos < f->sz && f->begins[pos]) {
 			meet(f, pos, &st);
 			return;
 		}
+		/* assembly code falls through padding into the next function, too */
+		if (pads && (f->start + pos) % ALIGNMENT == 0 && st.depth <= 0 &&
+		    !uses_result(f, pos))
+			return;
 		if (!decode(f, pos))
 			return;
 		next = pos + f->insn->size;
@@ -313,18 +338,8 @@ static void walk(struct code_flow *f, size_t pos, struct state st)
 		if (is_last(f))
 			return;
 		step(f, &st);
-		stays = may_stay(f);
-		jumps = is_jump(f);
-		goes_on = !jumps || f->insn->id != X86_INS_JMP;
-		if (jumps && operand(f, 0)->type != X86_OP_IMM)
-			return;
-		if (jumps)
-			target = (uint64_t)operand(f, 0)->imm;
-		/* what is asked of other code decodes it */
-		if (jumps)
-			follow_jump(f, target, &st);
-		if (!goes_on || (stays && !uses_result(f, next)))
-			return;
+		pads = is_padding(f);
+		goes_on = may_stay(f) ? uses_result(f, next) : take_jump(f, &st);
 	}
 }
 

@@ -27,6 +27,7 @@ void code_flow__free(struct code_flow *f);
  *
  * Control goes on behind an instruction and to the target of a direct jump. It does not
  *  - behind a call or a system call that may not return, unless the code there uses the result;
+ *  - through padding to where a function may begin, with nothing on the stack;
  *  - by a jump that may leave the function, as tail calls do: with nothing on the stack, to where a
  *    function may begin (code that reads no register which is unknown to a function at its start);
  *  - behind an indirect jump.
