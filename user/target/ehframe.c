@@ -301,7 +301,9 @@ static int add_cie(struct ehframe *b, const struct entry *e)
 	if (err)
 		return err;
 	cie = &b->cies[b->cie_cnt++];
-	*cie = (struct cfi_cie){ .pos = e->pos, .section = &b->section, .fde_enc = DW_EH_PE_absptr };
+	*cie = (struct cfi_cie){ .pos = e->pos,
+				 .section = &b->section,
+				 .fde_enc = DW_EH_PE_absptr };
 	cie->usable = parse_cie(cie, e->body);
 	if (!cie->usable)
 		b->damaged = true;
