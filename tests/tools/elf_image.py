@@ -305,9 +305,12 @@ class Image:
     def stub_range(self, vaddr):
         for s in self.plt:
             if s.addr <= vaddr < s.addr + s.size:
-                step = 8 if s.entsize == 8 else 16
-                start = s.addr + (vaddr - s.addr) // step * step
-                return start, start + step
+                start = s.addr + (vaddr - s.addr) // 16 * 16
+                # without endbr64 and lazy binding, 8 bytes are enough
+                if s.entsize == 8 or x86.decode(self.read(start + 8, 8), 0)[1] == x86.JUMP_SLOT:
+                    start += vaddr - start & 8
+                    return start, start + 8
+                return start, start + 16
         return None
 
     def stub_name(self, vaddr):

@@ -58,12 +58,11 @@ def dwarf_names(path, vaddrs):
     for argv in _dwarf_readers():
         text = "\n".join(f"{v:#x}" for v in vaddrs) + "\n"
         argv = [*argv[:-1], argv[-1] + "=" + path] if argv[-1].startswith("--") else [*argv, path]
-        out = subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace", check=False).stdout
-        found, names = {}, None
+        out = subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace", check=False).stdout.rstrip("\n")
+        found, names, begin = {}, None, 0
         for i, line in enumerate(out.split("\n")):
             if re.fullmatch(r"0x[0-9a-f]+", line):
-                names = found.setdefault(int(line, 16), [])
-                begin = i
+                begin, names = i, found.setdefault(int(line, 16), [])
             elif names is not None and (i - begin) % 2:
                 names.append(line)
         answers.append(found)

@@ -11,7 +11,8 @@ SIGNAL = "signal delivery"
 INTERRUPTED = "interrupted there"
 PLANTED = "return address put there by hand"
 SWITCH = "Go's stack grows"
-GOOD = (DIRECT, TAIL, INDIRECT, SIGNAL, INTERRUPTED, PLANTED, SWITCH)
+PROBED = "a jump that a probe emulates"
+GOOD = (DIRECT, TAIL, INDIRECT, SIGNAL, INTERRUPTED, PLANTED, SWITCH, PROBED)
 POSSIBLE = "possible by an indirect tail jump"
 UNREADABLE = "code cannot be read"
 CHANGED = "generated code, another now"
@@ -33,27 +34,30 @@ class Checker:
         self.space = space
         self._calls, self._reached, self._checked = {}, {}, {}
 
-    def check(self, callee, caller, outermost):
-        """One of the verdicts above, of two addresses in profiles. outermost: no further frame follows the caller."""
-        key = callee, caller, outermost
+    def check(self, callee, caller, innermost, outermost):
+        """One of the verdicts above, of two addresses in profiles. innermost, outermost: no further frame is before the callee, behind the caller."""
+        key = callee, caller, innermost, outermost
         if key not in self._checked:
             self._checked[key] = self._check(*key)
         return self._checked[key]
 
-    def _check(self, callee, caller, outermost):
+    def _check(self, callee, caller, innermost, outermost):
         space = self.space
         if not space.code(caller, 1):
             return UNREADABLE
         if space.code(caller, 9).startswith(_RESTORERS):
             return SIGNAL
-        if space.code(callee, 9).startswith(_RESTORERS) or space.go_name(callee) in go_image.INTERRUPTS:
+        if self._is_restorer(callee) or space.go_name(callee) in go_image.INTERRUPTS:
             return INTERRUPTED
         found = self.call_at(caller)
         if space.is_generated(caller) and (not found or found[1] == x86.CALL) and space.has_changed(caller + 1, _CALL_MAX):
-            return CHANGED if not found else self._reaches(caller, found, callee) or CHANGED
+            return CHANGED if not found else self._reaches(found, callee) or CHANGED
         if not found:
             return PLANTED if self._is_planted(caller + 1, outermost) else NO_CALL
-        return self._reaches(caller, found, callee) or OTHER_TARGET
+        return self._reaches(found, callee) or (innermost and self._is_probed(found, callee)) or OTHER_TARGET
+
+    def _is_restorer(self, addr):
+        return any(self.space.code(addr - n, len(r)) == r for r in _RESTORERS for n in range(len(r)))
 
     def call_at(self, caller):
         """(length, what, at) of the call that ends behind an address; None if there is none. By the instructions from the function's beginning on,
@@ -84,9 +88,17 @@ class Checker:
             return True
         return self.space.is_generated(ra) and _INTERPRETER_ENTRY in self.space.code(ra, 64)
 
+    def _is_probed(self, call, callee):
+        """PROBED if the kernel was emulating a jump with a uprobe: for a moment the pc is behind it (branch_emulate_op in arch/x86/kernel/uprobes.c)."""
+        for start, end in self.space.functions(callee - 1):
+            area = self.space.find(start)
+            if area.image.sweep(start - area.bias, end - area.bias).ends.get(callee - start, (0, 0, 0))[1] == x86.JUMP:
+                return PROBED if self._reaches(call, callee - 1) else None
+        return None
+
     # ---- where the call leads ----
 
-    def _reaches(self, caller, call, callee):
+    def _reaches(self, call, callee):
         """GOOD or POSSIBLE, or None."""
         _, what, at = call
         if what == x86.CALL_VALUE:
