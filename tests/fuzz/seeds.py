@@ -87,6 +87,22 @@ def symbols(progs):
         yield b"".join(piece(e.bytes(p)) for p in parts) + code[: TEXT - HEAD]
 
 
+def labels(progs):
+    pad = bytes(0x100 - HEAD)  # fuzz_labels.c: CODE
+    entry = lambda body: struct.pack("<I", len(body)) + body
+    cie = lambda letters: entry(struct.pack("<IB", 0, 1) + letters + bytes([1, 0x78, 16, 1, 0]))
+    # absolute addresses, of one that begins at a label and one that begins a byte before
+    fdes = lambda at: b"".join(entry(struct.pack("<IQQB", at + 4 + 25 * i, start, 64, 0)) for i, start in enumerate((0x200, 0x2FF)))
+    # push, jump, loop, call, test of its result, system call, indirect jump
+    code = bytes.fromhex("53 74 02 5b c3 ff c9 75 fc e8 10 00 00 00 85 c0 0f 05 48 89 c7 5b ff e0")
+    for letters in (b"zR\0", b"zRS\0"):
+        head = cie(letters)
+        yield piece(head + fdes(len(head))) + piece(b"") + pad + code * 80
+    for name in ("chain", "libtiny.so", "liballoc_own.so"):
+        e = Elf(os.path.join(progs, name))
+        yield piece(e.bytes(".eh_frame")) + piece(e.bytes(".debug_frame")) + pad + e.bytes(".text")[:8192]
+
+
 def note(name, kind, desc):
     pad = lambda b: b + bytes(-len(b) % 4)
     return struct.pack("<III", len(name), len(desc), kind) + pad(name) + pad(desc)

@@ -13,13 +13,13 @@ WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many wai
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle late execs
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
-	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so libalpha.so libbeta.so notable inlined busy \
+	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so notable inlined busy \
 	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
 	$(WAITS_C) waits-static
 
 # what needs more than gcc is left out where it is missing; the tests say so
 PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static waits_std)
-PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static $(ALLOC_C:%=%-musl) waits-musl)
+PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static asleep-musl $(ALLOC_C:%=%-musl) waits-musl)
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
 GO_STACKS := go_stacks go_stacks-pie go_stacks-stripped go_cgo go_shared
 PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof $(GO_STACKS))
@@ -58,6 +58,15 @@ comma := ,
 PLT_lazy := -Wl,-z,lazy
 PLT_now := -Wl,-z,now
 PLT_ibt := -fcf-protection -Wl,-z,lazy -Wl,-z,ibtplt
+
+$(PROGS_DIR)/libunsized.so: $(PROGS_SRC)/unsized_lib.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,-shared -fPIC -Wno-unused-function -Wl$(comma)-s)
+
+$(PROGS_DIR)/unsized: $(PROGS_SRC)/unsized.c $(PROGS_SRC)/prog.h $(PROGS_DIR)/libunsized.so
+	$(call PROGS_CC,gcc,,-L$(PROGS_DIR) -lunsized -Wl$(comma)-rpath$(comma)'$$ORIGIN')
+
+$(PROGS_DIR)/asleep-musl: $(PROGS_SRC)/asleep.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,musl-gcc)
 
 $(PROGS_DIR)/libalpha.so: $(PROGS_SRC)/late_lib.c
 	$(call PROGS_CC,gcc,-shared -fPIC -DLIB=alpha -DFRAME=600)
