@@ -65,6 +65,31 @@ static void test_find(void **state)
 	kallsyms__free(k);
 }
 
+/* No program has the addresses up to the next one, which is elsewhere. */
+static void test_made(void **state)
+{
+	struct kallsyms *k =
+		parse("ffffffffc0001100 t bpf_prog_1111111111111111_a\t[bpf]\n"
+		      "ffffffffc0001200 t bpf_prog_2222222222222222_b\t[bpf]\n"
+		      "ffffffffc0008000 t bpf_trampoline_6442\t[bpf]\n"
+		      "ffffffffc0010000 t ftrace_trampoline\t[__builtin__ftrace]\n"
+		      "ffffffffc0020000 t ftrace_trampoline\t[__builtin__ftrace]\n"
+		      "ffffffffc0030000 t kprobe_insn_page\t[__builtin__kprobes]\n"
+		      "ffffffffc0040000 t kprobe_insn_page\t[__builtin__kprobes]\n");
+	struct kallsyms_symbol s;
+
+	(void)state;
+	assert_non_null(k);
+	check(k, 0xffffffffc00011ff, "bpf_prog_1111111111111111_a", "bpf", 0xffffffffc0001200);
+	check(k, 0xffffffffc0001fff, "bpf_prog_2222222222222222_b", "bpf", 0xffffffffc0002000);
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0002000, &s), -ENOENT);
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0007fff, &s), -ENOENT);
+	check(k, 0xffffffffc0010fff, "ftrace_trampoline", "__builtin__ftrace", 0xffffffffc0011000);
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0011000, &s), -ENOENT);
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0031000, &s), -ENOENT);
+	kallsyms__free(k);
+}
+
 static void test_hidden(void **state)
 {
 	(void)state;
@@ -134,9 +159,8 @@ static void test_own_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_strange),
+		cmocka_unit_test(test_find),	   cmocka_unit_test(test_made),
+		cmocka_unit_test(test_hidden),	   cmocka_unit_test(test_strange),
 		cmocka_unit_test(test_own_kernel),
 	};
 

@@ -186,8 +186,21 @@ static bool same_module(const struct symbol *a, const struct symbol *b)
 	return !strcmp(a->module, b->module);
 }
 
-/* Where symbol i ends: at the next one; the last one of a module has no known end and gets the rest
- * of its page. */
+/* Code that is made one piece at a time: between two of them may be anything, or nothing. */
+static bool is_made(const struct symbol *s)
+{
+	static const char *const makers[] = { "bpf", "__builtin__ftrace", "__builtin__kprobes" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(makers); i++) {
+		if (s->module && !strcmp(s->module, makers[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Where symbol i ends: at the next one; the last one of a module, and what was made by itself, has
+ * no known end and gets the rest of its page. */
 static uint64_t symbol_end(const struct kallsyms *k, size_t i)
 {
 	const struct symbol *s = &k->symbols[i];
@@ -196,7 +209,7 @@ static uint64_t symbol_end(const struct kallsyms *k, size_t i)
 
 	if (i + 1 == k->cnt)
 		return end;
-	return same_module(s, s + 1) ? s[1].addr : MIN(end, s[1].addr);
+	return same_module(s, s + 1) && !is_made(s) ? s[1].addr : MIN(end, s[1].addr);
 }
 
 int kallsyms__find(const struct kallsyms *k, uint64_t addr, struct kallsyms_symbol *ret)

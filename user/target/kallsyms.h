@@ -13,7 +13,8 @@ struct kallsyms_symbol {
 	const char *name;   /* borrowed until kallsyms__free */
 	const char *module; /* "nf_conntrack", "bpf" for JIT code; NULL for the kernel itself */
 	uint64_t start;
-	uint64_t end; /* exclusive: the next symbol */
+	uint64_t
+		end; /* exclusive: the next symbol, or that of the page where none is known to follow */
 };
 
 /*
@@ -26,7 +27,7 @@ struct kallsyms *kallsyms__load(void); /* from /proc/kallsyms */
 void kallsyms__free(struct kallsyms *k);
 
 /* 0, or -ENOENT if addr lies before the first symbol, or past the last one of the kernel or its
- * module. */
+ * module, or past a BPF program or trampoline. */
 int kallsyms__find(const struct kallsyms *k, uint64_t addr, struct kallsyms_symbol *ret);
 
 #endif
