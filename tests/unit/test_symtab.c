@@ -484,11 +484,37 @@ static struct found find(const struct loaded *l, const struct elf_file *debug, u
 	return f;
 }
 
+/* What objdump puts under a name in a section of the PLT has that name, or none: the heads of PLTs,
+ * lazy halves and stubs of functions that are chosen at start (STT_GNU_IFUNC) have none. */
+static void check_stubs(const struct loaded *l)
+{
+	FILE *f =
+		toolrun_open("objdump -d -j .plt -j .plt.sec -j .plt.got -j .iplt plt 2>/dev/null");
+	char line[512], name[256] = "", colon;
+	struct found s;
+	uint64_t addr;
+
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " <%255[^>]>:", &addr, name) == 2)
+			continue;
+		if (sscanf(line, " %" SCNx64 "%c\t", &addr, &colon) != 2 || colon != ':')
+			continue;
+		s = find(l, NULL, addr);
+		if (s.name[0])
+			assert_string_equal(s.name, name);
+	}
+	pclose(f);
+}
+
 /* Every stub that objdump names in the PLT has that name. */
 static void test_plt(void **state)
 {
-	static const char *const builds[] = { "-O1", "-O1 -fcf-protection=full -Wl,-z,ibtplt",
-					      "-O1 -Wl,-z,now", "-no-pie", "-fuse-ld=lld" };
+	static const char *const builds[] = { "-O1",
+					      "-O1 -fcf-protection=full -Wl,-z,ibtplt",
+					      "-O1 -Wl,-z,now",
+					      "-no-pie",
+					      "-fuse-ld=lld",
+					      "-fuse-ld=gold" };
 	static const char src[] =
 		"#include <stdio.h>\n#include <stdlib.h>\nvoid *p; int main(int c, char **v)\n"
 		"{ p = puts; printf(\"%d\", atoi(v[0])); qsort(v, c, 8, p); return getpid(); }\n";
@@ -505,6 +531,7 @@ static void test_plt(void **state)
 		if (!toolrun("gcc -w -fno-builtin %s -o plt plt.c 2>/dev/null", builds[i]))
 			continue;
 		load(&l, toolrun_path("plt"));
+		check_stubs(&l);
 		f = toolrun_open("objdump -d plt");
 		cnt = 0;
 		while (fgets(line, sizeof(line), f)) {
@@ -527,6 +554,10 @@ static void test_plt(void **state)
 		assert_true(cnt >= 4);
 		unload(&l);
 	}
+	assert_true(toolrun("gcc -w -fno-builtin -static -o plt plt.c"));
+	load(&l, toolrun_path("plt"));
+	check_stubs(&l);
+	unload(&l);
 }
 
 static void assert_found(const struct loaded *l, uint64_t addr, const char *name, uint64_t start)
