@@ -64,6 +64,8 @@ static const struct shape shapes[] = {
 	/* calls that may not return */
 	{ "noreturn", "yes: call outside@PLT; no: mov %rdi, %rsi; ret" },
 	{ "noreturn_varargs", "call outside@PLT; no: test %al, %al; je 1f; 1: ret" },
+	{ "noreturn_padded", "call outside@PLT; no: nop; no: mov %rax, %rdi; ret" },
+	{ "noreturn_zeros", "call outside@PLT; no: .quad 0; no: mov %rax, %rdi; ret" },
 	{ "result", "call outside@PLT; yes: mov %rbx, %rdi; test %eax, %eax; yes: ret" },
 	{ "exits", "mov $60, %eax; yes: syscall; no: mov $1, %eax; ret" },
 	{ "syscalls", "mov $35, %eax; syscall; yes: mov %rax, %rdi; yes: ret" },
@@ -167,7 +169,7 @@ static void test_shapes(void **state)
 	assert_true(
 		toolrun("gcc -shared -nostdlib -o shapes shapes.s && strip -o shapes.stripped "
 			"shapes"));
-	assert_int_equal(check_marks("shapes", "shapes.stripped"), 66);
+	assert_int_equal(check_marks("shapes", "shapes.stripped"), 70);
 }
 
 /* Marks that linkers make, and symbols of no type where a function begins. */

@@ -136,11 +136,13 @@ static bool is_reg(const cs_x86_op *op, x86_reg reg)
 	return op->type == X86_OP_REG && op->reg == reg;
 }
 
+/* Zeros would be add %al,(%rax). */
 static bool is_padding(const struct code_flow *f)
 {
 	return f->insn->id == X86_INS_NOP ||
 	       (f->insn->id == X86_INS_XCHG && is_reg(operand(f, 0), X86_REG_AX) &&
-		is_reg(operand(f, 1), X86_REG_AX));
+		is_reg(operand(f, 1), X86_REG_AX)) ||
+	       !memcmp(f->insn->bytes, "\0\0", 2);
 }
 
 /* ---- the stack ---- */
@@ -227,7 +229,6 @@ static bool is_idiom(const struct code_flow *f)
 	const cs_x86_op *a = operand(f, 0), *b = operand(f, 1);
 
 	switch (f->insn->id) {
-	case X86_INS_NOP:
 	case X86_INS_PUSH: /* for room */
 	case X86_INS_XCHG:
 		return true;
@@ -262,6 +263,9 @@ static bool uses_result(struct code_flow *f, size_t pos)
 
 	for (n = 0; n < MAX_USE && decode(f, pos); n++, pos += f->insn->size) {
 		read_cnt = written_cnt = 0;
+		/* what is behind it may be anything */
+		if (is_padding(f))
+			return false;
 		if (cs_regs_access(f->cs, f->insn, read, &read_cnt, written, &written_cnt) !=
 		    CS_ERR_OK)
 			return false;
