@@ -43,7 +43,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures install uninstall format clean
+.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall format clean
 
 all: bpfprof $(PRELOAD)
 
@@ -238,6 +238,10 @@ bench: $(OUT)/bpfprof $(PRELOAD) $(BENCH)
 
 figures: all progs fuzzers
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) tests/figures
+
+# every pair of frames, of programs of many runtimes under load, against the code
+callcheck: all progs
+	$(Q)PROGS=$(PROGS_DIR) BPFPROF=$(OUT)/bpfprof tests/tools/callcheck-programs $(CALLCHECK_ARGS)
 
 soak: all progs
 	$(Q)PROGS=$(PROGS_DIR) tests/soak/run $(SOAK_SECONDS)

@@ -14,10 +14,15 @@ import os
 import re
 import select
 import signal
+import sys
 import time
 
 import lib
 from lib import need
+
+sys.path.append(os.path.join(lib.ROOT, "tests/tools"))
+
+from pprof_file import fields, message, numbers
 
 VALUES = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
 UNITS = ("count", "bytes", "count", "bytes")
@@ -28,82 +33,38 @@ Profile = collections.namedtuple("Profile", "types period_type period comments s
 Sample = collections.namedtuple("Sample", "frames values labels")  # frames: names, from the root
 
 
-def _varint(b, at):
-    n = shift = 0
-    while True:
-        byte = b[at]
-        at += 1
-        n |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return n, at
-        shift += 7
-
-
-def _fields(b):
-    """(number, value): an integer, or the bytes of a string or message."""
-    at = 0
-    while at < len(b):
-        tag, at = _varint(b, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(b, at)
-        elif kind == 2:
-            n, at = _varint(b, at)
-            value, at = b[at : at + n], at + n
-        else:
-            raise AssertionError(f"pprof: wire type {kind}")
-        yield tag >> 3, value
-
-
-def _numbers(value):
-    """Of a repeated number, packed or not; signed."""
-    if isinstance(value, int):
-        found = [value]
-    else:
-        found, at = [], 0
-        while at < len(value):
-            n, at = _varint(value, at)
-            found.append(n)
-    return [n - (1 << 64) if n >> 63 else n for n in found]
-
-
-def _message(b):
-    """{number: the last value}, of a message without repeated fields."""
-    return dict(_fields(b))
-
-
 def read_pprof(path):
     with gzip.open(path) as f:
-        top = list(_fields(f.read()))
+        top = list(fields(f.read()))
     strings = [v.decode() for n, v in top if n == 6]
     text = lambda n: strings[n]
-    value_type = lambda b: (text(_message(b).get(1, 0)), text(_message(b).get(2, 0)))
-    functions = {m[1]: text(m.get(2, 0)) for m in (_message(v) for n, v in top if n == 5)}
-    mappings = {m[1]: text(m.get(5, 0)) for m in (_message(v) for n, v in top if n == 3)}
+    value_type = lambda b: (text(message(b).get(1, 0)), text(message(b).get(2, 0)))
+    functions = {m[1]: text(m.get(2, 0)) for m in (message(v) for n, v in top if n == 5)}
+    mappings = {m[1]: text(m.get(5, 0)) for m in (message(v) for n, v in top if n == 3)}
     locations = {}
     for _, b in (x for x in top if x[0] == 4):
-        m = _message(b)
-        names = [functions[_message(v)[1]] for n, v in _fields(b) if n == 4]
+        m = message(b)
+        names = [functions[message(v)[1]] for n, v in fields(b) if n == 4]
         unnamed = f"{os.path.basename(mappings.get(m.get(2, 0), ''))}+{m.get(3, 0):#x}"
         locations[m[1]] = names[::-1] or [unnamed]
     samples = []
     for _, b in (x for x in top if x[0] == 2):
         frames, values, labels = [], [], {}
-        for n, v in _fields(b):
+        for n, v in fields(b):
             if n == 1:
-                frames += _numbers(v)
+                frames += numbers(v)
             elif n == 2:
-                values += _numbers(v)
+                values += numbers(v)
             elif n == 3:
-                label = _message(v)
-                labels[text(label[1])] = text(label[2]) if 2 in label else _numbers(label.get(3, 0))[0]
+                label = message(v)
+                labels[text(label[1])] = text(label[2]) if 2 in label else numbers(label.get(3, 0))[0]
         samples.append(Sample([f for i in reversed(frames) for f in locations[i]], values, labels))
     one = lambda number, default: next((v for n, v in top if n == number), default)
     return Profile(
         [value_type(v) for n, v in top if n == 1],
         value_type(one(11, b"")),
         one(12, 0),
-        [text(i) for n, v in top if n == 13 for i in _numbers(v)],
+        [text(i) for n, v in top if n == 13 for i in numbers(v)],
         samples,
     )
 

@@ -56,20 +56,20 @@ def has_frames(sample, frames):
 def times(path):
     """(start, duration) that stand in a profile."""
     with gzip.open(path) as f:
-        top = dict(heap_truth._fields(f.read()))
+        top = dict(heap_truth.fields(f.read()))
     return top.get(9, 0), top.get(10, 0)
 
 
 def label_units(path):
     """Of the numeric labels: {key: {units}}."""
     with gzip.open(path) as f:
-        top = list(heap_truth._fields(f.read()))
+        top = list(heap_truth.fields(f.read()))
     text = [v.decode() for n, v in top if n == 6]
     units = collections.defaultdict(set)
     for number, sample in top:
         if number == 2:
-            for n, label in heap_truth._fields(sample):
-                m = dict(heap_truth._fields(label)) if n == 3 else {}
+            for n, label in heap_truth.fields(sample):
+                m = dict(heap_truth.fields(label)) if n == 3 else {}
                 if m and 2 not in m:
                     units[text[m[1]]].add(text[m.get(4, 0)])
     return units

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the checkers read of ELF files, with nothing but Python's own library: segments, symbols, ranges of functions, stubs of the procedure
+"""What the checkers read of ELF files, with nothing but Python's own library: segments, symbols, ranges of functions, stubs
+of the procedure
 linkage table. gABI; psABI for x86-64; LSB 5.0, 10.6 (.eh_frame, .eh_frame_hdr).
 
 Addresses are those of the file.
@@ -252,17 +253,22 @@ class Image:
         return b""
 
     def bias(self, start, offset):
-        """What to add to addresses of the file where a mapping of its offset begins at `start`; None if nothing of it is mapped there."""
+        """What to add to addresses of the file where a mapping of its offset begins at `start`; None if nothing of it is
+        mapped there."""
         for s in self.main.segments:
             if s.flags & _PF_X and s.offset & ~4095 <= offset < s.offset + s.filesz:
                 return start - offset + s.offset - s.vaddr
         return None
 
+    def is_mapped(self, vaddr):
+        return any(s.vaddr <= vaddr < s.vaddr + s.memsz for s in self.main.segments)
+
     def is_code(self, vaddr):
         return any(s.flags & _PF_X and s.vaddr <= vaddr < s.vaddr + s.filesz for s in self.main.segments)
 
     def functions(self, vaddr):
-        """Known ranges, as (start, end), that hold an address: of sized symbols, FDEs, Go's table, a stub of the PLT. The innermost first."""
+        """Known ranges, as (start, end), that hold an address: of sized symbols, FDEs, Go's table, a stub of the PLT. The
+        innermost first."""
         stub = self.stub_range(vaddr)
         if stub:
             return [stub]
@@ -341,11 +347,14 @@ class Image:
         return found
 
     def label(self, vaddr, name):
-        """What a symbol of this name, without a size, has to do with an address: "proved", "unproved", "wrong", or "" if there is none before it."""
+        """Where the last symbol of this name, without a size, is before an address, and what it has to do with it:
+        "proved", "unproved", "wrong".
+        None if there is none."""
         i = bisect.bisect_right(self.labels.starts, vaddr) - 1
         start = next((self.labels.starts[k] for k in range(i, -1, -1) if self.labels.all[k].name == name), None)
-        if start is None or self.labels.around(vaddr) == []:
-            return ""
+        return None if start is None else (start, self._judge_label(start, vaddr))
+
+    def _judge_label(self, start, vaddr):
         home = self.section_at(start)
         if not home or home is not self.section_at(vaddr):
             return "wrong"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Do the names that a profile gives to addresses belong to them? Symbol tables, Go's table and perf maps are read here; DWARF by the readers of LLVM
+"""Do the names that a profile gives to addresses belong to them? Symbol tables, Go's table and perf maps are read here;
+DWARF by the readers of LLVM
 and of binutils, whichever are there."""
 
 import bisect
@@ -102,9 +103,13 @@ class Names:
         right = name in names or _plain(name) in set(map(_plain, names))
         if right and len(loc.lines) == 1:
             return RIGHT
-        label = "" if right else area.image.label(vaddr, name)
+        label = None if right else area.image.label(vaddr, name)
         if label:
-            return {"proved": RIGHT, "unproved": UNPROVED, "wrong": WRONG}[label]
+            start, verdict = label
+            # what runs on from there to the address proves it
+            if verdict == "unproved" and loc.address in self.space.flow(start + area.bias)[0]:
+                verdict = "proved"
+            return {"proved": RIGHT, "unproved": UNPROVED, "wrong": WRONG}[verdict]
         path = area.image.debug_path or self._path(area)
         self.open.setdefault(path, {}).setdefault(vaddr, []).append((loc, right))
         return UNCHECKED if right else WRONG

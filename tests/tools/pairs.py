@@ -35,7 +35,8 @@ class Checker:
         self._calls, self._reached, self._checked = {}, {}, {}
 
     def check(self, callee, caller, innermost, outermost):
-        """One of the verdicts above, of two addresses in profiles. innermost, outermost: no further frame is before the callee, behind the caller."""
+        """One of the verdicts above, of two addresses in profiles. innermost, outermost: no further frame is before the
+        callee, behind the caller."""
         key = callee, caller, innermost, outermost
         if key not in self._checked:
             self._checked[key] = self._check(*key)
@@ -60,7 +61,8 @@ class Checker:
         return any(self.space.code(addr - n, len(r)) == r for r in _RESTORERS for n in range(len(r)))
 
     def call_at(self, caller):
-        """(length, what, at) of the call that ends behind an address; None if there is none. By the instructions from the function's beginning on,
+        """(length, what, at) of the call that ends behind an address; None if there is none. By the instructions from the
+        function's beginning on,
         where that is known and they lead there; else by the bytes before."""
         if caller not in self._calls:
             self._calls[caller] = self._find_call(caller)
@@ -80,7 +82,8 @@ class Checker:
         return found and (found[0], found[1], caller + 1 - len(code) + found[2])
 
     def _is_planted(self, ra, outermost):
-        """A return address that no call has left there: of a stack made by hand, which ends with it (makecontext); of Go's goexit, behind whose
+        """A return address that no call has left there: of a stack made by hand, which ends with it (makecontext); of Go's
+        goexit, behind whose
         first byte goroutines begin; of HotSpot's interpreter."""
         if self.space.go_name(ra).startswith("runtime.goexit"):
             return True
@@ -89,7 +92,8 @@ class Checker:
         return self.space.is_generated(ra) and _INTERPRETER_ENTRY in self.space.code(ra, 64)
 
     def _is_probed(self, call, callee):
-        """PROBED if the kernel was emulating a jump with a uprobe: for a moment the pc is behind it (branch_emulate_op in arch/x86/kernel/uprobes.c)."""
+        """PROBED if the kernel was emulating a jump with a uprobe: for a moment the pc is behind it (branch_emulate_op in
+        arch/x86/kernel/uprobes.c)."""
         for start, end in self.space.functions(callee - 1):
             area = self.space.find(start)
             if area.image.sweep(start - area.bias, end - area.bias).ends.get(callee - start, (0, 0, 0))[1] == x86.JUMP:

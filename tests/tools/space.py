@@ -92,7 +92,17 @@ class Space:
         bias = image.bias(start, offset)
         if bias is None:
             return area(why="" if pid else "no code of the file")
+        if pid and self._is_other(image, bias, start, end, pid):
+            return area(why="is another in memory")
         return area(image, bias)
+
+    def _is_other(self, image, bias, start, end, pid):
+        """Is in memory what the file has there? By samples."""
+        for at in range(start, end, max((end - start) // 64 & ~4095, 4096)):
+            here = image.read(at - bias, 64)
+            if self.memories[pid].read(at, len(here)) != here:
+                return True
+        return False
 
     def _vdso(self, start, end, pid):
         data = self.memories[pid].read(start, end - start) if pid else b""
@@ -172,9 +182,10 @@ class Space:
     # ---- where a call leads ----
 
     def slot(self, addr):
-        """(targets, whether these are all) of a word through which code calls or jumps: what stands there, and what stood there when the object was
+        """(targets, whether these are all) of a word through which code calls or jumps: what stands there, and what stood
+        there when the object was
         loaded, which the dynamic linker replaces at the first call (lazy binding)."""
-        home = next((a for a in self.areas if a.image and any(s.vaddr <= addr - a.bias < s.vaddr + s.memsz for s in a.image.main.segments)), None)
+        home = next((a for a in self.areas if a.image and a.image.is_mapped(addr - a.bias)), None)
         if not home:
             return set(), False
         targets, vaddr = set(), addr - home.bias
@@ -193,11 +204,12 @@ class Space:
         return targets | {v + bias for _, bias, v in found}, bool(found) and not resolved
 
     def exits(self, addr):
-        """Where a jump may lead that follows what was entered at an address: (addresses covered, targets, whether these are all)."""
+        """Where a jump may lead that follows what was entered at an address: (addresses covered, targets, whether these are
+        all)."""
         known = self.functions(addr)
         key = known[0] if known else addr
         if key not in self._exits:
-            self._exits[key] = self._range_exits(*key) if known else self._flow_exits(addr)
+            self._exits[key] = self._range_exits(*key) if known else self.flow(addr)
         return self._exits[key]
 
     def _range_exits(self, start, end):
@@ -217,7 +229,7 @@ class Space:
             targets.add(end)
         return range(start, end), targets, all_known
 
-    def _flow_exits(self, addr):
+    def flow(self, addr):
         """The same where nothing tells where a function ends: its instructions are followed one by one. Calls return."""
         seen, targets, todo, all_known = set(), set(), [addr], True
         while todo:

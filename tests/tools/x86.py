@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Lengths of x86-64 instructions, and where those lead that change the flow of control. Intel SDM, volume 2: 2.1 to 2.7 (encoding), appendix A
+"""Lengths of x86-64 instructions, and where those lead that change the flow of control. Intel SDM, volume 2: 2.1 to 2.7
+(encoding), appendix A
 (opcode maps).
 
 It is the checkers' own reading of code: nothing of bpfprof and none of its libraries is in it.
@@ -171,7 +172,8 @@ def _two(code, start, i, short):
 
 
 def decode(code, start):
-    """(length, what, at) of the instruction at an index of bytes; `at` is an index as well, and may lie outside. BAD, also if it is cut off."""
+    """(length, what, at) of the instruction at an index of bytes; `at` is an index as well, and may lie outside. BAD, also
+    if it is cut off."""
     try:
         i = start
         short = wide = addr32 = False
@@ -243,7 +245,8 @@ class Sweep:
 
 
 def call_before(code, end):
-    """(length, what, at) of a call that may end at this index, by its bytes alone; None if there is none. Where several readings are possible, the
+    """(length, what, at) of a call that may end at this index, by its bytes alone; None if there is none. Where several
+    readings are possible, the
     one with a direct call."""
     for n in (5, 6, 7, 2, 3, 4, 8):
         if end >= n:
