@@ -126,7 +126,7 @@ class Names:
                 chains = [a.get(vaddr, []) for a in answers]
                 chains = [c for c in chains if c and c != ["??"]]
                 for loc, right in waiting:
-                    self.verdicts[loc] = self._by_dwarf(loc, right, chains)
+                    self.verdicts[loc] = self._by_dwarf(loc, right, chains) if answers else UNCHECKED
         self.open = {}
 
     def _by_dwarf(self, loc, right, chains):
