@@ -25,6 +25,8 @@ _RESTORERS = (b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05")
 # HotSpot's interpreter calls by a jump, and pushes the address of a return entry, which begins by taking rsp back from the frame:
 # mov -16(%rbp), %rsp; movq $0, -16(%rbp)
 _INTERPRETER_ENTRY = b"\x48\x8b\x65\xf0\x48\xc7\x45\xf0\0\0\0\0"
+# Its deoptimization handlers, to which it changes return addresses, begin by taking their own address: mov $here, %r10
+_LOAD_R10 = b"\x49\xba"
 _CALL_MAX = 8
 DEPTH = 8  # tail jumps in a row, at most
 
@@ -84,12 +86,15 @@ class Checker:
     def _is_planted(self, ra, outermost):
         """A return address that no call has left there: of a stack made by hand, which ends with it (makecontext); of Go's
         goexit, behind whose
-        first byte goroutines begin; of HotSpot's interpreter."""
+        first byte goroutines begin; HotSpot's."""
         if self.space.go_name(ra).startswith("runtime.goexit"):
             return True
         if outermost and any(start == ra for start, _ in self.space.functions(ra)):
             return True
-        return self.space.is_generated(ra) and _INTERPRETER_ENTRY in self.space.code(ra, 64)
+        if not self.space.is_generated(ra):
+            return False
+        code = self.space.code(ra, 64)
+        return _INTERPRETER_ENTRY in code or code[:10] == _LOAD_R10 + ra.to_bytes(8, "little")
 
     def _is_probed(self, call, callee):
         """PROBED if the kernel was emulating a jump with a uprobe: for a moment the pc is behind it (branch_emulate_op in
