@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "bpfprof.h"
+#include "profile/machinery.h"
 #include "profile/profile.h"
 
 #define KIND_MAX_LABELS 4
@@ -41,6 +42,7 @@ struct kind {
 	/* What a value is, in a sentence behind the figure: "of CPU". NULL: it is left out. */
 	const char *quantities[PROFILE_MAX_VALUES];
 	const char *nothing; /* what it means if there are no samples */
+	unsigned int drops; /* enum machinery_drop: what readers of the profile are to hide */
 	/*
 	 * How many of what is measured a sample stands for, where its record does not say (units);
 	 * NULL: one. size, weight: struct bpfprof_rec's. period: the profile's.

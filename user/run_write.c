@@ -18,6 +18,7 @@
 #include "kinds.h"
 #include "options.h"
 #include "output.h"
+#include "profile/machinery.h"
 #include "profile/pprof.h"
 #include "profile/profile.h"
 #include "profile/text.h"
@@ -164,6 +165,8 @@ static int finish_kind(struct run *r, struct report *report, int kind)
 		heap__hide(p);
 	if (!err && kind == BPFPROF_OFFCPU)
 		waits_hide(p);
+	if (!err && kinds[kind].drops)
+		err = machinery_hide(p, kinds[kind].drops);
 	if (!err)
 		err = profile__finish(p);
 	report->samples[kind] = p->sample_cnt;

@@ -7,7 +7,7 @@
  * a marker, labels of both kinds, names that break lines, comments of both kinds.
  *
  * The heap profile has four values, a label that tells samples of one stack apart by their size,
- * samples that hold nothing any more, and an allocation of no bytes.
+ * samples that hold nothing any more, an allocation of no bytes, and names to hide and to keep.
  *
  * The profiles of waits and threads are made by their rows of kinds.c: values and labels of waits
  * of every reason and end, and of threads in different states.
@@ -154,6 +154,8 @@ static inline struct profile *golden_heap_profile(void)
 	golden_heap_sample(p, (uint32_t[]){ cache, parse, start }, 3, 1048576, 1, 1);
 	golden_heap_sample(p, (uint32_t[]){ odd, start }, 2, 0, 524288, 524288);
 	profile__add_comment(p, "8 probes (session), 100 hits");
+	p->drop_frames = profile__string(p, "malloc|operator new(\\[\\])?");
+	p->keep_frames = profile__string(p, "operator new\\[\\]");
 	if (profile__finish(p)) {
 		profile__free(p);
 		return NULL;

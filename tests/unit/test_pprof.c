@@ -234,7 +234,11 @@ static char *content_text(const pb_profile *m)
 	for (i = 0; i < m->n_sample_type; i++)
 		fprintf(f, " %s/%s", string(m, m->sample_type[i]->type),
 			string(m, m->sample_type[i]->unit));
-	fprintf(f, "\nshown: %s\n%s", string(m, m->default_sample_type), samples);
+	fprintf(f, "\nshown: %s\n", string(m, m->default_sample_type));
+	if (m->drop_frames)
+		fprintf(f, "hidden: %s\nbut not: %s\n", string(m, m->drop_frames),
+			string(m, m->keep_frames));
+	fputs(samples, f);
 	free(samples);
 	fclose(f);
 	return b.data;

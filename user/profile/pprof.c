@@ -160,6 +160,8 @@ static int write_rest(struct writer *w)
 	for (i = 0; i < p->comment_cnt; i++)
 		comments[i] = w->canon.string_number[p->comments[i]];
 	fill_value_type(w, &p->period_type, &period);
+	m.drop_frames = w->canon.string_number[p->drop_frames];
+	m.keep_frames = w->canon.string_number[p->keep_frames];
 	m.time_nanos = p->time_ns;
 	m.duration_nanos = p->duration_ns;
 	m.period_type = &period;

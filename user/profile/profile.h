@@ -78,6 +78,9 @@ struct profile {
 	int64_t period;
 	int64_t time_ns; /* start of the window, since the epoch */
 	int64_t duration_ns;
+	/* strings, regular expressions of whole names: what a reader hides, with all that it called,
+	 * and what it does not hide in spite of the former. 0: nothing */
+	uint32_t drop_frames, keep_frames;
 
 	struct profile_mapping *mappings;
 	struct profile_function *functions;
