@@ -42,6 +42,11 @@ struct kind {
 	/* What a value is, in a sentence behind the figure: "of CPU". NULL: it is left out. */
 	const char *quantities[PROFILE_MAX_VALUES];
 	const char *nothing; /* what it means if there are no samples */
+	/*
+	 * What the summary's table counts at the first function of the program itself, as a word of a
+	 * sentence: "Waits". NULL: it counts at the leaf.
+	 */
+	const char *at_own;
 	unsigned int drops; /* enum machinery_drop: what readers of the profile are to hide */
 	/*
 	 * How many of what is measured a sample stands for, where its record does not say (units);

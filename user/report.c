@@ -26,6 +26,10 @@
 	"a process has %" PRIu64 " ranges of code more than there is room for: stacks end there"
 #define NOT_FOLLOWED_TEXT \
 	"not followed, for want of room: %" PRIu64 " child processes, and what these started"
+#define OWN_TEXT                                                                                   \
+	"  %s, each at its innermost function that is no library's, runtime's or allocator's, if " \
+	"it "                                                                                      \
+	"has one:\n"
 
 #define NAME_OF(name, text) #name,
 #define TEXT_OF(name, text) text,
@@ -374,7 +378,9 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 		return;
 	}
 	fprintf(stderr, "\n");
-	(void)text_write_top(p, stderr, 10);
+	if (kinds[kind].at_own)
+		fprintf(stderr, OWN_TEXT, kinds[kind].at_own);
+	(void)text_write_top(p, stderr, 10, kinds[kind].at_own);
 	if (r->opts->format == OPTIONS_PPROF && strcmp(path, "-"))
 		fprintf(stderr, "\nLook further with: go tool pprof -http=: %s\n", shown);
 }

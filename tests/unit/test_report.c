@@ -349,6 +349,44 @@ static void test_summary_of_kinds(void **state)
 	}
 }
 
+/* A wait, memory and threads count at what is the program's own, and the table says so; CPU time
+ * counts where it is spent. */
+static void test_summary_counts_at_own(void **state)
+{
+	(void)state;
+	report.heap.method = "session";
+	for (int kind = 0; kind < BPFPROF_NR_KINDS; kind++) {
+		const struct kind *k = &kinds[kind];
+		struct profile *p = profile__new(k->value_types, k->value_cnt, k->period_type, 1);
+		struct profile_mapping app = { .filename = profile__string(p, "/srv/app") };
+		const char *const names[] = { "__futex_abstimed_wait_common64", "worker" };
+		uint32_t locs[2];
+		char *text, *row;
+
+		report.accounts[kind] = (struct collect_account){ .seen = 1, .recorded = 1 };
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			struct profile_function f = { .name = profile__string(p, names[i]) };
+			struct profile_line line = { 0 };
+
+			f.system_name = f.name;
+			line.function = profile__add_function(p, &f);
+			locs[i] = profile__add_location(p, profile__add_mapping(p, &app), i);
+			assert_int_equal(profile__set_lines(p, locs[i], &line, 1), 0);
+		}
+		profile__add_sample(p, locs, 2, NULL, 0, (const int64_t[]){ 1, 1, 1, 1 });
+		text = summary_of(kind, p, "x.pb.gz");
+		row = strstr(text, "100%   100%");
+		assert_non_null(row);
+		assert_int_equal(!!strstr(text, "its innermost function that is no library's"),
+				 kind != BPFPROF_CPU);
+		assert_int_equal(!!strstr(text, names[0]), kind == BPFPROF_CPU);
+		*strchr(row, '\n') = '\0';
+		assert_non_null(strstr(row, names[kind != BPFPROF_CPU]));
+		free(text);
+		profile__free(p);
+	}
+}
+
 /* What was left out, and how many threads there were, for people: in the file and at the end. */
 static void test_notes_of_waits(void **state)
 {
@@ -549,6 +587,7 @@ int main(void)
 		cmocka_unit_test_setup(test_comments, setup),
 		cmocka_unit_test_setup(test_summary, setup),
 		cmocka_unit_test_setup(test_summary_of_kinds, setup),
+		cmocka_unit_test_setup(test_summary_counts_at_own, setup),
 		cmocka_unit_test_setup(test_notes_of_waits, setup),
 		cmocka_unit_test_setup(test_strict, setup),
 		cmocka_unit_test_setup(test_kinds, setup),

@@ -31,6 +31,16 @@ static int folded(const struct profile *p, FILE *f, size_t top)
 	return folded_write(p, f);
 }
 
+static int top_rows(const struct profile *p, FILE *f, size_t top)
+{
+	return text_write_top(p, f, top, false);
+}
+
+static int own_rows(const struct profile *p, FILE *f, size_t top)
+{
+	return text_write_top(p, f, top, true);
+}
+
 static int dump(const struct profile *p, FILE *f, size_t top)
 {
 	(void)top;
@@ -90,11 +100,47 @@ static void golden_texts(void **state)
 	text = written(p, text_write, 0);
 	golden_compare("basic.txt", text);
 	free(text);
-	text = written(p, text_write_top, 2);
+	text = written(p, top_rows, 2);
 	assert_string_equal(text,
 			    "      flat  flat%   sum%        cum   cum%  name\n"
 			    "    1050ms 58.33% 58.33%     1050ms 58.33%  ns::fib(int)\n"
 			    "     500ms 27.78% 86.11%      700ms 38.89%  helper\n");
+	free(text);
+	/* what is in the kernel counts for work(), into which helper() is inlined */
+	text = written(p, own_rows, 2);
+	assert_string_equal(text,
+			    "      flat  flat%   sum%        cum   cum%  name\n"
+			    "    1050ms 58.33% 58.33%     1050ms 58.33%  ns::fib(int)\n"
+			    "     700ms 38.89% 97.22%      700ms 38.89%  helper\n");
+	free(text);
+	profile__free(p);
+}
+
+/* A stack counts from its first own frame on, which may be in the middle of a location. */
+static void own_rows_leave_out_the_rest(void **state)
+{
+	struct profile *p = plain(0);
+	uint32_t locs[] = { frame(p, 1, "__libc_read"), frame(p, 2, "serve"), frame(p, 3, "main") };
+	struct profile_line lines[2] = { 0 };
+	char *text;
+
+	(void)state;
+	lines[0] = p->lines[p->locations[frame(p, 4, "__poll")].line];
+	lines[1] = p->lines[p->locations[locs[1]].line];
+	for (size_t i = 0; i < ARRAY_SIZE(locs); i++)
+		p->locations[locs[i]].mapping = profile__add_mapping(
+			p, &(struct profile_mapping){ .filename = profile__string(p, "/srv/app") });
+	assert_int_equal(profile__set_lines(p, locs[1], lines, 2), 0);
+	profile__add_sample(p, locs, 3, NULL, 0, (int64_t[]){ 3 });
+	profile__add_sample(p, locs + 2, 1, NULL, 0, (int64_t[]){ 1 });
+	text = written(p, own_rows, 0);
+	assert_string_equal(text,
+			    "      flat  flat%   sum%        cum   cum%  name\n"
+			    "         3 75.00% 75.00%          3 75.00%  serve\n"
+			    "         1 25.00%   100%          4   100%  main\n");
+	free(text);
+	text = written(p, top_rows, 1);
+	assert_non_null(strstr(text, " 3 75.00%  __libc_read\n"));
 	free(text);
 	profile__free(p);
 }
@@ -165,7 +211,7 @@ static void recursion_counts_once(void **state)
 	(void)state;
 	add(p, "aaab", 3, NULL, 0);
 	add(p, "caba", 1, NULL, 0);
-	text = written(p, text_write_top, 0);
+	text = written(p, top_rows, 0);
 	assert_string_equal(text,
 			    "      flat  flat%   sum%        cum   cum%  name\n"
 			    "         3 75.00% 75.00%          4   100%  a\n"
@@ -334,7 +380,7 @@ static char *pprof_rows(const struct profile *p)
 /* Ours, in the same form. */
 static char *our_rows(const struct profile *p)
 {
-	char *text = written(p, text_write_top, 0), *rows = strdup(strchr(text, '\n') + 1);
+	char *text = written(p, top_rows, 0), *rows = strdup(strchr(text, '\n') + 1);
 
 	free(text);
 	golden_squeeze(rows);
@@ -405,6 +451,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_texts),
+		cmocka_unit_test(own_rows_leave_out_the_rest),
 		cmocka_unit_test(golden_heap_texts),
 		cmocka_unit_test(golden_kind_texts),
 		cmocka_unit_test(empty_is_written),

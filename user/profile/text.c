@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "profile/frames.h"
+#include "profile/machinery.h"
 #include "profile/profile.h"
 
 #define VALUE_SZ 64
@@ -26,6 +27,7 @@ struct report {
 	const struct profile *p;
 	size_t value; /* of value_types */
 	struct frames frames;
+	struct machinery *machinery; /* NULL: samples count at their leaf */
 	struct row *rows;
 	size_t row_cnt;
 	int64_t total;
@@ -127,6 +129,7 @@ static size_t last_value(const struct profile *p)
 
 static void count_sample(struct report *r, uint32_t number, const struct profile_sample *s)
 {
+	struct machinery_frame first = { 0 };
 	int64_t value = s->value[r->value];
 	uint32_t i, j, loc;
 	struct row *row;
@@ -135,11 +138,13 @@ static void count_sample(struct report *r, uint32_t number, const struct profile
 	if (!value)
 		return;
 	r->total = util_add_saturated(r->total, value);
-	for (i = 0; i < s->loc_cnt; i++) {
+	if (r->machinery)
+		first = machinery__first(r->machinery, s);
+	for (i = first.loc; i < s->loc_cnt; i++) {
 		loc = r->p->loc_ids[s->loc + i];
-		for (j = 0; j < frames__cnt(&r->frames, loc); j++) {
+		for (j = i == first.loc ? first.line : 0; j < frames__cnt(&r->frames, loc); j++) {
 			row = &r->rows[frames__name(&r->frames, loc, j)];
-			if (!i && !j)
+			if (i == first.loc && j == first.line)
 				row->flat = util_add_saturated(row->flat, value);
 			/* a function that calls itself costs once */
 			if (row->sample != number)
@@ -164,10 +169,11 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 static void report__done(struct report *r)
 {
 	frames__done(&r->frames);
+	machinery__free(r->machinery);
 	free(r->rows);
 }
 
-static int report__make(const struct profile *p, struct report *ret)
+static int report__make(const struct profile *p, bool own, struct report *ret)
 {
 	uint32_t name_cnt, i;
 	int err;
@@ -181,7 +187,9 @@ static int report__make(const struct profile *p, struct report *ret)
 		return err;
 	name_cnt = strtab__cnt(ret->frames.names);
 	ret->rows = calloc(name_cnt, sizeof(*ret->rows));
-	if (!ret->rows) {
+	if (own)
+		ret->machinery = machinery__new(p);
+	if (!ret->rows || (own && !ret->machinery)) {
 		report__done(ret);
 		return -ENOMEM;
 	}
@@ -267,7 +275,7 @@ int text_write(const struct profile *p, FILE *f, size_t top)
 {
 	struct report r;
 	size_t shown;
-	int err = report__make(p, &r);
+	int err = report__make(p, false, &r);
 
 	if (err)
 		return err;
@@ -284,10 +292,10 @@ int text_write(const struct profile *p, FILE *f, size_t top)
 	return err;
 }
 
-int text_write_top(const struct profile *p, FILE *f, size_t top)
+int text_write_top(const struct profile *p, FILE *f, size_t top, bool own)
 {
 	struct report r;
-	int err = report__make(p, &r);
+	int err = report__make(p, own, &r);
 
 	if (err)
 		return err;

@@ -4,6 +4,7 @@
 #ifndef PROFILE_TEXT_H
 #define PROFILE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -28,8 +29,11 @@ int folded_write(const struct profile *p, FILE *f);
  */
 int text_write(const struct profile *p, FILE *f, size_t top);
 
-/* Only the rows of that table, without header, for the summary of a run. */
-int text_write_top(const struct profile *p, FILE *f, size_t top);
+/*
+ * Only the rows of that table, without header, for the summary of a run. own: each sample counts at
+ * the first function of the program itself (machinery__first), and what that called is left out.
+ */
+int text_write_top(const struct profile *p, FILE *f, size_t top, bool own);
 
 /*
  * A profile of threads: the comments, "# " before each, then a block for each thread, by its id, as
