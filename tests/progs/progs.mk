@@ -18,7 +18,7 @@ PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chai
 	$(WAITS_C) waits-static
 
 # what needs more than gcc is left out where it is missing; the tests say so
-PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static waits_std)
+PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static alloc_std alloc_std-static waits_std)
 PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static asleep-musl $(ALLOC_C:%=%-musl) waits-musl)
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
 GO_STACKS := go_stacks go_stacks-pie go_stacks-stripped go_cgo go_shared
@@ -110,6 +110,10 @@ $(ALLOC_C:%=$(PROGS_DIR)/%-musl): $(PROGS_DIR)/%-musl: $(PROGS_SRC)/%.c $(ALLOC_
 
 $(PROGS_DIR)/alloc_new $(PROGS_DIR)/alloc_new-static: $(PROGS_SRC)/alloc_new.cc $(ALLOC_H)
 	$(Q)mkdir -p $(@D) && g++ -std=gnu++17 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE $(ALLOC_FLAGS) \
+		$(if $(findstring static,$@),-static) -o $@ $<
+
+$(PROGS_DIR)/alloc_std $(PROGS_DIR)/alloc_std-static: $(PROGS_SRC)/alloc_std.cc $(PROGS_SRC)/prog.h
+	$(Q)mkdir -p $(@D) && g++ -std=gnu++17 -O2 -g -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -fno-builtin-malloc \
 		$(if $(findstring static,$@),-static) -o $@ $<
 
 $(PROGS_DIR)/liballoc_own.so: $(PROGS_SRC)/alloc_own.c
