@@ -11,9 +11,9 @@
 #include "target/elf_file.h"
 #include "target/elf_relative.h"
 
-#define PIECE (256U << 10)	/* bytes searched at a time */
-#define MAX_SEARCH (1ULL << 30) /* bytes of a segment that are searched */
-#define MAX_MODULEDATAS 8	/* places that look like one and are read */
+#define PIECE (256U << 10)	  /* bytes searched at a time */
+#define MAX_SEARCH (256ULL << 20) /* bytes of a segment that are searched */
+#define MAX_MODULEDATAS 8	  /* places that look like one and are read */
 
 /* Bytes 1 to 7 of a pcHeader: the rest of the magic, two of padding, the quantum of x86-64's
  * instructions, the size of its pointers. */
@@ -121,8 +121,10 @@ static int search_table(const struct elf_file *elf, uint64_t from, struct gofile
 	if (!piece)
 		return -ENOMEM;
 	s.segment = elf_file__segments(elf, &cnt);
-	for (i = 0; i < cnt && !err; i++, s.segment++)
-		err = search(elf, s.segment, from, piece, match_table, &s);
+	for (i = 0; i < cnt && !err; i++, s.segment++) {
+		if (!s.segment->exec)
+			err = search(elf, s.segment, from, piece, match_table, &s);
+	}
 	free(piece);
 	return err > 0 ? 0 : err ? err : -ENOENT;
 }
