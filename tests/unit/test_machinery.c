@@ -583,6 +583,29 @@ static void too_much_to_keep(void **state)
 	profile__free(p);
 }
 
+/* Each kept function is what lets the next one hide something, and each stack comes before the one
+ * that does so: rounds without end are not gone through. */
+static void too_many_rounds(void **state)
+{
+	struct profile *p = new_profile();
+	char name[2][16];
+
+	(void)state;
+	for (int i = 500; i >= 0; i--) {
+		const struct frame frames[MAX_FRAMES] = { { .object = APP, .name = "hook" },
+							  { .object = APP, .name = name[0] },
+							  { .object = APP,
+							    .name = i ? name[1] : "main" } };
+
+		snprintf(name[0], sizeof(name[0]), "je_%d", i);
+		snprintf(name[1], sizeof(name[1]), "je_%d", i - 1);
+		add_stack(p, frames, 1);
+	}
+	assert_int_equal(machinery_hide(p, MACHINERY_DROP_ALLOCS), 0);
+	assert_int_equal(p->drop_frames, 0);
+	profile__free(p);
+}
+
 /* ---- The reference reader ---- */
 
 /* pprof shows every stack from the frame that the summary counts it at, or from above it, where a
@@ -639,6 +662,7 @@ int main(void)
 		cmocka_unit_test(keeping_goes_on),
 		cmocka_unit_test(hiding_comes_first),
 		cmocka_unit_test(too_much_to_keep),
+		cmocka_unit_test(too_many_rounds),
 		cmocka_unit_test(go_hides_it),
 	};
 

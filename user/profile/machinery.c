@@ -10,6 +10,7 @@
 #include "profile/profile.h"
 
 #define MAX_KEEPS_SZ 16384 /* bytes of keep_frames, more than all that was ever seen */
+#define MAX_ROUNDS 64	   /* through all stacks; two do for most */
 #define KERNEL_HALF 63	   /* the bit that addresses of the kernel have */
 
 struct object {
@@ -332,16 +333,19 @@ static bool keep_callers(struct hiding *h, const struct profile_sample *s)
 	return ret;
 }
 
-/* What is kept is visible, so that what it has called may be hidden where it was not before. */
-static void keep_all_callers(struct hiding *h)
+/* What is kept is visible, so that what it has called may be hidden where it was not before: until
+ * nothing changes. Returns false if there is no end to it. */
+static bool keep_all_callers(struct hiding *h)
 {
-	bool again = true;
+	for (int round = 0; round < MAX_ROUNDS; round++) {
+		bool changed = false;
 
-	while (again) {
-		again = false;
 		for (size_t i = 0; i < h->m->p->sample_cnt; i++)
-			again |= keep_callers(h, &h->m->p->samples[i]);
+			changed |= keep_callers(h, &h->m->p->samples[i]);
+		if (!changed)
+			return true;
 	}
+	return false;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -431,8 +435,8 @@ int machinery_hide(struct profile *p, unsigned int what)
 	err = hiding__init(&h, m, what);
 	if (!err) {
 		keep_firsts(&h);
-		keep_all_callers(&h);
-		err = set_regexes(p, &h, what);
+		if (keep_all_callers(&h))
+			err = set_regexes(p, &h, what);
 	}
 	hiding__done(&h);
 	machinery__free(m);
