@@ -313,6 +313,14 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 		note_waiter(task, w, since);
 }
 
+/* The sleeper may be asleep again already, since after the waker has read the clock. */
+static __always_inline __u64 wait_until(const struct wait_task *w, __u64 end_ns)
+{
+	__u64 off_ns = WAIT_GET(w->off_ns);
+
+	return end_ns > off_ns ? end_ns - off_ns : 0;
+}
+
 /*
  * The wait that w describes ends at end_ns. Returns the ns that the waker is charged for, if it is
  * a peer; waits that end otherwise are charged to nobody.
@@ -326,14 +334,14 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 	struct futex_id key;
 
 	if (!addr)
-		return end_ns - w->off_ns;
+		return wait_until(w, end_ns);
 	since_ns = WAIT_GET(w->futex_ns);
 	create_ns = WAIT_GET(w->futex_create_ns);
 	WAIT_PUT(w->futex, 0);
 	f = waiters_of(task, addr, &key);
 	/* dropped since, for want of room, and perhaps made anew */
 	if (!f || f->create_ns != create_ns)
-		return end_ns - w->off_ns;
+		return wait_until(w, end_ns);
 	if (!peer) {
 		if (f->woken_ns > since_ns)
 			since_ns = f->woken_ns;
