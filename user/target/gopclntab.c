@@ -52,7 +52,7 @@ static uint64_t record(const struct gopclntab *g, size_t i)
 	uint64_t off = g->header.layout >= 18 ? u32(g, g->header.functab + i * 8 + 4) :
 						u64(g, g->header.functab + i * 16 + 8);
 
-	return off <= g->sz ? g->header.functab + off : g->sz;
+	return off <= g->sz - g->header.functab ? g->header.functab + off : g->sz;
 }
 
 static bool ascends(const struct gopclntab *g)
