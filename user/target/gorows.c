@@ -412,6 +412,9 @@ static int open_rows(struct gorows *g)
 	g->table = gopclntab__open(g->elf);
 	if (!g->table)
 		return -errno;
+	/* up to 1.16 it is not said which functions set rsp: there pcsp would lead anywhere */
+	if (gopclntab__layout(g->table) == 16 && gopclntab__minor(g->table) != 17)
+		return -ENOENT;
 	g->window = malloc(WINDOW);
 	if (!g->window)
 		return -ENOMEM;

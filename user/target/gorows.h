@@ -13,7 +13,8 @@
 struct elf_file;
 struct gorows;
 
-/* NULL with errno, ENOENT if this is no program of Go: as gopclntab__open. Borrows elf. */
+/* NULL with errno: as gopclntab__open, and ENOENT also for Go up to 1.16, or if a table of the form of
+ * 1.16 and 1.17 does not say which made it. Borrows elf. */
 struct gorows *gorows__open(const struct elf_file *elf);
 void gorows__free(struct gorows *g);
 
