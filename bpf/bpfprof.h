@@ -179,10 +179,10 @@ enum bpfprof_ra {
 	BPFPROF_RA_END, /* undefined: this is the outermost frame */
 	BPFPROF_RA_REG, /* in register `aux`; only where all registers are known (vfork) */
 	BPFPROF_RA_OFF, /* *(cfa + aux) */
-	/* *(cfa - 8) is where the caller was interrupted, and made to call: Go's preemption, and its
-	 * panics for signals */
+	/* *(cfa - 8) is where the caller was interrupted: Go's runtime makes it call its preemption,
+	 * or the panic that a signal becomes */
 	BPFPROF_RA_INTERRUPTED,
-	/* *(cfa - 8), in Go's scheduler, where it has chosen the next goroutine: m.curg is that */
+	/* *(cfa - 8), in the function of Go's scheduler that makes the next goroutine m.curg */
 	BPFPROF_RA_GO_EXECUTE,
 };
 
@@ -199,9 +199,10 @@ enum bpfprof_ra {
  *     aux        of sched.sp in a g; sched.pc is behind it
  *     bx_off     of sched.bp in a g
  * and ASMCGOCALL, besides, instead of the last two
- *     aux        of the word, from rsp, that holds the distance from the top of the goroutine's stack
+ *     aux        of the word, from rsp, that says where the goroutine's stack was left: how far
+ *                below its top
  *     bx_off     of the word, from rsp, that holds g; it holds 0 where no stack was switched, and
- *                the former word the address
+ *                the former word holds the address where the same stack was left
  */
 #define BPFPROF_GO_OFFSETS(g_m, m_curg) ((__s32)((__u32)(m_curg) << 16 | (__u32)(g_m)))
 #define BPFPROF_GO_G_M(offsets) ((__u32)(offsets)&0xffff)

@@ -313,8 +313,9 @@ static __always_inline void note_futex(struct task_struct *task, struct wait_tas
 		note_waiter(task, w, since);
 }
 
-/* The sleeper may be asleep again already, since after the waker has read the clock. */
-static __always_inline __u64 wait_until(const struct wait_task *w, __u64 end_ns)
+/* How long w had waited at end_ns, which the waker has read from the clock. The sleeper may have woken
+ * and fallen asleep again since: then off_ns is later, and that wait has not begun. */
+static __always_inline __u64 waited_ns(const struct wait_task *w, __u64 end_ns)
 {
 	__u64 off_ns = WAIT_GET(w->off_ns);
 
@@ -334,14 +335,14 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 	struct futex_id key;
 
 	if (!addr)
-		return wait_until(w, end_ns);
+		return waited_ns(w, end_ns);
 	since_ns = WAIT_GET(w->futex_ns);
 	create_ns = WAIT_GET(w->futex_create_ns);
 	WAIT_PUT(w->futex, 0);
 	f = waiters_of(task, addr, &key);
 	/* dropped since, for want of room, and perhaps made anew */
 	if (!f || f->create_ns != create_ns)
-		return wait_until(w, end_ns);
+		return waited_ns(w, end_ns);
 	if (!peer) {
 		if (f->woken_ns > since_ns)
 			since_ns = f->woken_ns;

@@ -82,7 +82,7 @@ struct unw {
 	__u32 max;	  /* frames wanted at most */
 	__u32 slot;	  /* the includer's own */
 	__u32 probed;	  /* the same: the task has met a uprobe before */
-	__u32 go_execute; /* the walk has passed Go's scheduler where it had chosen a goroutine */
+	__u32 go_execute; /* a frame was Go's execute: m.curg is a goroutine that has not run yet */
 	__u64 hash;	  /* of the frames so far */
 
 	struct bpfprof_proc proc;
@@ -531,9 +531,9 @@ static __always_inline int unw_restore_fp(struct unw *u, const struct bpfprof_ru
 }
 
 /*
- * The goroutine that the thread works for, by the rule of a function that switches stacks, and the
- * bounds of its stack. *ret_g is 0 if there is none: the thread is in the scheduler. Returns 0, or 1
- * if it cannot be had, or if the structures contradict each other.
+ * The goroutine that the thread works for (m.curg), by the rule of a function that switches stacks,
+ * and the bounds of its stack. *ret_g is 0 if there is none: the thread is in the scheduler.
+ * Returns 0, or 1 if the words cannot be read or contradict each other.
  */
 static __always_inline int unw_go_curg(struct unw *u, __u64 *ret_g, __u64 stack[2])
 {
@@ -555,7 +555,7 @@ static __always_inline int unw_go_curg(struct unw *u, __u64 *ret_g, __u64 stack[
 	       unw_read_user(u, stack, 2 * sizeof(*stack), *ret_g);
 }
 
-/* The step's other half, where the return address is above sp. */
+/* Moves on to the caller, whose return address stands at sp. */
 static __always_inline int unw_go_return(struct unw *u, __u64 sp)
 {
 	__u64 pc;

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kernel/tables.h"
-#include "target/unwind_build.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
+#include "target/unwind_build.h"
 
 #define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
 #define PIECES 256   /* of code that are kept */

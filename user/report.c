@@ -26,10 +26,9 @@
 	"a process has %" PRIu64 " ranges of code more than there is room for: stacks end there"
 #define NOT_FOLLOWED_TEXT \
 	"not followed, for want of room: %" PRIu64 " child processes, and what these started"
-#define OWN_TEXT                                                                                   \
-	"  %s, each at its innermost function that is no library's, runtime's or allocator's, if " \
-	"it "                                                                                      \
-	"has one:\n"
+#define OWN_TEXT                                                      \
+	"  %s, each at its innermost function that is no library's, " \
+	"runtime's or allocator's, if it has one:\n"
 
 #define NAME_OF(name, text) #name,
 #define TEXT_OF(name, text) text,

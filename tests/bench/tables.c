@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
+#include "target/unwind_build.h"
 
 #define ROUNDS 5
 

@@ -35,8 +35,8 @@
 #define __noinline __attribute__((noinline)) NO_ALIGN_CHECK
 #include "bpf/unwind.h"
 
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
+#include "target/unwind_build.h"
 #include "tests/unit/truth.h"
 
 #define NOIPA __attribute__((noipa))

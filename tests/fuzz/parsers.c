@@ -12,10 +12,10 @@
 #include "target/allocators.h"
 #include "target/demangle.h"
 #include "target/dwarf.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/names.h"
 #include "target/symtab.h"
+#include "target/unwind_build.h"
 #include "target/usdt.h"
 #include "tests/unit/truth.h"
 

@@ -39,10 +39,10 @@
 #include "stacks.h"
 #include "profile/profile.h"
 #include "symbolize.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/objects.h"
 #include "target/procs.h"
+#include "target/unwind_build.h"
 
 #define NOIPA __attribute__((noipa))
 

@@ -23,8 +23,8 @@
 
 #include "base/util.h"
 #include "bpfprof.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
+#include "target/unwind_build.h"
 #include "target/unwind_table.h"
 
 /* ---- unwind.h over one chunk ---- */

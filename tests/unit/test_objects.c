@@ -18,8 +18,8 @@
 
 #include "base/util.h"
 #include "target/debugfile.h"
-#include "target/unwind_build.h"
 #include "target/objects.h"
+#include "target/unwind_build.h"
 #include "toolrun.h"
 
 static const char cxx[] =

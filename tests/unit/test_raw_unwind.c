@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/proc_maps.h"
 #include "target/raw_unwind.h"
+#include "target/unwind_build.h"
 #include "truth.h"
 
 #define NOIPA __attribute__((noipa))

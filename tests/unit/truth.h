@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "bpfprof.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
+#include "target/unwind_build.h"
 
 /* The part of a table that has this address, or NULL. */
 static inline const struct unwind_part *truth_part(const struct unwind_table *t, uint64_t vaddr)

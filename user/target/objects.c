@@ -13,9 +13,9 @@
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/debugfile.h"
-#include "target/unwind_build.h"
 #include "target/file_stat.h"
 #include "target/reader.h"
+#include "target/unwind_build.h"
 
 #define MAX_OPEN 2048 /* descriptors kept */
 #define SPARE_FDS 64  /* descriptors left to all others: debug files, processes, what is written */

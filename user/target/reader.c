@@ -21,13 +21,13 @@
 #include "bpfprof.h"
 #include "target/allocators.h"
 #include "target/dwarf.h"
-#include "target/unwind_build.h"
 #include "target/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
 #include "target/reader_start.h"
 #include "target/reader_wire.h"
 #include "target/stream.h"
+#include "target/unwind_build.h"
 
 #define MS 1000000ULL
 #define SILENT_MS 1000		 /* that a request may keep its processes from doing anything */

@@ -20,13 +20,13 @@
 
 #include "base/util.h"
 #include "target/allocators.h"
-#include "target/unwind_build.h"
 #include "target/elf_file.h"
 #include "target/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
 #include "target/reader_wire.h"
 #include "target/stream.h"
+#include "target/unwind_build.h"
 #include "target/usdt.h"
 
 #define REQUESTS 0 /* descriptors, see sandbox_enter */
