@@ -430,8 +430,8 @@ static __always_inline int unw_process_entry(struct unw *u)
 }
 
 /*
- * A step where no table helps: code of Go and of JIT compilers, hand-written assembly, musl's start
- * files.
+ * A step where no table helps: code of JIT compilers and of Go up to 1.16, hand-written assembly,
+ * musl's start files.
  *   - A libc without unwind information for its signal trampoline: known by its instructions,
  *     mov $__NR_rt_sigreturn, %rax; syscall.
  *   - C start-up code, which calls exit(main(…)), or a thread's start, which does the like with its
