@@ -277,6 +277,25 @@ def temp(suffix=""):
 # ---- bpfprof ----
 
 
+def _where(pid):
+    """What a process and its descendants are doing: name, state, CPU time, and where in the kernel."""
+    children, texts = collections.defaultdict(list), []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            stat = open(path).read()
+            children[int(stat.rpartition(")")[2].split()[1])].append(int(stat.split()[0]))
+    todo = [pid]
+    while todo:
+        pid = todo.pop()
+        todo += children[pid]
+        with contextlib.suppress(OSError):
+            stat = open(f"/proc/{pid}/stat").read()
+            stack = [line.split()[1].partition("+")[0] for line in open(f"/proc/{pid}/stack")]
+            rest = stat.rpartition(")")[2].split()
+            texts.append(f"{stat.rpartition(')')[0]}) {rest[0]} {rest[11]}+{rest[12]} ticks in {' < '.join(stack[:8])}")
+    return "; ".join(texts) or "nothing is left of it"
+
+
 def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
     """Runs bpfprof in TMP to its end, or to when until(process) returns; stdout and stderr are text."""
     kw.setdefault("cwd", TMP)
@@ -295,7 +314,7 @@ def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
                 p.send_signal(signal.SIGINT)
             out, err = p.communicate(input, timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s") from None
+            raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s: {_where(p.pid)}") from None
         finally:
             p.kill()
     return subprocess.CompletedProcess(p.args, p.returncode, out, err)
