@@ -145,7 +145,7 @@ check: all progs $(OUT)/tests/tables/compare
 	$(Q)$(RUN) --as layers -- scripts/check-layers || :
 	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
 	$(Q)$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
-	$(Q)$(RUN) --jobs 2 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
+	$(Q)PROGS=$(PROGS_DIR) $(RUN) --jobs 2 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
 	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :

@@ -197,6 +197,11 @@ static void find_targets(struct original *o)
 		".debug_ranges",
 		".debug_rnglists",
 		".debug_aranges",
+		".gopclntab",
+		".data.rel.ro.gopclntab",
+		".go.buildinfo",
+		".go.module",
+		".noptrdata",
 	};
 	struct elf_file *elf = elf_file__open_memory(o->data, o->sz);
 	struct elf_section s;

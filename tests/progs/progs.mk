@@ -21,8 +21,9 @@ PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chai
 PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static alloc_std alloc_std-static waits_std)
 PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static asleep-musl $(ALLOC_C:%=%-musl) waits-musl)
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
+GO_FRAMES := go_frames go_frames-stripped go_frames-pie
 GO_STACKS := go_stacks go_stacks-pie go_stacks-stripped go_cgo go_shared
-PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof $(GO_STACKS))
+PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof $(GO_STACKS) $(GO_FRAMES))
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
@@ -155,6 +156,15 @@ $(PROGS_DIR)/go_shared: $(PROGS_SRC)/go_shared.c $(PROGS_DIR)/libgo_cgo.so
 
 $(PROGS_DIR)/waits_go: $(PROGS_SRC)/waits_go.go
 	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+
+$(PROGS_DIR)/go_frames: $(PROGS_SRC)/go_frames.go
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+
+$(PROGS_DIR)/go_frames-%: $(PROGS_SRC)/go_frames.go
+	$(Q)mkdir -p $(@D) && $(GO) build $(GO_FRAMES_$*) -o $@ $<
+
+GO_FRAMES_stripped := -ldflags '-s -w'
+GO_FRAMES_pie := -buildmode=pie
 
 # Go's reader of profiles. Up to 1.24 it comes with Go; later ones compile it, here once and not at each call.
 $(PROGS_DIR)/pprof:

@@ -89,6 +89,27 @@ static int search(const struct elf_file *elf, const struct elf_segment *s, uint6
 	return err;
 }
 
+/* Searches what is no code. The data comes last, and is searched first: the constants before it are
+ * the most. *ret_segment is the one that fn is called for. */
+static int search_data(const struct elf_file *elf, const struct elf_segment **ret_segment,
+		       word_fn fn, void *ctx)
+{
+	uint8_t *piece = malloc(PIECE);
+	size_t cnt;
+	int err = 0;
+
+	if (!piece)
+		return -ENOMEM;
+	*ret_segment = elf_file__segments(elf, &cnt);
+	for (*ret_segment += cnt; cnt && !err; cnt--) {
+		--*ret_segment;
+		if (!(*ret_segment)->exec)
+			err = search(elf, *ret_segment, 0, piece, fn, ctx);
+	}
+	free(piece);
+	return err;
+}
+
 struct table_search {
 	const struct elf_file *elf;
 	const struct elf_segment *segment;
@@ -191,25 +212,6 @@ static int match_moduledata(void *ctx, uint64_t word, uint64_t offset)
 		       read_moduledata(s, s->segment->vaddr + (offset - s->segment->offset));
 }
 
-/* The data comes last, and is what is searched first: the constants before it are the most. */
-static int search_moduledata(struct moduledata_search *s)
-{
-	uint8_t *piece = malloc(PIECE);
-	size_t cnt;
-	int err = 0;
-
-	if (!piece)
-		return -ENOMEM;
-	s->segment = elf_file__segments(s->elf, &cnt);
-	for (s->segment += cnt; cnt && !err; cnt--) {
-		s->segment--;
-		if (!s->segment->exec)
-			err = search(s->elf, s->segment, 0, piece, match_moduledata, s);
-	}
-	free(piece);
-	return err;
-}
-
 int gofile__read_moduledata(const struct elf_file *elf, const struct gofile_table *table,
 			    uint64_t ret_words[GOFILE_MODULEDATA_WORDS])
 {
@@ -222,7 +224,7 @@ int gofile__read_moduledata(const struct elf_file *elf, const struct gofile_tabl
 		err = read_moduledata(&s, places[i]);
 	s.read_cnt = 0;
 	if (!err)
-		err = search_moduledata(&s);
+		err = search_data(elf, &s.segment, match_moduledata, &s);
 	return err > 0 ? 0 : err ? err : -ENOENT;
 }
 
@@ -231,6 +233,8 @@ int gofile__read_moduledata(const struct elf_file *elf, const struct gofile_tabl
 #define BUILDINFO_SZ 32	   /* before what follows from 1.18 on */
 #define BUILDINFO_INLINE 2 /* a flag */
 #define MAX_VERSION 128	   /* bytes of it that are looked at */
+
+static const char buildinfo[] = "\xff Go buildinf:\x08";
 
 /* "go1.21.3", "devel go1.22-12ab34cd", with anything behind it. */
 static int parse_version(const char *s)
@@ -253,30 +257,63 @@ static int read_words(const struct elf_file *elf, uint64_t vaddr, uint64_t *word
 	return err ? err : elf_relative__apply(elf, vaddr, words, cnt * 8);
 }
 
+struct buildinfo_search {
+	const struct elf_file *elf;
+	const struct elf_segment *segment;
+	uint64_t vaddr;
+};
+
+static int match_buildinfo(void *ctx, uint64_t word, uint64_t offset)
+{
+	struct buildinfo_search *s = ctx;
+	char head[sizeof(buildinfo) - 1];
+	int err;
+
+	if (memcmp(&word, buildinfo, sizeof(word)))
+		return 0;
+	err = elf_file__read(s->elf, offset, head, sizeof(head));
+	if (err || memcmp(head, buildinfo, sizeof(head)))
+		return err == -ENODATA ? 0 : err;
+	s->vaddr = s->segment->vaddr + (offset - s->segment->offset);
+	return 1;
+}
+
+/* The address of the build information; 0: there is none. */
+static uint64_t find_buildinfo(const struct elf_file *elf)
+{
+	struct buildinfo_search s = { .elf = elf };
+	struct elf_section section;
+
+	if (elf_file__section(elf, ".go.buildinfo", &section))
+		return section.addr;
+	if (!elf_file__section_by_index(elf, 1, &section))
+		(void)search_data(elf, &s.segment, match_buildinfo, &s);
+	return s.vaddr;
+}
+
 int gofile__minor(const struct elf_file *elf)
 {
 	char head[BUILDINFO_SZ], version[MAX_VERSION + 1] = "";
-	uint64_t at, len, string[2];
-	struct elf_section s;
+	uint64_t vaddr = find_buildinfo(elf), at, len, string[2];
 
-	if (!elf_file__section(elf, ".go.buildinfo", &s) || s.size < sizeof(head) ||
-	    elf_file__read(elf, s.offset, head, sizeof(head)) ||
-	    memcmp(head, "\xff Go buildinf:\x08", 15))
+	if (!vaddr || elf_file__read_vaddr(elf, vaddr, head, sizeof(head)) ||
+	    memcmp(head, buildinfo, sizeof(buildinfo) - 1))
 		return 0;
 	if (head[15] & BUILDINFO_INLINE) {
+		at = vaddr + sizeof(head);
 		/* the length of a version fits one byte of the number that it is written as */
-		if (elf_file__read(elf, s.offset + sizeof(head), version, 1))
+		if (elf_file__read_vaddr(elf, at++, version, 1))
 			return 0;
-		at = s.addr + sizeof(head) + 1;
 		len = (uint8_t)version[0];
 	} else {
-		if (read_words(elf, s.addr + 16, &at, 1) || read_words(elf, at, string, 2))
+		if (read_words(elf, vaddr + 16, &at, 1) || read_words(elf, at, string, 2))
 			return 0;
 		at = string[0];
 		len = string[1];
 	}
-	if (elf_file__read_vaddr(elf, at, version, MIN(len, MAX_VERSION)))
+	len = MIN(len, MAX_VERSION);
+	if (elf_file__read_vaddr(elf, at, version, len))
 		return 0;
-	version[MIN(len, MAX_VERSION)] = '\0';
+	version[len] = '\0';
 	return parse_version(version);
 }

@@ -52,6 +52,8 @@ enum gofile_word {
 	GOFILE_MINPC = 20,
 	GOFILE_MAXPC = 21,
 	GOFILE_TEXT = 22,
+	GOFILE_FUNCDATA_18 = 38, /* go:func.*, of 1.18 and 1.19 */
+	GOFILE_FUNCDATA_20 = 40, /* of 1.20 to 1.25 */
 };
 
 /* The words of the moduledata that refers to the table. 0, -ENOENT if there is none. */

@@ -12,12 +12,14 @@
 #include "target/gofile.h"
 
 #define MAX_TABLES 16 /* of the bytes that look like one */
+#define MAX_ALIGN 64  /* bytes between the records and go:func.* */
 
 struct gopclntab {
 	uint8_t *data; /* sz bytes from the pcHeader on, and a NUL */
 	uint64_t sz;
 	struct gofile_header header;
-	uint64_t text; /* what the functab's addresses count from */
+	uint64_t text;	   /* what the functab's addresses count from */
+	uint64_t funcdata; /* what offsets of funcdata count from; 0: unknown */
 	int minor;
 };
 
@@ -118,6 +120,31 @@ static int settle_text(struct gopclntab *g, const struct elf_file *elf, const ui
 	return ascends(g) && is_code(elf, start, end) ? 0 : -EBADMSG;
 }
 
+/*
+ * go:func.*, as words of the moduledata. From 1.26 on it stands behind the records, aligned as its
+ * contents need; which of the words has it differs between releases whose layout is the same.
+ */
+static uint64_t find_funcdata(const struct gopclntab *g, const struct gofile_table *t,
+			      const uint64_t *words)
+{
+	struct gopclntab_func last;
+	uint64_t end;
+	size_t i;
+
+	if (g->header.layout < 18)
+		return 0;
+	if (g->header.text)
+		return words[g->header.layout == 18 ? GOFILE_FUNCDATA_18 : GOFILE_FUNCDATA_20];
+	if (!gopclntab__func(g, g->header.nfunc - 1, &last))
+		return 0;
+	end = t->vaddr + last.arrays + ((uint64_t)last.npcdata + last.nfuncdata) * 4;
+	for (i = GOFILE_TEXT + 1; i < GOFILE_MODULEDATA_WORDS; i++) {
+		if (words[i] >= end && words[i] - end <= MAX_ALIGN)
+			return words[i];
+	}
+	return 0;
+}
+
 static int open_table(struct gopclntab *g, const struct elf_file *elf)
 {
 	uint64_t words[GOFILE_MODULEDATA_WORDS], from = 0;
@@ -139,7 +166,11 @@ static int open_table(struct gopclntab *g, const struct elf_file *elf)
 	if (!left)
 		return -ENOENT;
 	err = read_data(g, elf, &table);
-	return err ? err : settle_text(g, elf, has_words ? words : NULL);
+	if (!err)
+		err = settle_text(g, elf, has_words ? words : NULL);
+	if (!err && has_words)
+		g->funcdata = find_funcdata(g, &table, words);
+	return err;
 }
 
 struct gopclntab *gopclntab__open(const struct elf_file *elf)
@@ -179,6 +210,13 @@ int gopclntab__minor(const struct gopclntab *g)
 
 /* ---- functions ---- */
 
+const char *gopclntab__name(const struct gopclntab *g, uint32_t offset)
+{
+	if (offset >= g->header.cus - g->header.names)
+		return NULL;
+	return (const char *)g->data + g->header.names + offset;
+}
+
 size_t gopclntab__cnt(const struct gopclntab *g)
 {
 	return g->header.nfunc;
@@ -188,7 +226,7 @@ bool gopclntab__func(const struct gopclntab *g, size_t i, struct gopclntab_func 
 {
 	/* the entry's size is the only thing that differs in front */
 	uint64_t pos, entry_sz = g->header.layout >= 18 ? 4 : 8, sz;
-	uint32_t name;
+	const char *name;
 
 	if (i >= g->header.nfunc)
 		return false;
@@ -196,13 +234,13 @@ bool gopclntab__func(const struct gopclntab *g, size_t i, struct gopclntab_func 
 	sz = entry_sz + (g->header.layout >= 20 ? 40 : 36);
 	if (g->sz - pos < sz)
 		return false;
-	name = u32(g, pos + entry_sz);
-	if (name >= g->header.cus - g->header.names)
+	name = gopclntab__name(g, u32(g, pos + entry_sz));
+	if (!name)
 		return false;
 	*ret = (struct gopclntab_func){
 		.start = entry(g, i),
 		.end = entry(g, i + 1),
-		.name = (const char *)g->data + g->header.names + name,
+		.name = name,
 		.pcsp = u32(g, pos + entry_sz + 12),
 		.pcfile = u32(g, pos + entry_sz + 16),
 		.pcln = u32(g, pos + entry_sz + 20),
@@ -238,6 +276,37 @@ bool gopclntab__find(const struct gopclntab *g, uint64_t vaddr, size_t *ret)
 uint32_t gopclntab__pcdata(const struct gopclntab *g, const struct gopclntab_func *f, uint32_t n)
 {
 	return n < f->npcdata ? u32(g, f->arrays + (uint64_t)n * 4) : 0;
+}
+
+uint64_t gopclntab__funcdata(const struct gopclntab *g, const struct gopclntab_func *f, uint32_t n)
+{
+	uint64_t pos = f->arrays + (uint64_t)f->npcdata * 4;
+
+	if (n >= f->nfuncdata)
+		return 0;
+	if (g->header.layout < 18) { /* pointers, aligned */
+		pos = ((pos + 7) & ~UINT64_C(7)) + (uint64_t)n * 8;
+		return pos <= g->sz && g->sz - pos >= 8 ? u64(g, pos) : 0;
+	}
+	pos += (uint64_t)n * 4;
+	if (!g->funcdata || pos > g->sz || g->sz - pos < 4 || u32(g, pos) == UINT32_MAX)
+		return 0;
+	return g->funcdata + u32(g, pos);
+}
+
+const char *gopclntab__file(const struct gopclntab *g, const struct gopclntab_func *f,
+			    int32_t number)
+{
+	uint64_t cnt = (g->header.files - g->header.cus) / 4, index;
+	uint32_t offset;
+
+	index = (uint64_t)f->cu + (uint32_t)number;
+	if (f->cu == UINT32_MAX || number < 0 || index >= cnt)
+		return NULL;
+	offset = u32(g, g->header.cus + index * 4);
+	if (offset >= g->header.pctab - g->header.files)
+		return NULL;
+	return (const char *)g->data + g->header.files + offset;
 }
 
 /* ---- values by address ---- */
@@ -288,4 +357,19 @@ bool gopclntab_values__next(struct gopclntab_values *v, uint64_t *ret_start, uin
 	*ret_value = (int32_t)v->value;
 	v->pc = *ret_end;
 	return true;
+}
+
+int32_t gopclntab__value(const struct gopclntab *g, const struct gopclntab_func *f, uint32_t offset,
+			 uint64_t vaddr)
+{
+	struct gopclntab_values v;
+	uint64_t start, end;
+	int32_t value;
+
+	gopclntab_values__init(&v, g, f, offset);
+	while (gopclntab_values__next(&v, &start, &end, &value)) {
+		if (vaddr < end)
+			return value;
+	}
+	return -1;
 }

@@ -33,7 +33,7 @@ struct gopclntab_func {
 	uint64_t start, end; /* virtual addresses; the end is the next function's start */
 	const char *name;    /* borrowed; ends with the table at the latest: may be very long */
 	uint32_t pcsp, pcfile, pcln; /* for gopclntab_values__init(); 0: none */
-	uint32_t cu;		     /* of gopclntab__file(); UINT32_MAX: none */
+	uint32_t cu;		     /* of its table of files; UINT32_MAX: none */
 	int32_t start_line;	     /* 0: unknown (before 1.20) */
 	uint8_t func_id;	     /* internal/abi.FuncID; the numbers differ between releases */
 	uint8_t flags;
@@ -66,6 +66,15 @@ bool gopclntab__find(const struct gopclntab *g, uint64_t vaddr, size_t *ret);
 /* The table number n of a function's further ones by address, for gopclntab_values__init(); 0:
  * none. */
 uint32_t gopclntab__pcdata(const struct gopclntab *g, const struct gopclntab_func *f, uint32_t n);
+/* The virtual address of a function's data number n, which lies outside of the table up to 1.25; 0:
+ * none, or it is not known where. */
+uint64_t gopclntab__funcdata(const struct gopclntab *g, const struct gopclntab_func *f, uint32_t n);
+
+/* The name at an offset, as records have it, and a file by its number in a function's table of
+ * files, both as gopclntab_func.name is; NULL: there is none. */
+const char *gopclntab__name(const struct gopclntab *g, uint32_t offset);
+const char *gopclntab__file(const struct gopclntab *g, const struct gopclntab_func *f,
+			    int32_t number);
 
 /* ---- values by address ---- */
 
@@ -86,5 +95,8 @@ void gopclntab_values__init(struct gopclntab_values *v, const struct gopclntab *
  */
 bool gopclntab_values__next(struct gopclntab_values *v, uint64_t *ret_start, uint64_t *ret_end,
 			    int32_t *ret_value);
+/* The value at an address of the function; -1, as the runtime has it, where there is none. */
+int32_t gopclntab__value(const struct gopclntab *g, const struct gopclntab_func *f, uint32_t offset,
+			 uint64_t vaddr);
 
 #endif
