@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Puts together what DWARF and symbol tables know of addresses. */
+/* Puts together what Go's table, DWARF and symbol tables know of addresses. */
 #include "target/names.h"
 
 #include <errno.h>
@@ -11,14 +11,19 @@
 #include "target/demangle.h"
 #include "target/dwarf.h"
 #include "target/elf_file.h"
+#include "target/gonames.h"
 #include "target/symtab.h"
 
 /* What one call works with. Frames have ids of `strings` until the end, then offsets. */
 struct naming {
 	const struct elf_file *elf, *debug, *alt;
+	struct gonames_answers go; /* answers is NULL without a table of Go's */
+	uint64_t *others;	   /* the addresses that are not Go's */
+	size_t other_cnt;
+	/* by the index of others */
 	struct dwarf_answers dwarf; /* answers is NULL without DWARF */
 	struct symtab_answers symtab;
-	uint32_t *symbol; /* by address: 1 + the index in symtab, 0: not asked for */
+	uint32_t *symbol; /* 1 + the index in symtab, 0: not asked for */
 	struct strtab *strings;
 	uint32_t *demangled; /* by id: the id of the name for people, 0: not asked for yet */
 	size_t demangled_cnt, demangled_cap;
@@ -26,15 +31,31 @@ struct naming {
 	size_t frame_cap;
 };
 
-static void read_dwarf(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+/* Between its first function and its last, Go knows its own code better than what else is there. */
+static int read_go(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+{
+	size_t i;
+
+	n->others = calloc(cnt + 1, sizeof(*n->others));
+	/* whatever is wrong with the table, the object may have DWARF and symbols */
+	if (!n->others || gonames_resolve(n->elf, vaddrs, cnt, n->strings, &n->go) == -ENOMEM)
+		return -ENOMEM;
+	for (i = 0; i < cnt; i++) {
+		if (!n->go.answers || !n->go.answers[i].is_go)
+			n->others[n->other_cnt++] = vaddrs[i];
+	}
+	return 0;
+}
+
+static void read_dwarf(struct naming *n)
 {
 	struct elf_section info;
 	const struct elf_file *elf =
 		elf_file__section(n->elf, ".debug_info", &info) ? n->elf : n->debug;
 
 	/* whatever is wrong with its DWARF, also if it is too large, the object may have symbols */
-	if (elf)
-		(void)dwarf_resolve(elf, n->alt, vaddrs, cnt, n->strings, &n->dwarf);
+	if (elf && n->other_cnt)
+		(void)dwarf_resolve(elf, n->alt, n->others, n->other_cnt, n->strings, &n->dwarf);
 }
 
 /* Does DWARF leave the physical function at address i without the name that the linker has? */
@@ -47,20 +68,20 @@ static bool needs_symbol(const struct naming *n, size_t i)
 }
 
 /* Asks the symbol tables, all at once, for the addresses that need them. */
-static int read_symbols(struct naming *n, const uint64_t *vaddrs, size_t cnt)
+static int read_symbols(struct naming *n)
 {
-	uint64_t *asked = calloc(cnt + 1, sizeof(*asked));
+	uint64_t *asked = calloc(n->other_cnt + 1, sizeof(*asked));
 	size_t asked_cnt = 0, i;
 	int err = 0;
 
-	n->symbol = calloc(cnt + 1, sizeof(*n->symbol));
+	n->symbol = calloc(n->other_cnt + 1, sizeof(*n->symbol));
 	if (!asked || !n->symbol) {
 		free(asked);
 		return -ENOMEM;
 	}
-	for (i = 0; i < cnt; i++) {
+	for (i = 0; i < n->other_cnt; i++) {
 		if (needs_symbol(n, i)) {
-			asked[asked_cnt++] = vaddrs[i];
+			asked[asked_cnt++] = n->others[i];
 			n->symbol[i] = asked_cnt;
 		}
 	}
@@ -71,15 +92,23 @@ static int read_symbols(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Go's linker marks where its code begins and ends: C code may begin where it ends. */
+static bool is_mark(const char *name)
+{
+	return !strcmp(name, "runtime.text") || !strcmp(name, "runtime.etext");
+}
+
 /* NULL: no symbol, or it was not asked for. */
 static const char *symbol_name(const struct naming *n, size_t i)
 {
 	const struct symtab_symbol *sym;
+	const char *name;
 
 	if (!n->symbol[i] || !n->symtab.symbols)
 		return NULL;
 	sym = &n->symtab.symbols[n->symbol[i] - 1];
-	return sym->name ? n->symtab.names + sym->name : NULL;
+	name = n->symtab.names + sym->name;
+	return sym->name && !is_mark(name) ? name : NULL;
 }
 
 /* The id of a name for people. */
@@ -213,9 +242,19 @@ int symbols__set_strings(struct symbols *ret, const struct strtab *strings)
 	return err;
 }
 
+static int add_go(struct naming *n, const struct gonames_answer *a)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < a->cnt && !err; i++)
+		err = add_frame(n, &n->go.frames[a->first + i]);
+	return err;
+}
+
 static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 {
-	size_t i;
+	size_t i, other = 0;
 	int err;
 
 	n->strings = strtab__new();
@@ -223,10 +262,16 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 	if (!n->strings || !n->ret->first)
 		return -ENOMEM;
 	n->ret->cnt = cnt;
-	read_dwarf(n, vaddrs, cnt);
-	err = read_symbols(n, vaddrs, cnt);
+	err = read_go(n, vaddrs, cnt);
+	if (!err) {
+		read_dwarf(n);
+		err = read_symbols(n);
+	}
 	for (i = 0; i < cnt && !err; i++) {
-		err = name_address(n, i);
+		if (n->go.answers && n->go.answers[i].is_go)
+			err = add_go(n, &n->go.answers[i]);
+		else
+			err = name_address(n, other++);
 		n->ret->first[i + 1] = n->ret->frame_cnt;
 	}
 	return err ? err : symbols__set_strings(n->ret, n->strings);
@@ -242,6 +287,8 @@ int names_find(const struct elf_file *elf, const struct elf_file *debug, const s
 	err = symbolize(&n, vaddrs, cnt);
 	if (err)
 		symbols__done(ret);
+	gonames_answers__done(&n.go);
+	free(n.others);
 	dwarf_answers__done(&n.dwarf);
 	symtab_answers__done(&n.symtab);
 	free(n.symbol);

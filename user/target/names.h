@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of code addresses: DWARF first, then .symtab, then .dynsym. An address in no symbol's range
- * gets no frame: never the name of the nearest one.
+ * Names of code addresses: Go's own table where there is one, then DWARF, .symtab, .dynsym. An
+ * address in no symbol's range gets no frame: never the name of the nearest one.
  */
 #ifndef TARGET_NAMES_H
 #define TARGET_NAMES_H
@@ -19,6 +19,9 @@ struct symbol_frame {
 	uint32_t
 		line; /* of the address, or of the call of the inlined frame before; 0 if unknown */
 	uint32_t start_line; /* of the function's declaration; 0 if unknown */
+	/* Go: the only frame of an address; not shown, unless it has called one of the functions
+	 * that begin a panic */
+	uint32_t wrapper;
 };
 
 struct symbols {
