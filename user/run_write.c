@@ -18,6 +18,7 @@
 #include "kinds.h"
 #include "options.h"
 #include "output.h"
+#include "profile/go_frames.h"
 #include "profile/machinery.h"
 #include "profile/pprof.h"
 #include "profile/profile.h"
@@ -161,6 +162,10 @@ static int finish_kind(struct run *r, struct report *report, int kind)
 		err = symbolize(p, r->objects, code__perf_maps(r->code), r->ksyms,
 				stacks__sources(stacks, kind), p->mapping_cnt,
 				&report->symbols[kind]);
+	if (!err)
+		go_frames__elide(p);
+	if (!err && r->opts->format == OPTIONS_PPROF)
+		go_frames__like_pprof(p);
 	if (!err && kind == BPFPROF_HEAP)
 		heap__hide(p);
 	if (!err && kind == BPFPROF_OFFCPU)

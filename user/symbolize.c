@@ -203,6 +203,7 @@ static int set_frames(struct job *j, uint32_t location, const struct symbols *s,
 			.system_name = profile__string(j->p, s->strings + frame->system_name),
 			.filename = profile__string(j->p, s->strings + frame->file),
 			.start_line = frame->start_line,
+			.wrapper = frame->wrapper,
 		};
 
 		if (f.name == PROFILE_NONE || f.system_name == PROFILE_NONE ||

@@ -224,7 +224,8 @@ static bool function_equal(const struct profile *p, uint32_t idx, const void *ke
 	const struct profile_function *a = &p->functions[idx], *b = key;
 
 	return a->name == b->name && a->system_name == b->system_name &&
-	       a->filename == b->filename && a->start_line == b->start_line;
+	       a->filename == b->filename && a->start_line == b->start_line &&
+	       a->wrapper == b->wrapper;
 }
 
 uint32_t profile__add_function(struct profile *p, const struct profile_function *f)

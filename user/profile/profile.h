@@ -41,6 +41,7 @@ struct profile_function {
 	uint32_t system_name; /* as the linker knows it */
 	uint32_t filename;    /* or 0 */
 	int64_t start_line;   /* or 0 */
+	bool wrapper;	      /* of Go's: see go_frames__elide() */
 };
 
 struct profile_line {
