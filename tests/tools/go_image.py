@@ -6,19 +6,22 @@ import bisect
 import re
 import struct
 
-_MAGIC = (0xFFFFFFF0, 0xFFFFFFF1)  # of Go 1.18, and 1.20
+_MAGIC = {0xFFFFFFF0: 36, 0xFFFFFFF1: 40}  # of Go 1.18, and 1.20: where a function's record has its funcID
 _SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
 # of a call's target that pushes the interrupted instruction's address as if it were a return address
 INTERRUPTS = {"runtime.asyncPreempt", "runtime.sigpanic", "runtime.sigpanic0", "runtime.debugCallV2", "runtime.asyncPreempt.abi0"}
 
 
 class Functions:
-    def __init__(self, table, text):
+    def __init__(self, table, text, func_id):
         self.table = table
+        self._func_id = func_id  # offset of the record's funcID
         # pcHeader: nfunc, nfiles, textStart, then offsets of the parts
         self.count, _, _, self.funcnames, _, _, _, self.pcln = struct.unpack_from("<8Q", table, 8)
         self.entries = [text + pc for pc in struct.unpack_from("<" + "II" * self.count + "I", table, self.pcln)[::2]]
         self.low, self.high = self.entries[0], self.entries[-1]
+        # what the runtime leaves out of tracebacks bears this id, whose number differs between releases
+        self._elided = next((self._id(i) for i in range(self.count) if self._name(i) == "runtime.deferreturn"), None)
 
     def _index(self, vaddr):
         return bisect.bisect_right(self.entries, vaddr) - 1
@@ -30,8 +33,18 @@ class Functions:
     def _func(self, i):
         return self.pcln + struct.unpack_from("<I", self.table, self.pcln + 8 * i + 4)[0]
 
+    def _id(self, i):
+        return self.table[self._func(i) + self._func_id]
+
+    def is_elided(self, vaddr):
+        """Does Go leave the function out of stacks? Wrappers that the compiler makes, and deferreturn."""
+        return self._id(self._index(vaddr)) == self._elided
+
+    def _name(self, i):
+        return self._name_at(struct.unpack_from("<i", self.table, self._func(i) + 4)[0])
+
     def name(self, vaddr):
-        return self._name_at(struct.unpack_from("<i", self.table, self._func(self._index(vaddr)) + 4)[0])
+        return self._name(self._index(vaddr))
 
     def _name_at(self, offset):
         at = self.funcnames + offset
@@ -80,4 +93,4 @@ def find(image):
     if magic not in _MAGIC:
         return None
     text = _text_start(image, table)
-    return Functions(table, text) if text is not None else None
+    return Functions(table, text, _MAGIC[magic]) if text is not None else None

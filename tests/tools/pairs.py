@@ -11,8 +11,9 @@ SIGNAL = "signal delivery"
 INTERRUPTED = "interrupted there"
 PLANTED = "return address put there by hand"
 SWITCH = "Go's stack grows"
+WRAPPED = "through a wrapper that Go leaves out"
 PROBED = "a jump that a probe emulates"
-GOOD = (DIRECT, TAIL, INDIRECT, SIGNAL, INTERRUPTED, PLANTED, SWITCH, PROBED)
+GOOD = (DIRECT, TAIL, INDIRECT, SIGNAL, INTERRUPTED, PLANTED, SWITCH, WRAPPED, PROBED)
 POSSIBLE = "possible by an indirect tail jump"
 UNREADABLE = "code cannot be read"
 CHANGED = "generated code, another now"
@@ -116,16 +117,18 @@ class Checker:
         best = None if certain else INDIRECT
         for target in targets:
             found = self.reaches(target, callee)
-            if found in (DIRECT, TAIL, SWITCH):
+            if found in (DIRECT, TAIL, SWITCH, WRAPPED):
                 return found
             best = best or found
         return best
 
     def reaches(self, target, callee):
-        """Does what begins at `target` lead to `callee` without a call? DIRECT, TAIL, SWITCH, POSSIBLE or None."""
+        """Does what begins at `target` lead to `callee` without a call, but those of wrappers that Go leaves out? DIRECT,
+        TAIL, SWITCH, WRAPPED, POSSIBLE or None."""
         ranges = self.space.functions(callee)
         key = target, ranges[0] if ranges else callee
         if key not in self._reached:
+            self._reached[key] = None  # for wrappers that call one another in a circle
             self._reached[key] = self._search(target, ranges, callee)
         return self._reached[key]
 
@@ -139,6 +142,8 @@ class Checker:
                     return TAIL if depth else DIRECT
                 if grows and self.space.go_name(at).startswith("runtime.morestack"):
                     return SWITCH
+                if self.space.is_elided(at) and any(self._reaches(call, callee) for call in self.space.calls(at)):
+                    return WRAPPED
                 covered, targets, known = self.space.exits(at)
                 if not ranges and callee in covered:
                     return TAIL if depth else DIRECT

@@ -171,6 +171,22 @@ class Space:
         go = area.image.go if area and area.image else None
         return go.name(addr - area.bias) if go and go.low <= addr - area.bias < go.high else ""
 
+    def is_elided(self, addr):
+        """Does Go leave the function out of stacks?"""
+        area = self.find(addr)
+        go = area.image.go if area and area.image else None
+        return bool(go) and go.low <= addr - area.bias < go.high and go.is_elided(addr - area.bias)
+
+    def calls(self, addr):
+        """(length, what, at) of the calls of a function of Go's, as Checker.call_at() has them."""
+        found = []
+        for start, end in self.functions(addr)[:1]:
+            area = self.find(start)
+            for behind, (begin, what, at) in area.image.sweep(start - area.bias, end - area.bias).ends.items():
+                if what in x86.CALLS:
+                    found.append((behind - begin, what, start + at))
+        return found
+
     def symbols(self, addr):
         """For people."""
         area = self.find(addr)
