@@ -35,6 +35,9 @@ func compareInGo(a, b unsafe.Pointer) C.int {
 	return 0
 }
 
+//export serveInGo
+func serveInGo() { main() }
+
 func callOut() {
 	for {
 		C.work(300)
