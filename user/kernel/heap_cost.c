@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -25,6 +26,9 @@
 #define MAX_CACHE_SZ (2 << 20)
 #define CACHE_UNIT (LINE << HEAP_COST_POINTS)
 #define OTHERS 4 /* links for another process */
+/* Measuring takes half a second. Links take as long as the slowest fork on the machine and a grace
+ * period of RCU, which processes of low priority can draw out. */
+#define WAIT_MS 10000
 
 /* ---- the functions that are probed ---- */
 
@@ -175,14 +179,25 @@ static double usual(const struct times *rounds, size_t field)
 	return sorted[ROUNDS / 4];
 }
 
+/* Is there still somebody to read what is written to a pipe? */
+static bool is_awaited(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return !poll(&p, 1, 0);
+}
+
 /* What each row's call takes more than a bare one, by what came before it. In rounds of everything,
- * for a machine that is shared with others may be slow for some ms. */
-static void measure_points(const struct filler *filler, call *const calls[NR_ROWS + 1],
-			   struct heap_cost_point ret[])
+ * for a machine that is shared with others may be slow for some ms. -EPIPE as soon as nobody waits
+ * for the figures: from then on hits count as the target's. */
+static int measure_points(const struct filler *filler, call *const calls[NR_ROWS + 1], int pipe_fd,
+			  struct heap_cost_point ret[])
 {
 	static struct times times[HEAP_COST_POINTS][ROUNDS];
 
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < ROUNDS; round++) {
+		if (!is_awaited(pipe_fd))
+			return -EPIPE;
 		for (int i = 0; i < HEAP_COST_POINTS; i++) {
 			struct times *t = &times[i][round];
 			/* nothing, and from an eighth on all of it */
@@ -193,6 +208,7 @@ static void measure_points(const struct filler *filler, call *const calls[NR_ROW
 				t->rows[row] =
 					call_ns(filler, sz, calls[row], rows[row].size, &t->pass);
 		}
+	}
 	for (int i = 0; i < HEAP_COST_POINTS; i++) {
 		double *hit = ret[i].hit, bare = usual(times[i], offsetof(struct times, bare));
 
@@ -205,6 +221,7 @@ static void measure_points(const struct filler *filler, call *const calls[NR_ROW
 			MAX(hit[BPFPROF_HIT_RETURN] - hit[BPFPROF_HIT_ENTRY], 0.0);
 		hit[BPFPROF_HIT_USDT] = hit[BPFPROF_HIT_FREE];
 	}
+	return 0;
 }
 
 /* A process that does nothing, and ends with this one. */
@@ -240,7 +257,7 @@ static void set_links(enum uprobe_method m, const struct heap_cost_point shared[
 }
 
 /* In a process made for it, which leaves the links to its exit. */
-static int measure(struct session *s, enum uprobe_method m, struct heap_cost *ret)
+static int measure(struct session *s, enum uprobe_method m, int pipe_fd, struct heap_cost *ret)
 {
 	struct heap_cost_point shared[HEAP_COST_POINTS];
 	struct probe_heap mine, others[OTHERS];
@@ -256,9 +273,10 @@ static int measure(struct session *s, enum uprobe_method m, struct heap_cost *re
 	err = fd < 0 ? fd : fill(&filler);
 	if (!err)
 		err = probe_heap__attach(s, m, fd, getpid(), &by_group, &mine);
+	if (!err)
+		err = measure_points(&filler, calls, pipe_fd, ret->points);
 	if (err)
 		return err;
-	measure_points(&filler, calls, ret->points);
 	/* perf events are of their process only */
 	if (uprobes_by_events(m))
 		return 0;
@@ -266,10 +284,10 @@ static int measure(struct session *s, enum uprobe_method m, struct heap_cost *re
 	for (int i = 0; i < OTHERS && !err; i++)
 		err = other < 0 ? -errno :
 				  probe_heap__attach(s, m, fd, other, &by_group, &others[i]);
-	if (!err) {
-		measure_points(&filler, calls, shared);
+	if (!err)
+		err = measure_points(&filler, calls, pipe_fd, shared);
+	if (!err)
 		set_links(m, shared, ret);
-	}
 	if (other > 0)
 		kill(other, SIGKILL);
 	return err;
@@ -279,6 +297,7 @@ int heap_cost__measure(struct session *s, enum uprobe_method m, struct heap_cost
 {
 	int fds[2], status, err = -EOPNOTSUPP;
 	struct heap_cost got;
+	struct pollfd p;
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
@@ -290,12 +309,17 @@ int heap_cost__measure(struct session *s, enum uprobe_method m, struct heap_cost
 		 */
 		if (fork())
 			_exit(0);
-		_exit(measure(s, m, &got) || write(fds[1], &got, sizeof(got)) != sizeof(got));
+		close(fds[0]);
+		_exit(measure(s, m, fds[1], &got) ||
+		      write(fds[1], &got, sizeof(got)) != sizeof(got));
 	}
 	close(fds[1]);
 	if (pid > 0) {
 		(void)waitpid(pid, &status, 0);
-		if (read(fds[0], ret, sizeof(*ret)) == sizeof(*ret))
+		p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+		if (poll(&p, 1, WAIT_MS) < 1)
+			err = -ETIMEDOUT;
+		else if (read(fds[0], ret, sizeof(*ret)) == sizeof(*ret))
 			err = 0;
 	}
 	close(fds[0]);
