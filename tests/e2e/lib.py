@@ -277,23 +277,19 @@ def temp(suffix=""):
 # ---- bpfprof ----
 
 
-def _where(pid):
-    """What a process and its descendants are doing: name, state, CPU time, and where in the kernel."""
-    children, texts = collections.defaultdict(list), []
-    for path in glob.glob("/proc/[0-9]*/stat"):
+def _where():
+    """What every bpfprof is doing, helpers that have lost their parent too: name, state, parent, CPU time, and where in the
+    kernel."""
+    texts = []
+    for path in glob.glob("/proc/[0-9]*"):
         with contextlib.suppress(OSError):
-            stat = open(path).read()
-            children[int(stat.rpartition(")")[2].split()[1])].append(int(stat.split()[0]))
-    todo = [pid]
-    while todo:
-        pid = todo.pop()
-        todo += children[pid]
-        with contextlib.suppress(OSError):
-            stat = open(f"/proc/{pid}/stat").read()
-            stack = [line.split()[1].partition("+")[0] for line in open(f"/proc/{pid}/stack")]
-            rest = stat.rpartition(")")[2].split()
-            texts.append(f"{stat.rpartition(')')[0]}) {rest[0]} {rest[11]}+{rest[12]} ticks in {' < '.join(stack[:8])}")
-    return "; ".join(texts) or "nothing is left of it"
+            if os.readlink(f"{path}/exe") != os.path.realpath(BPFPROF):
+                continue
+            name, _, rest = open(f"{path}/stat").read().rpartition(")")
+            rest = rest.split()
+            stack = [line.split()[1].partition("+")[0] for line in open(f"{path}/stack")]
+            texts.append(f"{name}) {rest[0]} of {rest[1]}, {rest[11]}+{rest[12]} ticks, in {' < '.join(stack[:8])}")
+    return "; ".join(texts) or "none is left"
 
 
 def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
@@ -314,7 +310,7 @@ def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
                 p.send_signal(signal.SIGINT)
             out, err = p.communicate(input, timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s: {_where(p.pid)}") from None
+            raise AssertionError(f"bpfprof {' '.join(map(str, args))}: still running after {timeout} s: {_where()}") from None
         finally:
             p.kill()
     return subprocess.CompletedProcess(p.args, p.returncode, out, err)

@@ -217,6 +217,16 @@ static const char *mapped(const struct profile_location *l)
 		       strtab__get(profile->strings, profile->mappings[l->mapping].filename);
 }
 
+static void print_stack(const struct profile_sample *s)
+{
+	for (uint32_t i = 0; i < s->loc_cnt; i++) {
+		const struct profile_location *l =
+			&profile->locations[profile->loc_ids[s->loc + i]];
+
+		print_error("%#llx of %s\n", (unsigned long long)l->address, mapped(l));
+	}
+}
+
 static const char *label(const struct profile_sample *s, const char *name, int64_t *ret_num)
 {
 	for (uint32_t i = 0; i < s->label_cnt; i++) {
@@ -511,7 +521,7 @@ static void test_children(void **state)
 	};
 	struct session_opts s_opts = of_named;
 	uint32_t self = getpid();
-	int64_t of_shell = 0, in_shell = 0;
+	int64_t of_shell = 0, in_shell = 0, before;
 	struct collect_account a;
 	struct stat sh, other;
 	pid_t pid;
@@ -557,6 +567,7 @@ static void test_children(void **state)
 		if (!strcmp(root, "[kernel.kallsyms]") || strstr(root, "/ld-"))
 			continue;
 		of_shell += s->value[0];
+		before = in_shell;
 		for (uint32_t j = 0; j < s->loc_cnt; j++) {
 			const char *path =
 				mapped(&profile->locations[profile->loc_ids[s->loc + j]]);
@@ -566,6 +577,8 @@ static void test_children(void **state)
 				break;
 			}
 		}
+		if (in_shell == before)
+			print_stack(s);
 	}
 	assert_true(of_shell > 20);
 	assert_int_equal(in_shell, of_shell);
