@@ -100,10 +100,12 @@ class Names:
     def _judge_image(self, loc, area):
         vaddr, name = loc.address - area.bias, loc.lines[-1].system_name
         names = area.image.names(vaddr)
+        # of a wrapper that Go leaves out, what is inlined in it is left
+        elided = self.space.is_elided(loc.address) and name not in names
         right = name in names or _plain(name) in set(map(_plain, names))
         if right and len(loc.lines) == 1:
             return RIGHT
-        label = None if right else area.image.label(vaddr, name)
+        label = None if right or elided else area.image.label(vaddr, name)
         if label:
             start, verdict = label
             # what runs on from there to the address proves it
@@ -111,8 +113,8 @@ class Names:
                 verdict = "proved"
             return {"proved": RIGHT, "unproved": UNPROVED, "wrong": WRONG}[verdict]
         path = area.image.debug_path or self._path(area)
-        self.open.setdefault(path, {}).setdefault(vaddr, []).append((loc, right))
-        return UNCHECKED if right else WRONG
+        self.open.setdefault(path, {}).setdefault(vaddr, []).append((loc, right, elided))
+        return UNCHECKED if right or elided else WRONG
 
     def _path(self, area):
         links = [f"/proc/{area.pid}/root{area.name}", f"/proc/{area.pid}/map_files/{area.start:x}-{area.end:x}"] if area.pid else []
@@ -125,8 +127,9 @@ class Names:
             for vaddr, waiting in places.items():
                 chains = [a.get(vaddr, []) for a in answers]
                 chains = [c for c in chains if c and c != ["??"]]
-                for loc, right in waiting:
-                    self.verdicts[loc] = self._by_dwarf(loc, right, chains) if answers else UNCHECKED
+                for loc, right, elided in waiting:
+                    inner = [c[:-1] for c in chains] if elided else chains
+                    self.verdicts[loc] = self._by_dwarf(loc, right or elided, inner) if answers else UNCHECKED
         self.open = {}
 
     def _by_dwarf(self, loc, right, chains):
