@@ -16,6 +16,7 @@
 
 /* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of
  * bp_scratch */
+int stack_unw_run(__u32 slot);
 int stack_unw_search_map(__u32 slot, __u64 addr);
 int stack_unw_fill(__u32 slot, __u64 addr);
 int stack_unw_step_no_table(__u32 slot);
@@ -61,7 +62,7 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
 /* arch_prctl and clone write it (arch/x86/kernel/process_64.c) */
 #define UNW_THREAD_POINTER(u) \
 	BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), thread.fsbase)
-#include "unwind.h"
+#include "unwind_run.h"
 
 /* include/uapi/linux/sched.h */
 #define CLONE_THREAD 0x00010000
@@ -90,6 +91,11 @@ struct known_kstack {
 	__u16 places[MAX_KSTACK_PLACES]; /* of return addresses, in words from the first on */
 };
 
+/* Where the walk of a user stack finds the rules of its frames. */
+#define WALK_TABLES 0 /* in the tables */
+#define WALK_LEARN 1  /* there, and they are remembered */
+#define WALK_RUN 2    /* where they are remembered, or else there, and they are remembered */
+
 /*
  * Memory to take a stack in. The sampler has one for each CPU: it runs in interrupts and is
  * interrupted by itself only where the clock is an NMI (hardware events); `busy` turns that away.
@@ -108,6 +114,9 @@ struct scratch {
 	__u64 slept_ra;	  /* the first of them; 0: not known */
 	__u64 kstack_key; /* of what was looked for */
 	struct known_kstack kstack; /* the one that is looked at */
+	__u32 way;		    /* WALK_… */
+	__u32 walks;		    /* in which rules are remembered */
+	struct unw_rules rules;
 	struct unw u;
 };
 

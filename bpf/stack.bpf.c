@@ -46,6 +46,30 @@ __noinline int stack_unw_replaced(__u32 slot, __u64 at)
 	return s ? unw_replaced(&s->u, at) : 1;
 }
 
+__noinline int stack_unw_run(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	if (s)
+		unw_run(&s->u, &s->rules);
+	return 0;
+}
+
+/* One frame or more. */
+static __always_inline int walk_on(struct scratch *s)
+{
+	__u64 addr;
+	int result;
+
+	if (s->way == WALK_RUN)
+		stack_unw_run(s->u.slot);
+	addr = s->u.pc - !s->u.exact;
+	result = unw_step(&s->u);
+	if (s->way != WALK_TABLES && result == UNW_CONTINUE)
+		unw_learn(&s->u, &s->rules, addr);
+	return result;
+}
+
 /*
  * All frames. This file is compiled twice: kernels before 5.17 (e6f2dd0f8067) have no bpf_loop, and
  * those before 5.13 (69c087ba6225) refuse a program that takes the address of a function, even
@@ -56,7 +80,7 @@ __noinline int stack_unw_step(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_step(&s->u) : BPFPROF_STACK_bad_frame;
+	return s ? walk_on(s) : BPFPROF_STACK_bad_frame;
 }
 
 static __always_inline int walk(struct scratch *s)
@@ -77,7 +101,7 @@ struct step_ctx {
 
 static long step(__u32 i, struct step_ctx *c)
 {
-	c->result = unw_step(&c->s->u);
+	c->result = walk_on(c->s);
 	return c->result != UNW_CONTINUE;
 }
 
@@ -436,11 +460,21 @@ __noinline int stack_start(__u32 slot)
 __noinline int stack_walk(__u32 slot, __u32 how)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 whose;
 
 	if (!s)
 		return BPFPROF_STACK_read_fault;
 	if (!(how & RECORD_USER_MODE) && s->u.exact && s->u.probed && !stack_undo_breakpoint(slot))
 		s->u.other = 1;
+	/* a walk that is to be remembered notes the words that decide it, which unw_run does not;
+	 * and tables that are in use have to be searched now and then: user space evicts others */
+	if (how & RECORD_MEMO)
+		s->way = WALK_TABLES;
+	else
+		s->way = s->walks++ % BPFPROF_CHECKED ? WALK_RUN : WALK_LEARN;
+	whose = unw_mix(unw_mix(bp_config.seed, s->u.owner[0]), s->u.owner[1]);
+	whose = unw_mix(whose, (__u64)s->u.proc.gen << 32 | s->u.proc.chunk);
+	s->rules.whose = unw_mix(whose, s->u.proc.pos);
 	return walk(s);
 }
 

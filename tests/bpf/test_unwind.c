@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tests of bpf/unwind.h on tables and stacks made by hand: searches against linear ones, each rule
- * against its definition, reads at the ends of memory, and random bytes where tables should be.
+ * against its definition, reads at the ends of memory, and random bytes where tables should be; and
+ * of bpf/unwind_run.h against it.
  * Chunks are allocated singly, so that AddressSanitizer sees a read that leaves one.
  */
 #include <setjmp.h>
@@ -25,7 +26,7 @@
 #define __noinline __attribute__((noinline, unused)) NO_ALIGN_CHECK
 static uint64_t thread_pointer;
 #define UNW_THREAD_POINTER(u) thread_pointer
-#include "bpf/unwind.h"
+#include "bpf/unwind_run.h"
 
 #define PAGE 4096ULL
 #define MAX_SEGS 5
@@ -1061,6 +1062,197 @@ static void test_what_decides(void **state)
 	assert_in_range(by_fp, 500, complete - 500);
 }
 
+/* ---- remembered rules ---- */
+
+/* Such rules as most functions have, and some that are not remembered. */
+static struct bpfprof_rule usual_rule(void)
+{
+	struct bpfprof_rule rule = { .cfa = rnd_below(4) ? BPFPROF_CFA_SP : BPFPROF_CFA_FP,
+				     .cfa_off = 16 + (int32_t)rnd_below(8) * 8,
+				     .fp = rnd_below(2) ? BPFPROF_FP_SAME : BPFPROF_FP_CFA,
+				     .fp_off = -16 - (int32_t)rnd_below(4) * 8 };
+
+	switch (rnd_below(12)) {
+	case 0:
+		rule.cfa_off = (int32_t)rnd_below(2 * UNW_WINDOW / 8) * 8;
+		break;
+	case 1:
+		rule.fp_off = -(int32_t)rnd_below(2 * UNW_WINDOW / 8) * 8;
+		break;
+	case 2:
+		rule.fp = BPFPROF_FP_UNDEF;
+		break;
+	case 3:
+		rule.bx_off = BPFPROF_BX_UNKNOWN;
+		break;
+	case 4:
+		rule.ra = BPFPROF_RA_INTERRUPTED;
+		break;
+	case 5:
+		rule.cfa = BPFPROF_CFA_SP_DEREF;
+		break;
+	default:
+		rule.bx_off = rnd_below(2) ? 0 : -24;
+	}
+	return rule;
+}
+
+/* On a stack of such frames: a frame pointer leads upwards, and 0 or another function ends it. */
+static void usual_stack(void)
+{
+	for (uint64_t a = STACK; a < STACK + STACK_SZ; a += 8) {
+		uint64_t pc = CODE + 1 + rnd_below(rnd_below(40) ? 0x600 : 0x800);
+
+		poke(a, rnd_below(50) ? pc : 0);
+		if (!rnd_below(4))
+			poke(a, a + 16 + rnd_below(20) * 8);
+	}
+}
+
+static int run_all(struct unw *u, struct unw_rules *rules, uint32_t *ret_runs)
+{
+	int result = UNW_CONTINUE;
+
+	while (result == UNW_CONTINUE) {
+		uint32_t before = u->nr;
+		uint64_t addr;
+
+		unw_run(u, rules);
+		*ret_runs += u->nr - before;
+		addr = u->pc - !u->exact;
+		result = unw_step(u);
+		if (result == UNW_CONTINUE)
+			unw_learn(u, rules, addr);
+	}
+	return result;
+}
+
+/* A walk is the same whether rules are remembered or not. */
+static void test_remembered_rules(void **state)
+{
+	struct row rows[] = { { 0, 0 },	    { 0x100, 1 }, { 0x200, 2 },		{ 0x300, 3 },
+			      { 0x400, 4 }, { 0x500, 5 }, { 0x600, RULE_NONE }, { 0x601, 6 } };
+	static struct unw_rules rules;
+	static struct unw u, by_rules;
+	uint32_t frames = 0, runs = 0, ends = 0;
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		struct bpfprof_rule all[] = { usual_rule(),
+					      usual_rule(),
+					      usual_rule(),
+					      usual_rule(),
+					      usual_rule(),
+					      usual_rule(),
+					      { .cfa = BPFPROF_CFA_SP, .ra = BPFPROF_RA_END } };
+		int result;
+
+		program(&u, all[0]);
+		put_part(chunks[1], 16, CODE_SZ, rows, 8, all, 7);
+		usual_stack();
+		u.regs[UNW_REG_PC] = CODE + 1 + rnd_below(0x600);
+		u.regs[UNW_REG_SP] = STACK + rnd_below(STACK_SZ / 32) * 8;
+		u.regs[UNW_REG_FP] = u.regs[UNW_REG_SP] + rnd_below(16) * 8;
+		u.max = rnd_below(4) ? BPFPROF_MAX_UFRAMES : 1 + rnd_below(40);
+		u.uret_pc = rnd_below(2) ? CODE + 1 + rnd_below(0x600) : 0;
+		for (int i = 0; u.uret_pc && i < BPFPROF_MAX_URETS; i++) {
+			u.uret[i].at = u.regs[UNW_REG_SP] + rnd_below(64) * 8;
+			u.uret[i].ra = CODE + 1 + rnd_below(0x600);
+			poke(u.uret[i].at, u.uret_pc);
+		}
+		by_rules = u;
+		unw_start(&u, 7, 0);
+		while ((result = unw_step(&u)) == UNW_CONTINUE)
+			;
+		/* another process, or another list: what was remembered holds no more */
+		rules.whose = unw_mix(1, round);
+		/* the second walk is by what the first has remembered */
+		for (int walk = 0; walk < 2; walk++) {
+			unw_start(&by_rules, 7, 0);
+			assert_int_equal(run_all(&by_rules, &rules, &runs), result);
+			assert_int_equal(by_rules.nr, u.nr);
+			assert_int_equal(by_rules.hash, u.hash);
+			assert_memory_equal(by_rules.frames, u.frames, u.nr * 8);
+			assert_int_equal(by_rules.pc, u.pc);
+			assert_int_equal(by_rules.sp, u.sp);
+			assert_int_equal(by_rules.fp, u.fp);
+			assert_int_equal(by_rules.bx_at, u.bx_at);
+			assert_int_equal(by_rules.exact, u.exact);
+			assert_int_equal(by_rules.have_regs, u.have_regs);
+			assert_int_equal(by_rules.trusted, u.trusted);
+		}
+		frames += u.nr;
+		ends += result == BPFPROF_STACK_complete;
+	}
+	assert_in_range(ends, 1000, 19000);
+	/* they are neither all remembered nor none of them */
+	assert_in_range(runs, frames / 10, frames * 2 - 20000);
+}
+
+/* What is remembered has one place; what is there then is another's. */
+static void test_remembered_rules_collide(void **state)
+{
+	static struct unw_rules rules;
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 16 };
+	uint64_t other = 0x402000;
+	struct unw u;
+
+	(void)state;
+	program(&u, rule);
+	u.rule = rule;
+	poke(STACK + 0x108, CODE + 0x200);
+	assert_int_equal(unw_peek8(&u, STACK + 0x100, &(__u64){ 0 }), 0);
+	rules.whose = 0x123456789abcdefULL;
+	unw_run(&u, &rules);
+	assert_int_equal(u.nr, 0);
+	unw_learn(&u, &rules, u.pc);
+	while (unw_known_at(rules.whose ^ other) != unw_known_at(rules.whose ^ u.pc))
+		other++;
+	unw_learn(&u, &rules, other);
+	unw_run(&u, &rules);
+	assert_int_equal(u.nr, 0);
+	unw_learn(&u, &rules, u.pc);
+	rules.whose++;
+	unw_run(&u, &rules);
+	assert_int_equal(u.nr, 0);
+	rules.whose--;
+	u.trusted = 0;
+	unw_run(&u, &rules);
+	assert_int_equal(u.nr, 1);
+	assert_true(u.trusted && !u.exact && !u.have_regs);
+	assert_int_equal(u.pc, CODE + 0x200);
+	assert_int_equal(u.sp, STACK + 0x110);
+}
+
+/* Neither a frame that is its own caller, nor a return address of 0, leads on. */
+static void test_remembered_rule_leads_nowhere(void **state)
+{
+	static struct unw_rules rules;
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP };
+	struct unw u;
+
+	(void)state;
+	program(&u, rule);
+	u.rule = rule;
+	u.exact = 0;
+	poke(STACK + 0xf8, u.pc);
+	unw_learn(&u, &rules, u.pc - 1);
+	assert_int_equal(unw_peek8(&u, STACK, &(__u64){ 0 }), 0);
+	unw_run(&u, &rules);
+	assert_int_equal(u.nr, 0);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
+	rule.cfa_off = 16;
+	u.rule = rule;
+	unw_learn(&u, &rules, u.pc - 1);
+	poke(STACK + 0x108, 0);
+	for (u.uret_pc = 0; u.uret_pc < 2; u.uret_pc++) {
+		unw_start(&u, 0, 1);
+		assert_int_equal(unw_peek8(&u, STACK, &(__u64){ 0 }), 0);
+		unw_run(&u, &rules);
+		assert_int_equal(u.nr, 0);
+	}
+}
+
 /* ---- Go ---- */
 
 /* A thread's memory: the word of g, an m, and three goroutines of 512 bytes each. */
@@ -1324,6 +1516,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered_rules, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered_rules_collide, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered_rule_leads_nowhere, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_go_systemstack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_go_morestack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_go_asmcgocall, setup, teardown),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Real stacks: this program single-steps itself through recursion and qsort of libc, and after each
- * instruction unwinds its stack twice, by bpf/unwind.h with tables that unwind_build made of its
- * own code, and by backtrace(3), which is libgcc's unwinder. Both have to see the same frames down
- * to the first, at every instruction of every prologue, epilogue and PLT stub.
+ * instruction unwinds its stack by bpf/unwind.h with tables that unwind_build made of its own code,
+ * by bpf/unwind_run.h as well, and by backtrace(3), which is libgcc's unwinder. All have to see the
+ * same frames down to the first, at every instruction of every prologue, epilogue and PLT stub.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -33,7 +33,7 @@
 #undef __noinline
 #define __always_inline inline NO_ALIGN_CHECK
 #define __noinline __attribute__((noinline)) NO_ALIGN_CHECK
-#include "bpf/unwind.h"
+#include "bpf/unwind_run.h"
 
 #include "target/elf_file.h"
 #include "target/unwind_build.h"
@@ -200,7 +200,7 @@ static const int greg_of_dwarf[BPFPROF_NR_REGS] = { REG_RAX, REG_RDX, REG_RCX, R
 						    REG_R15, REG_RIP };
 
 static struct {
-	long steps, frames, worst;
+	long steps, frames, worst, runs;
 	long bad; /* of the steps: the stacks differ */
 	int result;
 	uint64_t pc; /* of the first bad one */
@@ -217,6 +217,35 @@ static void differs(uint64_t pc, int result, const char *what, int at, uint64_t 
 			 "pc %#lx frame %d: %s (ours %#lx, backtrace %#lx, result %d)", pc, at,
 			 what, ours, theirs, result);
 	}
+}
+
+/* Walks from where u began once more, by the rules that were remembered at former instructions, and
+ * compares. */
+static void compare_remembered(const struct unw *u, int result)
+{
+	static struct unw_rules rules = { .whose = 1 };
+	static struct unw again;
+	int got = UNW_CONTINUE;
+
+	memcpy(again.regs, u->regs, sizeof(again.regs));
+	set_maps(&again);
+	again.max = u->max;
+	unw_start(&again, 0, 0);
+	while (got == UNW_CONTINUE) {
+		uint32_t before = again.nr;
+		uint64_t addr;
+
+		unw_run(&again, &rules);
+		seen.runs += again.nr - before;
+		addr = again.pc - !again.exact;
+		got = unw_step(&again);
+		if (got == UNW_CONTINUE)
+			unw_learn(&again, &rules, addr);
+	}
+	if (got != result || again.nr != u->nr || again.hash != u->hash || again.pc != u->pc ||
+	    again.sp != u->sp || again.fp != u->fp || again.bx_at != u->bx_at)
+		differs(u->regs[UNW_REG_PC], got, "another walk by remembered rules", again.nr,
+			again.pc, u->pc);
 }
 
 /* backtrace sees this handler and the trampoline first: the interrupted frame is the one with the
@@ -240,6 +269,7 @@ static void compare_stacks(const ucontext_t *uc)
 	do
 		exact[u.nr] = u.exact;
 	while ((result = unw_step(&u)) == UNW_CONTINUE);
+	compare_remembered(&u, result);
 	seen.steps++;
 	seen.frames += u.nr;
 	if (u.nr > seen.worst)
@@ -302,8 +332,9 @@ static void check(long least_steps, long least_depth)
 	assert_int_equal(seen.bad, 0);
 	assert_true(seen.steps >= least_steps);
 	assert_true(seen.worst >= least_depth);
-	print_message("%ld instructions, %ld frames, at most %ld deep\n", seen.steps, seen.frames,
-		      seen.worst);
+	assert_true(least_steps < 100 || seen.runs >= seen.frames / 2);
+	print_message("%ld instructions, %ld frames, %ld by remembered rules, at most %ld deep\n",
+		      seen.steps, seen.frames, seen.runs, seen.worst);
 }
 
 /* ---- what is stepped through ---- */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Steps over frames whose rules are remembered. To find a rule takes a search in a block of a table
+ * and loads from six places, each of which may have to be waited for. But most rules say the same:
+ * the caller's frame begins so far above rsp or rbp, its rbp was saved there or is still the same,
+ * the return address lies below. Such a rule is remembered by the frame's address, in 32 bytes that
+ * are all a step reads beside the stack.
+ *
+ * unw_step decides all the rest: addresses that are not remembered, other rules, words outside of
+ * the window, the end of a stack. A run of remembered frames leaves in struct unw what as many
+ * calls of unw_step would leave there, but for the mapping that the last search found, and for what
+ * unw_step notes of the words that have decided the walk.
+ *
+ * Pure C, and of its includer it wants what unwind.h wants.
+ */
+#ifndef BPFPROF_UNWIND_RUN_H
+#define BPFPROF_UNWIND_RUN_H
+
+#include "unwind.h"
+
+#define UNW_RULES_BITS 9 /* more gains nothing for python3 or node, whose stacks vary */
+#define UNW_RULES (1U << UNW_RULES_BITS)
+#define UNW_RUN_MAX 32 /* frames of a run: the verifier follows each */
+
+/* The rule that holds at an address of a process. */
+struct unw_known {
+	__u64 key;	/* of both; 0: none is remembered */
+	__s64 cfa_off;	/* from rsp, or rbp, to the caller's frame */
+	__s32 saved_at; /* from there to the word that is saved: rbp, else the return address */
+	__s32 bx_off;	/* from there to the caller's rbx */
+	__u64 how;	/* UNW_KNOWN_… */
+};
+_Static_assert(sizeof(struct unw_known) == 32, "unw_known");
+#define UNW_KNOWN_FP 1ULL	/* cfa_off counts from rbp */
+#define UNW_KNOWN_SAVED_FP 2ULL /* rbp is saved */
+#define UNW_KNOWN_SAVED_BX 4ULL /* rbx is saved */
+#define UNW_KNOWN_LOST_BX 8ULL	/* rbx is not known: no function of Go preserves it */
+
+/* A cache, in which a rule has one place. */
+struct unw_rules {
+	/* hash of the process whose rules are looked for, and of its list of mappings: with another
+	 * list, which may lead to other tables, nothing is remembered */
+	__u64 whose;
+	struct unw_known known[UNW_RULES];
+};
+
+static __always_inline __u32 unw_known_at(__u64 key)
+{
+	return key * 0x9e3779b97f4a7c15ULL >> (64 - UNW_RULES_BITS);
+}
+
+/* Remembers the rule u->rule, by which unw_step has gone on from the frame at addr, if it says what
+ * most do. */
+static __always_inline void unw_learn(const struct unw *u, struct unw_rules *rules, __u64 addr)
+{
+	const struct bpfprof_rule *rule = &u->rule;
+	__u64 key = rules->whose ^ addr, how = 0;
+	__s32 saved_at = -8;
+	struct unw_known *k;
+
+	if ((rule->cfa != BPFPROF_CFA_SP && rule->cfa != BPFPROF_CFA_FP) ||
+	    rule->ra != BPFPROF_RA_CFA)
+		return;
+	if (rule->fp == BPFPROF_FP_CFA) {
+		saved_at = rule->fp_off;
+		how |= UNW_KNOWN_SAVED_FP;
+	} else if (rule->fp != BPFPROF_FP_SAME) {
+		return;
+	}
+	if (rule->cfa == BPFPROF_CFA_FP)
+		how |= UNW_KNOWN_FP;
+	if (rule->bx_off == BPFPROF_BX_UNKNOWN)
+		how |= UNW_KNOWN_LOST_BX;
+	else if (rule->bx_off)
+		how |= UNW_KNOWN_SAVED_BX;
+	k = &rules->known[unw_known_at(key)];
+	k->key = key;
+	k->cfa_off = rule->cfa_off;
+	k->saved_at = saved_at;
+	k->bx_off = rule->bx_off;
+	k->how = how;
+}
+
+/* v if the bit of `how` is set, else old: without a branch, since the processor would mispredict
+ * it. */
+static __always_inline __u64 unw_pick(__u64 how, __u64 bit, __u64 v, __u64 old)
+{
+	__u64 mask = -((how & bit) / bit);
+
+	UNW_OPAQUE(mask);
+	return old ^ ((old ^ v) & mask);
+}
+
+/* Records the current frame and those behind it, as long as their rules are remembered and the
+ * window has their words. */
+static __always_inline void unw_run(struct unw *u, const struct unw_rules *rules)
+{
+	__u64 addr = u->pc - !u->exact, sp = u->sp, fp = u->fp, bx_at = u->bx_at, pc = 0;
+	/* the window, and how far from there its last word is */
+	__u64 begin = u->win_addr, last = (__u64)u->win_sz - 8;
+
+	if (u->win_sz < 8)
+		return;
+#pragma GCC unroll 1
+	for (__u32 i = 0; i < UNW_RUN_MAX; i++) {
+		__u64 key = rules->whose ^ addr, how, cfa, saved_at, ra_at, ra;
+		const struct unw_known *k = &rules->known[unw_known_at(key)];
+
+		if (k->key != key || u->nr >= u->max)
+			break;
+		how = k->how;
+		cfa = unw_pick(how, UNW_KNOWN_FP, fp, sp) + k->cfa_off;
+		saved_at = cfa + k->saved_at - begin;
+		ra_at = cfa - 8 - begin;
+		if (saved_at > last || ra_at > last)
+			break;
+		ra = UNW_WORD(u->win + (ra_at & (UNW_WINDOW - 1)));
+		/* the end; or what a return probe has put there; or a frame that may be its own
+		 * caller */
+		if (!ra || ra == u->uret_pc || cfa == sp)
+			break;
+		unw_add_frame(u, addr);
+		fp = unw_pick(how, UNW_KNOWN_SAVED_FP,
+			      UNW_WORD(u->win + (saved_at & (UNW_WINDOW - 1))), fp);
+		bx_at = unw_pick(how, UNW_KNOWN_SAVED_BX, cfa + k->bx_off, bx_at);
+		bx_at = unw_pick(how, UNW_KNOWN_LOST_BX, UNW_BX_UNKNOWN, bx_at);
+		pc = ra;
+		addr = ra - 1;
+		sp = cfa;
+	}
+	if (!pc)
+		return;
+	u->bx_at = bx_at;
+	u->trusted = 1;
+	unw_caller(u, pc, sp, fp);
+}
+
+#endif
