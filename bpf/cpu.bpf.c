@@ -10,7 +10,11 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	/* as one whole load: the context allows no narrower one */
 	__u64 cs = *(const volatile __u64 *)&ctx->regs.cs;
 	bool user_mode = (cs & 3) == 3;
+	__u32 only = bp_control.only_tgid;
 
+	/* cheaper than to look for what is watched */
+	if (only && bpf_get_current_pid_tgid() >> 32 != only)
+		return 0;
 	task_facts(&task);
 	if (!record_wanted(&task))
 		return 0;
