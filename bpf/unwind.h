@@ -109,6 +109,8 @@ struct unw {
 	__u32 word_cnt; /* of them; of more, the last ones are kept */
 	__u32 other;	/* 1: something else has, too */
 
+	/* a page that could not be read with the one before, in this walk or in a former one */
+	__u64 hole;
 	/* what was last read of the stack */
 	__u64 win_addr;
 	__u32 win_sz; /* bytes valid, 0: nothing */
@@ -276,20 +278,23 @@ static __always_inline void unw_find_rule(struct unw *u, __u64 addr, struct bpfp
 /*
  * Reads a window of the stack that begins at addr. A read fails as a whole, so one that would run
  * past the end of the stack, or into a page that is not resident, is tried again up to the end of
- * its first page.
+ * its first page. To fail takes as long as ten reads: where it has ended so before, a window ends
+ * there at once.
  */
 static __always_inline int unw_fill(struct unw *u, __u64 addr)
 {
 	__u32 rest = UNW_PAGE - ((__u32)addr & (UNW_PAGE - 1));
+	int over = rest < UNW_WINDOW && rest >= 8;
 
 	u->win_addr = addr;
-	if (!unw_read_user(u, u->win, UNW_WINDOW, addr)) {
+	if (!(over && addr + rest == u->hole) && !unw_read_user(u, u->win, UNW_WINDOW, addr)) {
 		u->win_sz = UNW_WINDOW;
 		return 0;
 	}
 	u->win_sz = 0;
-	if (rest >= UNW_WINDOW || rest < 8)
+	if (!over)
 		return 1;
+	u->hole = addr + rest;
 	rest &= UNW_WINDOW - 1;
 	if (unw_read_user(u, u->win, rest, addr))
 		return 1;

@@ -664,6 +664,35 @@ static void test_pc_before_the_return_address(void **state)
 	assert_int_equal(u.frames[0], CODE + 0xff);
 }
 
+/* A window that ran past the end of the stack once is not tried again; one before it still is. */
+static void test_failing_reads_are_remembered(void **state)
+{
+	const uint64_t stack = 0x7ffd00000000ULL, end = stack + 2 * PAGE;
+	struct unw u = { 0 };
+	__u64 v;
+
+	(void)state;
+	add_seg(stack, 2 * PAGE);
+	for (int walk = 0; walk < 3; walk++) {
+		reads = 0;
+		assert_int_equal(unw_read8(&u, end - UNW_WINDOW, &v), 0);
+		assert_int_equal(reads, 1);
+		assert_int_equal(unw_read8(&u, end - PAGE, &v), 0);
+		assert_int_equal(reads, 2);
+		assert_int_equal(unw_read8(&u, end - 64, &v), 0);
+		assert_int_equal(reads, walk ? 3 : 4);
+		assert_int_equal(unw_read8(&u, end - 8, &v), 0);
+		assert_int_equal(reads, walk ? 3 : 4);
+	}
+	/* it has become readable */
+	free(segs[0].data);
+	seg_cnt = 0;
+	add_seg(stack, 3 * PAGE);
+	assert_int_equal(unw_read8(&u, end - 64, &v), 0);
+	assert_int_equal(unw_read8(&u, end, &v), 0);
+	assert_int_equal(unw_read8(&u, end - 4, &v), 0);
+}
+
 static void test_read_faults(void **state)
 {
 	static const struct bpfprof_rule rules[] = {
@@ -1509,6 +1538,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pc_before_the_return_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failing_reads_are_remembered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read_faults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_misses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frame_pointers, setup, teardown),
