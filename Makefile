@@ -198,13 +198,16 @@ check-kernels: $(OUT)/bpfprof $(PRELOAD) progs
 
 # ---- what it costs, against others, in one run ----
 BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols heap_pairs heap_links \
-	cputime.so switches offcpu pausable)
+	cputime.so switches offcpu pausable $(if $(shell $(GO) version 2>/dev/null),deep_go))
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -o $@ $<
 
 $(OUT)/tests/bench/deep_nofp: tests/bench/deep.c
 	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -fomit-frame-pointer -o $@ $<
+
+$(OUT)/tests/bench/deep_go: tests/bench/deep.go
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
 
 $(BASE)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name fpwalk > $@
