@@ -522,6 +522,14 @@ bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint6
 	       elf_segments__vaddr(obj->file.segments, obj->file.segment_cnt, offset, ret_vaddr);
 }
 
+const struct elf_segment *objects__segments(const struct objects *o, uint32_t id, size_t *ret_cnt)
+{
+	const struct object *obj = &o->objects[id];
+
+	*ret_cnt = obj->info.readable ? obj->file.segment_cnt : 0;
+	return obj->file.segments;
+}
+
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret)
 {
 	struct object *obj = &o->objects[id];
@@ -540,6 +548,15 @@ int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, siz
 	    !elf_segments__offset(obj->file.segments, obj->file.segment_cnt, vaddr, n, &offset))
 		err = -ENODATA;
 	return err ? err : judge(o, obj, reader__bytes(obj->reader, obj->fd, offset, buf, n));
+}
+
+int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n)
+{
+	struct reader *r = foreign_reader(o);
+	int err = r ? reader__bytes(r, fd, addr, buf, n) : -ENOMEM;
+
+	o->harms += reader_harmed(err);
+	return err;
 }
 
 int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret)

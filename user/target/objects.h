@@ -22,11 +22,13 @@
 #include "target/names.h"
 
 struct allocator_points;
+struct elf_segment;
 struct objects;
 struct perf_map_names;
 struct unwind_table;
 
 #define OBJECTS_NONE UINT32_MAX
+#define OBJECTS_MAX_READ 65536 /* bytes that are read at a time */
 
 struct object_info {
 	const char *path;   /* as the first process that had it names it, for people */
@@ -81,11 +83,21 @@ void objects__stats(const struct objects *o, struct objects_stats *ret);
 /* The virtual address in the object of a file offset; false if it lies in no executable segment. */
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
+/* The object's segments in the order of the file, none if it is not readable; borrowed until an
+ * object is added. */
+const struct elf_segment *objects__segments(const struct objects *o, uint32_t id, size_t *ret_cnt);
+
 /* As unwind_build. The caller owns the table. */
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret);
 
-/* n bytes of the object at a virtual address (code), at most a page. 0 or -errno. */
+/* n bytes of the object at a virtual address (code), at most OBJECTS_MAX_READ. 0 or -errno. */
 int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n);
+
+/*
+ * The same of the memory of a process, by a descriptor of procs__open_memory. What is mapped there
+ * may be a file whose server does not answer: -ETIMEDOUT, then it is better not asked for again.
+ */
+int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n);
 
 /* Does the object hold USDT probes of a program that samples its heap by itself? Much quicker than
  * the points. */

@@ -3,6 +3,7 @@
 #include "target/procs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "target/beside.h"
+#include "target/copy.h"
 #include "target/file_stat.h"
 #include "target/objects.h"
 #include "target/proc_maps.h"
@@ -63,6 +66,7 @@ void procs__free(struct procs *ps)
 	for (size_t i = 0; i < ps->entry_cnt; i++) {
 		free(ps->entries[i].p.maps);
 		free(ps->entries[i].p.retired);
+		free(ps->entries[i].p.beside);
 	}
 	for (size_t i = 0; i < ps->file_cnt; i++)
 		free(ps->files[i].f.path);
@@ -172,6 +176,7 @@ void procs__remove(struct procs *ps, uint32_t idx)
 		*at = ps->entries[idx].next;
 	free(p->maps);
 	free(p->retired);
+	free(p->beside);
 	memset(p, 0, sizeof(*p));
 	ps->unused[ps->unused_cnt++] = idx;
 }
@@ -255,6 +260,18 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx)
 
 /* ---- files ---- */
 
+bool proc_file_is_memory(const struct proc_file *f)
+{
+	static const char *const begins[] = { "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV" };
+
+	if (f->kind != PROC_FILE_REGULAR)
+		return f->kind == PROC_FILE_ANON;
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(f->path, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
 static uint32_t intern_file(struct procs *ps, const struct proc_file *f)
 {
 	uint64_t hash = util_hash(f->path, strlen(f->path), f->ino ^ f->build_id_sz);
@@ -307,6 +324,14 @@ const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint6
 	size_t i = map_index(p, addr);
 
 	return i < p->map_cnt && p->maps[i].start <= addr ? &p->maps[i] : NULL;
+}
+
+const struct proc_map *procs__map_from(const struct procs *ps, uint32_t idx, uint64_t addr)
+{
+	const struct proc *p = &ps->entries[idx].p;
+	size_t i = map_index(p, addr);
+
+	return i < p->map_cnt ? &p->maps[i] : NULL;
 }
 
 const struct proc_map *procs__map_at_time(const struct procs *ps, uint32_t idx, uint64_t addr,
@@ -379,19 +404,41 @@ static int cut_range(struct proc *p, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static int retire(struct proc *p, const struct proc_map *m, uint64_t time_ns)
+/* Memory without a file: /proc and the events describe it differently, and it means the same
+ * wherever it lies. */
+static void make_anon(struct proc_map *m, struct proc_file *f)
 {
+	m->offset = m->start;
+	*f = (struct proc_file){ .kind = PROC_FILE_ANON, .path = (char *)"" };
+}
+
+/* What was a copy is memory: what is left of it to be compared is no more. */
+static int forget_copy(struct procs *ps, struct proc_map *m)
+{
+	struct proc_file f;
+
+	make_anon(m, &f);
+	m->file = intern_file(ps, &f);
+	return m->file == PROCS_NONE ? -ENOMEM : 0;
+}
+
+static int retire(struct procs *ps, struct proc *p, const struct proc_map *m, uint64_t time_ns)
+{
+	struct proc_retired r = { .map = *m, .to_ns = time_ns };
 	int err =
 		util_reserve(&p->retired, &p->retired_cap, p->retired_cnt + 1, sizeof(*p->retired));
 
+	if (!err && m->copy == PROC_MAP_COPY)
+		err = forget_copy(ps, &r.map);
+	r.map.copy = PROC_MAP_AS_IS;
 	if (!err)
-		p->retired[p->retired_cnt++] = (struct proc_retired){ .map = *m, .to_ns = time_ns };
+		p->retired[p->retired_cnt++] = r;
 	return err;
 }
 
 /* time_ns: when the range came to be, 0 if that does not matter because nothing was known before.
  */
-static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
+static int add_range(struct procs *ps, struct proc *p, const struct proc_map *m, uint64_t time_ns)
 {
 	bool changed = false;
 	size_t i;
@@ -404,7 +451,7 @@ static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 		if (same_meaning(&p->maps[i], m) || !time_ns)
 			continue;
 		changed = true;
-		err = retire(p, &p->maps[i], time_ns);
+		err = retire(ps, p, &p->maps[i], time_ns);
 		if (err)
 			return err;
 	}
@@ -423,61 +470,209 @@ static int add_range(struct proc *p, const struct proc_map *m, uint64_t time_ns)
 	return 0;
 }
 
-/* Memory without a file: /proc and the events describe it differently, and it means the same
- * wherever it lies. */
-static void make_anon(struct proc_map *m, struct proc_file *f)
+/* ---- copies of code ---- */
+
+/* Remembers what maps a file; what is too much is left out. */
+static int add_beside(struct proc *p, const struct proc_map *m)
 {
-	m->offset = m->start;
-	*f = (struct proc_file){ .kind = PROC_FILE_ANON, .path = (char *)"" };
+	struct proc_map file = *m;
+
+	file.copy = PROC_MAP_AS_IS;
+	for (size_t i = 0; i < p->beside_cnt; i++)
+		if (!memcmp(&p->beside[i], &file, sizeof(file)))
+			return 0;
+	if (p->beside_cnt >= PROCS_MAX_BESIDE)
+		return 0;
+	if (util_reserve(&p->beside, &p->beside_cap, p->beside_cnt + 1, sizeof(*p->beside)))
+		return -ENOMEM;
+	p->beside[p->beside_cnt++] = file;
+	return 0;
+}
+
+/*
+ * An event tells of a range: doubts whether it is a copy of the files' code that was there, and
+ * whether what is no copy still is none. Where there may be copies, memory that is large enough may
+ * be another one.
+ */
+static int doubt(struct procs *ps, struct proc *p, struct proc_map *m)
+{
+	int err = 0;
+
+	for (size_t i = map_index(p, m->start); i < p->map_cnt && p->maps[i].start < m->end; i++) {
+		struct proc_map *was = &p->maps[i];
+		const struct proc_file *f = &ps->files[was->file].f;
+
+		if (was->copy == PROC_MAP_NO_COPY || was->copy == PROC_MAP_UNREAD) {
+			was->copy = m->copy = PROC_MAP_MAYBE_COPY;
+		} else if (!err && f->kind == PROC_FILE_REGULAR && !proc_file_is_memory(f) &&
+			   !same_meaning(was, m)) {
+			m->copy = PROC_MAP_MAYBE_COPY;
+			err = add_beside(p, was);
+		}
+	}
+	if (p->beside_cnt && proc_file_is_memory(&ps->files[m->file].f) &&
+	    m->end - m->start >= COPY_MIN_MOVED)
+		m->copy = PROC_MAP_MAYBE_COPY;
+	return err;
+}
+
+/* Memory as maps tells of it, which does not tell that parts of it were found to be copies: these
+ * stay. */
+static int add_around_copies(struct procs *ps, struct proc *p, struct proc_map m, uint64_t time_ns)
+{
+	int err = 0;
+
+	while (!err && m.start < m.end) {
+		struct proc_map part = m;
+		uint64_t next = m.end;
+
+		for (size_t i = map_index(p, m.start); i < p->map_cnt && p->maps[i].start < m.end;
+		     i++) {
+			if (p->maps[i].copy != PROC_MAP_COPY)
+				continue;
+			part.end = MAX(p->maps[i].start, m.start);
+			next = p->maps[i].end;
+			break;
+		}
+		if (part.start < part.end)
+			err = add_range(ps, p, &part, time_ns);
+		m.offset += next - m.start;
+		m.start = next;
+	}
+	return err;
+}
+
+int procs__add_copy(struct procs *ps, uint32_t idx, const struct proc_map *piece)
+{
+	struct proc *p = &ps->entries[idx].p;
+	struct proc_map m = *piece;
+
+	m.copy = PROC_MAP_COPY;
+	p->has_copies = true;
+	p->gen++;
+	return add_range(ps, p, &m, 0);
+}
+
+void procs__judge_memory(struct procs *ps, uint32_t idx, uint64_t start, uint64_t end,
+			 enum proc_map_copy copy)
+{
+	struct proc *p = &ps->entries[idx].p;
+
+	for (size_t i = map_index(p, start); i < p->map_cnt && p->maps[i].start < end; i++)
+		if (p->maps[i].copy != PROC_MAP_COPY)
+			p->maps[i].copy = copy;
+}
+
+int procs__drop_copy(struct procs *ps, uint32_t idx, uint64_t start, uint64_t end,
+		     enum proc_map_copy copy)
+{
+	struct proc *p = &ps->entries[idx].p;
+	struct proc_map m = { .start = start, .end = end, .copy = copy };
+
+	p->gen++;
+	return forget_copy(ps, &m) ? -ENOMEM : add_range(ps, p, &m, 0);
+}
+
+/* ---- reading maps ---- */
+
+/* What a line of maps, and those before it, say of copies. */
+static int note_beside(struct procs *ps, struct proc *p, struct beside *beside,
+		       const struct proc_maps_line *line)
+{
+	struct beside_found found;
+	struct proc_map m = {};
+
+	beside__take(beside, line, &found);
+	if (found.doubtful) {
+		size_t i = map_index(p, found.doubtful);
+
+		if (i < p->map_cnt)
+			p->maps[i].copy = PROC_MAP_MAYBE_COPY;
+	}
+	if (!found.file)
+		return 0;
+	m.start = found.file->start;
+	m.end = found.file->end;
+	m.offset = found.file->offset;
+	m.file = intern_file(ps, &found.file->file);
+	return m.file == PROCS_NONE ? -ENOMEM : add_beside(p, &m);
+}
+
+/* A line of maps, as a range of the process if it is code. */
+static int add_line(struct procs *ps, struct proc *p, struct proc_maps_line *line)
+{
+	struct proc_map m = { .start = line->start, .end = line->end, .offset = line->offset };
+
+	if (!line->exec)
+		return 0;
+	if (proc_file_is_memory(&line->file))
+		m.copy = PROC_MAP_MAYBE_COPY;
+	if (line->file.kind == PROC_FILE_ANON)
+		make_anon(&m, &line->file);
+	m.file = intern_file(ps, &line->file);
+	return m.file == PROCS_NONE ? -ENOMEM : add_range(ps, p, &m, 0);
+}
+
+/* All lines. 0 or -errno. */
+static int read_lines(struct procs *ps, struct proc *p, uint32_t tid)
+{
+	struct beside beside;
+	struct proc_maps_reader r;
+	struct proc_maps_line line;
+	int err = proc_maps_open(&r, ps->proc_dir, p->tgid, tid);
+
+	if (err)
+		return err;
+	beside__init(&beside);
+	while ((err = proc_maps_next(&r, &line)) > 0) {
+		err = add_line(ps, p, &line);
+		if (!err)
+			err = note_beside(ps, p, &beside, &line);
+		if (err)
+			break;
+	}
+	proc_maps_close(&r);
+	return err;
 }
 
 int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 {
-	struct proc_maps_reader r;
-	struct proc fresh = ps->entries[idx].p;
-	struct proc_maps_line line;
+	struct proc fresh = ps->entries[idx].p, *p;
 	uint64_t now;
 	int err;
 
 	/* an entry that has ended by an exec: what /proc shows now is its successor's */
 	if (fresh.to_ns != UINT64_MAX)
 		return -ESRCH;
-	fresh.maps = NULL;
+	fresh.maps = fresh.beside = NULL;
 	fresh.map_cnt = fresh.map_cap = fresh.cut_cnt = 0;
+	fresh.beside_cnt = fresh.beside_cap = 0;
 	fresh.retired = NULL;
 	fresh.retired_cnt = fresh.retired_cap = 0;
-	err = proc_maps_open(&r, ps->proc_dir, fresh.tgid, tid);
-	if (err)
-		return err;
-	while ((err = proc_maps_next(&r, &line)) > 0) {
-		struct proc_map m = { .start = line.start, .end = line.end, .offset = line.offset };
-
-		if (!line.exec)
-			continue;
-		if (line.file.kind == PROC_FILE_ANON)
-			make_anon(&m, &line.file);
-		m.file = intern_file(ps, &line.file);
-		err = m.file == PROCS_NONE ? -ENOMEM : add_range(&fresh, &m, 0);
-		if (err)
-			break;
-	}
-	proc_maps_close(&r);
+	err = read_lines(ps, &fresh, tid);
 	now = util_monotonic_ns();
 	/* asked afterwards: what was read belongs to the process if it is the same now */
 	if (!err && procs__is_gone(ps, idx))
 		err = -ESRCH;
 	if (err) {
 		free(fresh.maps);
+		free(fresh.beside);
 		return err;
 	}
 	/* ranges that vanished since are kept: samples from them may still arrive, and their
 	 * addresses mean nothing else */
-	ps->entries[idx].p.cut_cnt = fresh.cut_cnt;
+	p = &ps->entries[idx].p;
+	p->cut_cnt = fresh.cut_cnt;
 	for (size_t i = 0; i < fresh.map_cnt && !err; i++)
-		err = add_range(&ps->entries[idx].p, &fresh.maps[i], now);
-	ps->entries[idx].p.maps_known = true;
-	ps->entries[idx].p.read_ns = now;
+		err = fresh.maps[i].copy ? add_around_copies(ps, p, fresh.maps[i], now) :
+					   add_range(ps, p, &fresh.maps[i], now);
+	p->maps_known = true;
+	p->read_ns = now;
 	free(fresh.maps);
+	free(p->beside);
+	p->beside = fresh.beside;
+	p->beside_cnt = fresh.beside_cnt;
+	p->beside_cap = fresh.beside_cap;
 	return err;
 }
 
@@ -536,6 +731,17 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 	return fd;
 }
 
+int procs__open_memory(const struct procs *ps, uint32_t idx)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%u/mem", ps->proc_dir, ps->entries[idx].p.tgid);
+	/* no file is opened, and the way there is the kernel's: nobody can keep us waiting */
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int procs__open_root(const struct procs *ps, struct objects *o, uint32_t idx)
 {
 	char path[PATH_MAX];
@@ -573,6 +779,7 @@ int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t s
 	struct proc *p = live(ps, tgid, time_ns);
 	struct proc_map m = { .start = start, .end = start + len, .offset = offset };
 	struct proc_file f = *file;
+	int err;
 
 	if (!p)
 		return -ENOMEM;
@@ -581,7 +788,8 @@ int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t s
 	if (file->kind == PROC_FILE_ANON)
 		make_anon(&m, &f);
 	m.file = intern_file(ps, &f);
-	return m.file == PROCS_NONE ? -ENOMEM : add_range(p, &m, time_ns);
+	err = m.file == PROCS_NONE ? -ENOMEM : doubt(ps, p, &m);
+	return err ? err : add_range(ps, p, &m, time_ns);
 }
 
 int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t time_ns)
@@ -615,6 +823,13 @@ int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t ti
 	child->map_cnt = from->map_cnt;
 	child->cut_cnt = from->cut_cnt;
 	child->maps_known = from->maps_known;
+	child->has_copies = from->has_copies;
+	if (util_reserve(&child->beside, &child->beside_cap, from->beside_cnt,
+			 sizeof(*child->beside)))
+		return -ENOMEM;
+	if (from->beside_cnt)
+		memcpy(child->beside, from->beside, from->beside_cnt * sizeof(*child->beside));
+	child->beside_cnt = from->beside_cnt;
 	return 0;
 }
 

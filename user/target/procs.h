@@ -17,6 +17,7 @@
 #define PROCS_NONE UINT32_MAX
 #define PROCS_MAX_MAPS 65536 /* executable ranges kept of one process */
 #define PROCS_MAX_LINE 65536 /* bytes of a line of /proc/PID/maps; longer ones are cut */
+#define PROCS_MAX_BESIDE 64  /* files that are remembered beside copies of one process */
 
 enum proc_file_kind {
 	PROC_FILE_REGULAR, /* has a path and, if it still exists, contents */
@@ -34,10 +35,20 @@ struct proc_file {
 	uint8_t build_id_sz; /* 0: unknown */
 };
 
+/* Is a range memory with a file's code, which was copied there? See target/copy.h. */
+enum proc_map_copy {
+	PROC_MAP_AS_IS,	     /* no: it maps what the kernel says */
+	PROC_MAP_MAYBE_COPY, /* that is to be found out: it lies where such code could be */
+	PROC_MAP_NO_COPY,    /* its bytes are others; the next event of it asks anew */
+	PROC_MAP_UNREAD,     /* they could not be compared; the same */
+	PROC_MAP_COPY,	     /* yes: `file` and `offset` are what it is a copy of */
+};
+
 struct proc_map {
 	uint64_t start, end; /* end exclusive */
 	uint64_t offset;     /* in the file, of start */
 	uint32_t file;	     /* see procs__file */
+	uint32_t copy;	     /* enum proc_map_copy */
 };
 
 struct proc_retired {
@@ -61,6 +72,10 @@ struct proc {
 	size_t cut_cnt;		      /* ranges beyond PROCS_MAX_MAPS, since the maps were read */
 	struct proc_retired *retired; /* what stood where something else does now */
 	size_t retired_cnt, retired_cap;
+	/* what maps files, code or not, at or beside ranges that may be copies: see copy_pieces */
+	struct proc_map *beside;
+	size_t beside_cnt, beside_cap;
+	bool has_copies;     /* or had */
 	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in
 				it; 0 */
 	uint64_t read_ns;    /* when the maps were last read from /proc; 0: never */
@@ -78,6 +93,9 @@ size_t procs__cnt(const struct procs *ps); /* entries, free ones included */
 const struct proc *procs__get(const struct procs *ps,
 			      uint32_t idx); /* borrowed until the next change */
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
+
+/* Is it memory by its kind, or by the name that the kernel gives memory that programs share? */
+bool proc_file_is_memory(const struct proc_file *f);
 
 /* Is the entry that of a process, not of a kernel thread, which has not ended? */
 bool procs__lives(const struct procs *ps, uint32_t idx);
@@ -115,6 +133,9 @@ void procs__drop_retired(struct procs *ps, uint32_t idx, uint64_t before_ns);
 /* The range that holds addr, or NULL. */
 const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint64_t addr);
 
+/* The first range that ends behind addr, or NULL: to go through all of them while they change. */
+const struct proc_map *procs__map_from(const struct procs *ps, uint32_t idx, uint64_t addr);
+
 /*
  * Reads the maps of a living process from /proc, of thread tid where the main thread is gone (0:
  * the main one). What it finds replaces what was known. 0; -ESRCH if the process is gone or the pid
@@ -133,6 +154,26 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx);
  */
 int procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 		const struct proc_map *map);
+
+/*
+ * The memory of a living process, as a file of which an address is the offset: /proc/PID/mem,
+ * proc(5). An O_PATH descriptor, or -errno. What is read from it is the process's if it lives
+ * afterwards.
+ */
+int procs__open_memory(const struct procs *ps, uint32_t idx);
+
+/*
+ * What was found out about memory that may be a copy. Ranges are of whole pages. 0 or -ENOMEM.
+ *
+ * Part of such a range: the code that *piece maps is there. Its addresses mean that from now on.
+ */
+int procs__add_copy(struct procs *ps, uint32_t idx, const struct proc_map *piece);
+/* What lies in [start, end), all of it memory, and is no copy: how it stands with that. */
+void procs__judge_memory(struct procs *ps, uint32_t idx, uint64_t start, uint64_t end,
+			 enum proc_map_copy copy);
+/* Part of what was taken for a copy is memory with other code, or one that nobody knows. */
+int procs__drop_copy(struct procs *ps, uint32_t idx, uint64_t start, uint64_t end,
+		     enum proc_map_copy copy);
 
 /* The root folder of a living process, which is in its mount namespace, by objects__open. An O_PATH
  * descriptor, or -errno; -ESRCH if the process is gone. */

@@ -29,7 +29,7 @@
 #include "target/fd_message.h"
 
 #define READER_MAX_ADDRESSES (16U << 20)
-#define READER_MAX_BYTES 4096U /* of code, at a time */
+#define READER_MAX_BYTES 65536U /* of code, at a time */
 #define READER_READY 0x52454459
 #define READER_DONE 0x444f4e45
 
