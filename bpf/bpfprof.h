@@ -77,7 +77,8 @@ enum bpfprof_kind {
 	X(no_room, "no room in the ring for a copy of the stack")        \
 	X(no_goroutine, "the goroutine's stack was not found")           \
 	X(compat32, "32-bit program")                                    \
-	X(gone, "process gone before its code was known")
+	X(gone, "process gone before its code was known")                \
+	X(unproved, "code that cannot be proved to be its file's")
 
 #define BPFPROF_ENUM_LOST(name, text) BPFPROF_LOST_##name,
 enum bpfprof_lost {

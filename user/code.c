@@ -68,6 +68,7 @@ struct code {
 	struct objects *objects;
 	struct tables *tables;
 	struct perf_maps *perf_maps;
+	struct copies *copies;
 	struct file_state *files;
 	size_t file_cap;
 	struct object_state *states;
@@ -86,6 +87,11 @@ struct code {
 	struct code_stats stats;
 };
 
+static uint32_t object_of(void *ctx, uint32_t proc, const struct proc_map *map)
+{
+	return code__object(ctx, proc, map);
+}
+
 struct code *code__new(struct procs *procs, struct objects *objects, struct tables *tables)
 {
 	struct code *c = calloc(1, sizeof(*c));
@@ -96,9 +102,11 @@ struct code *code__new(struct procs *procs, struct objects *objects, struct tabl
 	c->objects = objects;
 	c->tables = tables;
 	c->perf_maps = perf_maps__new(procs, objects);
-	if (c->perf_maps)
+	c->copies = copies__new(procs, objects, object_of, c);
+	if (c->perf_maps && c->copies)
 		return c;
-	free(c);
+	code__free(c);
+	errno = ENOMEM;
 	return NULL;
 }
 
@@ -109,6 +117,7 @@ void code__free(struct code *c)
 	for (size_t i = 0; i < c->state_cap; i++)
 		free(c->states[i].parts);
 	perf_maps__free(c->perf_maps);
+	copies__free(c->copies);
 	free(c->files);
 	free(c->states);
 	free(c->procs_state);
@@ -186,23 +195,12 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	return object;
 }
 
-/* As /proc/PID/maps and the events call memory that programs share, or name. */
-static bool is_memory(const char *path)
-{
-	static const char *const begins[] = { "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
-		if (!strncmp(path, begins[i], strlen(begins[i])))
-			return true;
-	return false;
-}
-
 bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
 	uint32_t object;
 
-	if (f->kind != PROC_FILE_REGULAR || !is_memory(f->path))
+	if (f->kind == PROC_FILE_ANON || !proc_file_is_memory(f))
 		return f->kind == PROC_FILE_ANON;
 	/* a program or a library in a memfd has names of its own */
 	object = code__object(c, proc, map);
@@ -359,11 +357,36 @@ static int load_table(struct code *c, uint32_t object)
 	return err == -ENOMEM ? err : 0;
 }
 
-int code__load(struct code *c, uint32_t proc, const struct proc_map *map)
+static int load_range(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	uint32_t object = code__object(c, proc, map);
 
 	return object == OBJECTS_NONE ? 0 : load_table(c, object);
+}
+
+int code__load(struct code *c, uint32_t proc, const struct proc_map *map)
+{
+	uint64_t at = map->start, end = map->end;
+	int err;
+
+	if (map->copy != PROC_MAP_MAYBE_COPY)
+		return load_range(c, proc, map);
+	err = copies__settle(c->copies, proc);
+	for (; !err && at < end && (map = procs__map_at(c->procs, proc, at)); at = map->end)
+		err = load_range(c, proc, map);
+	return err;
+}
+
+size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t cnt,
+		   uint64_t time_ns)
+{
+	struct bpfprof_proc published;
+	size_t known = copies__vouch(c->copies, proc, frames, cnt, time_ns);
+
+	/* the kernel side is to find no callers by that code's table any more */
+	if (known < cnt && procs__lives(c->procs, proc) && code__published(c, proc, &published))
+		(void)code__publish(c, proc);
+	return known;
 }
 
 /* ---- lists ---- */
@@ -396,7 +419,9 @@ static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
 	uint32_t object = OBJECTS_NONE;
 
 	if (procs__file(c->procs, map->file)->kind == PROC_FILE_ANON) {
-		add_map(c, cnt, map->start, map->end, 0, NULL, BPFPROF_CHUNK_NO_TABLE);
+		add_map(c, cnt, map->start, map->end, 0, NULL,
+			map->copy == PROC_MAP_MAYBE_COPY ? BPFPROF_CHUNK_NOT_LOADED :
+							   BPFPROF_CHUNK_NO_TABLE);
 		return;
 	}
 	if (map->file < c->file_cap && c->files[map->file].object)
@@ -572,6 +597,7 @@ void code__forget(struct code *c, uint32_t proc)
 	struct proc_state *s = proc_state(c, proc);
 
 	perf_maps__end(c->perf_maps, proc);
+	copies__forget(c->copies, proc);
 	if (s)
 		unpublish(c, s);
 }
@@ -609,4 +635,5 @@ void code__stats(const struct code *c, struct code_stats *ret)
 	for (size_t i = 0; i < c->file_cap; i++)
 		ret->unopened += c->files[i].gone && !c->files[i].object;
 	ret->bytes = tables__bytes(c->tables);
+	copies__stats(c->copies, &ret->copies);
 }

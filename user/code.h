@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "copies.h"
 #include "target/procs.h"
 
 struct code;
@@ -31,6 +32,7 @@ struct code_stats {
 	uint64_t unopened; /* files that were gone, or replaced, when they were to be opened */
 	uint64_t cut_maps; /* executable ranges of one process that there was no room for, at the
 			      most */
+	struct copies_stats copies;
 };
 
 /* Borrows all three. NULL with errno. */
@@ -54,7 +56,11 @@ const struct object_info *code__object_info(const struct code *c, uint32_t objec
 /* A chunk of table memory, for unwinding here. */
 const uint8_t *code__chunk(const struct code *c, uint32_t idx);
 
-/* Makes the table of the range's object available, if it has one. 0 or -ENOMEM. */
+/*
+ * Makes the table of the range's object available, if it has one. Finds out before whether memory
+ * of the process is a copy of a file's code, so that its ranges may be others afterwards. 0 or
+ * -ENOMEM.
+ */
 int code__load(struct code *c, uint32_t proc, const struct proc_map *map);
 
 /*
@@ -68,6 +74,14 @@ bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *r
 
 /* Raw stacks of this process led nowhere: they are no longer wanted, until its mappings change. */
 void code__no_raw(struct code *c, uint32_t proc);
+
+/*
+ * The frames of a stack, leaf first: how many of them stand in code that is what its range says. A
+ * range that is a copy of a file's code is compared with it where a frame stands in it for the
+ * first time. What it is not the same as is memory from then on.
+ */
+size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t cnt,
+		   uint64_t time_ns);
 
 /* The process is about to be removed from procs. */
 void code__forget(struct code *c, uint32_t proc);

@@ -204,6 +204,13 @@ static bool is_target(const struct heap *h, size_t proc)
 	return procs__lives(h->procs, proc) && proc != h->skip_proc;
 }
 
+/* The object of a range in which probes would be hit: what is put into a file is not in a copy of
+ * its code. */
+static uint32_t probed_object(struct heap *h, uint32_t proc, const struct proc_map *map)
+{
+	return map->copy == PROC_MAP_COPY ? OBJECTS_NONE : code__object(h->code, proc, map);
+}
+
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
@@ -220,12 +227,12 @@ static int look_at(struct heap *h, uint32_t proc)
 	}
 
 	for (size_t i = 0; i < p->map_cnt && !usdt; i++) {
-		uint32_t object = code__object(h->code, proc, &p->maps[i]);
+		uint32_t object = probed_object(h, proc, &p->maps[i]);
 
 		usdt = has(h, object) == HEAP_PROBES_USDT;
 	}
 	for (size_t i = 0; !err && i < p->map_cnt; i++) {
-		uint32_t object = code__object(h->code, proc, &p->maps[i]);
+		uint32_t object = probed_object(h, proc, &p->maps[i]);
 		enum heap_probes_has what = has(h, object);
 
 		if (what == HEAP_PROBES_NOTHING)
@@ -378,7 +385,7 @@ void heap__complain(const struct heap *h)
 			const char *base = strrchr(f->path, '/');
 			size_t len = strlen(in);
 
-			if (f->kind == PROC_FILE_REGULAR &&
+			if (f->kind == PROC_FILE_REGULAR && p->maps[j].copy != PROC_MAP_COPY &&
 			    (!j || p->maps[j].file != p->maps[j - 1].file))
 				snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
 					 base ? base + 1 : f->path);

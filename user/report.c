@@ -24,6 +24,9 @@
 	"process events were lost %" PRIu64 " times, and all processes looked at anew"
 #define CUT_MAPS_TEXT \
 	"a process has %" PRIu64 " ranges of code more than there is room for: stacks end there"
+#define COPIES_TEXT                                                              \
+	"code in memory, where a file's code was, but not named by it: %" PRIu64 \
+	" pieces that are not what the file has, %" PRIu64 " that could not be compared"
 #define NOT_FOLLOWED_TEXT \
 	"not followed, for want of room: %" PRIu64 " child processes, and what these started"
 #define OWN_TEXT                                                      \
@@ -202,7 +205,11 @@ static int process_notes(const struct report *r, const struct collect_account *a
 
 	if (!err && a->not_followed)
 		err = say(to, NOT_FOLLOWED_TEXT, a->not_followed);
-	return !err && r->code.cut_maps ? say(to, CUT_MAPS_TEXT, r->code.cut_maps) : err;
+	if (!err && r->code.cut_maps)
+		err = say(to, CUT_MAPS_TEXT, r->code.cut_maps);
+	if (!err && (r->code.copies.differ || r->code.copies.unread))
+		err = say(to, COPIES_TEXT, r->code.copies.differ, r->code.copies.unread);
+	return err;
 }
 
 static int notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
@@ -515,6 +522,10 @@ void report_stats(const struct report *r, FILE *f)
 		",\"cut\":%" PRIu64 ",\"ignored\":%" PRIu64 "}",
 		r->perf_maps.read, r->perf_maps.refused, r->perf_maps.lost, r->perf_maps.cut,
 		r->perf_maps.ignored);
+	fprintf(f,
+		",\"copies\":{\"proved\":%" PRIu64 ",\"differ\":%" PRIu64 ",\"unread\":%" PRIu64
+		"}",
+		r->code.copies.proved, r->code.copies.differ, r->code.copies.unread);
 	fprintf(f,
 		",\"events_lost\":%" PRIu64 ",\"not_followed\":%" PRIu64
 		",\"self\":{\"cpu_ns\":%" PRIu64 ",\"bpf_ns\":%" PRIu64 ",\"peak_rss\":%" PRIu64

@@ -179,6 +179,8 @@ static uint32_t user_mapping(struct stacks *s, struct kind_state *k, uint32_t pr
 	char path[4096];
 	size_t len;
 
+	/* code is the file's in a copy, too */
+	range.copy = PROC_MAP_AS_IS;
 	if (grow_mappings(k))
 		return PROFILE_NONE;
 	if (code__is_generated(s->code, proc, map)) {
@@ -395,9 +397,17 @@ void stacks__add(struct stacks *s, uint32_t proc, const struct bpfprof_rec *rec,
 	};
 	struct tally *tally;
 	uint32_t sample;
+	size_t known;
 
 	if (!k->profile)
 		return;
+	/* what was taken for the caller of such code was found by another's table */
+	known = proc == PROCS_NONE ? user_cnt :
+				     code__vouch(s->code, proc, user, user_cnt, rec->time_ns);
+	if (known < user_cnt) {
+		user_cnt = known + 1;
+		stack.result = result = BPFPROF_STACK_unproved;
+	}
 	sample = add_sample(s, proc, rec, kernel, user, user_cnt, result);
 	tally = sample == PROFILE_NONE ? NULL : tally_of(k, sample);
 	if (!tally) {

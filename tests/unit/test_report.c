@@ -45,8 +45,10 @@ static int setup(void **state)
 	report.bpf_runs = 1100;
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		a->lost[i] = i + 1;
-	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
-		a->stacks[i] = i == BPFPROF_STACK_complete ? 934 : i;
+	/* 55 that are cut, by the first ten reasons */
+	a->stacks[BPFPROF_STACK_complete] = 945;
+	for (int i = 1; i <= 10; i++)
+		a->stacks[i] = i;
 	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
 		a->recorded += a->stacks[i];
 	a->seen = a->recorded;
@@ -57,7 +59,11 @@ static int setup(void **state)
 	a->raw = 17;
 	a->events_lost = 3;
 	report.symbols[BPFPROF_CPU] = (struct symbolize_stats){ 100, 90, 80, 7000 };
-	report.code = (struct code_stats){ .objects = 4, .rows = 5, .bytes = 6, .build_ns = 7 };
+	report.code = (struct code_stats){ .objects = 4,
+					   .rows = 5,
+					   .bytes = 6,
+					   .build_ns = 7,
+					   .copies = { .proved = 12, .differ = 13, .unread = 14 } };
 	return 0;
 }
 
@@ -111,6 +117,7 @@ static void test_stats(void **state)
 		"assert k['unwind'] == {'frames': 2**64 - 1, 'bpf_ns': 5555, 'runs': 900}\n"
 		"assert s['tables']['objects'] == 4 and s['tables']['rows'] == 5\n"
 		"assert s['tables']['bytes'] == 6 and s['tables']['build_ns'] == 7\n"
+		"assert s['copies'] == dict(proved=12, differ=13, unread=14)\n"
 		"assert s['symbols'] == dict(locations=100, named=90, with_line=80, ns=7000)\n"
 		"assert s['self']['bpf_ns'] == 5555\n"
 		"assert s['self']['cpu_ns'] > 0 and s['self']['peak_rss'] > 1000000\n"));
@@ -129,7 +136,7 @@ static void test_identity(void **state)
 		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
 		      "t = k['stacks']['truncated']\n"
 		      "assert k['recorded'] == k['stacks']['complete'] + sum(t.values())\n"
-		      "assert k['stacks']['complete'] == 934 and 'complete' not in t\n"
+		      "assert k['stacks']['complete'] == 945 and 'complete' not in t\n"
 		      "assert {'no_table', 'read_fault', 'too_deep'} <= set(t)\n"));
 }
 
@@ -268,13 +275,16 @@ static void test_comments(void **state)
 		 (unsigned long long)a->seen, (unsigned long long)a->recorded);
 	assert_true(has_comment(p, part));
 	assert_true(has_comment(p, "lost 1: the ring to user space was full"));
-	assert_true(has_comment(p, "934 whole (93.40 %), 66 cut short"));
+	assert_true(has_comment(p, "945 whole (94.50 %), 55 cut short"));
 	assert_true(has_comment(p, "cut short 2: no unwind table and no frame pointer"));
+	assert_true(has_comment(
+		p, "not named by it: 13 pieces that are not what the file has, 14 that"));
 	profile__free(p);
 
-	/* what did not happen is not spoken of */
+	/* what did not happen is not spoken of; copies that were proved are as good as the file */
 	p = new_profile();
 	memset(a, 0, sizeof(*a));
+	report.code.copies.differ = report.code.copies.unread = 0;
 	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
 	assert_true(has_comment(p, "0 seen, 0 recorded, 0 lost"));
 	assert_true(has_comment(p, "0 whole (100.00 %), 0 cut short"));
@@ -473,8 +483,9 @@ static void test_summary(void **state)
 	text = summary(p, "evil\033[31m\n.pb.gz");
 	assert_null(strchr(text, '\033'));
 	assert_non_null(
-		strstr(text, "1000 samples, 10.10 s of CPU, 93.40 % of stacks whole, 55 lost"));
+		strstr(text, "1000 samples, 10.10 s of CPU, 94.50 % of stacks whole, 55 lost"));
 	assert_non_null(strstr(text, "go tool pprof"));
+	assert_non_null(strstr(text, "13 pieces that are not what the file has"));
 	free(text);
 	/* a pipe cannot be opened again */
 	text = summary(p, "-");
