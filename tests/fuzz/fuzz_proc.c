@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/beside.h"
 #include "target/proc_maps.h"
 #include "tests/fuzz/parsers.h"
 
@@ -52,6 +53,8 @@ static void make_dir(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 {
+	struct beside beside;
+	struct beside_found found;
 	struct proc_maps_reader r;
 	struct proc_maps_line line;
 	uint64_t ns;
@@ -60,9 +63,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 		make_dir();
 	NEED(!ftruncate(fd, 0) && pwrite(fd, data, sz, 0) == (ssize_t)sz);
 	NEED(!proc_maps_open(&r, dir, 1, 0));
+	beside__init(&beside);
 	while (proc_maps_next(&r, &line) == 1) {
 		NEED(line.start < line.end && !(line.start >> 63));
 		NEED(line.file.path && strlen(line.file.path) <= PROCS_MAX_LINE);
+		beside__take(&beside, &line, &found);
+		NEED(!found.file || (found.file->end > found.file->start &&
+				     found.file->file.kind == PROC_FILE_REGULAR &&
+				     strlen(found.file->file.path) <= PROCS_MAX_LINE));
 	}
 	proc_maps_close(&r);
 	proc_stat_start(dir, 1, &ns);

@@ -10,10 +10,12 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/allocators.h"
+#include "target/copy.h"
 #include "target/demangle.h"
 #include "target/dwarf.h"
 #include "target/elf_file.h"
 #include "target/names.h"
+#include "target/procs.h"
 #include "target/symtab.h"
 #include "target/unwind_build.h"
 #include "target/usdt.h"
@@ -50,6 +52,25 @@ static size_t pick_addresses(const struct elf_file *elf, uint64_t ret[static MAX
 	return n;
 }
 
+/* Memory in the place of a segment, and all around it, by what else is mapped of the file. */
+static void check_copies(const struct elf_segment *segments, size_t cnt)
+{
+	struct copy_piece pieces[8];
+
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t page = segments[i].vaddr & ~(COPY_PAGE - 1);
+		struct proc_map beside = { .start = page,
+					   .offset = segments[i].offset & ~(COPY_PAGE - 1) };
+		struct proc_map range = { .start = page, .end = page + (COPY_PAGE << i % 32) };
+		size_t n = copy_pieces(segments, cnt, &beside, &range, pieces, ARRAY_SIZE(pieces));
+
+		NEED(n <= ARRAY_SIZE(pieces));
+		while (n--)
+			NEED(pieces[n].start >= range.start && pieces[n].end <= range.end &&
+			     pieces[n].start < pieces[n].end && pieces[n].start % COPY_PAGE == 0);
+	}
+}
+
 void parsers_frame(const struct elf_file *elf)
 {
 	static const uint32_t types[] = { PT_GNU_EH_FRAME, PT_NOTE, PT_DYNAMIC, PT_INTERP };
@@ -70,6 +91,7 @@ void parsers_frame(const struct elf_file *elf)
 		elf_file__read_vaddr(elf, seg[i].vaddr, code, sizeof(code));
 		elf_file__read_vaddr(elf, seg[i].vaddr + seg[i].filesz - 8, code, sizeof(code));
 	}
+	check_copies(seg, cnt);
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		elf_file__program_header(elf, types[i], &view);
 	for (i = 0; i < 64; i++)
