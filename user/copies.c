@@ -16,7 +16,8 @@
 #include "target/procs.h"
 #include "target/proof.h"
 
-#define MAX_PIECES 8	       /* that one range may be */
+#define MAX_OF_FILE 8 /* places of code of one file */
+#define MAX_PLACES (PROCS_MAX_BESIDE * MAX_OF_FILE)
 #define MAX_MOVED 8	       /* ranges of a process that are looked for in a file at a time */
 #define MAX_SEARCH (128 << 20) /* bytes of code that these are looked for in */
 #define MAX_SEARCHES 4	       /* of a process */
@@ -104,40 +105,40 @@ static int prove(struct copies *c, uint32_t proc, uint32_t object, const struct 
 
 /* ---- copies where the code was ---- */
 
-/* What a range could be a copy of. */
-struct choice {
+/* Code of a file, where it would be mapped. */
+struct place {
 	uint32_t object, file;
-	struct copy_piece piece;
+	struct copy_place at;
 };
 
-static bool is_among(const struct choice *choices, size_t cnt, const struct choice *one)
+static bool is_among(const struct place *places, size_t cnt, const struct place *one)
 {
 	for (size_t i = 0; i < cnt; i++)
-		if (!memcmp(&choices[i], one, sizeof(*one)))
+		if (!memcmp(&places[i], one, sizeof(*one)))
 			return true;
 	return false;
 }
 
-/* Returns how many there are. */
-static size_t find_choices(struct copies *c, uint32_t proc, const struct proc_map *range,
-			   struct choice choices[static MAX_PIECES])
+/* All that the process's files tell of: once for all ranges, of which there may be thousands.
+ * Returns how many there are. */
+static size_t find_places(struct copies *c, uint32_t proc, struct place places[static MAX_PLACES])
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < procs__get(c->procs, proc)->beside_cnt; i++) {
 		const struct proc_map beside = procs__get(c->procs, proc)->beside[i];
 		uint32_t object = c->object(c->ctx, proc, &beside);
-		struct copy_piece pieces[MAX_PIECES];
+		struct copy_place at[MAX_OF_FILE];
 		const struct elf_segment *segments;
 		size_t cnt;
 
 		if (object == OBJECTS_NONE)
 			continue;
 		segments = objects__segments(c->objects, object, &cnt);
-		cnt = copy_pieces(segments, cnt, &beside, range, pieces, MAX_PIECES);
-		for (size_t j = 0; j < cnt && n < MAX_PIECES; j++) {
-			choices[n] = (struct choice){ object, beside.file, pieces[j] };
-			n += !is_among(choices, n, &choices[n]);
+		cnt = copy_places(segments, cnt, &beside, at, MAX_OF_FILE);
+		for (size_t j = 0; j < cnt; j++) {
+			places[n] = (struct place){ object, beside.file, at[j] };
+			n += !is_among(places, n, &places[n]);
 		}
 	}
 	return n;
@@ -165,35 +166,40 @@ static bool has_copy(struct copies *c, uint32_t proc, uint64_t start, uint64_t e
 	return false;
 }
 
+/* Is the range, or part of it, the code of that place? 0 also if it is some other's already. */
+static int settle_place(struct copies *c, uint32_t proc, const struct proc_map *range,
+			const struct place *place, bool *ret_could_be)
+{
+	const struct elf_segment *segments;
+	struct copy_place at = place->at;
+	struct proc_map map;
+	size_t cnt;
+
+	segments = objects__segments(c->objects, place->object, &cnt);
+	if (!copy_cut(segments, cnt, range, &at) || is_object(c, proc, range))
+		return 0;
+	*ret_could_be = true;
+	map = (struct proc_map){
+		.start = at.start, .end = at.end, .offset = at.offset, .file = place->file
+	};
+	return has_copy(c, proc, map.start, map.end) ? 0 : prove(c, proc, place->object, &map);
+}
+
 /* Finds out about one range, and whether there was anything that it could be. 0 or -ENOMEM. */
 static int settle_range(struct copies *c, uint32_t proc, const struct proc_map *range,
-			bool *ret_could_be)
+			const struct place *places, size_t cnt, bool *ret_could_be)
 {
-	struct choice choices[MAX_PIECES];
 	enum proc_map_copy rest = PROC_MAP_AS_IS;
-	size_t cnt = 0;
 
-	memset(choices, 0, sizeof(choices));
-	if (!is_object(c, proc, range))
-		cnt = find_choices(c, proc, range, choices);
 	for (size_t i = 0; i < cnt; i++) {
-		struct proc_map map = { .start = choices[i].piece.start,
-					.end = choices[i].piece.end,
-					.offset = choices[i].piece.offset,
-					.file = choices[i].file };
-		int err;
+		int err = settle_place(c, proc, range, &places[i], ret_could_be);
 
-		/* it is one of the others already, or part of it is */
-		if (has_copy(c, proc, map.start, map.end))
-			continue;
-		err = prove(c, proc, choices[i].object, &map);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
 			rest = err == -EBADMSG ? PROC_MAP_NO_COPY : PROC_MAP_UNREAD;
 	}
 	procs__judge_memory(c->procs, proc, range->start, range->end, rest);
-	*ret_could_be = cnt > 0;
 	return 0;
 }
 
@@ -304,11 +310,14 @@ static int search(struct copies *c, uint32_t proc, struct moved *moved, size_t c
 
 int copies__settle(struct copies *c, uint32_t proc)
 {
+	struct place *places = calloc(MAX_PLACES, sizeof(*places));
 	struct moved *moved = calloc(MAX_MOVED, sizeof(*moved));
+	size_t moved_cnt = 0, cnt = 0;
 	const struct proc_map *map;
-	size_t cnt = 0;
-	int err = moved ? 0 : -ENOMEM;
+	int err = places && moved ? 0 : -ENOMEM;
 
+	if (!err)
+		cnt = find_places(c, proc, places);
 	/* by address, as ranges fall into parts */
 	for (uint64_t at = 0; !err && (map = procs__map_from(c->procs, proc, at));) {
 		struct proc_map range = *map;
@@ -317,13 +326,15 @@ int copies__settle(struct copies *c, uint32_t proc)
 		at = range.end;
 		if (range.copy != PROC_MAP_MAYBE_COPY)
 			continue;
-		err = settle_range(c, proc, &range, &somewhere);
-		if (!somewhere && cnt < MAX_MOVED && range.end - range.start >= COPY_MIN_MOVED)
-			moved[cnt++].map = range;
+		err = settle_range(c, proc, &range, places, cnt, &somewhere);
+		if (!somewhere && moved_cnt < MAX_MOVED &&
+		    range.end - range.start >= COPY_MIN_MOVED)
+			moved[moved_cnt++].map = range;
 	}
-	if (!err && cnt && procs__get(c->procs, proc)->has_copies)
-		err = search(c, proc, moved, cnt);
+	if (!err && moved_cnt && procs__get(c->procs, proc)->has_copies)
+		err = search(c, proc, moved, moved_cnt);
 	free(moved);
+	free(places);
 	return err;
 }
 

@@ -55,19 +55,24 @@ static size_t pick_addresses(const struct elf_file *elf, uint64_t ret[static MAX
 /* Memory in the place of a segment, and all around it, by what else is mapped of the file. */
 static void check_copies(const struct elf_segment *segments, size_t cnt)
 {
-	struct copy_piece pieces[8];
+	struct copy_place places[8];
 
 	for (size_t i = 0; i < cnt; i++) {
 		uint64_t page = segments[i].vaddr & ~(COPY_PAGE - 1);
 		struct proc_map beside = { .start = page,
 					   .offset = segments[i].offset & ~(COPY_PAGE - 1) };
 		struct proc_map range = { .start = page, .end = page + (COPY_PAGE << i % 32) };
-		size_t n = copy_pieces(segments, cnt, &beside, &range, pieces, ARRAY_SIZE(pieces));
+		size_t n = copy_places(segments, cnt, &beside, places, ARRAY_SIZE(places));
 
-		NEED(n <= ARRAY_SIZE(pieces));
-		while (n--)
-			NEED(pieces[n].start >= range.start && pieces[n].end <= range.end &&
-			     pieces[n].start < pieces[n].end && pieces[n].start % COPY_PAGE == 0);
+		NEED(n <= ARRAY_SIZE(places));
+		while (n--) {
+			struct copy_place *p = &places[n];
+
+			NEED(p->start < p->end && p->start % COPY_PAGE == 0);
+			NEED(!copy_cut(segments, cnt, &range, p) ||
+			     (p->start >= range.start && p->end <= range.end && p->start < p->end &&
+			      p->start % COPY_PAGE == 0));
+		}
 	}
 }
 

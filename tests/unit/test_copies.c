@@ -47,12 +47,17 @@ static const struct elf_segment layout[] = {
 #define AT 0x555500000000ULL /* where it is mapped */
 
 static size_t pieces(const struct elf_segment *segments, size_t cnt, uint64_t beside,
-		     uint64_t offset, uint64_t start, uint64_t end, struct copy_piece ret[8])
+		     uint64_t offset, uint64_t start, uint64_t end, struct copy_place ret[8])
 {
 	struct proc_map map = { .start = beside, .end = beside + PG, .offset = offset };
 	struct proc_map range = { .start = start, .end = end };
+	size_t n = 0;
 
-	return copy_pieces(segments, cnt, &map, &range, ret, 8);
+	for (size_t i = 0, found = copy_places(segments, cnt, &map, ret, 8); i < found; i++) {
+		ret[n] = ret[i];
+		n += copy_cut(segments, cnt, &range, &ret[n]);
+	}
+	return n;
 }
 
 static void test_pieces(void **state)
@@ -60,7 +65,7 @@ static void test_pieces(void **state)
 	static const struct {
 		uint64_t beside, offset;
 	} by[] = { { AT, 0 }, { AT + 0x9000, 0x8000 } };
-	struct copy_piece p[8];
+	struct copy_place p[8];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
@@ -106,7 +111,7 @@ static void test_two_codes(void **state)
 		{ .vaddr = 0x600000, .offset = 0x200000, .filesz = 0x1000, .exec = true },
 		{ .vaddr = 0x800000, .offset = 0x300000, .filesz = 0x1000 },
 	};
-	struct copy_piece p[8];
+	struct copy_place p[8];
 
 	(void)state;
 	assert_int_equal(pieces(two, 3, 0x800000, 0x300000, 0x400000, 0x800000, p), 2);
@@ -118,6 +123,22 @@ static void test_two_codes(void **state)
 	assert_int_equal(p[1].offset, 0x200000);
 }
 
+/* A file with segments without end: what it costs to look at them is bounded. */
+static void test_many_segments(void **state)
+{
+	struct elf_segment s[256];
+	struct copy_place p[256];
+	struct proc_map beside = { .start = AT, .end = AT + PG };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
+		s[i] = (struct elf_segment){ .vaddr = i * PG, .filesz = PG, .exec = true };
+	assert_int_equal(copy_places(s, ARRAY_SIZE(s), &beside, p, 8), 8);
+	/* each is where it is by each of the others: a distance of one more for each */
+	assert_int_equal(copy_places(s, ARRAY_SIZE(s), &beside, p, ARRAY_SIZE(p)),
+			 2 * COPY_MAX_SEGMENTS - 1);
+}
+
 /* Whatever a file claims, a piece lies in the range, and its offset leads back to its address. */
 static void test_hostile_segments(void **state)
 {
@@ -126,7 +147,7 @@ static void test_hostile_segments(void **state)
 					UINT64_MAX, 0x400000,	0x7fff0000,  UINT64_MAX - 0xfff,
 					1ULL << 63, 0x123456,	0x800000000, UINT64_MAX / 2 + 1 };
 	struct elf_segment s[8];
-	struct copy_piece p[8];
+	struct copy_place p[8];
 	size_t found = 0;
 
 	(void)state;
@@ -780,6 +801,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_two_codes),
+		cmocka_unit_test(test_many_segments),
 		cmocka_unit_test(test_hostile_segments),
 		cmocka_unit_test(test_file_part),
 		cmocka_unit_test(test_beside),

@@ -23,39 +23,40 @@ static bool is_mappable(const struct elf_segment *s)
 	       s->offset <= INT64_MAX - s->filesz;
 }
 
-/* The code segment's place, with the object's address 0 at `bias`, as far as it is in the range.
- * False if there is nothing. */
-static bool cut_piece(const struct elf_segment *segments, size_t cnt,
-		      const struct elf_segment *code, uint64_t bias, const struct proc_map *range,
-		      struct copy_piece *ret)
-{
-	uint64_t start = page_down(code->vaddr) + bias;
-	uint64_t end = page_up(code->vaddr + code->filesz) + bias, vaddr;
-
-	if (start >= end)
-		return false;
-	ret->start = MAX(start, range->start);
-	ret->end = MIN(end, range->end);
-	ret->offset = page_down(code->offset) + (ret->start - start);
-	/* a page that belongs to two segments may be taken for the other's */
-	return ret->start < ret->end && elf_segments__vaddr(segments, cnt, ret->offset, &vaddr) &&
-	       vaddr + bias == ret->start;
-}
-
-static bool is_among(const struct copy_piece *pieces, size_t cnt, const struct copy_piece *p)
+static bool is_among(const struct copy_place *places, size_t cnt, const struct copy_place *p)
 {
 	for (size_t i = 0; i < cnt; i++)
-		if (pieces[i].start == p->start && pieces[i].end == p->end &&
-		    pieces[i].offset == p->offset)
+		if (places[i].start == p->start && places[i].end == p->end &&
+		    places[i].offset == p->offset)
 			return true;
 	return false;
 }
 
-size_t copy_pieces(const struct elf_segment *segments, size_t cnt, const struct proc_map *beside,
-		   const struct proc_map *range, struct copy_piece *ret, size_t max)
+/* Adds where the code lies with the object's address 0 at `bias`, unless that wraps around. */
+static size_t add_places(const struct elf_segment *segments, size_t cnt, uint64_t bias,
+			 struct copy_place *ret, size_t n, size_t max)
+{
+	for (size_t i = 0; i < cnt && n < max; i++) {
+		const struct elf_segment *s = &segments[i];
+		uint64_t vaddr = page_down(s->vaddr);
+
+		if (!s->exec || !is_mappable(s))
+			continue;
+		ret[n] = (struct copy_place){ .start = vaddr + bias,
+					      .end = page_up(s->vaddr + s->filesz) + bias,
+					      .offset = page_down(s->offset),
+					      .vaddr = vaddr };
+		n += ret[n].start < ret[n].end && !is_among(ret, n, &ret[n]);
+	}
+	return n;
+}
+
+size_t copy_places(const struct elf_segment *segments, size_t cnt, const struct proc_map *beside,
+		   struct copy_place *ret, size_t max)
 {
 	size_t n = 0;
 
+	cnt = MIN(cnt, COPY_MAX_SEGMENTS);
 	for (size_t i = 0; i < cnt; i++) {
 		const struct elf_segment *s = &segments[i];
 		uint64_t bias;
@@ -64,15 +65,24 @@ size_t copy_pieces(const struct elf_segment *segments, size_t cnt, const struct 
 		    beside->offset >= page_up(s->offset + s->filesz))
 			continue;
 		bias = beside->start - (s->vaddr + (beside->offset - s->offset));
-		if (bias % COPY_PAGE)
-			continue;
-		for (size_t j = 0; j < cnt && n < max; j++)
-			if (segments[j].exec && is_mappable(&segments[j]) &&
-			    cut_piece(segments, cnt, &segments[j], bias, range, &ret[n]) &&
-			    !is_among(ret, n, &ret[n]))
-				n++;
+		if (bias % COPY_PAGE == 0)
+			n = add_places(segments, cnt, bias, ret, n, max);
 	}
 	return n;
+}
+
+bool copy_cut(const struct elf_segment *segments, size_t cnt, const struct proc_map *range,
+	      struct copy_place *place)
+{
+	uint64_t start = MAX(place->start, range->start), vaddr;
+
+	place->offset += start - place->start;
+	place->vaddr += start - place->start;
+	place->start = start;
+	place->end = MIN(place->end, range->end);
+	/* a page that belongs to two segments may be taken for the other's */
+	return place->start < place->end &&
+	       elf_segments__vaddr(segments, cnt, place->offset, &vaddr) && vaddr == place->vaddr;
 }
 
 bool copy_file_part(const struct elf_segment *segments, size_t cnt, const struct proc_map *map,

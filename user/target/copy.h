@@ -17,23 +17,30 @@
 #define COPY_PAGE 4096ULL
 /* Bytes of a second copy, at another place, that are worth a search: V8's builtins have 1.5 MiB. */
 #define COPY_MIN_MOVED (1ULL << 20)
+#define COPY_MAX_SEGMENTS 32
 
 struct elf_segment;
 struct proc_map;
 
-/* A part of a range, and the code of the file that would be mapped there: whole pages. */
-struct copy_piece {
+/* Where code of a file would be mapped: whole pages. */
+struct copy_place {
 	uint64_t start, end; /* in the process */
 	uint64_t offset;     /* in the file, of start */
+	uint64_t vaddr;	     /* in the object, of start */
 };
 
 /*
- * What code of an object could lie in a range, if `beside` maps the object: at most max pieces,
- * each once. What beside maps may be no code, and its first page may belong to two segments. The
- * segments may be hostile.
+ * Where the code of an object lies, if `beside` maps the object: at most max places, each once.
+ * What beside maps may be no code, and its first page may belong to two segments. The segments may
+ * be hostile: those behind the first COPY_MAX_SEGMENTS, which no linker makes, are left out.
  */
-size_t copy_pieces(const struct elf_segment *segments, size_t cnt, const struct proc_map *beside,
-		   const struct proc_map *range, struct copy_piece *ret, size_t max);
+size_t copy_places(const struct elf_segment *segments, size_t cnt, const struct proc_map *beside,
+		   struct copy_place *ret, size_t max);
+
+/* Cuts *place down to what of it is in the range. False if that is nothing, or if it cannot be told
+ * which code it is. */
+bool copy_cut(const struct elf_segment *segments, size_t cnt, const struct proc_map *range,
+	      struct copy_place *place);
 
 /*
  * Of the part [start, end) of map, which maps code of an object: what the file has bytes for. False

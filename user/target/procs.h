@@ -72,7 +72,7 @@ struct proc {
 	size_t cut_cnt;		      /* ranges beyond PROCS_MAX_MAPS, since the maps were read */
 	struct proc_retired *retired; /* what stood where something else does now */
 	size_t retired_cnt, retired_cap;
-	/* what maps files, code or not, at or beside ranges that may be copies: see copy_pieces */
+	/* what maps files, code or not, at or beside ranges that may be copies: see copy_places */
 	struct proc_map *beside;
 	size_t beside_cnt, beside_cap;
 	bool has_copies;     /* or had */
