@@ -18,9 +18,8 @@
 
 #define MAX_OF_FILE 8 /* places of code of one file */
 #define MAX_PLACES (PROCS_MAX_BESIDE * MAX_OF_FILE)
-#define MAX_MOVED 8	       /* ranges of a process that are looked for in a file at a time */
-#define MAX_SEARCH (128 << 20) /* bytes of code that these are looked for in */
-#define MAX_SEARCHES 4	       /* of a process */
+#define MAX_MOVED 8		 /* ranges of a process that are looked for in a file at a time */
+#define MAX_SEARCHED (256 << 20) /* bytes of code that these are looked for in, of a process */
 
 struct copies {
 	struct procs *procs;
@@ -28,8 +27,8 @@ struct copies {
 	struct proofs *proofs;
 	uint32_t (*object)(void *ctx, uint32_t proc, const struct proc_map *map);
 	void *ctx;
-	uint8_t *searches; /* by the numbers of processes */
-	size_t search_cap;
+	uint32_t *searched; /* bytes, by the numbers of processes */
+	size_t searched_cap;
 	struct copies_stats removed; /* of processes that are no more in procs */
 };
 
@@ -57,7 +56,7 @@ void copies__free(struct copies *c)
 	if (!c)
 		return;
 	proofs__free(c->proofs);
-	free(c->searches);
+	free(c->searched);
 	free(c);
 }
 
@@ -77,8 +76,8 @@ void copies__forget(struct copies *c, uint32_t proc)
 {
 	count(c, proc, &c->removed);
 	proofs__forget(c->proofs, proc);
-	if (proc < c->search_cap)
-		c->searches[proc] = 0;
+	if (proc < c->searched_cap)
+		c->searched[proc] = 0;
 }
 
 void copies__stats(struct copies *c, struct copies_stats *ret)
@@ -260,13 +259,16 @@ static int search_segment(struct copies *c, const struct searched *in,
 			  const struct elf_segment *code, struct moved *moved, size_t *cnt)
 {
 	uint64_t vaddr = (code->vaddr + COPY_PAGE - 1) & ~(COPY_PAGE - 1);
-	uint64_t end = MIN(code->vaddr + code->filesz, vaddr + MAX_SEARCH);
+	uint64_t end = code->vaddr + code->filesz;
 	uint8_t unit[OBJECTS_MAX_READ];
 	int err = 0;
 
 	for (; !err && *cnt && vaddr + COPY_PAGE <= end; vaddr += sizeof(unit)) {
 		size_t sz = MIN(end - vaddr, sizeof(unit));
 
+		if (c->searched[in->proc] >= MAX_SEARCHED)
+			return 0;
+		c->searched[in->proc] += sizeof(unit);
 		err = objects__read(c->objects, in->object, vaddr, unit, sz);
 		for (size_t at = 0; !err && at + COPY_PAGE <= sz; at += COPY_PAGE)
 			err = match_page(c, in, code->offset + (vaddr + at - code->vaddr),
@@ -280,11 +282,10 @@ static int search(struct copies *c, uint32_t proc, struct moved *moved, size_t c
 {
 	struct searched in = { .proc = proc, .file = PROCS_NONE };
 	const struct proc_map *map;
-	int err = util_reserve_zeroed(&c->searches, &c->search_cap, proc, sizeof(*c->searches));
+	int err = util_reserve_zeroed(&c->searched, &c->searched_cap, proc, sizeof(*c->searched));
 
-	if (err || c->searches[proc] >= MAX_SEARCHES)
+	if (err || c->searched[proc] >= MAX_SEARCHED)
 		return err;
-	c->searches[proc]++;
 	cnt = read_pages(c, proc, moved, cnt);
 	/* by address, as what is found changes the ranges */
 	for (uint64_t at = 0; !err && cnt && (map = procs__map_from(c->procs, proc, at));) {
