@@ -58,6 +58,8 @@ struct objects {
 	uint64_t harms;		/* of what is no object: silent paths, perf maps */
 	struct reader *reader;	/* of what only root, or we ourselves, can have written */
 	struct reader *foreign; /* of everything else; NULL until there is something */
+	/* of memory of processes: a file that has taken over the others gets none; NULL likewise */
+	struct reader *memory;
 	void (*meanwhile)(void *ctx);
 	void *meanwhile_ctx;
 };
@@ -169,14 +171,19 @@ struct objects *objects__new(void)
 	return o;
 }
 
-/* NULL: out of memory */
+/* One that is there from its first use on. NULL: out of memory */
+static struct reader *reader_of(struct objects *o, struct reader **r)
+{
+	if (!*r)
+		*r = reader__new(1);
+	if (*r)
+		reader__meanwhile(*r, o->meanwhile, o->meanwhile_ctx);
+	return *r;
+}
+
 static struct reader *foreign_reader(struct objects *o)
 {
-	if (!o->foreign)
-		o->foreign = reader__new(1);
-	if (o->foreign)
-		reader__meanwhile(o->foreign, o->meanwhile, o->meanwhile_ctx);
-	return o->foreign;
+	return reader_of(o, &o->foreign);
 }
 
 void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx)
@@ -186,6 +193,8 @@ void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx)
 	reader__meanwhile(o->reader, call, ctx);
 	if (o->foreign)
 		reader__meanwhile(o->foreign, call, ctx);
+	if (o->memory)
+		reader__meanwhile(o->memory, call, ctx);
 }
 
 static void object__done(struct object *obj)
@@ -208,6 +217,7 @@ void objects__free(struct objects *o)
 		free(o->entries[i].identity);
 	reader__free(o->reader);
 	reader__free(o->foreign);
+	reader__free(o->memory);
 	free(o->entries);
 	free(o->objects);
 	free(o);
@@ -508,6 +518,7 @@ void objects__stats(const struct objects *o, struct objects_stats *ret)
 	*ret = (struct objects_stats){ .set_aside = o->harms };
 	add_stats(ret, o->reader);
 	add_stats(ret, o->foreign);
+	add_stats(ret, o->memory);
 	for (size_t i = 0; i < o->cnt; i++) {
 		ret->lost += o->objects[i].lost;
 		ret->set_aside += o->objects[i].set_aside;
@@ -552,7 +563,7 @@ int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, siz
 
 int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n)
 {
-	struct reader *r = foreign_reader(o);
+	struct reader *r = reader_of(o, &o->memory);
 	int err = r ? reader__bytes(r, fd, addr, buf, n) : -ENOMEM;
 
 	o->harms += reader_harmed(err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Is memory of a process a copy of a file's code? Its bytes say so: /proc/PID/mem (proc(5)) is
- * compared with the file. Both are read by the processes that read files (target/reader.h), since
- * what is mapped there may be a file whose server does not answer (FUSE).
+ * compared with the file. Both are read by processes without rights (target/reader.h), since what
+ * is mapped there may be a file whose server does not answer (FUSE). Those that read memory read no
+ * file, so a file that takes over its reader gets no memory of others to see.
  *
  * A range is compared in windows, since all of it may be some hundred MiB: both ends, and others
  * that are chosen at random each time. A single unit is compared whole. Which pages were found to
