@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -710,6 +711,85 @@ static void test_moved(void **state)
 	need_stats(2, 0, 0);
 }
 
+#define HOLE (100ULL << 20)
+#define REST (2ULL << 20)
+#define HOLES_AT 0x400000ULL
+
+/* A program with so many segments of code that are holes in its file, between a page of headers and
+ * REST bytes of code, all other ones. Returns where those are in the file. */
+static uint64_t make_holes(size_t holes)
+{
+	uint64_t at = 0, sz = PG;
+	Elf64_Ehdr eh = { .e_ident = ELFMAG "\x02\x01\x01",
+			  .e_type = ET_EXEC,
+			  .e_machine = EM_X86_64,
+			  .e_version = EV_CURRENT,
+			  .e_phoff = sizeof(eh),
+			  .e_ehsize = sizeof(eh),
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = holes + 2 };
+	FILE *f = fopen(toolrun_path("holes"), "w");
+
+	fwrite(&eh, sizeof(eh), 1, f);
+	for (size_t i = 0; i < eh.e_phnum; i++) {
+		Elf64_Phdr ph = { .p_type = PT_LOAD, .p_flags = i ? PF_R | PF_X : PF_R };
+
+		at += i ? sz : 0;
+		sz = !i ? PG : i <= holes ? HOLE : REST;
+		ph.p_offset = at;
+		ph.p_vaddr = HOLES_AT + at;
+		ph.p_filesz = ph.p_memsz = sz;
+		fwrite(&ph, sizeof(ph), 1, f);
+	}
+	fseek(f, (long)at, SEEK_SET);
+	for (uint64_t i = 0; i < REST; i += sizeof(i))
+		fwrite(&i, sizeof(i), 1, f);
+	assert_int_equal(fclose(f), 0);
+	return at;
+}
+
+/* Its process has copied the code at the end, and half of that once more. */
+static uint32_t with_holes(size_t holes)
+{
+	uint64_t rest = make_holes(holes), more = 0x40000000, at = HOLES_AT;
+	struct stat st;
+	FILE *f;
+
+	make_program(PROG, "0x1122334455667788");
+	/* whose maps are other ones then */
+	(void)make_process(PROG, 0, MEMORY, "");
+	assert_int_equal(stat(toolrun_path("holes"), &st), 0);
+	f = fopen(toolrun_path("proc/10/maps"), "w");
+	fprintf(f, "%" PRIx64 "-%" PRIx64 " r--p 0 %x:%x %lu ", at, at + (uint64_t)PG,
+		major(st.st_dev), minor(st.st_dev), st.st_ino);
+	fprintf(f, "%s\n", toolrun_path("holes"));
+	fprintf(f, "%" PRIx64 "-%" PRIx64 " r-xp " MEMORY "\n", at + rest,
+		at + rest + (uint64_t)REST);
+	fprintf(f, "%" PRIx64 "-%" PRIx64 " r-xp " MEMORY "\n", more, more + (uint64_t)(REST / 2));
+	fclose(f);
+	assert_true(toolrun("rm -f proc/%d/mem", PID));
+	fill_memory("holes", rest, at + rest, REST);
+	fill_memory("holes", rest, more, REST / 2);
+	return read_process();
+}
+
+/* A file can claim to have code without end: it is not searched through for ever. */
+static void test_search_ends(void **state)
+{
+	static const struct {
+		size_t holes, found;
+	} cases[] = { { 1, 2 }, { 4, 1 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		if (i) {
+			teardown(state);
+			setup(state);
+		}
+		assert_int_equal(copies__settle(copies, with_holes(cases[i].holes)), 0);
+		need_stats(cases[i].found, 0, 0);
+	}
+}
+
 /* Memory of a process that has copied nothing: its own code, wherever it lies, and whatever it
  * looks like. */
 static void test_generated(void **state)
@@ -815,6 +895,7 @@ int main(void)
 		TEST(test_gone),
 		TEST(test_gaps),
 		TEST(test_moved),
+		TEST(test_search_ends),
 		TEST(test_generated),
 		TEST(test_events),
 	};
