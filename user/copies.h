@@ -29,8 +29,8 @@ struct procs;
 struct copies_stats {
 	uint64_t proved; /* that are copies */
 	uint64_t differ; /* that lie where a file's code was, and hold other bytes */
-	uint64_t unread; /* that could not be compared: the process had ended, or its file was gone
-			  */
+	uint64_t unread; /* that could not be compared: the process had ended, its file was gone, or
+			  * it has had too many */
 };
 
 /*
