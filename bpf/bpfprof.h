@@ -107,9 +107,11 @@ enum bpfprof_hit {
 #define BPFPROF_CHECKED 256
 
 struct bpfprof_cache_stats {
-	__u64 cached;	  /* stacks that were remembered: to be counted, they need no walk */
-	__u64 checked;	  /* of these, walked and compared */
-	__u64 mismatched; /* of these, the walk has found another stack, which was recorded */
+	/* stacks that were remembered: to be counted, they need no walk; or frames whose rules were:
+	 * to be walked over, they need no search */
+	__u64 cached;
+	__u64 checked;	  /* of these, walked, or looked up in the tables, and compared */
+	__u64 mismatched; /* of these, something else was found, and was recorded */
 };
 
 /* Per-CPU counters of one kind, monotonic over a run. */
@@ -131,6 +133,8 @@ struct bpfprof_stats {
 	__u64 below;	/* shorter than --min-wait: not seen */
 	__u64 below_ns; /* that these took together */
 	struct bpfprof_cache_stats kernel_stacks, user_stacks;
+	/* the others */
+	struct bpfprof_cache_stats rules;
 };
 
 /* ---- Unwind tables ---- */

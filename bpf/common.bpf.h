@@ -113,9 +113,10 @@ struct scratch {
 	__u64 slept_cnt;  /* words of it */
 	__u64 slept_ra;	  /* the first of them; 0: not known */
 	__u64 kstack_key; /* of what was looked for */
-	struct known_kstack kstack; /* the one that is looked at */
-	__u32 way;		    /* WALK_… */
-	__u32 walks;		    /* in which rules are remembered */
+	struct known_kstack kstack;	     /* the one that is looked at */
+	__u32 way;			     /* WALK_… */
+	__u32 walks;			     /* in which rules are remembered */
+	struct bpfprof_cache_stats by_rules; /* of this walk */
 	struct unw_rules rules;
 	struct unw u;
 };

@@ -58,15 +58,21 @@ __noinline int stack_unw_run(__u32 slot)
 /* One frame or more. */
 static __always_inline int walk_on(struct scratch *s)
 {
+	int result, known;
 	__u64 addr;
-	int result;
 
-	if (s->way == WALK_RUN)
+	if (s->way == WALK_RUN) {
+		s->by_rules.cached -= s->u.nr;
 		stack_unw_run(s->u.slot);
+		s->by_rules.cached += s->u.nr;
+	}
 	addr = s->u.pc - !s->u.exact;
 	result = unw_step(&s->u);
-	if (s->way != WALK_TABLES && result == UNW_CONTINUE)
-		unw_learn(&s->u, &s->rules, addr);
+	if (s->way == WALK_TABLES || result != UNW_CONTINUE)
+		return result;
+	known = unw_learn(&s->u, &s->rules, addr);
+	s->by_rules.checked += known != 0;
+	s->by_rules.mismatched += known < 0;
 	return result;
 }
 
@@ -460,7 +466,9 @@ __noinline int stack_start(__u32 slot)
 __noinline int stack_walk(__u32 slot, __u32 how)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	struct bpfprof_stats *stats;
 	__u64 whose;
+	int result;
 
 	if (!s)
 		return BPFPROF_STACK_read_fault;
@@ -475,7 +483,17 @@ __noinline int stack_walk(__u32 slot, __u32 how)
 	whose = unw_mix(unw_mix(bp_config.seed, s->u.owner[0]), s->u.owner[1]);
 	whose = unw_mix(whose, (__u64)s->u.proc.gen << 32 | s->u.proc.chunk);
 	s->rules.whose = unw_mix(whose, s->u.proc.pos);
-	return walk(s);
+	__builtin_memset(&s->by_rules, 0, sizeof(s->by_rules));
+	result = walk(s);
+	stats = stats_of(s->u.rec.kind);
+	if (!stats || s->way == WALK_TABLES)
+		return result;
+	STATS_ADD(stats->rules.cached, s->by_rules.cached + s->by_rules.checked);
+	if (s->way == WALK_LEARN || s->by_rules.mismatched) {
+		STATS_ADD(stats->rules.checked, s->by_rules.checked);
+		STATS_ADD(stats->rules.mismatched, s->by_rules.mismatched);
+	}
+	return result;
 }
 
 /*

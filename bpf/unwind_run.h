@@ -49,23 +49,26 @@ static __always_inline __u32 unw_known_at(__u64 key)
 	return key * 0x9e3779b97f4a7c15ULL >> (64 - UNW_RULES_BITS);
 }
 
-/* Remembers the rule u->rule, by which unw_step has gone on from the frame at addr, if it says what
- * most do. */
-static __always_inline void unw_learn(const struct unw *u, struct unw_rules *rules, __u64 addr)
+/*
+ * Remembers the rule u->rule, by which unw_step has gone on from the frame at addr, if it says what
+ * most do. Returns 0 if none was remembered, 1 if this one was, -1 if it was another.
+ */
+static __always_inline int unw_learn(const struct unw *u, struct unw_rules *rules, __u64 addr)
 {
 	const struct bpfprof_rule *rule = &u->rule;
 	__u64 key = rules->whose ^ addr, how = 0;
 	__s32 saved_at = -8;
-	struct unw_known *k;
+	struct unw_known *k = &rules->known[unw_known_at(key)];
+	int known = k->key != key ? 0 : -1;
 
 	if ((rule->cfa != BPFPROF_CFA_SP && rule->cfa != BPFPROF_CFA_FP) ||
 	    rule->ra != BPFPROF_RA_CFA)
-		return;
+		return known;
 	if (rule->fp == BPFPROF_FP_CFA) {
 		saved_at = rule->fp_off;
 		how |= UNW_KNOWN_SAVED_FP;
 	} else if (rule->fp != BPFPROF_FP_SAME) {
-		return;
+		return known;
 	}
 	if (rule->cfa == BPFPROF_CFA_FP)
 		how |= UNW_KNOWN_FP;
@@ -73,12 +76,15 @@ static __always_inline void unw_learn(const struct unw *u, struct unw_rules *rul
 		how |= UNW_KNOWN_LOST_BX;
 	else if (rule->bx_off)
 		how |= UNW_KNOWN_SAVED_BX;
-	k = &rules->known[unw_known_at(key)];
+	if (known && k->cfa_off == rule->cfa_off && k->saved_at == saved_at &&
+	    k->bx_off == rule->bx_off && k->how == how)
+		return 1;
 	k->key = key;
 	k->cfa_off = rule->cfa_off;
 	k->saved_at = saved_at;
 	k->bx_off = rule->bx_off;
 	k->how = how;
+	return known;
 }
 
 /* v if the bit of `how` is set, else old: without a branch, since the processor would mispredict

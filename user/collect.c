@@ -639,6 +639,7 @@ int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_a
 	ret->below_ns = stats.below_ns;
 	ret->kernel_stacks = stats.kernel_stacks;
 	ret->user_stacks = stats.user_stacks;
+	ret->rules = stats.rules;
 	ret->events_lost = c->events_lost;
 	ret->not_followed = session__not_followed(c->session);
 	return 0;

@@ -41,7 +41,7 @@ struct collect_account {
 	uint64_t unwinds, frames; /* walks in the kernel, and user frames that they found */
 	uint64_t raw;		  /* stacks that were copied and unwound here */
 	uint64_t below, below_ns; /* waits that were left out as too short; not in seen */
-	struct bpfprof_cache_stats kernel_stacks, user_stacks;
+	struct bpfprof_cache_stats kernel_stacks, user_stacks, rules;
 	uint64_t events_lost; /* times that process events were lost and everything was read anew */
 	uint64_t not_followed; /* children that should have been, and what these have made is not
 				  known either */

@@ -466,8 +466,11 @@ static void stats_kind(const struct report *r, int kind, FILE *f)
 	stats_names(f, result_name, a->stacks, BPFPROF_STACK_complete + 1, BPFPROF_NR_RESULTS);
 	fprintf(f,
 		"},\"raw\":%" PRIu64 "},\"unwind\":{\"frames\":%" PRIu64 ",\"bpf_ns\":%" PRIu64
-		",\"runs\":%" PRIu64 "}}",
+		",\"runs\":%" PRIu64,
 		a->raw, a->frames, r->bpf_ns, a->unwinds);
+	if (!kinds[kind].waits)
+		stats_cache(&a->rules, "rules", f);
+	fprintf(f, "}}");
 }
 
 void report_stats(const struct report *r, FILE *f)

@@ -1234,13 +1234,14 @@ static void test_remembered_rules_collide(void **state)
 	rules.whose = 0x123456789abcdefULL;
 	unw_run(&u, &rules);
 	assert_int_equal(u.nr, 0);
-	unw_learn(&u, &rules, u.pc);
+	assert_int_equal(unw_learn(&u, &rules, u.pc), 0);
+	assert_int_equal(unw_learn(&u, &rules, u.pc), 1);
 	while (unw_known_at(rules.whose ^ other) != unw_known_at(rules.whose ^ u.pc))
 		other++;
-	unw_learn(&u, &rules, other);
+	assert_int_equal(unw_learn(&u, &rules, other), 0);
 	unw_run(&u, &rules);
 	assert_int_equal(u.nr, 0);
-	unw_learn(&u, &rules, u.pc);
+	assert_int_equal(unw_learn(&u, &rules, u.pc), 0);
 	rules.whose++;
 	unw_run(&u, &rules);
 	assert_int_equal(u.nr, 0);
@@ -1272,7 +1273,8 @@ static void test_remembered_rule_leads_nowhere(void **state)
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
 	rule.cfa_off = 16;
 	u.rule = rule;
-	unw_learn(&u, &rules, u.pc - 1);
+	assert_int_equal(unw_learn(&u, &rules, u.pc - 1), -1);
+	assert_int_equal(unw_learn(&u, &rules, u.pc - 1), 1);
 	poke(STACK + 0x108, 0);
 	for (u.uret_pc = 0; u.uret_pc < 2; u.uret_pc++) {
 		unw_start(&u, 0, 1);

@@ -55,6 +55,7 @@ static int setup(void **state)
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		a->seen += a->lost[i];
 	a->unwinds = 900;
+	a->rules = (struct bpfprof_cache_stats){ 800, 7, 1 };
 	a->frames = 18446744073709551615ULL;
 	a->raw = 17;
 	a->events_lost = 3;
@@ -114,7 +115,8 @@ static void test_stats(void **state)
 		"assert list(s['kinds']) == ['cpu']\n"
 		"k = s['kinds']['cpu']\n"
 		"assert k['samples'] == 321 and k['period_ns'] in (10101010, 10101011)\n"
-		"assert k['unwind'] == {'frames': 2**64 - 1, 'bpf_ns': 5555, 'runs': 900}\n"
+		"assert k['unwind'] == {'frames': 2**64 - 1, 'bpf_ns': 5555, 'runs': 900,\n"
+		"    'rules': {'cached': 800, 'checked': 7, 'mismatched': 1}}\n"
 		"assert s['tables']['objects'] == 4 and s['tables']['rows'] == 5\n"
 		"assert s['tables']['bytes'] == 6 and s['tables']['build_ns'] == 7\n"
 		"assert s['copies'] == dict(proved=12, differ=13, unread=14)\n"
@@ -170,6 +172,8 @@ static void test_stats_of_waits(void **state)
 		      "assert k['block']['cost_ns'] == 4711 and k['block']['limited_ns'] == 12\n"
 		      "assert k['offcpu']['below'] == 0 and k['offcpu']['min_wait_ns'] == 0\n"
 		      "assert 'below' not in k['threads'] and 'below' not in k['cpu']\n"
+		      "assert [n for n in k if 'rules' in k[n]['unwind']] == "
+		      "['cpu', 'threadcreate', 'threads']\n"
 		      "assert k['threads']['snapshot_ns'] == 7654321\n"
 		      "assert [n for n in k if 'period_ns' in k[n]] == ['cpu']\n"
 		      "assert 'threads_at_start' not in k['threadcreate']\n"));

@@ -644,6 +644,7 @@ int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_sta
 		ret->below_ns += per_cpu[i].below_ns;
 		add_cache(&ret->kernel_stacks, &per_cpu[i].kernel_stacks);
 		add_cache(&ret->user_stacks, &per_cpu[i].user_stacks);
+		add_cache(&ret->rules, &per_cpu[i].rules);
 		for (int j = 0; j < BPFPROF_NR_LOST; j++)
 			ret->lost[j] += per_cpu[i].lost[j];
 	}
