@@ -1472,7 +1472,9 @@ static void random_case(struct unw *u, int round)
 				     .fp_off = (int32_t)rnd(),
 				     .aux = (int16_t)rnd(),
 				     .bx_off = rnd_below(2) ? 0 : (int16_t)rnd() };
-	int steps = 0;
+	static struct unw_rules rules;
+	int steps = 0, result;
+	uint64_t addr;
 
 	program(u, rule);
 	u->max = 1 + rnd_below(BPFPROF_MAX_UFRAMES);
@@ -1509,8 +1511,16 @@ static void random_case(struct unw *u, int round)
 	}
 	if (rnd_below(4) == 0)
 		fail_read = rnd_below(20);
-	while (unw_step(u) == UNW_CONTINUE)
-		assert_true(++steps <= (int)u->max);
+	rules.whose = rnd_below(4);
+	do {
+		assert_true(++steps <= (int)u->max + 1);
+		if (round & 1)
+			unw_run(u, &rules);
+		addr = u->pc - !u->exact;
+		result = unw_step(u);
+		if (result == UNW_CONTINUE)
+			unw_learn(u, &rules, addr);
+	} while (result == UNW_CONTINUE);
 	assert_true(u->nr <= u->max);
 	fail_read = -1;
 }
