@@ -32,6 +32,27 @@ __noinline int stack_unw_step_no_table(__u32 slot)
 	return s ? unw_step_no_table(&s->u) : BPFPROF_STACK_bad_frame;
 }
 
+__noinline int stack_unw_led_here(__u32 slot, __u64 ra)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_led_here(&s->u, ra) : 0;
+}
+
+__noinline int stack_unw_was_called(__u32 slot, __u64 ra)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_was_called(&s->u, ra) : 0;
+}
+
+__noinline int stack_unw_skips(__u32 slot, __u64 target)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_skips(&s->u, target) : 1;
+}
+
 __noinline int stack_unw_step_go(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
@@ -246,7 +267,8 @@ static __always_inline int undo_uprobes(struct unw *u, int returned)
 /*
  * A task that the kernel has stopped at a breakpoint has not reached the instruction behind it. A
  * byte of that value may also be padding in front of a function, which no rule covers, or nothing
- * to do with it where the task is not in the kernel for a trap.
+ * to do with it where the task is not in the kernel for a trap. Where there are no rules, padding is
+ * told by what it is for: it aligns what follows.
  */
 __noinline int stack_undo_breakpoint(__u32 slot)
 {
@@ -265,6 +287,8 @@ __noinline int stack_undo_breakpoint(__u32 slot)
 		unw_find_rule(&s->u, addr, &rule);
 		if (rule.cfa == BPFPROF_CFA_NONE)
 			return 1;
+	} else if (!(s->u.pc & 15)) {
+		return 1;
 	}
 	s->u.pc = addr;
 	s->u.regs[UNW_REG_PC] = addr;

@@ -54,9 +54,6 @@
 #define UNW_CALL(f, u, ...) f(u, ##__VA_ARGS__)
 #endif
 
-/* A frame pointer may point this far above the stack pointer, in bytes. */
-#define UNW_FP_REACH (1U << 20)
-
 /* Results of a step beside enum bpfprof_stack_result. */
 #define UNW_CONTINUE 0x100
 #define UNW_MISS 0x101 /* needs a mapping or a table that is not loaded */
@@ -100,6 +97,7 @@ struct unw {
 	/* of the current frame; on the BPF stack there is no room: up to 6.12 all functions that
 	 * are active share 512 bytes */
 	struct bpfprof_rule rule;
+	__u64 target; /* of the direct call that was last seen: see unwind_no_table.h */
 
 	/* addresses of the words of the stack that have decided where the walk goes, beside the
 	 * sampled frame's pc and sp */
@@ -378,21 +376,6 @@ static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 
 }
 
 /*
- * Do the bytes before addr look like a call? Intel SDM: e8 rel32, or ff /2 with its lengths of
- * operand. Code that is not in memory has not been run of late, so no call came from there.
- */
-static __always_inline int unw_after_call(struct unw *u, __u64 addr)
-{
-	__u8 b[8];
-
-	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b)))
-		return 0;
-	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
-	       (b[5] == 0xff && (b[6] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0x38) == 0x10) ||
-	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
-}
-
-/*
  * A signal handler returned to: the frame that the kernel built for it. sp points to its ucontext
  * (struct rt_sigframe in arch/x86/include/asm/sigframe.h, struct sigcontext_64 in the uapi header
  * of that name).
@@ -419,75 +402,15 @@ static __always_inline int unw_step_signal(struct unw *u)
 	return UNW_CONTINUE;
 }
 
-/* Of strings and pointers to them that execve takes: 3/4 of _STK_LIM (bprm_stack_limits in
- * fs/exec.c). */
-#define UNW_MAX_ARG_SZ 0x600000ULL
-
-/* Does sp point to what execve has left? psABI, 3.4.1, figure 3.9: argc, argv[], a null pointer,
- * and above them the strings. */
-static __always_inline int unw_process_entry(struct unw *u)
+/* There is room for it: u->nr is below u->max. */
+static __always_inline void unw_add_frame(struct unw *u, __u64 addr)
 {
-	__u64 argc, argv0, null;
-
-	return !unw_read8(u, u->sp, &argc) && argc - 1 < UNW_MAX_ARG_SZ / 8 &&
-	       !unw_read8(u, u->sp + 8, &argv0) && argv0 - u->sp < UNW_MAX_ARG_SZ * 2 &&
-	       !unw_read8(u, u->sp + 8 + argc * 8, &null) && !null;
+	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
+	u->nr++;
+	u->hash = unw_mix(u->hash, addr);
 }
 
-/*
- * A step where no table helps: code of JIT compilers and of Go up to 1.16, hand-written assembly,
- * musl's start files.
- *   - A libc without unwind information for its signal trampoline: known by its instructions,
- *     mov $__NR_rt_sigreturn, %rax; syscall.
- *   - C start-up code, which calls exit(main(…)), or a thread's start, which does the like with its
- *     function: the outermost frame, known by the instructions behind its call,
- *     mov %eax, %edi (or %rax, %rdi); call.
- *   - A return address in an object with a table, between its functions and behind no call: put on
- * the stack by hand, to end it, as makecontext does (glibc's __start_context). So libgcc sees it
- * too.
- *   - A frame pointer of 0 marks the outermost frame (psABI, 3.4.1: rbp at process entry); in the
- *     interrupted frame only if what execve has left is all there is (ld.so's _start).
- *   - Otherwise the frame pointer, if it lies above the stack pointer and what it leads to is code.
- *   - Otherwise, in the interrupted frame only: leaf code that has pushed nothing has its return
- * address at sp.
- */
-static __always_inline int unw_step_no_table(struct unw *u)
-{
-	__u64 code = 0, ra = 0, fp = 0, reach = u->fp - u->sp;
-
-	if (!unw_read_user(u, &code, sizeof(code), u->pc) && code == 0x0f0000000fc0c748ULL) {
-		if (!unw_read_user(u, &code, sizeof(code), u->pc + 1) &&
-		    code == 0x050f0000000fc0c7ULL)
-			return unw_step_signal(u);
-	}
-	if (!u->have_regs &&
-	    (!u->fp || (code & 0xffffff) == 0xe8c789 || (code & 0xffffffff) == 0xe8c78948))
-		return BPFPROF_STACK_complete;
-	if (!u->have_regs && u->blk_cnt && !unw_after_call(u, u->pc))
-		return BPFPROF_STACK_complete;
-	if (u->have_regs && !u->fp && unw_process_entry(u))
-		return BPFPROF_STACK_complete;
-	u->trusted = 0;
-	u->bx_at = UNW_BX_UNKNOWN;
-	if (reach < UNW_FP_REACH && !(u->fp & 7) && !unw_read8(u, u->fp, &fp) &&
-	    !unw_read_ra(u, u->fp + 8, &ra)) {
-		if (!ra)
-			return BPFPROF_STACK_complete;
-		if (!unw_find_map(u, ra - 1)) {
-			unw_caller(u, ra, u->fp + 16, fp);
-			return UNW_CONTINUE;
-		}
-		/* what a JIT compiler has mapped since the list was made */
-		if (!(u->proc.flags & BPFPROF_PROC_NO_RAW) && unw_after_call(u, ra))
-			return UNW_MISS;
-	}
-	if (u->have_regs && !unw_read_ra(u, u->sp, &ra) && !unw_find_map(u, ra - 1) &&
-	    unw_after_call(u, ra)) {
-		unw_caller(u, ra, u->sp + 8, u->fp);
-		return UNW_CONTINUE;
-	}
-	return BPFPROF_STACK_no_table;
-}
+#include "unwind_no_table.h"
 
 /*
  * Place of registers 0 to 15 in struct sigcontext_64, in words, four bits each; 16, the pc, is
@@ -702,14 +625,6 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 	return UNW_CONTINUE;
 }
 
-/* There is room for it: u->nr is below u->max. */
-static __always_inline void unw_add_frame(struct unw *u, __u64 addr)
-{
-	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
-	u->nr++;
-	u->hash = unw_mix(u->hash, addr);
-}
-
 /*
  * Records the current frame and moves on to its caller.
  * Returns UNW_CONTINUE; UNW_MISS if a mapping or table has to be loaded first; otherwise how the
@@ -733,9 +648,10 @@ static __always_inline int unw_step(struct unw *u)
 	}
 	if (u->nr >= u->max)
 		return BPFPROF_STACK_too_deep;
-	unw_add_frame(u, addr);
-	if (miss)
+	if (miss) {
+		unw_add_frame(u, addr);
 		return BPFPROF_STACK_no_mapping;
+	}
 
 	u->rule.cfa = BPFPROF_CFA_NONE;
 	if (u->map.chunk < BPFPROF_MAX_CHUNKS)
@@ -746,6 +662,7 @@ static __always_inline int unw_step(struct unw *u)
 		u->other = 1;
 		return UNW_CALL(unw_step_no_table, u);
 	}
+	unw_add_frame(u, addr);
 	return unw_step_rule(u, &u->rule);
 }
 

@@ -119,6 +119,16 @@ static void poke_bytes(uint64_t addr, const void *bytes, size_t n)
 	memcpy(s->data + (addr - s->addr), bytes, n);
 }
 
+/* call target, which ends at ra */
+static void put_call(uint64_t ra, uint64_t target)
+{
+	uint8_t code[8] = { 0x90, 0x90, 0x90, 0xe8 };
+	int32_t rel = (int32_t)(target - ra);
+
+	memcpy(code + 4, &rel, sizeof(rel));
+	poke_bytes(ra - sizeof(code), code, sizeof(code));
+}
+
 /* ---- tables ---- */
 
 #define RULE_NONE 0 /* index of the rule without information in every table made here */
@@ -811,6 +821,7 @@ static void test_misses(void **state)
 	u.pc = CODE + 0x300;
 	poke(u.fp, u.fp + 0x40);
 	poke(u.fp + 8, CODE + 0x200);
+	put_call(CODE + 0x200, CODE + 0x2f0);
 	assert_int_equal(unw_step(&u), UNW_CONTINUE);
 	assert_int_equal(u.pc, CODE + 0x200);
 	/* where a guess led to no code at all it is not worth a raw record */
@@ -825,55 +836,119 @@ static void test_misses(void **state)
 
 /* ---- code without tables ---- */
 
+/* The function at FUNC, of which the pc is the third byte, is before the first row. */
+#define FUNC (CODE + 6)
+#define CALLER (CODE + 0x300)	     /* the return address that rbp leads to */
+#define LEAF (CODE + 0x400)	     /* the one at rsp, if there is one */
+#define NO_ROW (CODE + CODE_SZ - 16) /* behind the last row */
+
 static void no_table(struct unw *u)
 {
+	static const uint8_t nops[16] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+					  0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+
 	program(u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SP, .cfa_off = 8 });
-	/* before the first row, and behind a call where it is taken for a return address */
 	u->pc = u->regs[UNW_REG_PC] = CODE + 8;
-	poke_bytes(CODE, (const uint8_t[]){ 0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4 }, 8);
-	poke_bytes(CODE + 8, (const uint8_t[]){ 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 },
-		   8);
+	poke_bytes(CODE, nops, sizeof(nops));
+	poke_bytes(LEAF - 8, nops, 8);
+	put_call(CALLER, FUNC);
+	poke(u->fp, STACK + 0x400);
+	poke(u->fp + 8, CALLER);
 }
 
-/* Outermost frames that are known by their code. */
-static void test_outermost_code(void **state)
+/* As if something that it has called had been interrupted. */
+static void no_table_called(struct unw *u)
 {
-	static const uint8_t main_returned[] = { 0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0 };
-	static const uint8_t thread_returned[] = { 0x48, 0x89, 0xc7, 0xe8, 1, 2, 3, 4 };
-	static const uint8_t nop[] = { 0x90, 0x0f, 0x1f, 0x80, 0, 0, 0, 0 };
+	no_table(u);
+	u->have_regs = 0;
+	u->trusted = 0;
+}
+
+static void check_no_caller(struct unw *u)
+{
+	assert_int_equal(unw_step(u), BPFPROF_STACK_no_table);
+	assert_int_equal(u->nr, 1);
+	assert_int_equal(u->frames[0], CODE + 8 - !u->exact);
+}
+
+static void check_by_fp(struct unw *u)
+{
+	assert_int_equal(unw_step(u), UNW_CONTINUE);
+	assert_int_equal(u->pc, CALLER);
+	assert_int_equal(u->sp, STACK + 0x210);
+	assert_int_equal(u->fp, STACK + 0x400);
+	assert_int_equal(u->trusted, 0);
+	assert_int_equal(u->nr, 1);
+}
+
+static void check_leaf(struct unw *u)
+{
+	uint64_t fp = u->fp;
+
+	assert_int_equal(unw_step(u), UNW_CONTINUE);
+	assert_int_equal(u->pc, LEAF);
+	assert_int_equal(u->sp, STACK + 0x108);
+	assert_int_equal(u->fp, fp);
+	assert_int_equal(u->nr, 1);
+}
+
+/* What execve has left, at sp: argv with two words, and the environment. */
+static void put_arguments(uint64_t sp)
+{
+	poke(sp, 2);
+	poke(sp + 8, STACK + 0x1000);
+	poke(sp + 16, STACK + 0x1008);
+	poke(sp + 24, 0);
+	poke(sp + 32, STACK + 0x1010);
+}
+
+static void test_first_code(void **state)
+{
+	/* mov %rbx, %rsp: where glibc's contexts end */
+	static const uint8_t context[] = { 0x48, 0x89, 0xdc };
 	struct unw u;
 
 	(void)state;
 	no_table(&u);
-	u.fp = 0x123;
-	u.have_regs = 0;
-	poke_bytes(u.pc, main_returned, 8);
+	u.fp = 0;
+	put_arguments(u.sp);
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
-	no_table(&u);
-	u.fp = 0x123;
-	u.have_regs = 0;
-	poke_bytes(u.pc, thread_returned, 8);
+	no_table_called(&u);
+	u.fp = 0;
+	put_arguments(u.sp);
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
-	/* the same code where a program was interrupted says nothing */
-	no_table(&u);
-	u.fp = 0x123;
-	poke_bytes(u.pc, main_returned, 8);
-	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
-	/* a return address that no call precedes */
-	no_table(&u);
-	u.fp = 0x123;
-	u.have_regs = 0;
-	poke_bytes(CODE, nop, 8);
+	/* the same elsewhere, or not quite the same */
+	for (int i = 0; i < 6; i++) {
+		no_table_called(&u);
+		put_arguments(u.sp + 8);
+		put_arguments(u.sp);
+		u.fp = i == 0 ? 1 : 0;
+		u.sp += i == 1 ? 8 : 0;
+		if (i > 1)
+			poke(u.sp + (i - 2) * 8, i < 4 ? 0 : 5);
+		if (i == 4)
+			poke(u.sp + 24, STACK);
+		check_no_caller(&u);
+	}
+	/* a return address of a table that nothing has called, but makecontext put there */
+	no_table_called(&u);
+	u.exact = 0;
+	u.trusted = 1;
+	poke_bytes(u.pc, context, sizeof(context));
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
-	/* unless it lies in an object without any table, where nothing tells functions from padding
-	 */
-	no_table(&u);
-	u.fp = 0x123;
-	u.have_regs = 0;
-	poke_bytes(CODE, nop, 8);
-	assert_int_equal(unw_find_map(&u, u.pc), 0);
-	u.blk_cnt = 0;
-	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+	assert_int_equal(u.nr, 1);
+	/* anything else is no frame */
+	no_table_called(&u);
+	u.exact = 0;
+	u.trusted = 1;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
+	assert_int_equal(u.nr, 0);
+	/* it is one behind a call */
+	no_table_called(&u);
+	u.exact = 0;
+	u.trusted = 1;
+	put_call(u.pc, CODE + 0x200);
+	check_by_fp(&u);
 }
 
 static void test_frame_pointers(void **state)
@@ -883,56 +958,52 @@ static void test_frame_pointers(void **state)
 
 	(void)state;
 	no_table(&u);
-	poke(u.fp, STACK + 0x400);
-	poke(u.fp + 8, CODE + 0x300);
-	assert_int_equal(unw_step(&u), UNW_CONTINUE);
-	assert_int_equal(u.pc, CODE + 0x300);
-	assert_int_equal(u.sp, STACK + 0x210);
-	assert_int_equal(u.fp, STACK + 0x400);
-	assert_int_equal(u.trusted, 0);
-	assert_int_equal(u.frames[0], CODE + 8);
+	check_by_fp(&u);
 	/* and from there by the table again */
 	assert_int_equal(unw_step(&u), UNW_CONTINUE);
-	assert_int_equal(u.frames[1], CODE + 0x2ff);
+	assert_int_equal(u.frames[1], CALLER - 1);
 	assert_int_equal(u.trusted, 1);
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		no_table(&u);
+		no_table_called(&u);
 		u.fp = u.sp + bad[i];
-		u.have_regs = 0;
-		assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
-		assert_int_equal(u.nr, 1);
+		check_no_caller(&u);
 	}
-	/* it does not lead to code */
-	no_table(&u);
-	u.have_regs = 0;
+	/* it does not lead to code, of which a JIT compiler may have made more */
+	no_table_called(&u);
 	poke(u.fp + 8, CODE + CODE_SZ + 1);
-	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
-	/* the outermost frame has a frame pointer of 0, or a return address of 0 */
-	no_table(&u);
-	u.have_regs = 0;
+	check_no_caller(&u);
+	/* 0 is the end of no stack */
+	no_table_called(&u);
 	u.fp = 0;
-	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
-	no_table(&u);
+	check_no_caller(&u);
+	no_table_called(&u);
 	poke(u.fp + 8, 0);
-	assert_int_equal(unw_step(&u), BPFPROF_STACK_complete);
+	check_no_caller(&u);
 }
 
-static void test_leaf_without_table(void **state)
+/* Which code before the return address at rbp + 8 makes a caller. */
+static void test_calls(void **state)
 {
 	static const struct {
-		uint8_t bytes[8]; /* before the return address */
+		uint8_t bytes[8];
 		int is_call;
 	} cases[] = {
-		{ { 0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4 }, 1 },		   /* call rel32 */
 		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0 }, 1 }, /* call *%rax */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x13 }, 1 }, /* call *(%rbx) */
 		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd3 }, 1 }, /* call *%r11 */
 		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x50, 0x18 }, 1 }, /* call *24(%rax) */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x14, 0xc8 }, 1 }, /* call *(%rax,%rcx,8) */
 		{ { 0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x08 }, 1 }, /* call *8(%rsp) */
 		{ { 0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4 }, 1 },		   /* call *disp(%rip) */
+		{ { 0x90, 0x90, 0xff, 0x93, 1, 2, 3, 4 }, 1 },		   /* call *disp32(%rbx) */
 		{ { 0x90, 0xff, 0x94, 0x24, 1, 2, 3, 4 }, 1 },		   /* call *disp32(%rsp) */
-		{ { 0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4 }, 0 },		   /* jmp */
+		{ { 0x90, 0xff, 0x14, 0xc5, 1, 2, 3, 4 }, 1 }, /* call *disp32(,%rax,8) */
+		{ { 0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4 }, 0 }, /* jmp */
 		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0 }, 0 }, /* jmp *%rax */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x14 }, 0 }, /* too short */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24 }, 0 }, /* the same */
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x50 }, 0 }, /* the same */
 		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 }, 0 },
 	};
 	struct unw u;
@@ -940,24 +1011,229 @@ static void test_leaf_without_table(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		no_table(&u);
-		u.fp = 0x123;
-		poke(u.sp, CODE + 0x400);
-		poke_bytes(CODE + 0x400 - 8, cases[i].bytes, 8);
-		if (cases[i].is_call) {
-			assert_int_equal(unw_step(&u), UNW_CONTINUE);
-			assert_int_equal(u.pc, CODE + 0x400);
-			assert_int_equal(u.sp, STACK + 0x108);
-			assert_int_equal(u.fp, 0x123);
-		} else {
-			assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
-		}
-		/* not in a caller: it has pushed the return address of its callee */
+		poke_bytes(CALLER - 8, cases[i].bytes, 8);
+		if (cases[i].is_call)
+			check_by_fp(&u);
+		else
+			check_no_caller(&u);
+		/* the same before the return address of code that has pushed nothing */
 		no_table(&u);
 		u.fp = 0x123;
-		u.have_regs = 0;
-		poke(u.sp, CODE + 0x400);
-		assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+		poke(u.sp, LEAF);
+		poke_bytes(LEAF - 8, cases[i].bytes, 8);
+		if (cases[i].is_call)
+			check_leaf(&u);
+		else
+			check_no_caller(&u);
 	}
+}
+
+/* Where a direct call may lead to be the caller's. */
+static void test_direct_calls(void **state)
+{
+	/* jmp; endbr64, jmp *disp(%rip); mov %eax, %ebx; push %rbp, mov %rsp, %rbp, and push $-0x22
+	 * behind them */
+	static const uint8_t jump[8] = { 0xe9, 1, 2, 3, 4, 0x90, 0x90, 0x90 };
+	static const uint8_t plt[8] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2 };
+	static const uint8_t plain[8] = { 0x89, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+	static const uint8_t frame[8] = { 0x55, 0x48, 0x89, 0xe5, 0x90, 0x90, 0x90, 0x90 };
+	static const uint8_t frame_of_kind[8] = { 0x90, 0x55, 0x48, 0x8b, 0xec, 0x6a, 0xde, 0x90 };
+	struct unw u;
+
+	(void)state;
+	/* the function itself */
+	no_table(&u);
+	put_call(CALLER, u.pc);
+	check_by_fp(&u);
+	/* behind the pc: a function with a table, which returns to its caller */
+	no_table(&u);
+	poke_bytes(CODE + 0x500, plain, 8);
+	put_call(CALLER, CODE + 0x500);
+	check_no_caller(&u);
+	/* one that jumps, as stubs of the PLT do */
+	no_table(&u);
+	poke_bytes(CODE + 0x500, jump, 8);
+	put_call(CALLER, CODE + 0x500);
+	check_by_fp(&u);
+	no_table(&u);
+	poke_bytes(CODE + 0x500, plt, 8);
+	put_call(CALLER, CODE + 0x500);
+	check_by_fp(&u);
+	/* one without a table may jump later on */
+	no_table(&u);
+	poke_bytes(NO_ROW, plain, 8);
+	put_call(CALLER, NO_ROW);
+	check_by_fp(&u);
+	/* but where a function was interrupted, and rbp is the frame that it makes */
+	no_table(&u);
+	poke_bytes(NO_ROW, frame, 8);
+	put_call(CALLER, NO_ROW);
+	check_no_caller(&u);
+	no_table(&u);
+	poke_bytes(NO_ROW, frame_of_kind, 8);
+	put_call(CALLER, NO_ROW);
+	poke(u.fp - 8, -(uint64_t)0x22);
+	check_no_caller(&u);
+	no_table(&u);
+	poke_bytes(NO_ROW, frame_of_kind, 8);
+	put_call(CALLER, NO_ROW);
+	poke(u.fp - 8, 0x22);
+	check_by_fp(&u);
+	no_table_called(&u);
+	poke_bytes(NO_ROW, frame, 8);
+	put_call(CALLER, NO_ROW);
+	check_by_fp(&u);
+	/* code that cannot be read */
+	no_table(&u);
+	put_call(CALLER, CODE - 0x1000);
+	check_no_caller(&u);
+}
+
+/* An interrupted function whose next instruction tells that it has no frame, while rbp is its
+ * caller's. */
+static void test_prologues(void **state)
+{
+	static const struct {
+		uint8_t before, code[8];
+		int at; /* of the return address, in words */
+	} cases[] = {
+		{ 0x90, { 0x55, 0x48, 0x89, 0xe5 }, 0 },	     /* push %rbp */
+		{ 0x90, { 0xf3, 0x0f, 0x1e, 0xfa, 0x55 }, 0 },	     /* endbr64; push %rbp */
+		{ 0x90, { 0x89, 0x84, 0x24, 0, 0, 1, 0, 0x55 }, 0 }, /* HotSpot's */
+		{ 0x55, { 0x48, 0x89, 0xe5, 0x90 }, 1 },	     /* mov %rsp, %rbp */
+		{ 0x55, { 0x48, 0x8b, 0xec, 0x90 }, 1 },	     /* the same */
+		{ 0x90, { 0x5d, 0xc3, 0x90, 0x90 }, 1 },	     /* pop %rbp */
+		{ 0x90, { 0xc3, 0x90, 0x90, 0x90 }, 0 },	     /* ret */
+		{ 0x90, { 0xc2, 0x10, 0, 0x90 }, 0 },		     /* ret $16 */
+		{ 0x90, { 0xf3, 0xc3, 0x90, 0x90 }, 0 },	     /* rep ret */
+		{ 0x90, { 0xf2, 0xc3, 0x90, 0x90 }, 0 },	     /* bnd ret */
+	};
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t at = STACK + 0x100 + cases[i].at * 8;
+
+		no_table(&u);
+		poke_bytes(u.pc - 1, &cases[i].before, 1);
+		poke_bytes(u.pc, cases[i].code, 8);
+		poke(u.sp, u.fp);
+		poke(at, LEAF);
+		put_call(LEAF, FUNC);
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.pc, LEAF);
+		assert_int_equal(u.sp, at + 8);
+		assert_int_equal(u.fp, STACK + 0x200);
+		/* not in a caller */
+		no_table_called(&u);
+		poke_bytes(u.pc - 1, &cases[i].before, 1);
+		poke_bytes(u.pc, cases[i].code, 8);
+		poke(at, LEAF);
+		put_call(LEAF, FUNC);
+		check_by_fp(&u);
+	}
+	/* what was called is somewhere else */
+	no_table(&u);
+	poke_bytes(u.pc, cases[0].code, 8);
+	poke(u.sp, LEAF);
+	put_call(LEAF, CODE + 0x500);
+	check_by_fp(&u);
+}
+
+static void test_leaf_without_table(void **state)
+{
+	static const uint8_t frame[4] = { 0x55, 0x48, 0x89, 0xe5 };
+	static const uint8_t jump[8] = { 0xe9, 1, 2, 3, 4, 0x90, 0x90, 0x90 };
+	static const uint8_t indirect[8] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0 };
+	struct unw u;
+
+	(void)state;
+	/* not in a caller: it has pushed the return address of its callee */
+	no_table_called(&u);
+	u.fp = 0x123;
+	poke(u.sp, LEAF);
+	put_call(LEAF, FUNC);
+	check_no_caller(&u);
+	/* rbp leads to a caller as well: the call that leads nearer is the last one */
+	no_table(&u);
+	put_call(CALLER, FUNC - 1);
+	poke(u.sp, LEAF);
+	put_call(LEAF, FUNC);
+	check_leaf(&u);
+	no_table(&u);
+	poke(u.sp, LEAF);
+	put_call(LEAF, FUNC - 1);
+	check_by_fp(&u);
+	/* which has a frame if it begins by making one */
+	no_table(&u);
+	put_call(CALLER, CODE);
+	poke_bytes(CODE + 1, frame, 4);
+	poke(u.sp, LEAF);
+	put_call(LEAF, CODE + 1);
+	check_no_caller(&u);
+	/* but not at its first instruction */
+	no_table(&u);
+	put_call(CALLER, CODE);
+	poke(u.sp, LEAF);
+	put_call(LEAF, u.pc);
+	check_leaf(&u);
+	/* rbp leads to a call of what is no beginning of the function, but has called it */
+	no_table(&u);
+	poke_bytes(LEAF - 32, jump, 8);
+	put_call(CALLER, LEAF - 32);
+	poke(u.sp, LEAF);
+	poke_bytes(LEAF - 8, indirect, 8);
+	check_leaf(&u);
+	/* or what may be the beginning, but that or something behind it has called as well */
+	no_table(&u);
+	u.pc = NO_ROW;
+	put_call(CALLER, LEAF - 32);
+	poke(u.sp, LEAF);
+	poke_bytes(LEAF - 8, indirect, 8);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_no_table);
+}
+
+/* A function without a frame pointer has called: rbp is that of its caller, or of one further up. */
+static void test_skipped_caller(void **state)
+{
+	static const uint8_t entry[8] = { 0x48, 0x8b, 0x65, 0xf0, 0x90, 0x90, 0x90, 0x90 };
+	struct unw u;
+
+	(void)state;
+	/* the return address of a call that leads nearer is on the stack below */
+	no_table_called(&u);
+	put_call(CALLER, CODE);
+	poke(u.sp + 0x40, LEAF);
+	put_call(LEAF, FUNC);
+	check_no_caller(&u);
+	/* one that does not */
+	no_table_called(&u);
+	poke(u.sp + 0x40, LEAF);
+	put_call(LEAF, CODE);
+	check_by_fp(&u);
+	/* rbp was saved right below a return address, by push: of a call, or of HotSpot's
+	 * interpreter */
+	no_table_called(&u);
+	poke(u.sp + 0x38, u.fp);
+	poke(u.sp + 0x40, LEAF);
+	put_call(LEAF, FUNC);
+	check_no_caller(&u);
+	no_table_called(&u);
+	poke(u.sp + 0x38, u.fp);
+	poke(u.sp + 0x40, LEAF);
+	poke_bytes(LEAF, entry, 8);
+	check_no_caller(&u);
+	no_table_called(&u);
+	poke(u.sp + 0x38, u.fp);
+	check_by_fp(&u);
+	/* but where that is such an entry itself, which knows its frame */
+	no_table_called(&u);
+	u.exact = 0;
+	poke_bytes(u.pc, entry, 8);
+	poke(u.sp + 0x38, u.fp);
+	poke(u.sp + 0x40, LEAF);
+	poke_bytes(LEAF, entry, 8);
+	check_by_fp(&u);
 }
 
 /* ---- signal frames ---- */
@@ -994,7 +1270,11 @@ static void check_interrupted(struct unw *u)
 
 static void test_signal_frame(void **state)
 {
-	static const uint8_t trampoline[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	/* mov $15, %rax or %eax; syscall */
+	static const uint8_t trampolines[2][9] = {
+		{ 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 },
+		{ 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x90, 0x90 },
+	};
 	struct unw u;
 
 	(void)state;
@@ -1004,12 +1284,14 @@ static void test_signal_frame(void **state)
 	put_ucontext(u.sp);
 	check_interrupted(&u);
 	/* a libc that has no unwind information for its trampoline */
-	no_table(&u);
-	u.exact = 0;
-	u.have_regs = 0;
-	poke_bytes(u.pc, trampoline, sizeof(trampoline));
-	put_ucontext(u.sp);
-	check_interrupted(&u);
+	for (int i = 0; i < 2; i++) {
+		no_table(&u);
+		u.exact = 0;
+		u.have_regs = 0;
+		poke_bytes(u.pc, trampolines[i], sizeof(trampolines[i]));
+		put_ucontext(u.sp);
+		check_interrupted(&u);
+	}
 }
 
 /* ---- what a walk depends on ---- */
@@ -1553,9 +1835,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_failing_reads_are_remembered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read_faults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_misses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frame_pointers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_outermost_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_direct_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_prologues, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_skipped_caller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules, setup, teardown),
