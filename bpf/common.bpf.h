@@ -19,10 +19,13 @@
 int stack_unw_run(__u32 slot);
 int stack_unw_search_map(__u32 slot, __u64 addr);
 int stack_unw_fill(__u32 slot, __u64 addr);
-int stack_unw_step_no_table(__u32 slot);
-int stack_unw_led_here(__u32 slot, __u64 ra);
-int stack_unw_was_called(__u32 slot, __u64 ra);
-int stack_unw_skips(__u32 slot, __u64 target);
+int stack_unw_begin_no_table(__u32 slot);
+int stack_unw_guess_by_fp(__u32 slot);
+int stack_unw_guess_at_sp(__u32 slot);
+int stack_unw_may_lead(__u32 slot, __u32 which);
+int stack_unw_is_stated(__u32 slot, __u64 addr);
+int stack_unw_choose(__u32 slot);
+int stack_unw_skips(__u32 slot);
 int stack_unw_step_go(__u32 slot);
 int stack_unw_replaced(__u32 slot, __u64 at);
 int stack_undo_uprobes(__u32 slot, int returned);

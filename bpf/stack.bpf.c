@@ -25,32 +25,53 @@ __noinline int stack_unw_fill(__u32 slot, __u64 addr)
 	return s ? unw_fill(&s->u, addr) : 1;
 }
 
-__noinline int stack_unw_step_no_table(__u32 slot)
+__noinline int stack_unw_begin_no_table(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_step_no_table(&s->u) : BPFPROF_STACK_bad_frame;
+	return s ? unw_begin_no_table(&s->u) : BPFPROF_STACK_bad_frame;
 }
 
-__noinline int stack_unw_led_here(__u32 slot, __u64 ra)
+__noinline int stack_unw_guess_by_fp(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_led_here(&s->u, ra) : 0;
+	return s ? unw_guess_by_fp(&s->u) : 0;
 }
 
-__noinline int stack_unw_was_called(__u32 slot, __u64 ra)
+__noinline int stack_unw_guess_at_sp(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_was_called(&s->u, ra) : 0;
+	return s ? unw_guess_at_sp(&s->u) : 0;
 }
 
-__noinline int stack_unw_skips(__u32 slot, __u64 target)
+__noinline int stack_unw_may_lead(__u32 slot, __u32 which)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_skips(&s->u, target) : 1;
+	return s ? unw_may_lead(&s->u, which) : 0;
+}
+
+__noinline int stack_unw_is_stated(__u32 slot, __u64 addr)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_is_stated(&s->u, addr) : 1;
+}
+
+__noinline int stack_unw_choose(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_choose(&s->u) : 0;
+}
+
+__noinline int stack_unw_skips(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_skips(&s->u) : 1;
 }
 
 __noinline int stack_unw_step_go(__u32 slot)
@@ -76,7 +97,7 @@ __noinline int stack_unw_run(__u32 slot)
 	return 0;
 }
 
-/* One frame or more. */
+/* One frame or more. As unw_step_known. */
 static __always_inline int walk_on(struct scratch *s)
 {
 	int result, known;
@@ -88,7 +109,7 @@ static __always_inline int walk_on(struct scratch *s)
 		s->by_rules.cached += s->u.nr;
 	}
 	addr = s->u.pc - !s->u.exact;
-	result = unw_step(&s->u);
+	result = unw_step_known(&s->u);
 	if (s->way == WALK_TABLES || result != UNW_CONTINUE)
 		return result;
 	known = unw_learn(&s->u, &s->rules, addr);
@@ -110,11 +131,21 @@ __noinline int stack_unw_step(__u32 slot)
 	return s ? walk_on(s) : BPFPROF_STACK_bad_frame;
 }
 
+__noinline int stack_unw_step_guess(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_step_guess(&s->u) : BPFPROF_STACK_bad_frame;
+}
+
+/* In two functions, for the stack that they take: see unwind_no_table.h. */
 static __always_inline int walk(struct scratch *s)
 {
 	for (int i = 0; i < BPFPROF_MIN_UFRAMES; i++) {
 		int result = stack_unw_step(s->u.slot);
 
+		if (result == UNW_GUESS)
+			result = stack_unw_step_guess(s->u.slot);
 		if (result != UNW_CONTINUE)
 			return result;
 	}
@@ -129,6 +160,8 @@ struct step_ctx {
 static long step(__u32 i, struct step_ctx *c)
 {
 	c->result = walk_on(c->s);
+	if (c->result == UNW_GUESS)
+		c->result = unw_step_guess(&c->s->u);
 	return c->result != UNW_CONTINUE;
 }
 

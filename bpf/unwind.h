@@ -66,6 +66,12 @@
 /* of the saved registers, struct sigcontext_64, within a ucontext */
 #define UNW_UC_GREGS 40
 
+/* A caller that may be: see unwind_no_table.h. */
+struct unw_guess {
+	__u64 ra, sp, fp;
+	__u64 target; /* of the direct call before ra; 0: there is none that has led here */
+};
+
 struct unw {
 	__u64 pc, sp, fp;
 	__u64 regs[BPFPROF_NR_REGS]; /* of the sampled frame, by DWARF number */
@@ -97,7 +103,10 @@ struct unw {
 	/* of the current frame; on the BPF stack there is no room: up to 6.12 all functions that
 	 * are active share 512 bytes */
 	struct bpfprof_rule rule;
-	__u64 target; /* of the direct call that was last seen: see unwind_no_table.h */
+	struct unw_guess guess[2];
+	__u64 target;	  /* of the direct call that was last seen */
+	__u64 code_start; /* of the mapping that pc lies in */
+	__u32 code_size, pad4;
 
 	/* addresses of the words of the stack that have decided where the walk goes, beside the
 	 * sampled frame's pc and sp */
@@ -402,14 +411,6 @@ static __always_inline int unw_step_signal(struct unw *u)
 	return UNW_CONTINUE;
 }
 
-/* There is room for it: u->nr is below u->max. */
-static __always_inline void unw_add_frame(struct unw *u, __u64 addr)
-{
-	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
-	u->nr++;
-	u->hash = unw_mix(u->hash, addr);
-}
-
 #include "unwind_no_table.h"
 
 /*
@@ -625,12 +626,16 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 	return UNW_CONTINUE;
 }
 
-/*
- * Records the current frame and moves on to its caller.
- * Returns UNW_CONTINUE; UNW_MISS if a mapping or table has to be loaded first; otherwise how the
- * stack ended.
- */
-static __always_inline int unw_step(struct unw *u)
+/* There is room for it: u->nr is below u->max. */
+static __always_inline void unw_add_frame(struct unw *u, __u64 addr)
+{
+	u->frames[u->nr & (BPFPROF_MAX_UFRAMES - 1)] = addr;
+	u->nr++;
+	u->hash = unw_mix(u->hash, addr);
+}
+
+/* The same as unw_step, but for UNW_GUESS: unw_step_guess has to do the rest. */
+static __always_inline int unw_step_known(struct unw *u)
 {
 	__u64 addr = u->pc - !u->exact;
 	/* the kernel's half holds no user code: such a pc is wild (and would upset the search's
@@ -648,10 +653,9 @@ static __always_inline int unw_step(struct unw *u)
 	}
 	if (u->nr >= u->max)
 		return BPFPROF_STACK_too_deep;
-	if (miss) {
-		unw_add_frame(u, addr);
+	unw_add_frame(u, addr);
+	if (miss)
 		return BPFPROF_STACK_no_mapping;
-	}
 
 	u->rule.cfa = BPFPROF_CFA_NONE;
 	if (u->map.chunk < BPFPROF_MAX_CHUNKS)
@@ -660,10 +664,21 @@ static __always_inline int unw_step(struct unw *u)
 	if (u->rule.cfa == BPFPROF_CFA_NONE) {
 		/* code is read */
 		u->other = 1;
-		return UNW_CALL(unw_step_no_table, u);
+		return UNW_CALL(unw_begin_no_table, u);
 	}
-	unw_add_frame(u, addr);
 	return unw_step_rule(u, &u->rule);
+}
+
+/*
+ * Records the current frame and moves on to its caller.
+ * Returns UNW_CONTINUE; UNW_MISS if a mapping or table has to be loaded first; otherwise how the
+ * stack ended.
+ */
+static __always_inline int unw_step(struct unw *u)
+{
+	int result = unw_step_known(u);
+
+	return result == UNW_GUESS ? unw_step_guess(u) : result;
 }
 
 /*

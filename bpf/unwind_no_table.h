@@ -16,6 +16,9 @@
 #define UNW_FUNC_REACH (1U << 20)
 #define UNW_LEAF_REACH (1U << 16)
 
+/* A result beside those of a step: the caller has to be guessed. */
+#define UNW_GUESS 0x102
+
 /* ---- what code says ---- */
 
 /* What may stand before a return address, a bit each. */
@@ -151,66 +154,27 @@ static __always_inline int unw_is_return_entry(struct unw *u, __u64 ra)
 	       (code & 0xffffffff00ffffffULL) == 0xcd648d48004d8b48ULL;
 }
 
-/* ---- what a call can have led to ---- */
-
-/* Does a table have a rule for addr? */
-static __always_inline int unw_has_rule(struct unw *u, __u64 addr)
-{
-	if (unw_find_map(u, addr) || u->map.chunk >= BPFPROF_MAX_CHUNKS)
-		return 0;
-	unw_find_rule(u, addr, &u->rule);
-	return u->rule.cfa != BPFPROF_CFA_NONE;
-}
-
-/* Is there what may be the beginning of the current function, which is in the current mapping? */
-static __always_inline int unw_may_begin(const struct unw *u, __u64 target)
-{
-	return target - u->map_start < u->map.size && u->pc - target < UNW_FUNC_REACH;
-}
+/* ---- callers that may be ---- */
 
 /*
- * May a call of `target`, which is no beginning of the callee, have led to it all the same? By a jump
- * there: at once, as the stubs of the PLT do, or later on. What a compiler made for C returns to its
- * caller. What makes a frame of its own mostly keeps it: where a function was interrupted that may
- * have none, and rbp is that frame, a caller in between is missing.
+ * Up to 6.12 all functions that are active share 512 bytes of stack, of which the search for a
+ * mapping takes an eighth: so what is found lies in struct unw, and the parts of a step are called
+ * one after the other.
  */
-static __always_inline int unw_may_jump(struct unw *u, __u64 target)
+#define UNW_BY_FP 0 /* numbers in u->guess: the caller that rbp leads to */
+#define UNW_AT_SP 1 /* the one whose return address is on top of the stack */
+
+/* The frame pointer, if it lies above the stack pointer. Returns whether there is a guess. */
+static __always_inline int unw_guess_by_fp(struct unw *u)
 {
-	__u64 code = unw_first_code(u, target);
+	struct unw_guess *g = &u->guess[UNW_BY_FP];
 
-	/* jmp rel32, rel8, *disp(%rip), bnd jmp *disp(%rip), jmp *%reg */
-	if ((__u8)code == 0xe9 || (__u8)code == 0xeb || (__u16)code == 0x25ff ||
-	    (code & 0xffffff) == 0x25fff2 || (code & 0xf8ff) == 0xe0ff ||
-	    (code & 0xf8ffff) == 0xe0ff41)
-		return 1;
-	return code && !(u->have_regs && unw_has_frame(u, target)) && !unw_has_rule(u, target);
+	if (u->fp - u->sp >= UNW_FP_REACH || u->fp & 7 || unw_read8(u, u->fp, &g->fp) ||
+	    unw_read_ra(u, u->fp + 8, &g->ra))
+		return 0;
+	g->sp = u->fp + 16;
+	return 1;
 }
-
-/* May what stands before ra have led to where the current frame is? u->target is that of a direct
- * call, else 0. */
-static __always_inline int unw_led_here(struct unw *u, __u64 ra)
-{
-	int calls;
-
-	u->target = 0;
-	(void)unw_find_map(u, u->pc - !u->exact);
-	calls = unw_call_before(u, ra);
-	if (calls & UNW_DIRECT_CALL && (unw_may_begin(u, u->target) || unw_may_jump(u, u->target)))
-		return 1;
-	u->target = 0;
-	return calls & UNW_INDIRECT_CALL || (!calls && unw_is_return_entry(u, ra));
-}
-
-/* Is ra, which a table led to, what a call has left, or the way back of a signal handler? 0, 1 or
- * UNW_NOT_READ. */
-static __always_inline int unw_was_called(struct unw *u, __u64 ra)
-{
-	int calls = unw_call_before(u, ra);
-
-	return calls == UNW_NOT_READ ? calls : calls || unw_is_sigreturn(u, ra);
-}
-
-/* ---- functions without a frame ---- */
 
 #define UNW_RA_NOT_SAID 1
 /*
@@ -235,21 +199,95 @@ static __always_inline __u32 unw_ra_by_insn(struct unw *u)
 	return UNW_RA_NOT_SAID;
 }
 
-/* A step from there. UNW_CONTINUE, or 0: it has its frame, as far as that can be told. */
-static __always_inline int unw_step_frameless(struct unw *u)
+/* Of an interrupted function. Returns 0: there is no guess; 1: there is one; 2: its next instruction
+ * says the same. */
+static __always_inline int unw_guess_at_sp(struct unw *u)
 {
+	struct unw_guess *g = &u->guess[UNW_AT_SP];
 	__u32 at = unw_ra_by_insn(u);
-	__u64 ra, fp = u->fp;
+	int said = at != UNW_RA_NOT_SAID;
 
-	if (at == UNW_RA_NOT_SAID || unw_read_ra(u, u->sp + at, &ra) ||
-	    (at && unw_read8(u, u->sp, &fp)) || !UNW_CALL(unw_led_here, u, ra) ||
-	    unw_find_map(u, ra - 1))
+	at = said ? at : 0;
+	g->fp = u->fp;
+	if ((at && unw_read8(u, u->sp, &g->fp)) || unw_read_ra(u, u->sp + at, &g->ra))
 		return 0;
-	unw_caller(u, ra, u->sp + at + 8, fp);
-	return UNW_CONTINUE;
+	g->sp = u->sp + at + 8;
+	return 1 + said;
 }
 
-/* ---- frame pointers ---- */
+/* ---- what a call can have led to ---- */
+
+/* Is there a rule for addr that a compiler, or whoever wrote the code, has stated? */
+static __always_inline int unw_is_stated(struct unw *u, __u64 addr)
+{
+	if (unw_find_map(u, addr) || u->map.chunk >= BPFPROF_MAX_CHUNKS)
+		return 0;
+	unw_find_rule(u, addr, &u->rule);
+	return u->rule.cfa != BPFPROF_CFA_NONE;
+}
+
+/* Is there what may be the beginning of the current function? */
+static __always_inline int unw_may_begin(const struct unw *u, __u64 target)
+{
+	return target - u->code_start < u->code_size && u->pc - target < UNW_FUNC_REACH;
+}
+
+#define UNW_UNLESS_STATED 2
+/*
+ * May a call of `target`, which is no beginning of the callee, have led to it all the same? By a jump
+ * there: at once, as the stubs of the PLT do, or later on. What a compiler made for C returns to its
+ * caller: 2 is returned for yes, if there is no such rule. What makes a frame of its own mostly keeps
+ * it: where a function was interrupted that may have none, and rbp is that frame, a caller in between
+ * is missing.
+ */
+static __always_inline int unw_may_jump(struct unw *u, __u64 target)
+{
+	__u64 code = unw_first_code(u, target);
+
+	/* jmp rel32, rel8, *disp(%rip), bnd jmp *disp(%rip), jmp *%reg */
+	if ((__u8)code == 0xe9 || (__u8)code == 0xeb || (__u16)code == 0x25ff ||
+	    (code & 0xffffff) == 0x25fff2 || (code & 0xf8ff) == 0xe0ff ||
+	    (code & 0xf8ffff) == 0xe0ff41)
+		return 1;
+	return code && !(u->have_regs && unw_has_frame(u, target)) ? UNW_UNLESS_STATED : 0;
+}
+
+/* May what stands before the return address that was guessed have led to the current frame? 0, 1 or
+ * UNW_UNLESS_STATED. */
+static __always_inline int unw_may_lead(struct unw *u, __u32 which)
+{
+	struct unw_guess *g = &u->guess[which & 1];
+	int calls, may;
+
+	g->target = 0;
+	calls = unw_call_before(u, g->ra);
+	if (calls & UNW_DIRECT_CALL) {
+		may = unw_may_begin(u, u->target) ? 1 : unw_may_jump(u, u->target);
+		g->target = may ? u->target : 0;
+		if (may && !(may == UNW_UNLESS_STATED && calls & UNW_INDIRECT_CALL))
+			return may;
+	}
+	return calls & UNW_INDIRECT_CALL || (!calls && unw_is_return_entry(u, g->ra));
+}
+
+/* Is the guess possible? */
+static __always_inline int unw_is_led(struct unw *u, __u32 which)
+{
+	int may = UNW_CALL(unw_may_lead, u, which);
+
+	return may == UNW_UNLESS_STATED ? !UNW_CALL(unw_is_stated, u, u->guess[which].target) : may;
+}
+
+/* Is ra, which a rule led to, what a call has left, or the way back of a signal handler? 0, 1 or
+ * UNW_NOT_READ. */
+static __always_inline int unw_was_called(struct unw *u, __u64 ra)
+{
+	int calls = unw_call_before(u, ra);
+
+	return calls == UNW_NOT_READ ? calls : calls || unw_is_sigreturn(u, ra);
+}
+
+/* ---- which guess is right ---- */
 
 /* Of the stack between rsp and rbp, what is looked at: words, and words that may be return addresses
  * of the same mapping. */
@@ -306,10 +344,10 @@ static __always_inline int unw_leads_to(struct unw *u, __u64 ra, __u64 from)
  * the frame at rbp leads to. A return entry of HotSpot's interpreter takes its stack from rbp, so
  * that this is its own.
  */
-static __always_inline int unw_skips(struct unw *u, __u64 target)
+static __always_inline int unw_skips(struct unw *u)
 {
+	__u64 target = u->guess[UNW_BY_FP].target, v;
 	__u32 at, cnt;
-	__u64 v;
 
 	if ((!u->exact && unw_is_return_entry(u, u->pc)) || unw_peek8(u, u->sp, &v))
 		return 0;
@@ -327,65 +365,54 @@ static __always_inline int unw_skips(struct unw *u, __u64 target)
 	}
 	for (__u32 i = 0; i < UNW_SKIP_CALLS && i < cnt && target; i++) {
 		v = UNW_WORD(u->win + ((at + i * 8) & (UNW_WINDOW - 1)));
-		if (v - u->map_start < u->map.size && unw_leads_to(u, v, target + 1))
+		if (v - u->code_start < u->code_size && unw_leads_to(u, v, target + 1))
 			return 1;
 	}
 	return 0;
 }
 
-/* Which of two return addresses may be right. */
-#define UNW_BY_FP 0   /* the one at rbp + 8 */
-#define UNW_AT_SP 1   /* the one at rsp */
-#define UNW_UNCLEAR 2 /* neither is proved */
-
+#define UNW_UNCLEAR 2 /* neither guess is proved */
 /*
- * Of an interrupted function, of which rbp leads to a possible caller, by a direct call of `target`
- * unless that is 0: is its return address at rsp all the same, because it has pushed nothing, and rbp
- * is its caller's? What is left of earlier calls looks the same, so that there has to be a call which
- * leads nearer to the pc, or rbp has to belong to the function in which that stands.
+ * Of an interrupted function with two callers that may be: has it pushed nothing, so that the one
+ * whose return address is on top of the stack is right, and rbp is its caller's? What is left of
+ * earlier calls looks the same, so that there has to be a call which leads nearer to the pc, or rbp
+ * has to belong to the function in which that stands.
  */
-static __always_inline int unw_choose(struct unw *u, __u64 ra, __u64 target)
+static __always_inline int unw_choose(struct unw *u)
 {
-	int led = UNW_CALL(unw_led_here, u, ra);
-	__u64 direct = u->target;
+	__u64 ra = u->guess[UNW_AT_SP].ra, direct = u->guess[UNW_AT_SP].target;
+	__u64 target = u->guess[UNW_BY_FP].target;
 
-	if (!led || unw_find_map(u, u->pc - !u->exact))
-		return UNW_BY_FP;
 	if (target && !unw_may_begin(u, target))
 		return ra - target < UNW_LEAF_REACH ? UNW_AT_SP : UNW_BY_FP;
 	if (!direct)
 		return target && ra - target < UNW_LEAF_REACH ? UNW_UNCLEAR : UNW_BY_FP;
-	return direct <= u->pc && u->pc - direct < UNW_LEAF_REACH &&
-			       !(target > direct && target <= u->pc) &&
-			       (direct == u->pc || !unw_sets_frame(u, direct)) ?
-		       UNW_AT_SP :
-		       UNW_BY_FP;
+	if (u->pc - direct >= UNW_LEAF_REACH || (target > direct && target <= u->pc))
+		return UNW_BY_FP;
+	return direct == u->pc || !unw_sets_frame(u, direct) ? UNW_AT_SP : UNW_BY_FP;
 }
 
-/* A step by the frame pointer, or from a function that has pushed nothing. */
-static __always_inline int unw_step_fp(struct unw *u)
+/* A step to what is guessed. */
+static __always_inline int unw_step_guess(struct unw *u)
 {
-	__u64 ra = 0, fp = 0, leaf_ra = 0, target, reach = u->fp - u->sp;
-	int framed = reach < UNW_FP_REACH && !(u->fp & 7) && !unw_read8(u, u->fp, &fp) &&
-		     !unw_read_ra(u, u->fp + 8, &ra) && UNW_CALL(unw_led_here, u, ra);
-	int which = UNW_BY_FP;
+	int said = u->have_regs ? UNW_CALL(unw_guess_at_sp, u) : 0;
+	int leaf = said && unw_is_led(u, UNW_AT_SP) && !unw_find_map(u, u->guess[UNW_AT_SP].ra - 1);
+	int which = UNW_AT_SP;
+	struct unw_guess *g;
 
-	target = framed ? u->target : 0;
-	if (u->have_regs && !unw_read_ra(u, u->sp, &leaf_ra) && !unw_find_map(u, leaf_ra - 1))
-		which = framed				   ? unw_choose(u, leaf_ra, target) :
-			UNW_CALL(unw_led_here, u, leaf_ra) ? UNW_AT_SP :
-							     UNW_UNCLEAR;
-	if (which == UNW_AT_SP) {
-		unw_caller(u, leaf_ra, u->sp + 8, u->fp);
-		return UNW_CONTINUE;
+	if (!leaf || said == 1) {
+		which = UNW_CALL(unw_guess_by_fp, u) && unw_is_led(u, UNW_BY_FP) ?
+				(leaf ? UNW_CALL(unw_choose, u) : UNW_BY_FP) :
+			leaf ? UNW_AT_SP :
+			       UNW_UNCLEAR;
 	}
-	if (which == UNW_UNCLEAR || !framed || unw_find_map(u, u->pc - !u->exact) ||
-	    UNW_CALL(unw_skips, u, target))
+	if (which == UNW_UNCLEAR || (which == UNW_BY_FP && UNW_CALL(unw_skips, u)))
 		return BPFPROF_STACK_no_table;
+	g = &u->guess[which & 1];
 	/* what a JIT compiler has mapped since the list was made */
-	if (unw_find_map(u, ra - 1))
+	if (unw_find_map(u, g->ra - 1))
 		return u->proc.flags & BPFPROF_PROC_NO_RAW ? BPFPROF_STACK_no_table : UNW_MISS;
-	unw_caller(u, ra, u->fp + 16, fp);
+	unw_caller(u, g->ra, g->sp, g->fp);
 	return UNW_CONTINUE;
 }
 
@@ -423,26 +450,27 @@ static __always_inline int unw_process_entry(struct unw *u)
  * What a table leads to is no frame if it follows no call. A frame pointer of 0 proves nothing, nor
  * does a return address of 0 that a frame pointer leads to: code keeps numbers in rbp.
  */
-static __always_inline int unw_step_no_table(struct unw *u)
+static __always_inline int unw_begin_no_table(struct unw *u)
 {
-	int called = u->have_regs || !u->trusted ? 1 : UNW_CALL(unw_was_called, u, u->pc);
+	int called = u->have_regs || !u->trusted ? 1 : unw_was_called(u, u->pc);
 
 	/* what is in a file, user space can read */
 	if (called == UNW_NOT_READ && u->map.chunk < BPFPROF_MAX_CHUNKS &&
 	    !(u->proc.flags & BPFPROF_PROC_NO_RAW))
 		return UNW_MISS;
-	if (!called && !unw_starts_context(u, u->pc))
+	if (!called && !unw_starts_context(u, u->pc)) {
+		u->nr--;
 		return BPFPROF_STACK_bad_frame;
-	unw_add_frame(u, u->pc - !u->exact);
+	}
 	if (unw_is_sigreturn(u, u->pc))
 		return unw_step_signal(u);
 	if (!called || unw_process_entry(u))
 		return BPFPROF_STACK_complete;
+	u->code_start = u->map_start;
+	u->code_size = u->map.size;
 	u->trusted = 0;
 	u->bx_at = UNW_BX_UNKNOWN;
-	if (u->have_regs && unw_step_frameless(u))
-		return UNW_CONTINUE;
-	return unw_step_fp(u);
+	return UNW_GUESS;
 }
 
 #endif
