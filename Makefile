@@ -135,12 +135,14 @@ FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/
 E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
 BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
 
-$(OUT)/tests/tables/compare: $(OUT)/tests/tables/compare.o $(LIB)
+TABLES := $(OUT)/tests/tables/compare $(OUT)/tests/tables/flow
+
+$(TABLES): %: %.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 # unit tests run once, with sanitizers
-check: all progs $(OUT)/tests/tables/compare
+check: all progs $(TABLES)
 	$(Q)rm -f $(RESULTS) $(RESULTS).times
 	$(Q)$(RUN) --as layers -- scripts/check-layers || :
 	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
@@ -239,7 +241,7 @@ $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
 bench: $(OUT)/bpfprof $(PRELOAD) $(BENCH)
 	$(Q)tests/bench/run $(OUT) $(BENCH_ARGS)
 
-figures: all progs fuzzers
+figures: all progs fuzzers $(TABLES)
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) tests/figures
 
 # every pair of frames, of programs of many runtimes under load, against the code

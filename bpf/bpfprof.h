@@ -189,6 +189,8 @@ enum bpfprof_ra {
 	BPFPROF_RA_INTERRUPTED,
 	/* *(cfa - 8), in the function of Go's scheduler that makes the next goroutine m.curg */
 	BPFPROF_RA_GO_EXECUTE,
+	/* *(cfa - 8), as code was worked out to do: if a call stands before what it leads to */
+	BPFPROF_RA_CALL,
 };
 
 /*

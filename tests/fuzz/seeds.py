@@ -59,6 +59,14 @@ def unwind_info(progs):
     yield from (b"\3" + i for i in instructions())
 
 
+def flow(progs):
+    for name in ("chain", "chain-musl-static", "alloc-static", "plt-ibt"):
+        path = os.path.join(progs, name)
+        if os.path.exists(path):
+            code = Elf(path).bytes(".text")
+            yield from (code[at : at + 4096] for at in range(0, min(len(code), 65536), 4096))
+
+
 def instructions():
     """DWARF 5, 6.4.2 and 2.5."""
     expressions = [

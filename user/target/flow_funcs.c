@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The states, functions and ways of target/flow.h, by number, and which functions return. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "target/flow_parts.h"
+#include "target/insn.h"
+
+/* ---- states, functions, ways ---- */
+
+uint16_t flow__state_number(struct flow *f, const struct frame_state *s)
+{
+	size_t slot = util_hash(s, sizeof(*s), 0) % ARRAY_SIZE(f->state_hash);
+
+	for (; f->state_hash[slot]; slot = (slot + 1) % ARRAY_SIZE(f->state_hash)) {
+		if (!memcmp(&f->states[f->state_hash[slot]], s, sizeof(*s)))
+			return f->state_hash[slot];
+	}
+	/* as many different ones as no program has: what comes now is not known */
+	if (f->state_cnt == FLOW_MAX_STATES)
+		return 1;
+	f->err = f->err ?: util_reserve(&f->states, &f->state_cap, f->state_cnt + 1, sizeof(*s));
+	if (f->err)
+		return 1;
+	f->states[f->state_cnt] = *s;
+	f->state_hash[slot] = (uint16_t)f->state_cnt;
+	return (uint16_t)f->state_cnt++;
+}
+
+void flow__add_way(struct flow *f, uint32_t at, uint32_t func, uint16_t state, uint32_t bound)
+{
+	if (f->way_cnt >= FLOW_MAX_WAYS)
+		f->err = f->err ?: -E2BIG;
+	f->err = f->err ?: util_reserve(&f->ways, &f->way_cap, f->way_cnt + 1, sizeof(*f->ways));
+	if (!f->err)
+		f->ways[f->way_cnt++] = (struct way){ at, func, state, (uint16_t)bound };
+}
+
+static size_t func_slot(const struct flow *f, uint32_t at)
+{
+	size_t i = util_hash(&at, sizeof(at), 0) & (f->by_addr_cap - 1);
+
+	while (f->by_addr[i] != FLOW_NONE && f->funcs[f->by_addr[i]].at != at)
+		i = (i + 1) & (f->by_addr_cap - 1);
+	return i;
+}
+
+uint32_t flow__func_of(const struct flow *f, uint32_t at)
+{
+	return f->by_addr[func_slot(f, at)];
+}
+
+static int grow_by_addr(struct flow *f)
+{
+	size_t cap = f->by_addr_cap ? f->by_addr_cap * 2 : 1024, i;
+
+	free(f->by_addr);
+	f->by_addr = malloc(cap * sizeof(*f->by_addr));
+	f->by_addr_cap = f->by_addr ? cap : 0;
+	if (!f->by_addr)
+		return -ENOMEM;
+	memset(f->by_addr, 0xff, cap * sizeof(*f->by_addr));
+	for (i = 0; i < f->func_cnt; i++)
+		f->by_addr[func_slot(f, f->funcs[i].at)] = (uint32_t)i;
+	return 0;
+}
+
+/* The signal handlers' way back: mov $__NR_rt_sigreturn, %eax or %rax; syscall. */
+static bool is_sigreturn(const struct flow *f, uint32_t at)
+{
+	static const uint8_t code[2][9] = { { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 },
+					    { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 } };
+	size_t left = f->code.sz - at;
+
+	return (left >= 9 && !memcmp(f->code.bytes + at, code[0], 9)) ||
+	       (left >= 7 && !memcmp(f->code.bytes + at, code[1], 7));
+}
+
+/* Is rbp zeroed first of all? */
+static bool is_first(const struct flow *f, uint32_t at)
+{
+	const struct flow_run *r = flow_code__run_at(&f->code, at);
+	struct frame_state s = frame_entry;
+	struct insn in;
+
+	if (!flow_code__decode(&f->code, r, at, &in))
+		return false;
+	if (in.map == INSN_0F && in.op == 0x1e && /* endbr64 */
+	    !flow_code__decode(&f->code, r, at + in.len, &in))
+		return false;
+	frame_state__step(&s, &in);
+	return s.kind == FRAME_FIRST;
+}
+
+static uint16_t first_state(struct flow *f, uint32_t at)
+{
+	struct frame_state s = frame_entry;
+
+	if (is_sigreturn(f, at))
+		s = frame_state__of_kind(FRAME_SIGNAL);
+	else if (is_first(f, at))
+		s = frame_state__of_kind(FRAME_FIRST);
+	return flow__state_number(f, &s);
+}
+
+uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint)
+{
+	uint32_t found = f->places[at] & PLACE_ENTRY ? f->by_addr[func_slot(f, at)] : FLOW_NONE;
+
+	if (found != FLOW_NONE) {
+		f->funcs[found].hint = MIN(f->funcs[found].hint, (uint8_t)hint);
+		return found;
+	}
+	if (f->func_cnt == FLOW_MAX_FUNCS)
+		return FLOW_NONE;
+	f->err =
+		f->err ?: util_reserve(&f->funcs, &f->func_cap, f->func_cnt + 1, sizeof(*f->funcs));
+	if (!f->err && f->func_cnt * 2 >= f->by_addr_cap)
+		f->err = grow_by_addr(f);
+	if (f->err)
+		return FLOW_NONE;
+	found = (uint32_t)f->func_cnt++;
+	f->funcs[found] = (struct func){ .at = at, .waits = FLOW_NONE, .hint = hint };
+	f->funcs[found].state = first_state(f, at);
+	f->by_addr[func_slot(f, at)] = found;
+	if (PLACE_STATE(f->places[at]) && PLACE_STATE(f->places[at]) != f->funcs[found].state)
+		f->again = true;
+	f->places[at] |= PLACE_ENTRY;
+	flow__add_way(f, at, found, f->funcs[found].state, 0);
+	return found;
+}
+
+/* ---- which functions return ---- */
+
+void flow__add_wait(struct flow *f, uint32_t func, uint32_t at, uint16_t state, uint32_t who)
+{
+	if (f->wait_cnt >= FLOW_MAX_WAYS)
+		f->err = f->err ?: -E2BIG;
+	f->err =
+		f->err ?: util_reserve(&f->waits, &f->wait_cap, f->wait_cnt + 1, sizeof(*f->waits));
+	if (f->err)
+		return;
+	f->waits[f->wait_cnt] = (struct wait){ f->funcs[func].waits, at, state, who };
+	f->funcs[func].waits = (uint32_t)f->wait_cnt++;
+}
+
+void flow__set_returns(struct flow *f, uint32_t func)
+{
+	uint32_t todo = FLOW_NONE, i = FLOW_NONE, next;
+
+	for (;;) {
+		if (!f->funcs[func].returns && !f->funcs[func].never) {
+			f->funcs[func].returns = true;
+			i = f->funcs[func].waits;
+			f->funcs[func].waits = FLOW_NONE;
+			/* those that are functions are kept in a list of their own */
+			for (; i != FLOW_NONE; i = next) {
+				next = f->waits[i].next;
+				if (f->waits[i].at == FLOW_NONE) {
+					f->waits[i].next = todo;
+					todo = i;
+				} else {
+					flow__add_way(f, f->waits[i].at, f->waits[i].func,
+						      (uint16_t)f->waits[i].state, 0);
+				}
+			}
+		}
+		if (todo == FLOW_NONE)
+			return;
+		func = f->waits[todo].func;
+		todo = f->waits[todo].next;
+	}
+}
+
+void flow__returns_with(struct flow *f, uint32_t func, uint32_t other)
+{
+	if (func == other || f->funcs[func].returns)
+		return;
+	if (f->funcs[other].returns)
+		flow__set_returns(f, func);
+	else
+		flow__add_wait(f, other, FLOW_NONE, 0, func);
+}
