@@ -24,6 +24,7 @@ int stack_unw_guess_by_fp(__u32 slot);
 int stack_unw_guess_at_sp(__u32 slot);
 int stack_unw_may_lead(__u32 slot, __u32 which);
 int stack_unw_is_stated(__u32 slot, __u64 addr);
+int stack_unw_check_call(__u32 slot, __u64 ra);
 int stack_unw_choose(__u32 slot);
 int stack_unw_skips(__u32 slot);
 int stack_unw_step_go(__u32 slot);

@@ -60,6 +60,13 @@ __noinline int stack_unw_is_stated(__u32 slot, __u64 addr)
 	return s ? unw_is_stated(&s->u, addr) : 1;
 }
 
+__noinline int stack_unw_check_call(__u32 slot, __u64 ra)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_check_call(&s->u, ra) : 0;
+}
+
 __noinline int stack_unw_choose(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);

@@ -605,6 +605,12 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		if (unw_read_ra(u, cfa + aux, &pc))
 			return BPFPROF_STACK_read_fault;
 		break;
+	case BPFPROF_RA_CALL:
+		if (unw_read_ra(u, cfa - 8, &pc))
+			return BPFPROF_STACK_read_fault;
+		if (!UNW_CALL(unw_check_call, u, pc))
+			return BPFPROF_STACK_bad_frame;
+		break;
 	case BPFPROF_RA_REG:
 		if (unw_reg(u, (__u32)rule->aux, &pc))
 			return BPFPROF_STACK_unsupported;

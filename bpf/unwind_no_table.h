@@ -223,7 +223,7 @@ static __always_inline int unw_is_stated(struct unw *u, __u64 addr)
 	if (unw_find_map(u, addr) || u->map.chunk >= BPFPROF_MAX_CHUNKS)
 		return 0;
 	unw_find_rule(u, addr, &u->rule);
-	return u->rule.cfa != BPFPROF_CFA_NONE;
+	return u->rule.cfa != BPFPROF_CFA_NONE && u->rule.ra != BPFPROF_RA_CALL;
 }
 
 /* Is there what may be the beginning of the current function? */
@@ -285,6 +285,17 @@ static __always_inline int unw_was_called(struct unw *u, __u64 ra)
 	int calls = unw_call_before(u, ra);
 
 	return calls == UNW_NOT_READ ? calls : calls || unw_is_sigreturn(u, ra);
+}
+
+/* The same, of a rule that was worked out: 0 or 1. The code of an object stays what it was when its
+ * table was made; what has gone out of memory is believed, for this is but a check. */
+static __always_inline int unw_check_call(struct unw *u, __u64 ra)
+{
+	int called = unw_was_called(u, ra), mapped = !unw_find_map(u, ra - 1);
+
+	if (!mapped || u->map.chunk >= BPFPROF_MAX_CHUNKS)
+		u->other = 1;
+	return called == UNW_NOT_READ ? mapped : called;
 }
 
 /* ---- which guess is right ---- */

@@ -1236,6 +1236,40 @@ static void test_skipped_caller(void **state)
 	check_by_fp(&u);
 }
 
+/* What a rule that was worked out leads to has to follow a call. */
+static void test_checked_calls(void **state)
+{
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 8, .ra = BPFPROF_RA_CALL };
+	struct unw u;
+
+	(void)state;
+	program(&u, rule);
+	poke(u.sp, CALLER);
+	put_call(CALLER, CODE);
+	check_caller(&u, CALLER, STACK + 0x108, STACK + 0x200);
+	assert_int_equal(u.other, 0);
+	program(&u, rule);
+	poke(u.sp, CALLER + 1);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
+	assert_int_equal(u.nr, 1);
+	program(&u, rule);
+	poke(u.sp, 0);
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
+	/* code outside of all tables may change */
+	program(&u, rule);
+	add_seg(CODE + 0x10000, PAGE);
+	poke(u.sp, CODE + 0x10100);
+	put_call(CODE + 0x10100, CODE);
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.other, 1);
+	/* what has gone out of memory */
+	program(&u, rule);
+	poke(u.sp, CALLER);
+	fail_read = 1;
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	fail_read = -1;
+}
+
 /* ---- signal frames ---- */
 
 static const int greg_of_dwarf[BPFPROF_NR_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
@@ -1748,7 +1782,7 @@ static void random_case(struct unw *u, int round)
 {
 	struct bpfprof_rule rule = { .cfa = rnd_below(BPFPROF_NR_CFA + 1),
 				     .fp = rnd_below(6),
-				     .ra = rnd_below(5),
+				     .ra = rnd_below(8),
 				     .reg = rnd(),
 				     .cfa_off = (int32_t)rnd(),
 				     .fp_off = (int32_t)rnd(),
@@ -1842,6 +1876,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_prologues, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaf_without_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skipped_caller, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_checked_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules, setup, teardown),

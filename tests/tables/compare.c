@@ -373,6 +373,13 @@ static void compare_rows(const struct unwind_table *t, const struct entry *fde, 
 	}
 }
 
+/* What comes of code that was followed (target/flow.h) is compared by flow.c. */
+static void drop_followed(struct bpfprof_rule *rule)
+{
+	if (rule->ra == BPFPROF_RA_CALL || rule->ra == BPFPROF_RA_END)
+		rule->cfa = BPFPROF_CFA_NONE;
+}
+
 static void compare_gap(const struct unwind_table *t, const struct entry *fde,
 			const struct entry *next)
 {
@@ -384,6 +391,8 @@ static void compare_gap(const struct unwind_table *t, const struct entry *fde,
 	gaps++;
 	truth_lookup(t, fde->end, &at_end);
 	truth_lookup(t, last, &at_last);
+	drop_followed(&at_end);
+	drop_followed(&at_last);
 	/* the rule for what a signal's handler returns to begins in front of it */
 	if (go && at_last.cfa == BPFPROF_CFA_SIGNAL)
 		at_last.cfa = BPFPROF_CFA_NONE;

@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/ehframe.h"
+#include "target/flow.h"
 #include "target/gorows.h"
 #include "target/unwind_table.h"
 
@@ -114,11 +115,36 @@ int unwind_build_merged(const struct unwind_source *sources, size_t cnt, struct 
 	return err;
 }
 
+/* Code that none of the sources knows is followed, and makes another source. *ret is NULL if there is
+ * none. 0 or -errno. */
+static int follow_rest(const struct elf_file *elf, const struct unwind_source *sources, size_t cnt,
+		       struct flow **ret)
+{
+	struct flow_range *covered;
+	struct functions f = {};
+	int err = 0;
+
+	*ret = NULL;
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = add(&f, &sources[i], (uint32_t)i);
+	covered = err ? NULL : malloc((f.cnt + 1) * sizeof(*covered));
+	for (size_t i = 0; covered && i < f.cnt; i++)
+		covered[i] = (struct flow_range){ f.v[i].start, f.v[i].start + f.v[i].size };
+	if (covered)
+		err = flow_build(elf, covered, f.cnt, ret);
+	else if (!err)
+		err = -ENOMEM;
+	free(covered);
+	free(f.v);
+	return err;
+}
+
 int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 {
 	struct unwind_source sources[MAX_SOURCES];
 	struct gorows *go = gorows__open(elf);
 	struct ehframe *cfi[2] = {};
+	struct flow *flow = NULL;
 	size_t cnt = 0, i, cfi_sz = 0;
 	int err = go || errno == ENOENT ? -ENOENT : -errno;
 
@@ -134,11 +160,16 @@ int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 			err = -errno;
 		}
 	}
+	if (err != -ENOMEM && follow_rest(elf, sources, cnt, &flow) == -ENOMEM)
+		err = -ENOMEM;
+	if (flow)
+		sources[cnt++] = flow__source(flow);
 	if (cnt && err != -ENOMEM)
 		err = unwind_build_merged(sources, cnt, ret);
 	ret->cfi_sz = err ? 0 : cfi_sz;
 	for (i = 0; i < ARRAY_SIZE(cfi); i++)
 		ehframe__free(cfi[i]);
 	gorows__free(go);
+	flow__free(flow);
 	return err;
 }

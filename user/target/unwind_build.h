@@ -52,9 +52,10 @@ struct unwind_source {
 int unwind_build_merged(const struct unwind_source *sources, size_t cnt, struct unwind_table *ret);
 
 /*
- * The table of an object: from the tables of Go's runtime, from .eh_frame, and from .debug_frame for
- * what the former do not have. Returns 0, also with an empty table; -ENOENT if there is no information at all; -EBADMSG if
- * nothing of it could be read; -ENOMEM; -E2BIG.
+ * The table of an object: from the tables of Go's runtime, from .eh_frame, from .debug_frame, and by
+ * following the code (target/flow.h), each for what the former do not have. Returns 0, also with an
+ * empty table; -ENOENT if there is no information at all; -EBADMSG if nothing of it could be read;
+ * -ENOMEM; -E2BIG.
  */
 int unwind_build(const struct elf_file *elf, struct unwind_table *ret);
 void unwind_table__done(struct unwind_table *t);

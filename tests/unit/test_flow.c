@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rules of code without call frame information, by shapes of code in assembly. tests/tables/flow.c
+ * compares those of real code. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <linux/types.h>
+
+#include "bpfprof.h"
+#include "target/elf_file.h"
+#include "target/flow.h"
+#include "target/unwind_build.h"
+#include "toolrun.h"
+#include "truth.h"
+
+/* ---- shapes of code ---- */
+
+/*
+ * A mark says which rule holds at the instruction behind it:
+ *   cN      the CFA is rsp + N, rbp is the caller's, or is not needed
+ *   cN_M    the same, and the caller's rbp is at CFA - M
+ *   fN_M    the same by rbp + N
+ *   end     there is no caller
+ *   sig     a signal handler returns there
+ *   none    there is no rule
+ *   sN      the CFA is rsp + N by call frame information
+ */
+struct shape {
+	const char *name, *code;
+};
+
+static const struct shape shapes[] = {
+	{ "leaf", "c8: nop; c8: ret; none: nop; none: ret" },
+	{ "pushes",
+	  "c8: push %rbx; c16: push %r12; c24: sub $40, %rsp; c64: call leaf; c64: add $40, %rsp; "
+	  "c24: pop %r12; c16: pop %rbx; c8: ret" },
+	{ "large", "c8: sub $0x1000, %rsp; c4104: lea 0x1000(%rsp), %rsp; c8: ret" },
+	{ "saves",
+	  "c8: push %rbx; c16: push %rbp; c24_24: mov %rdi, %rbp; c24_24: call leaf; "
+	  "c24_24: pop %rbp; c16: pop %rbx; c8: ret" },
+	{ "moves",
+	  "c8: sub $24, %rsp; c32: mov %rbp, 8(%rsp); c32_24: xor %ebp, %ebp; c32_24: call leaf; "
+	  "c32_24: mov 8(%rsp), %rbp; c32: add $24, %rsp; c8: ret" },
+	{ "frame",
+	  "c8: push %rbp; c16_16: mov %rsp, %rbp; f16_16: push %rbx; f16_16: call leaf; "
+	  "f16_16: pop %rbx; f16_16: pop %rbp; c8: ret" },
+	{ "leaves",
+	  "push %rbp; mov %rsp, %rbp; and $-32, %rsp; f16_16: sub $64, %rsp; f16_16: call leaf; "
+	  "f16_16: leave; c8: ret" },
+	{ "variable",
+	  "push %rbp; mov %rsp, %rbp; sub %rdi, %rsp; f16_16: lea -8(%rbp), %rsp; "
+	  "f16_16: leave; c8: ret" },
+	{ "branch",
+	  "test %edi, %edi; je 1f; c8: ret; none: nop; 1: c8: push %rbx; c16: call leaf; "
+	  "c16: pop %rbx; c8: ret" },
+	{ "loop", "push %rbx; 1: c16: dec %edi; c16: jnz 1b; c16: pop %rbx; c8: ret" },
+	/* ways that meet with different stacks */
+	{ "disagrees", "test %edi, %edi; je 1f; c8: push %rbx; 1: none: nop; none: ud2" },
+	/* what is not known any more does not come back */
+	{ "loses", "c8: mov %rdi, %rsp; none: nop; none: ret" },
+	{ "tail", "push %rbx; c16: pop %rbx; c8: jmp leaf; none: nop" },
+	{ "tail_indirect", "push %rbx; c16: pop %rbx; c8: jmp *%rax; none: nop" },
+	{ "exits", "mov $60, %eax; c8: syscall; none: nop; none: ret" },
+	{ "calls_exits", "sub $8, %rsp; c16: call exits; none: add $8, %rsp; none: ret" },
+	{ "calls_abort", "sub $8, %rsp; c16: call abort@PLT; none: add $8, %rsp; none: ret" },
+	{ "traps", "c8: ud2; none: nop" },
+	{ "begins", "xor %ebp, %ebp; end: mov %rsp, %rdi; end: call leaf; end: hlt; none: nop" },
+	{ "begins_thread",
+	  "mov $56, %eax; c8: syscall; c8: test %eax, %eax; jnz 1f; xor %ebp, %ebp; end: pop %rdi; "
+	  "end: call *%r9; mov %eax, %edi; mov $60, %eax; end: syscall; none: hlt; 1: c8: ret" },
+	/* zero in rbp as in any other register */
+	{ "zeroes", "push %rbp; xor %ebp, %ebp; c16_16: call leaf; c16_16: pop %rbp; c8: ret" },
+	{ "sigreturn", "sig: mov $15, %rax; sig: syscall" },
+	{ "sigreturn32", "sig: mov $15, %eax; sig: syscall" },
+	{ "switches",
+	  "push %rbx; cmp $2, %edi; ja 9f; lea 8f(%rip), %rax; movslq (%rax,%rdi,4), %rdx; "
+	  "add %rdx, %rax; c16: jmp *%rax; .section .rodata; .balign 4; "
+	  "8: .long 1f-8b, 2f-8b, 3f-8b; .text; none: nop; 1: c16: pop %rbx; c8: ret; none: nop; "
+	  "2: c16: nop; 3: c16: nop; 9: c16: pop %rbx; c8: ret" },
+	/* a function that only a pointer in data leads to, behind padding */
+	{ "points",
+	  "c8: ret; .pushsection .text.pointed, \"ax\"; nop; .balign 16; 1: c8: push %rbx; "
+	  "c16: pop %rbx; c8: ret; .popsection; .pushsection .data; .quad 1b; .popsection" },
+	/* call frame information is believed, whatever the code does */
+	{ "stated",
+	  ".cfi_startproc; s8: push %rbx; s8: call leaf; s8: pop %rbx; s8: ret; .cfi_endproc" },
+};
+
+static const char *const marks[] = { "c", "f", "end:", "sig:", "none:", "s" };
+
+/* The next mark in a shape: letters, digits, perhaps two numbers, a colon, at the start of a
+ * statement. NULL: there is none. */
+static const char *next_mark(const char *code)
+{
+	for (const char *p = code; *p; p++) {
+		if (p != code && (p[-1] != ' ' || (p > code + 1 && p[-2] != ';' && p[-2] != ':')))
+			continue;
+		for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+			size_t len = strlen(marks[i]), n = strcspn(p, ":; ");
+
+			if (!strncmp(p, marks[i], len) && p[n] == ':' &&
+			    (len > 1 || strspn(p + 1, "0123456789_") + 1 == n))
+				return p;
+		}
+	}
+	return NULL;
+}
+
+static void add_shape(FILE *f, const struct shape *s)
+{
+	const char *code = s->code, *mark;
+	int n = 0;
+
+	fprintf(f, ".globl %s\n.type %s, @function\n.balign 16\n%s:\n", s->name, s->name, s->name);
+	for (; (mark = next_mark(code)); n++) {
+		int len = (int)strcspn(mark, ":");
+
+		fprintf(f, "%.*s\nmark_%.*s.%d.%s:\n", (int)(mark - code), code, len, mark, n,
+			s->name);
+		code = mark + len + 1;
+	}
+	fprintf(f, "%s\n.size %s, .-%s\n", code, s->name, s->name);
+}
+
+static void check_rule(const char *mark, const struct bpfprof_rule *r)
+{
+	int cfa_off = 0, saved = 0;
+	char kind = mark[0];
+
+	if (!strncmp(mark, "end.", 4)) {
+		assert_int_equal(r->ra, BPFPROF_RA_END);
+	} else if (!strncmp(mark, "sig.", 4)) {
+		assert_int_equal(r->cfa, BPFPROF_CFA_SIGNAL);
+	} else if (!strncmp(mark, "none.", 5)) {
+		assert_int_equal(r->cfa, BPFPROF_CFA_NONE);
+	} else {
+		assert_in_range(sscanf(mark + 1, "%d_%d", &cfa_off, &saved), 1, 2);
+		assert_int_equal(r->cfa, kind == 'f' ? BPFPROF_CFA_FP : BPFPROF_CFA_SP);
+		assert_int_equal(r->cfa_off, cfa_off);
+		assert_int_equal(r->ra, kind == 's' ? BPFPROF_RA_CFA : BPFPROF_RA_CALL);
+		assert_int_equal(r->fp, saved ? BPFPROF_FP_CFA : BPFPROF_FP_SAME);
+		if (saved)
+			assert_int_equal(r->fp_off, -saved);
+	}
+}
+
+static struct elf_file *open_elf(const char *path, int *ret_fd)
+{
+	struct elf_file *elf;
+
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(*ret_fd >= 0);
+	elf = elf_file__open(*ret_fd);
+	assert_non_null(elf);
+	return elf;
+}
+
+static void test_shapes(void **state)
+{
+	struct unwind_table t;
+	struct bpfprof_rule rule;
+	struct elf_file *elf;
+	char line[256], mark[128];
+	uint64_t addr;
+	int fd, cnt = 0;
+	FILE *f;
+
+	(void)state;
+	f = fopen(toolrun_path("shapes.s"), "w");
+	assert_non_null(f);
+	fprintf(f, ".text\n");
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		add_shape(f, &shapes[i]);
+	fprintf(f, ".section .note.GNU-stack,\"\",@progbits\n");
+	assert_int_equal(fclose(f), 0);
+	assert_true(toolrun("gcc -shared -nostartfiles -Wl,-Bsymbolic -o shapes.so shapes.s"));
+	elf = open_elf(toolrun_path("shapes.so"), &fd);
+	assert_int_equal(unwind_build(elf, &t), 0);
+	f = toolrun_open("nm shapes.so");
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %*c mark_%127s", &addr, mark) != 2)
+			continue;
+		truth_lookup(&t, addr, &rule);
+		print_message("%s\n", mark);
+		check_rule(mark, &rule);
+		cnt++;
+	}
+	pclose(f);
+	assert_true(cnt > 100);
+	unwind_table__done(&t);
+	elf_file__free(elf);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shapes),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}
