@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -603,17 +602,6 @@ void code__forget(struct code *c, uint32_t proc)
 		unpublish(c, s);
 }
 
-/* Memory of the process, as it is now. */
-static int read_memory(const struct proc *p, uint64_t addr, void *buf, size_t sz)
-{
-	struct iovec local = { buf, sz }, remote = { (void *)(uintptr_t)addr, sz };
-
-	if (p->to_ns != UINT64_MAX)
-		return -ESRCH;
-	return process_vm_readv((pid_t)p->tgid, &local, 1, &remote, 1, 0) == (ssize_t)sz ? 0 :
-											   -EFAULT;
-}
-
 int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
 {
 	const struct proc_map *map = procs__map_at(c->procs, proc, addr);
@@ -625,7 +613,7 @@ int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t s
 	if (!map || sz > map->end - addr)
 		return -EFAULT;
 	if (code__is_generated(c, proc, map))
-		return read_memory(procs__get(c->procs, proc), addr, buf, sz);
+		return copies__read(c->copies, proc, addr, buf, sz);
 	object = code__object(c, proc, map);
 	if (object == OBJECTS_NONE || !objects__vaddr(c->objects, object, map->offset, &vaddr))
 		return -EFAULT;

@@ -72,6 +72,11 @@ static void count(struct copies *c, uint32_t proc, struct copies_stats *s)
 	}
 }
 
+int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
+{
+	return proofs__read(c->proofs, proc, addr, buf, sz);
+}
+
 void copies__forget(struct copies *c, uint32_t proc)
 {
 	count(c, proc, &c->removed);
