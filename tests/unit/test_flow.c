@@ -62,6 +62,10 @@ static const struct shape shapes[] = {
 	{ "disagrees", "test %edi, %edi; je 1f; c8: push %rbx; 1: none: nop; none: ud2" },
 	/* what is not known any more does not come back */
 	{ "loses", "c8: mov %rdi, %rsp; none: nop; none: ret" },
+	/* arguments are put below the return address: for its caller the frame is rbp's to tell */
+	{ "inserts",
+	  "c8: nop; pop %rax; push %rdi; push %rax; none: push %rbp; none: mov %rsp, %rbp; "
+	  "none: call *%rdx; none: leave; none: ret" },
 	{ "tail", "push %rbx; c16: pop %rbx; c8: jmp leaf; none: nop" },
 	{ "tail_indirect", "push %rbx; c16: pop %rbx; c8: jmp *%rax; none: nop" },
 	{ "exits", "mov $60, %eax; c8: syscall; none: nop; none: ret" },

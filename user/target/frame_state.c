@@ -110,8 +110,13 @@ static void push_reg(struct frame_state *s, unsigned int reg)
 	grow(s, WORD);
 	if (reg == INSN_BP)
 		save_fp(s, s->sp);
-	if (reg == s->ra && s->sp == WORD)
+	if (reg != s->ra)
+		return;
+	/* elsewhere, behind arguments: V8's builtins go on by rbp, and so does who walks them */
+	if (s->sp == WORD)
 		s->ra = INSN_NO_REG;
+	else
+		lose(s);
 }
 
 void frame_state__push(struct frame_state *s)
