@@ -34,7 +34,7 @@ struct shape {
 };
 
 static const struct shape shapes[] = {
-	{ "leaf", "c8: nop; c8: ret; none: nop; none: ret" },
+	{ "leaf", "c8: nop; c8: ret; none: clc; none: ret" },
 	{ "pushes",
 	  "c8: push %rbx; c16: push %r12; c24: sub $40, %rsp; c64: call leaf; c64: add $40, %rsp; "
 	  "c24: pop %r12; c16: pop %rbx; c8: ret" },
@@ -55,24 +55,26 @@ static const struct shape shapes[] = {
 	  "push %rbp; mov %rsp, %rbp; sub %rdi, %rsp; f16_16: lea -8(%rbp), %rsp; "
 	  "f16_16: leave; c8: ret" },
 	{ "branch",
-	  "test %edi, %edi; je 1f; c8: ret; none: nop; 1: c8: push %rbx; c16: call leaf; "
+	  "test %edi, %edi; je 1f; c8: ret; none: clc; 1: c8: push %rbx; c16: call leaf; "
 	  "c16: pop %rbx; c8: ret" },
 	{ "loop", "push %rbx; 1: c16: dec %edi; c16: jnz 1b; c16: pop %rbx; c8: ret" },
 	/* ways that meet with different stacks */
-	{ "disagrees", "test %edi, %edi; je 1f; c8: push %rbx; 1: none: nop; none: ud2" },
+	{ "disagrees", "test %edi, %edi; je 1f; c8: push %rbx; 1: none: clc; none: ud2" },
 	/* what is not known any more does not come back */
-	{ "loses", "c8: mov %rdi, %rsp; none: nop; none: ret" },
+	{ "loses", "c8: mov %rdi, %rsp; none: clc; none: ret" },
 	/* arguments are put below the return address: for its caller the frame is rbp's to tell */
 	{ "inserts",
 	  "c8: nop; pop %rax; push %rdi; push %rax; none: push %rbp; none: mov %rsp, %rbp; "
 	  "none: call *%rdx; none: leave; none: ret" },
-	{ "tail", "push %rbx; c16: pop %rbx; c8: jmp leaf; none: nop" },
-	{ "tail_indirect", "push %rbx; c16: pop %rbx; c8: jmp *%rax; none: nop" },
-	{ "exits", "mov $60, %eax; c8: syscall; none: nop; none: ret" },
+	{ "tail", "push %rbx; c16: pop %rbx; c8: jmp leaf; none: clc" },
+	{ "tail_indirect", "push %rbx; c16: pop %rbx; c8: jmp *%rax; none: clc" },
+	{ "exits", "mov $60, %eax; c8: syscall; none: clc; none: ret" },
 	{ "calls_exits", "sub $8, %rsp; c16: call exits; none: add $8, %rsp; none: ret" },
 	{ "calls_abort", "sub $8, %rsp; c16: call abort@PLT; none: add $8, %rsp; none: ret" },
-	{ "traps", "c8: ud2; none: nop" },
-	{ "begins", "xor %ebp, %ebp; end: mov %rsp, %rdi; end: call leaf; end: hlt; none: nop" },
+	/* padding costs no row */
+	{ "padded", "c8: jmp *%rax; c8: nopl 0x0(%rax); .balign 16" },
+	{ "traps", "c8: ud2; none: clc" },
+	{ "begins", "xor %ebp, %ebp; end: mov %rsp, %rdi; end: call leaf; end: hlt; none: clc" },
 	{ "begins_thread",
 	  "mov $56, %eax; c8: syscall; c8: test %eax, %eax; jnz 1f; xor %ebp, %ebp; end: pop %rdi; "
 	  "end: call *%r9; mov %eax, %edi; mov $60, %eax; end: syscall; none: hlt; 1: c8: ret" },
@@ -83,7 +85,7 @@ static const struct shape shapes[] = {
 	{ "switches",
 	  "push %rbx; cmp $2, %edi; ja 9f; lea 8f(%rip), %rax; movslq (%rax,%rdi,4), %rdx; "
 	  "add %rdx, %rax; c16: jmp *%rax; .section .rodata; .balign 4; "
-	  "8: .long 1f-8b, 2f-8b, 3f-8b; .text; none: nop; 1: c16: pop %rbx; c8: ret; none: nop; "
+	  "8: .long 1f-8b, 2f-8b, 3f-8b; .text; none: clc; 1: c16: pop %rbx; c8: ret; none: clc; "
 	  "2: c16: nop; 3: c16: nop; 9: c16: pop %rbx; c8: ret" },
 	/* a function that only a pointer in data leads to, behind padding */
 	{ "points",

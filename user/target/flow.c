@@ -337,13 +337,30 @@ static uint32_t end_of(const struct flow *f, const struct flow_run *r, uint32_t 
 	return next_place(f, at + 1, end);
 }
 
+/* Rows of a run, as they go out: none repeats the one before. */
+struct row_writer {
+	struct unwind_packer *out;
+	uint64_t skew; /* of addresses from positions */
+	struct bpfprof_rule last;
+	bool begun;
+};
+
+static void write_row(struct row_writer *w, uint32_t at, const struct bpfprof_rule *rule)
+{
+	if (w->begun && !memcmp(&w->last, rule, sizeof(*rule)))
+		return;
+	unwind_packer__row(w->out, w->skew + at, *rule);
+	w->last = *rule;
+	w->begun = true;
+}
+
 static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 {
 	static const struct bpfprof_rule none;
 	const struct flow *f = ctx;
 	const struct flow_run *r = &f->code.runs[i];
 	uint32_t last = r->at + (uint32_t)(MIN(end, r->end) - r->start), at, from = r->at;
-	uint64_t skew = r->start - r->at; /* of addresses from positions */
+	struct row_writer w = { .out = out, .skew = r->start - r->at };
 
 	for (at = next_place(f, from, last); at < last; at = next_place(f, from, last)) {
 		struct bpfprof_rule rule = rule_at(f, f->places[at]);
@@ -351,13 +368,15 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 		 * looked up */
 		uint32_t first = at - (rule.cfa == BPFPROF_CFA_SIGNAL && at > from);
 
-		if (first > from)
-			unwind_packer__row(out, skew + from, none);
-		unwind_packer__row(out, skew + first, rule);
+		/* padding is never run: a row more would cost whoever looks for those around it */
+		if (first > from &&
+		    (!w.begun || !flow_code__is_padding(f->code.bytes + from, first - from)))
+			write_row(&w, from, &none);
+		write_row(&w, first, &rule);
 		from = end_of(f, r, at, last);
 	}
 	if (from < last)
-		unwind_packer__row(out, skew + from, none);
+		write_row(&w, from, &none);
 }
 
 struct unwind_source flow__source(struct flow *f)
