@@ -373,10 +373,12 @@ static void compare_rows(const struct unwind_table *t, const struct entry *fde, 
 	}
 }
 
-/* What comes of code that was followed (target/flow.h) is compared by flow.c. */
+/* What comes of code that was followed (target/flow.h) is compared by flow.c. The rule for what a
+ * signal's handler returns to begins in front of that. */
 static void drop_followed(struct bpfprof_rule *rule)
 {
-	if (rule->ra == BPFPROF_RA_CALL || rule->ra == BPFPROF_RA_END)
+	if (rule->ra == BPFPROF_RA_CALL || rule->ra == BPFPROF_RA_END ||
+	    rule->cfa == BPFPROF_CFA_SIGNAL)
 		rule->cfa = BPFPROF_CFA_NONE;
 }
 
@@ -393,9 +395,6 @@ static void compare_gap(const struct unwind_table *t, const struct entry *fde,
 	truth_lookup(t, last, &at_last);
 	drop_followed(&at_end);
 	drop_followed(&at_last);
-	/* the rule for what a signal's handler returns to begins in front of it */
-	if (go && at_last.cfa == BPFPROF_CFA_SIGNAL)
-		at_last.cfa = BPFPROF_CFA_NONE;
 	if (at_end.cfa != BPFPROF_CFA_NONE || at_last.cfa != BPFPROF_CFA_NONE) {
 		differ++;
 		printf("  rule in the gap after %" PRIx64 "\n", fde->end);
