@@ -38,6 +38,8 @@ static const struct shape shapes[] = {
 	{ "pushes",
 	  "c8: push %rbx; c16: push %r12; c24: sub $40, %rsp; c64: call leaf; c64: add $40, %rsp; "
 	  "c24: pop %r12; c16: pop %rbx; c8: ret" },
+	{ "pushes_constant",
+	  "c8: push $1; c16: push 8(%rdi); c24: call leaf; c24: add $16, %rsp; c8: ret" },
 	{ "large", "c8: sub $0x1000, %rsp; c4104: lea 0x1000(%rsp), %rsp; c8: ret" },
 	{ "saves",
 	  "c8: push %rbx; c16: push %rbp; c24_24: mov %rdi, %rbp; c24_24: call leaf; "

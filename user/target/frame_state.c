@@ -110,7 +110,7 @@ static void push_reg(struct frame_state *s, unsigned int reg)
 	grow(s, WORD);
 	if (reg == INSN_BP)
 		save_fp(s, s->sp);
-	if (reg != s->ra)
+	if (reg != s->ra || reg == INSN_NO_REG)
 		return;
 	/* elsewhere, behind arguments: V8's builtins go on by rbp, and so does who walks them */
 	if (s->sp == WORD)
