@@ -26,6 +26,12 @@
 #define UNW_DIRECT_CALL 2 /* of u->target */
 #define UNW_NOT_READ 4	  /* the code could not be read: it has not been run of late */
 
+/* Has the code that was to be read just now gone with the process that has made it? Then a call may
+ * have been there. */
+#ifndef UNW_CODE_IS_GONE
+#define UNW_CODE_IS_GONE(u) 0
+#endif
+
 /* Is m the ModRM byte of an indirect call (ff /2) that has n bytes in all? Intel SDM, volume 2,
  * table 2-2. */
 static __always_inline int unw_is_call(__u8 m, __u32 n)
@@ -48,7 +54,7 @@ static __always_inline int unw_call_before(struct unw *u, __u64 addr)
 	__u8 b[8];
 
 	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b)))
-		return UNW_NOT_READ;
+		return UNW_CODE_IS_GONE(u) ? UNW_INDIRECT_CALL : UNW_NOT_READ;
 	if (b[3] == 0xe8) {
 		__u32 rel = b[4] | b[5] << 8 | b[6] << 16 | (__u32)b[7] << 24;
 

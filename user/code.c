@@ -613,7 +613,7 @@ int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t s
 	if (!map || sz > map->end - addr)
 		return -EFAULT;
 	if (code__is_generated(c, proc, map))
-		return copies__read(c->copies, proc, addr, buf, sz);
+		return copies__read(c->copies, proc, addr, buf, sz) ? -ESRCH : 0;
 	object = code__object(c, proc, map);
 	if (object == OBJECTS_NONE || !objects__vaddr(c->objects, object, map->offset, &vaddr))
 		return -EFAULT;

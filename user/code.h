@@ -87,7 +87,7 @@ size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t
 void code__forget(struct code *c, uint32_t proc);
 
 /* Bytes of code as the process sees them at addr: of an object from its file, of memory that it has
- * filled itself as it is now. 0 or -errno. */
+ * filled itself as it is now: -ESRCH if that is gone. 0 or -errno. */
 int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
 
 void code__stats(const struct code *c, struct code_stats *ret);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <execinfo.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -297,9 +298,17 @@ static const uint8_t *chunk_of(void *ctx, uint32_t idx)
 	return idx < chunk_cnt ? chunks[idx] : NULL;
 }
 
+/* A page that the process has filled itself, and what becomes of reading it. */
+#define GENERATED 0x10000ULL
+static int generated;
+
 static int read_code(void *ctx, uint64_t addr, void *buf, size_t sz)
 {
 	(void)ctx;
+	if (addr / PAGE == GENERATED / PAGE) {
+		memset(buf, 0x90, sz); /* nop */
+		return generated;
+	}
 	for (size_t i = 0; i < code_cnt; i++)
 		if (addr >= code[i].start && addr < code[i].end && sz <= code[i].end - addr)
 			return read_self(buf, addr, sz) ? 0 : -1;
@@ -503,6 +512,31 @@ static void test_not_known(void **state)
 	assert_int_equal(unwind(proc), RAW_UNWIND_MISS);
 }
 
+/* Code that the process has made itself has a caller only if a call is there, or if nobody can say
+ * any more what was there. */
+static void test_generated_code(void **state)
+{
+	uint64_t sp = 0x7ffd00000800, fp = sp + 0x40, words[2] = { sp + 0x80, GENERATED + 0x200 };
+
+	(void)state;
+	memset(&copy, 0, sizeof(copy));
+	copy.raw.stack_addr = sp - BPFPROF_RED_ZONE;
+	copy.raw.stack_sz = PAGE;
+	copy.raw.regs[16] = GENERATED + 0x100;
+	copy.raw.regs[7] = sp;
+	copy.raw.regs[6] = fp;
+	memcpy(copy.stack + (fp - copy.raw.stack_addr), words, sizeof(words));
+	add_part(GENERATED, (struct bpfprof_map){ .size = PAGE, .chunk = BPFPROF_CHUNK_NO_TABLE });
+	for (generated = 0; generated >= -EFAULT; generated -= EFAULT) {
+		assert_int_equal(unwind(publish()), BPFPROF_STACK_no_table);
+		assert_int_equal(frame_cnt, 1);
+	}
+	generated = -ESRCH;
+	assert_int_equal(unwind(publish()), BPFPROF_STACK_no_table);
+	assert_int_equal(frame_cnt, 2);
+	assert_int_equal(frames[1], GENERATED + 0x1ff);
+}
+
 static void test_wild_pc(void **state)
 {
 	(void)state;
@@ -565,9 +599,10 @@ static void test_garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_whole),     TEST(test_through_libc), TEST(test_in_system_call),
-		TEST(test_too_deep),  TEST(test_copy_short),   TEST(test_holes),
-		TEST(test_not_known), TEST(test_wild_pc),      TEST(test_garbage),
+		TEST(test_whole),     TEST(test_through_libc),	 TEST(test_in_system_call),
+		TEST(test_too_deep),  TEST(test_copy_short),	 TEST(test_holes),
+		TEST(test_not_known), TEST(test_generated_code), TEST(test_wild_pc),
+		TEST(test_garbage),
 	};
 	void *warm[1];
 

@@ -2,6 +2,7 @@
 /* Unwinds a copied stack on the host. */
 #include "target/raw_unwind.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@ static inline __u64 word(const __u8 *p)
 	return v;
 }
 #define UNW_WORD(p) word(p)
+struct unw;
+static bool code_is_gone(const struct unw *u);
+#define UNW_CODE_IS_GONE(u) code_is_gone(u)
 
 #include "unwind.h"
 
@@ -26,7 +30,13 @@ _Static_assert(RAW_UNWIND_MISS == UNW_MISS, "the one is the other's public name"
 struct host_unw {
 	struct unw u; /* first: unwind.h passes its address back */
 	const struct raw_unwind *in;
+	bool code_is_gone; /* of the last that was read */
 };
+
+static bool code_is_gone(const struct unw *u)
+{
+	return ((const struct host_unw *)u)->code_is_gone;
+}
 
 /* Lies the address, which is within the copy, on a page that could not be read? */
 static bool in_hole(const struct bpfprof_raw *regs, uint64_t addr)
@@ -36,8 +46,10 @@ static bool in_hole(const struct bpfprof_raw *regs, uint64_t addr)
 
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)
 {
-	const struct raw_unwind *in = ((struct host_unw *)u)->in;
+	struct host_unw *h = (struct host_unw *)u;
+	const struct raw_unwind *in = h->in;
 	uint64_t off = addr - in->regs.stack_addr;
+	int err;
 
 	if (off < in->regs.stack_sz && sz <= in->regs.stack_sz - off) {
 		if (in_hole(&in->regs, addr) || in_hole(&in->regs, addr + sz - 1))
@@ -46,7 +58,9 @@ static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u
 		return 0;
 	}
 	/* windows are read of stacks only, and all that may be asked of code is a few bytes */
-	return sz > 8 || in->read_code(in->ctx, addr, dst, sz);
+	err = sz > 8 ? -E2BIG : in->read_code(in->ctx, addr, dst, sz);
+	h->code_is_gone = err == -ESRCH;
+	return err != 0;
 }
 
 static __always_inline const __u8 *unw_chunk(const struct unw *u, __u32 idx)

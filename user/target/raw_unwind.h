@@ -18,8 +18,9 @@ struct raw_unwind {
 	struct bpfprof_raw regs;
 	const uint8_t *stack; /* regs.stack_sz bytes, from regs.stack_addr on */
 	void *ctx;
-	const uint8_t *(*chunk)(void *ctx, uint32_t idx);		  /* of table memory */
-	int (*read_code)(void *ctx, uint64_t addr, void *buf, size_t sz); /* 0 or -errno */
+	const uint8_t *(*chunk)(void *ctx, uint32_t idx); /* of table memory */
+	/* 0; -ESRCH if it was the process's own, and is not there any more; -errno */
+	int (*read_code)(void *ctx, uint64_t addr, void *buf, size_t sz);
 };
 
 /*
