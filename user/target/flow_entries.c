@@ -326,7 +326,8 @@ int flow_entries__find(struct flow_entries *e, const struct elf_file *elf,
 	if (!f.piece)
 		return -ENOMEM;
 	_Static_assert(sizeof(Elf64_Sym) >= sizeof(Elf64_Rela), "room for either");
-	if (!elf_file__read(elf, 0, &eh, sizeof(eh)))
+	/* gABI, "ELF Header": 0 is no entry point */
+	if (!elf_file__read(elf, 0, &eh, sizeof(eh)) && eh.e_entry)
 		add(&f, eh.e_entry, FLOW_SURE);
 	take_sections(&f);
 	take_covered(&f, covered, covered_cnt);
