@@ -320,11 +320,21 @@ static bool restored_in_cie(const struct entry *fde, const struct row *r,
 	       got->fp == BPFPROF_FP_SAME && same_ra(r->ra, got);
 }
 
-/* The last byte of a function has what holds at its first, whatever stands there. */
-static bool same_go(const struct entry *fde, const struct row *r, uint64_t addr,
-		    const struct bpfprof_rule *got)
+/* A function of Go that sets rsp has rules by rbp somewhere. */
+static bool sets_rsp(const struct unwind_table *t, const struct entry *fde)
 {
-	if (got->ra == BPFPROF_RA_END || got->cfa != BPFPROF_CFA_SP) {
+	struct bpfprof_rule rule = { 0 };
+
+	for (size_t i = 0; i < fde->row_cnt && rule.cfa != BPFPROF_CFA_FP; i++)
+		truth_lookup(t, rows[fde->row + i].loc, &rule);
+	return rule.cfa == BPFPROF_CFA_FP;
+}
+
+/* The last byte of a function has what holds at its first, whatever stands there. */
+static bool same_go(const struct unwind_table *t, const struct entry *fde, const struct row *r,
+		    uint64_t addr, const struct bpfprof_rule *got)
+{
+	if (got->ra == BPFPROF_RA_END || got->cfa != BPFPROF_CFA_SP || sets_rsp(t, fde)) {
 		switches++;
 		return got->cfa != BPFPROF_CFA_NONE;
 	}
@@ -337,7 +347,7 @@ static bool check(const struct unwind_table *t, const struct entry *fde, const s
 	struct bpfprof_rule got;
 
 	truth_lookup(t, addr, &got);
-	if (go && fde->debug_frame && same_go(fde, r, addr, &got))
+	if (go && fde->debug_frame && same_go(t, fde, r, addr, &got))
 		return true;
 	if (same(fde, r, &got) || restored_in_cie(fde, r, &got))
 		return true;

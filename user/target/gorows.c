@@ -12,6 +12,7 @@
 #include "target/elf_file.h"
 #include "target/gopclntab.h"
 #include "target/gostack.h"
+#include "target/insn.h"
 #include "target/unwind_table.h"
 
 #define WINDOW (256U << 10)  /* bytes of code read at a time */
@@ -79,6 +80,7 @@ struct gorows {
 struct prologue {
 	uint64_t saved; /* from this address on at the CFA - 16; UINT64_MAX: never */
 	uint64_t set;	/* from this one on rbp points to it */
+	int32_t frame;	/* bytes below the return address at that time */
 };
 
 /* ---- functions ---- */
@@ -199,7 +201,7 @@ static size_t rbp_and_sp(const uint8_t *p, uint8_t opcode, int32_t disp)
  */
 static struct prologue read_prologue(struct gorows *g, const struct gopclntab_func *f)
 {
-	struct prologue ret = { UINT64_MAX, UINT64_MAX };
+	struct prologue ret = { .saved = UINT64_MAX, .set = UINT64_MAX };
 	uint64_t start, end;
 	struct gopclntab_values v;
 	const uint8_t *p;
@@ -213,6 +215,7 @@ static struct prologue read_prologue(struct gorows *g, const struct gopclntab_fu
 	p = code_at(g, start - 1, PROLOGUE);
 	if (!p)
 		return ret;
+	ret.frame = val;
 	if (val == 8 && p[0] == 0x55) {
 		ret.saved = start;
 		if (p[1] == 0x48 && p[2] == 0x89 && p[3] == 0xe5)
@@ -303,26 +306,24 @@ static struct bpfprof_rule switches(const struct gorows *g, enum special special
 	return r;
 }
 
+static uint8_t caller_of(const struct function *fn)
+{
+	return fn->special == INTERRUPTED ? BPFPROF_RA_INTERRUPTED :
+	       fn->special == EXECUTE	  ? BPFPROF_RA_GO_EXECUTE :
+					    BPFPROF_RA_CFA;
+}
+
 static struct bpfprof_rule rule_at(const struct gopclntab_func *f, const struct function *fn,
 				   const struct prologue *p, uint64_t addr, int32_t val)
 {
 	struct bpfprof_rule r;
 
-	if (val < 0 || (uint32_t)val > MAX_FRAME)
+	/* pcsp is void where rsp is set */
+	if (val < 0 || (uint32_t)val > MAX_FRAME ||
+	    (f->flags & GOPCLNTAB_SPWRITE && p->set == UINT64_MAX))
 		return unsupported;
-	if (f->flags & GOPCLNTAB_SPWRITE && (val || p->set == UINT64_MAX)) {
-		/* pcsp is void once rsp is set; the frame pointer leads from any stack to the
-		 * goroutine's */
-		if (p->set == UINT64_MAX)
-			return unsupported;
-		r = addr >= p->set ? plain(BPFPROF_CFA_FP, 16, true) :
-				     plain(BPFPROF_CFA_SP, val + 8, addr >= p->saved);
-	} else {
-		r = plain(BPFPROF_CFA_SP, val + 8, val && addr >= p->saved);
-	}
-	r.ra = fn->special == INTERRUPTED ? BPFPROF_RA_INTERRUPTED :
-	       fn->special == EXECUTE	  ? BPFPROF_RA_GO_EXECUTE :
-					    BPFPROF_RA_CFA;
+	r = plain(BPFPROF_CFA_SP, val + 8, val && addr >= p->saved);
+	r.ra = caller_of(fn);
 	return r;
 }
 
@@ -337,27 +338,101 @@ static void value_rows(const struct gopclntab_func *f, const struct function *fn
 		next = end;
 		if (start < p->saved)
 			next = MIN(next, p->saved);
-		if (start < p->set)
-			next = MIN(next, p->set);
 		unwind_packer__row(out, start, rule_at(f, fn, p, start, val));
 	}
 }
 
 static void rows_by_pcsp(struct gorows *g, const struct gopclntab_func *f,
-			 const struct function *fn, uint64_t end, struct unwind_packer *out)
+			 const struct function *fn, const struct prologue *p, uint64_t end,
+			 struct unwind_packer *out)
 {
-	struct prologue p = read_prologue(g, f);
 	struct gopclntab_values v;
 	uint64_t from, to, last = fn->start;
 	int32_t val;
 
 	gopclntab_values__init(&v, g->table, f, f->pcsp);
 	while (gopclntab_values__next(&v, &from, &to, &val) && from < end) {
-		value_rows(f, fn, &p, from, MIN(to, end), val, out);
+		value_rows(f, fn, p, from, MIN(to, end), val, out);
 		last = to;
 	}
 	if (last < end)
 		unwind_packer__row(out, last, none);
+}
+
+static bool decode(struct gorows *g, uint64_t vaddr, uint64_t end, struct insn *ret)
+{
+	size_t sz = MIN(end - vaddr, (uint64_t)INSN_MAX);
+	const uint8_t *p = vaddr < end ? code_at(g, vaddr, sz) : NULL;
+
+	return p && insn_decode(p, sz, ret);
+}
+
+/* pop %rbp */
+static bool pops_rbp(const struct insn *in)
+{
+	return in->map == INSN_ONE && (in->op & 0xf8) == 0x58 && insn__opreg(in) == INSN_BP;
+}
+
+/* mov frame-8(%rsp), %rbp */
+static bool loads_rbp(const struct insn *in, int32_t frame)
+{
+	return in->map == INSN_ONE && in->op == 0x8b && in->wide && insn__mod(in) != 3 &&
+	       insn__reg(in) == INSN_BP && insn__base(in) == INSN_SP && in->disp == frame - 8;
+}
+
+/* add $frame, %rsp; the assembler adds 128 by sub $-128 */
+static bool drops(const struct insn *in, int32_t frame)
+{
+	if (in->map != INSN_ONE || (in->op != 0x81 && in->op != 0x83) || !in->wide ||
+	    insn__mod(in) != 3 || insn__rm(in) != INSN_SP)
+		return false;
+	return insn__ext(in) == 0 ? in->imm == frame : insn__ext(in) == 5 && in->imm == -frame;
+}
+
+static bool leaves(const struct insn *in)
+{
+	if (in->map != INSN_ONE)
+		return false;
+	return in->op == 0xc3 || in->op == 0xe9 || in->op == 0xeb ||
+	       (in->op == 0xff && insn__ext(in) == 4);
+}
+
+/*
+ * Rows of a function that sets rsp, from where it has set rbp: the frame pointer leads from any stack
+ * to the goroutine's. Only where rbp is restored already, which Go's assembler does last, rsp counts:
+ * it is right again, while pcsp is not.
+ */
+static void rows_by_rbp(struct gorows *g, const struct function *fn, const struct prologue *p,
+			uint64_t end, struct unwind_packer *out)
+{
+	enum {
+		SET,
+		LOADED,
+		DROPPED
+	} rbp = SET;
+	struct bpfprof_rule rules[] = {
+		[SET] = plain(BPFPROF_CFA_FP, 16, true),
+		[LOADED] = plain(BPFPROF_CFA_SP, p->frame + 8, false),
+		[DROPPED] = plain(BPFPROF_CFA_SP, 8, false),
+	};
+	struct insn in;
+	uint64_t at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		rules[i].ra = caller_of(fn);
+	for (at = p->set; at < end; at += in.len) {
+		unwind_packer__row(out, at, rules[rbp]);
+		if (!decode(g, at, end, &in))
+			break;
+		if (rbp == SET && loads_rbp(&in, p->frame))
+			rbp = LOADED;
+		else if (pops_rbp(&in) || (rbp == LOADED && drops(&in, p->frame)))
+			rbp = DROPPED;
+		else if (leaves(&in))
+			rbp = SET;
+	}
+	if (at < end)
+		unwind_packer__row(out, at, unsupported);
 }
 
 static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
@@ -368,9 +443,12 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	struct gorows *g = ctx;
 	const struct function *fn = &g->functions[i];
 	struct gopclntab_func f;
+	struct prologue p;
+	uint64_t code_end;
 
 	if (!gopclntab__func(g->table, fn->index, &f))
 		return;
+	p = read_prologue(g, &f);
 	switch (fn->special) {
 	case OUTERMOST:
 		unwind_packer__row(out, fn->start, outermost);
@@ -383,7 +461,7 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 		return;
 	case SYSTEMSTACK:
 	case ASMCGOCALL:
-		if (read_prologue(g, &f).set == UINT64_MAX) {
+		if (p.set == UINT64_MAX) {
 			unwind_packer__row(out, fn->start, switches(g, fn->special));
 			return;
 		}
@@ -391,7 +469,15 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	default:
 		break;
 	}
-	rows_by_pcsp(g, &f, fn, end, out);
+	if (f.flags & GOPCLNTAB_SPWRITE && p.set < end) {
+		rows_by_pcsp(g, &f, fn, &p, p.set, out);
+		code_end = MIN(end, end_of(g, &f));
+		rows_by_rbp(g, fn, &p, code_end, out);
+		if (code_end < end)
+			unwind_packer__row(out, code_end, none);
+	} else {
+		rows_by_pcsp(g, &f, fn, &p, end, out);
+	}
 }
 
 static void range(const void *ctx, size_t i, uint64_t *ret_start, uint64_t *ret_end)

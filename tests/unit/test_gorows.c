@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Unwind rows of Go's functions that set rsp: at every instruction of each form that Go's assembler
+ * gives them. tests/tables/compare.c compares the others with .debug_frame. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include <linux/types.h>
+
+#include "bpfprof.h"
+#include "base/util.h"
+#include "target/elf_file.h"
+#include "target/gopclntab.h"
+#include "target/unwind_build.h"
+#include "tests/unit/go_image.h"
+#include "tests/unit/truth.h"
+
+/*
+ * Each line says the rule at its instruction: sp N, the CFA is rsp + N and rbp is the caller's;
+ * sv N, the same and the caller's rbp is saved; bp, the CFA is rbp + 16.
+ */
+__asm__(".macro sp n, insn:vararg\n"
+	".pushsection .rules, \"a\"; .byte 0, \\n; .popsection; 9:\\insn\n"
+	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
+	".endm\n"
+	".macro sv n, insn:vararg\n"
+	".pushsection .rules, \"a\"; .byte 1, \\n; .popsection; 9:\\insn\n"
+	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
+	".endm\n"
+	".macro bp insn:vararg\n"
+	".pushsection .rules, \"a\"; .byte 2, 16; .popsection; 9:\\insn\n"
+	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
+	".endm\n"
+	".macro begin name\n"
+	"\\name: .pushsection .rules, \"a\"; \\name\\()_rules: .popsection\n"
+	".endm\n"
+	".macro end name\n"
+	"\\name\\()_end: .pushsection .rules, \"a\"; \\name\\()_rules_end: .popsection\n"
+	".endm\n"
+	".pushsection .text\n"
+
+	/* time.now up to Go 1.20 */
+	"begin moves_rbp\n"
+	"sp 8, sub $0x18, %rsp\n"
+	"sp 32, mov %rbp, 0x10(%rsp)\n"
+	"sv 32, lea 0x10(%rsp), %rbp\n"
+	"bp mov %rsp, %r12\n"
+	"bp mov 0x38(%rdx), %rsp\n"
+	"bp sub $0x20, %rsp\n"
+	"bp and $-16, %rsp\n"
+	"bp cmp $0, %rax\n"
+	"bp je 1f\n"
+	"2: bp mov 8(%rsp), %rbp\n" /* not where rbp is saved */
+	"bp mov %r12, %rsp\n"
+	"bp add $0x18, %rsp\n"
+	"bp mov 0x10(%rsp), %rbp\n"
+	"sp 32, add $0x18, %rsp\n"
+	"sp 8, ret\n"
+	"1: bp syscall\n"
+	"bp jmp 2b\n"
+	"end moves_rbp\n"
+
+	"begin frame_of_128\n"
+	"sp 8, sub $-0x80, %rsp\n"
+	"sp 136, mov %rbp, 0x78(%rsp)\n"
+	"sv 136, lea 0x78(%rsp), %rbp\n"
+	"bp mov %rdx, %rsp\n"
+	"bp mov 0x78(%rsp), %rbp\n"
+	"sp 136, sub $-0x80, %rsp\n"
+	"sp 8, ret\n"
+	"end frame_of_128\n"
+
+	/* from 1.21 on, and a function that is called last */
+	"begin pushes_rbp\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp sub $0x10, %rsp\n"
+	"bp mov (%rdx), %rsp\n"
+	"bp je 1f\n"
+	"bp pop %r12\n"
+	"bp add $0x10, %rsp\n"
+	"bp pop %rbp\n"
+	"sp 8, ret\n"
+	"1: bp mov %rdi, %rdx\n"
+	"bp pop %rbp\n"
+	"sp 8, mov (%rdx), %rdi\n"
+	"sp 8, jmp *%rdi\n"
+	"bp nop\n"
+	"end pushes_rbp\n"
+	".popsection\n");
+
+#define CODE(name) extern const uint8_t name[], name##_end[], name##_rules[], name##_rules_end[]
+
+CODE(moves_rbp);
+CODE(frame_of_128);
+CODE(pushes_rbp);
+
+static const struct code {
+	const uint8_t *code, *end, *rules, *rules_end;
+	uint32_t prologue;	 /* bytes of its first instruction */
+	int32_t frame, leftover; /* what pcsp says behind it, and at the first ret */
+} codes[] = {
+	{ moves_rbp, moves_rbp_end, moves_rbp_rules, moves_rbp_rules_end, 4, 0x18, 0x20 },
+	{ frame_of_128, frame_of_128_end, frame_of_128_rules, frame_of_128_rules_end, 4, 0x80, 0 },
+	{ pushes_rbp, pushes_rbp_end, pushes_rbp_rules, pushes_rbp_rules_end, 1, 8, 0x18 },
+};
+
+static void check_rules(const struct unwind_table *t, const struct code *c)
+{
+	const uint8_t *rule = c->rules;
+	uint64_t addr = GO_CODE;
+
+	for (; rule < c->rules_end; addr += rule[2], rule += 3) {
+		struct bpfprof_rule got;
+
+		truth_lookup(t, addr, &got);
+		if (got.cfa != (rule[0] == 2 ? BPFPROF_CFA_FP : BPFPROF_CFA_SP) ||
+		    got.cfa_off != rule[1] || got.ra != BPFPROF_RA_CFA ||
+		    got.fp != (rule[0] ? BPFPROF_FP_CFA : BPFPROF_FP_SAME))
+			fail_msg("at 0x%x: cfa %u off %d fp %u, wanted %u off %u",
+				 (unsigned int)(addr - GO_CODE), got.cfa, got.cfa_off, got.fp,
+				 rule[0], rule[1]);
+	}
+	assert_int_equal(addr - GO_CODE, c->end - c->code);
+}
+
+static void test_setting_rsp(void **state)
+{
+	static struct go_image m;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		const struct code *c = &codes[i];
+		uint32_t sz = (uint32_t)(c->end - c->code);
+		const struct go_func funcs[] = {
+			{ .name = "time.now",
+			  .size = sz,
+			  .flags = GOPCLNTAB_ASM | GOPCLNTAB_SPWRITE,
+			  .pcsp = { { 0, c->prologue },
+				    { c->frame, sz - c->prologue - 1 },
+				    { c->leftover, 1 } } },
+			{ .name = "main.main", .size = 0x40, .pcsp = { { 0, 0x40 } } },
+			{},
+		};
+		struct unwind_table t = { 0 };
+		struct elf_file *elf;
+
+		m = (struct go_image){ .minor = 19,
+				       .has_sections = true,
+				       .names_table = true,
+				       .funcs = funcs,
+				       .files = { "/src/main.go" },
+				       .version = "go1.19.8" };
+		go_image__make(&m);
+		memcpy(m.data + GO_FILE_TEXT + (GO_CODE - GO_TEXT), c->code, sz);
+		elf = elf_file__open_memory(m.data, sizeof(m.data));
+		assert_non_null(elf);
+		assert_int_equal(unwind_build(elf, &t), 0);
+		check_rules(&t, c);
+		unwind_table__done(&t);
+		elf_file__free(elf);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_setting_rsp) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
