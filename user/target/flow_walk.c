@@ -260,7 +260,10 @@ static bool follow_call(struct walk *w, const struct insn *in)
 	func = flow__func_at(f, at, hint);
 	if (func == FLOW_NONE || f->funcs[func].returns)
 		return true;
-	flow__add_wait(f, func, w->at + in->len, flow__state_number(f, &w->state), w->func);
+	if (next >= w->run->end) /* what comes behind the run is not known */
+		flow__returns_with(f, w->func, func);
+	else
+		flow__add_wait(f, func, w->at + in->len, flow__state_number(f, &w->state), w->func);
 	return false;
 }
 
