@@ -119,7 +119,7 @@ def main():
 
 
 # Seconds. What takes so long hangs: it would be done in some ms, or in a few seconds, if nobody else were at work.
-LONG = 60
+LONG = 120
 
 # ---- processes ----
 
