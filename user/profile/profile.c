@@ -5,33 +5,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/hash.h"
 #include "base/util.h"
 
-#define MAX_LABELS 16	/* of a sample that loses one */
-#define FIRST_SLOTS 256 /* a power of two */
+#define MAX_LABELS 16 /* of a sample that loses one */
 /* Addresses that no processor has: not canonical, with 48 bits of address or with 57. */
 #define MARKER_BASE (1ULL << 63)
 #define MARKER_MASK ((1ULL << 47) - 1)
 
-struct slot {
-	uint32_t ref; /* index + 1, 0: free */
-	uint32_t hash;
-};
-
-/* Open addressing, linear probing, at most half full. */
-struct table {
-	struct slot *slots;
-	size_t slot_cnt;
-	size_t used;
-};
-
+/* The hash tables have indices as entries. */
 struct profile_index {
-	struct table mappings, functions, locations, samples;
+	struct hash mappings, functions, locations, samples;
 	size_t mapping_cap, function_cap, line_cap, location_cap, label_cap, loc_id_cap, sample_cap,
 		comment_cap;
-	uint64_t seed; /* secret: what is hashed was chosen by other people's programs */
 };
 
 /* What a sample is looked up by. */
@@ -44,61 +31,39 @@ struct sample_key {
 
 typedef bool (*equal_fn)(const struct profile *p, uint32_t idx, const void *key);
 
-static int table__grow(struct table *t)
-{
-	size_t cnt = t->slot_cnt ? t->slot_cnt * 2 : FIRST_SLOTS, i, at;
-	struct slot *slots;
-
-	if (t->used * 2 < t->slot_cnt)
-		return 0;
-	slots = calloc(cnt, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (i = 0; i < t->slot_cnt; i++) {
-		if (!t->slots[i].ref)
-			continue;
-		for (at = t->slots[i].hash & (cnt - 1); slots[at].ref; at = (at + 1) & (cnt - 1))
-			;
-		slots[at] = t->slots[i];
-	}
-	free(t->slots);
-	t->slots = slots;
-	t->slot_cnt = cnt;
-	return 0;
-}
-
-/* The slot of the entry that equals key, or the free slot where it belongs; NULL if there is no
- * memory. */
-static struct slot *table__find(struct table *t, const struct profile *p, uint64_t hash64,
-				equal_fn equal, const void *key)
-{
-	uint32_t hash = (uint32_t)(hash64 >> 32);
-	struct slot *s;
-	size_t at;
-
-	if (table__grow(t))
-		return NULL;
-	for (at = hash & (t->slot_cnt - 1);; at = (at + 1) & (t->slot_cnt - 1)) {
-		s = &t->slots[at];
-		if (!s->ref) {
-			s->hash = hash;
-			return s;
-		}
-		if (s->hash == hash && equal(p, s->ref - 1, key))
-			return s;
-	}
-}
-
-static void table__take(struct table *t, struct slot *s, size_t idx)
-{
-	s->ref = (uint32_t)idx + 1;
-	t->used++;
-}
-
 static uint32_t no_memory(void)
 {
 	errno = ENOMEM;
 	return PROFILE_NONE;
+}
+
+static void init_table(struct hash *t)
+{
+	hash__init(t, sizeof(uint32_t), 0, HASH_MAX);
+}
+
+/* The index of the entry that equals key, PROFILE_NONE if there is none. */
+static uint32_t find(const struct hash *t, const struct profile *p, uint64_t hash, equal_fn equal,
+		     const void *key)
+{
+	const uint32_t *idx;
+
+	for (idx = hash__first(t, hash); idx; idx = hash__next(t, idx))
+		if (equal(p, *idx, key))
+			return *idx;
+	return PROFILE_NONE;
+}
+
+/* Counts an entry that was written behind the others: its index, PROFILE_NONE if there is no memory.
+ */
+static uint32_t take(struct hash *t, uint64_t hash, size_t *cnt)
+{
+	uint32_t *idx = hash__add(t, hash);
+
+	if (!idx)
+		return no_memory();
+	*idx = (uint32_t)(*cnt)++;
+	return *idx;
 }
 
 /* Room for add more elements, whose indices stay below PROFILE_NONE. */
@@ -128,8 +93,10 @@ struct profile *profile__new(const struct profile_value_type *value_types, size_
 		errno = ENOMEM;
 		return NULL;
 	}
-	if (getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK) < 0)
-		p->index->seed = util_monotonic_ns();
+	init_table(&p->index->mappings);
+	init_table(&p->index->functions);
+	init_table(&p->index->locations);
+	init_table(&p->index->samples);
 	memcpy(p->value_types, value_types, value_cnt * sizeof(*value_types));
 	p->value_cnt = value_cnt;
 	p->period_type = period_type;
@@ -142,10 +109,10 @@ void profile__free(struct profile *p)
 	if (!p)
 		return;
 	if (p->index) {
-		free(p->index->mappings.slots);
-		free(p->index->functions.slots);
-		free(p->index->locations.slots);
-		free(p->index->samples.slots);
+		hash__done(&p->index->mappings);
+		hash__done(&p->index->functions);
+		hash__done(&p->index->locations);
+		hash__done(&p->index->samples);
 	}
 	free(p->index);
 	strtab__free(p->strings);
@@ -202,21 +169,18 @@ uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m
 	uint64_t words[] = { m->start, m->limit, m->offset,
 			     (uint64_t)m->filename << 32 | m->build_id, m->owner };
 	struct profile_index *x = p->index;
-	struct slot *s = table__find(&x->mappings, p, util_hash(words, sizeof(words), x->seed),
-				     mapping_equal, m);
+	uint64_t hash = util_hash(words, sizeof(words), x->mappings.seed);
+	uint32_t found = find(&x->mappings, p, hash, mapping_equal, m);
 	struct profile_mapping *new;
 
-	if (!s)
-		return no_memory();
-	if (s->ref)
-		return s->ref - 1;
+	if (found != PROFILE_NONE)
+		return found;
 	if (reserve(&p->mappings, &x->mapping_cap, p->mapping_cnt, 1, sizeof(*p->mappings)))
 		return no_memory();
 	new = &p->mappings[p->mapping_cnt];
 	*new = *m;
 	new->has_functions = new->has_filenames = new->has_lines = new->has_inlines = false;
-	table__take(&x->mappings, s, p->mapping_cnt);
-	return (uint32_t)p->mapping_cnt++;
+	return take(&x->mappings, hash, &p->mapping_cnt);
 }
 
 static bool function_equal(const struct profile *p, uint32_t idx, const void *key)
@@ -233,18 +197,15 @@ uint32_t profile__add_function(struct profile *p, const struct profile_function 
 	uint64_t words[] = { (uint64_t)f->name << 32 | f->system_name, f->filename,
 			     (uint64_t)f->start_line };
 	struct profile_index *x = p->index;
-	struct slot *s = table__find(&x->functions, p, util_hash(words, sizeof(words), x->seed),
-				     function_equal, f);
+	uint64_t hash = util_hash(words, sizeof(words), x->functions.seed);
+	uint32_t found = find(&x->functions, p, hash, function_equal, f);
 
-	if (!s)
-		return no_memory();
-	if (s->ref)
-		return s->ref - 1;
+	if (found != PROFILE_NONE)
+		return found;
 	if (reserve(&p->functions, &x->function_cap, p->function_cnt, 1, sizeof(*p->functions)))
 		return no_memory();
 	p->functions[p->function_cnt] = *f;
-	table__take(&x->functions, s, p->function_cnt);
-	return (uint32_t)p->function_cnt++;
+	return take(&x->functions, hash, &p->function_cnt);
 }
 
 static bool location_equal(const struct profile *p, uint32_t idx, const void *key)
@@ -259,18 +220,15 @@ uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t add
 	struct profile_location key = { .mapping = mapping, .address = address };
 	uint64_t words[] = { mapping, address };
 	struct profile_index *x = p->index;
-	struct slot *s = table__find(&x->locations, p, util_hash(words, sizeof(words), x->seed),
-				     location_equal, &key);
+	uint64_t hash = util_hash(words, sizeof(words), x->locations.seed);
+	uint32_t found = find(&x->locations, p, hash, location_equal, &key);
 
-	if (!s)
-		return no_memory();
-	if (s->ref)
-		return s->ref - 1;
+	if (found != PROFILE_NONE)
+		return found;
 	if (reserve(&p->locations, &x->location_cap, p->location_cnt, 1, sizeof(*p->locations)))
 		return no_memory();
 	p->locations[p->location_cnt] = key;
-	table__take(&x->locations, s, p->location_cnt);
-	return (uint32_t)p->location_cnt++;
+	return take(&x->locations, hash, &p->location_cnt);
 }
 
 uint32_t profile__add_marker(struct profile *p, const char *name)
@@ -407,7 +365,8 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 	struct sample_key key = { .locs = locs, .loc_cnt = loc_cnt };
 	struct profile_index *x = p->index;
 	struct profile_sample *new;
-	struct slot *s;
+	uint64_t hash;
+	uint32_t idx;
 
 	if (reserve(&p->samples, &x->sample_cap, p->sample_cnt, 1, sizeof(*p->samples)) ||
 	    reserve(&p->labels, &x->label_cap, p->label_cnt, label_cnt, sizeof(*p->labels)) ||
@@ -415,12 +374,11 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 		return no_memory();
 	key.label_cnt = place_labels(p, labels, label_cnt);
 	key.labels = key.label_cnt ? p->labels + p->label_cnt : NULL;
-	s = table__find(&x->samples, p, hash_sample(&key, x->seed), sample_equal, &key);
-	if (!s)
-		return no_memory();
-	if (s->ref) {
-		add_values(p, &p->samples[s->ref - 1], values);
-		return s->ref - 1;
+	hash = hash_sample(&key, x->samples.seed);
+	idx = find(&x->samples, p, hash, sample_equal, &key);
+	if (idx != PROFILE_NONE) {
+		add_values(p, &p->samples[idx], values);
+		return idx;
 	}
 	new = &p->samples[p->sample_cnt];
 	*new = (struct profile_sample){
@@ -432,10 +390,12 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 	memcpy(new->value, values, p->value_cnt * sizeof(*values));
 	if (loc_cnt)
 		memcpy(p->loc_ids + p->loc_id_cnt, locs, loc_cnt * sizeof(*locs));
+	idx = take(&x->samples, hash, &p->sample_cnt);
+	if (idx == PROFILE_NONE)
+		return PROFILE_NONE;
 	p->loc_id_cnt += loc_cnt;
 	p->label_cnt += key.label_cnt;
-	table__take(&x->samples, s, p->sample_cnt);
-	return (uint32_t)p->sample_cnt++;
+	return idx;
 }
 
 /* What profile__add_sample fills. */
@@ -444,7 +404,7 @@ struct sample_tables {
 	struct profile_label *labels;
 	uint32_t *loc_ids;
 	size_t sample_cnt, label_cnt, loc_id_cnt, sample_cap, label_cap, loc_id_cap;
-	struct table index;
+	struct hash index;
 };
 
 /* Puts other tables in the place of those that p has, which are returned. */
@@ -482,7 +442,7 @@ static void sample_tables__done(struct sample_tables *t)
 	free(t->samples);
 	free(t->labels);
 	free(t->loc_ids);
-	free(t->index.slots);
+	hash__done(&t->index);
 }
 
 int profile__drop_label(struct profile *p, const char *key, bool (*drop)(void *arg, int64_t num),
@@ -494,6 +454,7 @@ int profile__drop_label(struct profile *p, const char *key, bool (*drop)(void *a
 
 	if (key_id == PROFILE_NONE)
 		return -ENOMEM;
+	init_table(&none.index);
 	old = swap_samples(p, &none);
 	for (size_t i = 0; i < old.sample_cnt; i++) {
 		const struct profile_sample *s = &old.samples[i];
