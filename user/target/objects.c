@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/debugfile.h"
@@ -35,24 +36,24 @@ struct object {
 	bool set_aside;
 };
 
-/* What says that two files are the same object; all of it zero but one part. */
-struct identity {
-	uint64_t dev, ino, size, mtime_ns;
-	char build_id[sizeof(((struct object_info *)0)->build_id)];
+/* An object is found again as the same file, or, if the file is trusted, by its build id. */
+struct by_file {
+	struct file_key {
+		uint64_t dev, ino, size, mtime_ns;
+	} key;
+	uint32_t object;
 };
 
-struct entry {
-	uint64_t hash;
-	struct identity *identity;
+struct by_build_id {
+	char key[sizeof(((struct object_info *)0)->build_id)]; /* zeroed behind its end */
 	uint32_t object;
 };
 
 struct objects {
 	struct object *objects;
 	size_t cnt, cap;
-	struct entry *entries;	     /* open addressing by hash; free where identity is NULL */
-	size_t entry_cnt, entry_cap; /* a power of two */
-	uint32_t open[MAX_OPEN];     /* those that have a descriptor */
+	struct hash by_file, by_build_id;
+	uint32_t open[MAX_OPEN]; /* those that have a descriptor */
 	size_t open_cnt, max_open, hand;
 	uint32_t vdso;
 	uint64_t harms;		/* of what is no object: silent paths, perf maps */
@@ -65,67 +66,6 @@ struct objects {
 };
 
 /* ---- identity ---- */
-
-static struct entry *find_entry(const struct objects *o, const struct identity *id)
-{
-	uint64_t hash = util_hash(id, sizeof(*id), 0);
-	size_t i = hash & (o->entry_cap - 1);
-
-	for (; o->entries[i].identity; i = (i + 1) & (o->entry_cap - 1)) {
-		if (o->entries[i].hash == hash && !memcmp(o->entries[i].identity, id, sizeof(*id)))
-			break;
-	}
-	return &o->entries[i];
-}
-
-static int reserve_entry(struct objects *o)
-{
-	size_t cap = o->entry_cap ? o->entry_cap * 2 : 256, i, k;
-	struct entry *entries;
-
-	if (o->entry_cnt * 2 < o->entry_cap)
-		return 0;
-	entries = calloc(cap, sizeof(*entries));
-	if (!entries)
-		return -ENOMEM;
-	for (i = 0; i < o->entry_cap; i++) {
-		if (!o->entries[i].identity)
-			continue;
-		for (k = o->entries[i].hash & (cap - 1); entries[k].identity;)
-			k = (k + 1) & (cap - 1);
-		entries[k] = o->entries[i];
-	}
-	free(o->entries);
-	o->entries = entries;
-	o->entry_cap = cap;
-	return 0;
-}
-
-static uint32_t lookup(const struct objects *o, const struct identity *id)
-{
-	struct entry *e = o->entry_cap ? find_entry(o, id) : NULL;
-
-	return e && e->identity ? e->object : OBJECTS_NONE;
-}
-
-static int remember(struct objects *o, const struct identity *id, uint32_t object)
-{
-	struct identity *copy;
-	struct entry *e;
-
-	if (reserve_entry(o))
-		return -ENOMEM;
-	e = find_entry(o, id);
-	if (e->identity)
-		return 0;
-	copy = malloc(sizeof(*copy));
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, id, sizeof(*copy));
-	*e = (struct entry){ util_hash(id, sizeof(*id), 0), copy, object };
-	o->entry_cnt++;
-	return 0;
-}
 
 /*
  * Only root, or we ourselves, can have written the file. What others write may carry the build id
@@ -161,6 +101,9 @@ struct objects *objects__new(void)
 
 	if (!o)
 		return NULL;
+	hash__init(&o->by_file, sizeof(struct by_file), sizeof(struct file_key), HASH_MAX);
+	hash__init(&o->by_build_id, sizeof(struct by_build_id),
+		   sizeof(((struct by_build_id *)0)->key), HASH_MAX);
 	o->vdso = OBJECTS_NONE;
 	o->max_open = MAX_OPEN;
 	o->reader = reader__new(PATIENCE);
@@ -213,12 +156,11 @@ void objects__free(struct objects *o)
 		return;
 	for (i = 0; i < o->cnt; i++)
 		object__done(&o->objects[i]);
-	for (i = 0; i < o->entry_cap; i++)
-		free(o->entries[i].identity);
 	reader__free(o->reader);
 	reader__free(o->foreign);
 	reader__free(o->memory);
-	free(o->entries);
+	hash__done(&o->by_file);
+	hash__done(&o->by_build_id);
 	free(o->objects);
 	free(o);
 }
@@ -398,30 +340,33 @@ static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, 
 	struct object obj = { .fd = fd, .is_file = true, .st = *st };
 	bool trusted = is_trusted(st);
 	int err = describe(o, &obj, trusted);
-	struct identity id;
-	uint32_t known;
+	struct by_build_id key = { 0 }, *same;
+	uint32_t added;
+	bool new;
 
 	if (err) {
 		object__done(&obj);
 		errno = -err;
 		return OBJECTS_NONE;
 	}
-	memset(&id, 0, sizeof(id));
 	if (trusted)
-		format_build_id(&obj.file, id.build_id);
-	if (!id.build_id[0])
+		format_build_id(&obj.file, key.key);
+	if (!key.key[0])
 		return append(o, &obj, path);
-	known = lookup(o, &id);
-	if (known != OBJECTS_NONE && same_layout(&obj.file, &o->objects[known].file)) {
+	same = hash__lookup(&o->by_build_id, &key);
+	if (same && same_layout(&obj.file, &o->objects[same->object].file)) {
 		object__done(&obj);
-		return known;
+		return same->object;
 	}
-	known = append(o, &obj, path);
-	if (known != OBJECTS_NONE && remember(o, &id, known)) {
-		errno = ENOMEM;
+	added = append(o, &obj, path);
+	if (added == OBJECTS_NONE)
 		return OBJECTS_NONE;
-	}
-	return known;
+	same = hash__insert(&o->by_build_id, &key, &new);
+	if (!same)
+		return OBJECTS_NONE;
+	if (new) /* else the first object that claimed this build id keeps it */
+		same->object = added;
+	return added;
 }
 
 int objects__open(struct objects *o, const char *path, bool foreign)
@@ -446,9 +391,11 @@ int objects__open_at(struct objects *o, int folder, const char *name)
 
 uint32_t objects__add(struct objects *o, int fd, const char *path)
 {
+	struct by_file *entry;
 	struct file_stat st;
-	struct identity id;
-	uint32_t known;
+	struct file_key key;
+	uint32_t object;
+	bool new;
 	int err = file_stat_regular(fd, &st);
 
 	if (err) {
@@ -456,20 +403,18 @@ uint32_t objects__add(struct objects *o, int fd, const char *path)
 		errno = err == -ENOTSUP ? EINVAL : -err;
 		return OBJECTS_NONE;
 	}
-	memset(&id, 0, sizeof(id)); /* padding is compared as well */
-	id.dev = st.dev;
-	id.ino = st.ino;
-	id.size = st.size;
-	id.mtime_ns = st.mtime_ns;
-	known = lookup(o, &id);
-	if (known != OBJECTS_NONE)
-		return add_known(o, known, fd);
-	known = add_file(o, fd, &st, path);
-	if (known != OBJECTS_NONE && remember(o, &id, known)) {
-		errno = ENOMEM;
+	key = (struct file_key){ st.dev, st.ino, st.size, st.mtime_ns };
+	entry = hash__lookup(&o->by_file, &key);
+	if (entry)
+		return add_known(o, entry->object, fd);
+	object = add_file(o, fd, &st, path);
+	if (object == OBJECTS_NONE)
 		return OBJECTS_NONE;
-	}
-	return known;
+	entry = hash__insert(&o->by_file, &key, &new);
+	if (!entry)
+		return OBJECTS_NONE;
+	entry->object = object;
+	return object;
 }
 
 uint32_t objects__add_vdso(struct objects *o)
