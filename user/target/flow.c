@@ -264,6 +264,8 @@ int flow_build(const struct elf_file *elf, const struct flow_range *covered, siz
 		return -ENOMEM;
 	f->elf = elf;
 	f->fixed = is_fixed(elf);
+	hash__init(&f->by_addr, sizeof(struct func_at), sizeof(uint32_t), FLOW_MAX_FUNCS);
+	hash__init(&f->by_state, sizeof(uint16_t), 0, FLOW_MAX_STATES);
 	err = flow_code__find(&f->code, elf, covered, covered_cnt);
 	if (!err && f->code.sz)
 		err = flow_entries__find(&f->entries, elf, &f->code, covered, covered_cnt);
@@ -291,7 +293,8 @@ void flow__free(struct flow *f)
 	free(f->targets);
 	free(f->run_ons);
 	free(f->funcs);
-	free(f->by_addr);
+	hash__done(&f->by_addr);
+	hash__done(&f->by_state);
 	free(f->states);
 	free(f->ways);
 	free(f->waits);

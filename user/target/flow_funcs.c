@@ -13,21 +13,25 @@
 
 uint16_t flow__state_number(struct flow *f, const struct frame_state *s)
 {
-	size_t slot = util_hash(s, sizeof(*s), 0) % ARRAY_SIZE(f->state_hash);
+	uint64_t hash = util_hash(s, sizeof(*s), f->by_state.seed);
+	uint16_t *number;
 
-	for (; f->state_hash[slot]; slot = (slot + 1) % ARRAY_SIZE(f->state_hash)) {
-		if (!memcmp(&f->states[f->state_hash[slot]], s, sizeof(*s)))
-			return f->state_hash[slot];
-	}
+	for (number = hash__first(&f->by_state, hash); number;
+	     number = hash__next(&f->by_state, number))
+		if (!memcmp(&f->states[*number], s, sizeof(*s)))
+			return *number;
 	/* as many different ones as no program has: what comes now is not known */
 	if (f->state_cnt == FLOW_MAX_STATES)
 		return 1;
 	f->err = f->err ?: util_reserve(&f->states, &f->state_cap, f->state_cnt + 1, sizeof(*s));
-	if (f->err)
+	number = f->err ? NULL : hash__add(&f->by_state, hash);
+	if (!number) {
+		f->err = f->err ?: -ENOMEM;
 		return 1;
+	}
 	f->states[f->state_cnt] = *s;
-	f->state_hash[slot] = (uint16_t)f->state_cnt;
-	return (uint16_t)f->state_cnt++;
+	*number = (uint16_t)f->state_cnt++;
+	return *number;
 }
 
 void flow__add_way(struct flow *f, uint32_t at, uint32_t func, uint16_t state, uint32_t bound)
@@ -39,33 +43,11 @@ void flow__add_way(struct flow *f, uint32_t at, uint32_t func, uint16_t state, u
 		f->ways[f->way_cnt++] = (struct way){ at, func, state, (uint16_t)bound };
 }
 
-static size_t func_slot(const struct flow *f, uint32_t at)
-{
-	size_t i = util_hash(&at, sizeof(at), 0) & (f->by_addr_cap - 1);
-
-	while (f->by_addr[i] != FLOW_NONE && f->funcs[f->by_addr[i]].at != at)
-		i = (i + 1) & (f->by_addr_cap - 1);
-	return i;
-}
-
 uint32_t flow__func_of(const struct flow *f, uint32_t at)
 {
-	return f->by_addr[func_slot(f, at)];
-}
+	const struct func_at *found = hash__lookup(&f->by_addr, &at);
 
-static int grow_by_addr(struct flow *f)
-{
-	size_t cap = f->by_addr_cap ? f->by_addr_cap * 2 : 1024, i;
-
-	free(f->by_addr);
-	f->by_addr = malloc(cap * sizeof(*f->by_addr));
-	f->by_addr_cap = f->by_addr ? cap : 0;
-	if (!f->by_addr)
-		return -ENOMEM;
-	memset(f->by_addr, 0xff, cap * sizeof(*f->by_addr));
-	for (i = 0; i < f->func_cnt; i++)
-		f->by_addr[func_slot(f, f->funcs[i].at)] = (uint32_t)i;
-	return 0;
+	return found ? found->func : FLOW_NONE;
 }
 
 /* The signal handlers' way back: mov $__NR_rt_sigreturn, %eax or %rax; syscall. */
@@ -108,7 +90,9 @@ static uint16_t first_state(struct flow *f, uint32_t at)
 
 uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint)
 {
-	uint32_t found = f->places[at] & PLACE_ENTRY ? f->by_addr[func_slot(f, at)] : FLOW_NONE;
+	uint32_t found = f->places[at] & PLACE_ENTRY ? flow__func_of(f, at) : FLOW_NONE;
+	struct func_at *entry;
+	bool new;
 
 	if (found != FLOW_NONE) {
 		f->funcs[found].hint = MIN(f->funcs[found].hint, (uint8_t)hint);
@@ -118,14 +102,14 @@ uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint)
 		return FLOW_NONE;
 	f->err =
 		f->err ?: util_reserve(&f->funcs, &f->func_cap, f->func_cnt + 1, sizeof(*f->funcs));
-	if (!f->err && f->func_cnt * 2 >= f->by_addr_cap)
-		f->err = grow_by_addr(f);
-	if (f->err)
+	entry = f->err ? NULL : hash__insert(&f->by_addr, &at, &new);
+	if (!entry) {
+		f->err = f->err ?: -ENOMEM;
 		return FLOW_NONE;
-	found = (uint32_t)f->func_cnt++;
+	}
+	found = entry->func = (uint32_t)f->func_cnt++;
 	f->funcs[found] = (struct func){ .at = at, .waits = FLOW_NONE, .hint = hint };
 	f->funcs[found].state = first_state(f, at);
-	f->by_addr[func_slot(f, at)] = found;
 	if (PLACE_STATE(f->places[at]) && PLACE_STATE(f->places[at]) != f->funcs[found].state)
 		f->again = true;
 	f->places[at] |= PLACE_ENTRY;

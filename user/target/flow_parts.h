@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "target/flow.h"
 #include "target/frame_state.h"
 #include "target/insn.h"
@@ -155,6 +156,10 @@ struct lea {
 	uint64_t to;
 };
 
+struct func_at {
+	uint32_t at, func;
+};
+
 struct flow {
 	const struct elf_file *elf;
 	struct flow_code code;
@@ -163,12 +168,10 @@ struct flow {
 	uint32_t *places;
 	struct func *funcs;
 	size_t func_cnt, func_cap;
-	uint32_t
-		*by_addr; /* functions by hash of their position, FLOW_NONE: free; a power of two */
-	size_t by_addr_cap;
+	struct hash by_addr;	    /* struct func_at: functions by where they begin */
 	struct frame_state *states; /* by number, from 1 on */
 	size_t state_cnt, state_cap;
-	uint16_t state_hash[2 * FLOW_MAX_STATES];
+	struct hash by_state; /* uint16_t: their numbers */
 	struct way *ways;
 	size_t way_cnt, way_cap;
 	struct wait *waits;
