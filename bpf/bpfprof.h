@@ -114,7 +114,8 @@ struct bpfprof_cache_stats {
 	__u64 mismatched; /* of these, something else was found, and was recorded */
 };
 
-/* Per-CPU counters of one kind, monotonic over a run. */
+/* Per-CPU counters of one kind, in one epoch. Key in bp_stats: */
+#define BPFPROF_STATS_KEY(side, kind) ((side)*BPFPROF_NR_KINDS + (kind))
 struct bpfprof_stats {
 	__u64 seen;	/* samples that passed the filters */
 	__u64 recorded; /* of these, counted in bp_counts or sent through bp_ring */
@@ -307,6 +308,17 @@ struct bpfprof_proc {
 };
 _Static_assert(sizeof(struct bpfprof_proc) == 16, "bpfprof_proc");
 
+/*
+ * ---- Epochs ----
+ * A program reads the number of the epoch once for each event, and keeps all that belongs to the
+ * event on that epoch's side: counters, counts, the record in the ring. User space begins an epoch,
+ * and waits until every program that may have read the former number has ended. What is on that
+ * side then is all of the former epoch, and nothing else; user space takes it before it begins the
+ * next one.
+ */
+#define BPFPROF_SIDES 2
+#define BPFPROF_SIDE(epoch) ((epoch) % BPFPROF_SIDES)
+
 /* ---- Records in bp_ring ---- */
 enum bpfprof_rec_type {
 	/* followed by __u64 user[user_cnt], __u64 kernel[kernel_cnt], leaf first in each */
@@ -328,7 +340,7 @@ struct bpfprof_rec {
 	__u8 type;   /* enum bpfprof_rec_type */
 	__u8 kind;   /* enum bpfprof_kind */
 	__u8 result; /* enum bpfprof_stack_result, of the user part */
-	__u8 pad;
+	__u8 side;   /* of its epoch */
 	__u16 kernel_cnt;
 	__u16 user_cnt;
 	__u32 tid;
@@ -583,9 +595,8 @@ struct bpfprof_config {
 #define BPFPROF_WAITS_NEW 1 /* those that were under way have not all been found yet */
 #define BPFPROF_WAITS_ALL 2
 
-/* Which of the two count maps the sampler uses; user space flips it and drains the other one. */
 struct bpfprof_control {
-	__u32 active;	 /* 0 or 1 */
+	__u32 epoch;	 /* see BPFPROF_SIDE */
 	__u32 heap_off;	 /* 1: the heap's probes, where they are hit, record nothing */
 	__u32 coarse;	 /* 1: sizes are rounded to 6 bits, as there are too many different ones */
 	__u32 no_live;	 /* 1: what was allocated is not kept until it is freed */

@@ -197,7 +197,7 @@ struct bp_ring_map {
 	__uint(max_entries, 1 << 20); /* by the number of CPUs, when loaded */
 };
 
-/* Two, so that one can be drained while nobody writes to it. */
+/* Of each side. */
 struct bp_counts_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, BPFPROF_MAX_COUNTS);
@@ -207,7 +207,7 @@ struct bp_counts_map {
 
 struct bp_stats_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, BPFPROF_NR_KINDS);
+	__uint(max_entries, BPFPROF_SIDES *BPFPROF_NR_KINDS); /* see BPFPROF_STATS_KEY */
 	__type(key, __u32);
 	__type(value, struct bpfprof_stats);
 };
@@ -470,9 +470,22 @@ struct bp_ksyms_map {
 	__type(value, struct bpfprof_ksym);
 };
 
+static __always_inline __u32 current_side(void)
+{
+	return BPFPROF_SIDE(bp_control.epoch);
+}
+
+static __always_inline struct bpfprof_stats *stats_in(__u32 side, __u32 kind)
+{
+	__u32 key = BPFPROF_STATS_KEY(side, kind);
+
+	return bpf_map_lookup_elem(&bp_stats, &key);
+}
+
+/* Of an event of which nothing else is kept. */
 static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
 {
-	return bpf_map_lookup_elem(&bp_stats, &kind);
+	return stats_in(current_side(), kind);
 }
 
 /* The counters are a CPU's own, but a program in a task may be preempted between reading and
@@ -745,6 +758,7 @@ struct record_what {
 	 * them through all of the unwinder. */
 	const struct record_wait *waits;
 	struct bpfprof_count_key ret_key; /* that it was counted under */
+	__u32 ret_side;			  /* of the epoch that it belongs to */
 };
 
 /* record.bpf.c: the part of record_wanted that is not about who the task is. */

@@ -78,7 +78,7 @@ static __always_inline __u64 coarse(__u64 size)
 /* Returns 0. */
 __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned)
 {
-	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
+	struct bpfprof_stats *stats;
 	struct record_what what = {
 		.kind = BPFPROF_HEAP,
 		.returned = returned != 0,
@@ -95,7 +95,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 	live.time_ns = bpf_ktime_get_ns();
 	task_facts(&task);
 	/* what we allocate for a profile of all is nobody's business */
-	if (!stats || !record_wanted(&task) || task.key.tgid == bp_config.self_tgid)
+	if (!record_wanted(&task) || task.key.tgid == bp_config.self_tgid)
 		return 0;
 	slot = record_take_slot();
 	if (slot < 0) {
@@ -105,7 +105,8 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 	id = slot;
 	lost = record_sample(ctx, id, &task, &what, RECORD_USER_MODE | RECORD_JOINED);
 	bpf_map_delete_elem(&bp_slots, &id);
-	if (lost)
+	stats = stats_in(what.ret_side, BPFPROF_HEAP);
+	if (lost || !stats)
 		return 0;
 	live_key(&key, ptr);
 	live.stack = what.ret_key;

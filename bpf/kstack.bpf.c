@@ -258,7 +258,7 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 	if (!known || !s->kstack_key)
 		return kstack_walk(ctx, s);
 	if (recall(s, known)) {
-		stats = stats_of(s->u.rec.kind);
+		stats = stats_in(s->u.rec.side, s->u.rec.kind);
 		if (stats && check_is_due(&stats->kernel_stacks)) {
 			hash = kstack_walk(ctx, s);
 			if (!check_same(&stats->kernel_stacks,

@@ -71,8 +71,8 @@ static __always_inline struct bpfprof_count *count_of(struct unw *u, __u64 kerne
 	key->user_cnt = u->rec.user_cnt;
 	key->kernel_cnt = u->rec.kernel_cnt;
 	key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
-	return bp_control.active ? bpf_map_lookup_elem(&bp_counts1, key) :
-				   bpf_map_lookup_elem(&bp_counts0, key);
+	return u->rec.side ? bpf_map_lookup_elem(&bp_counts1, key) :
+			     bpf_map_lookup_elem(&bp_counts0, key);
 }
 
 static __always_inline void add_to(struct bpfprof_count *count, __u64 units, __u64 amount)
@@ -164,7 +164,7 @@ static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
 	}
 	if (send_sample(u))
 		return 1;
-	if (bp_control.active)
+	if (u->rec.side)
 		bpf_map_update_elem(&bp_counts1, key, &none, BPF_NOEXIST);
 	else
 		bpf_map_update_elem(&bp_counts0, key, &none, BPF_NOEXIST);
@@ -214,7 +214,6 @@ static __always_inline __u64 describe(struct unw *u, const struct task_facts *ta
 
 	u->rec.type = BPFPROF_REC_SAMPLE;
 	u->rec.kind = what->kind;
-	u->rec.pad = 0;
 	u->rec.kernel_cnt = 0;
 	u->rec.tid = task->tid;
 	u->rec.hash = 0;
@@ -304,9 +303,11 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 			   struct record_what *what, __u32 how)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	struct bpfprof_stats *stats = stats_of(what->kind);
+	__u32 side = current_side();
+	struct bpfprof_stats *stats = stats_in(side, what->kind);
 	int lost, cnt = samples_of(what);
 
+	what->ret_side = side;
 	if (!s || !stats)
 		return 1;
 	STATS_ADD(stats->seen, cnt);
@@ -316,6 +317,7 @@ __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 	}
 	s->busy = 1;
 	s->u.slot = slot;
+	s->u.rec.side = side;
 	/* not the first one, which has all to itself to fetch */
 	s->timed_from =
 		stats->recorded % BPFPROF_TIMED == BPFPROF_TIMED / 2 ? bpf_ktime_get_ns() : 0;

@@ -419,7 +419,7 @@ __noinline int stack_recall(__u32 slot)
 		recalled = recall(s, known_at(start, way));
 	if (!recalled)
 		return 0;
-	stats = stats_of(u->rec.kind);
+	stats = stats_in(u->rec.side, u->rec.kind);
 	if (stats && check_is_due(&stats->user_stacks))
 		return STACK_CHECK;
 	s->begun = u->hash;
@@ -438,7 +438,7 @@ __noinline int stack_check(__u32 slot, int result)
 	/* a table has gone meanwhile: user space will tell */
 	if (!s || result == UNW_MISS)
 		return 0;
-	stats = stats_of(s->u.rec.kind);
+	stats = stats_in(s->u.rec.side, s->u.rec.kind);
 	if (!stats || check_same(&stats->user_stacks, result == BPFPROF_STACK_complete &&
 							      s->u.nr == s->known.nr &&
 							      s->u.hash == s->known.hash))
@@ -549,7 +549,7 @@ __noinline int stack_walk(__u32 slot, __u32 how)
 	s->rules.whose = unw_mix(whose, s->u.proc.pos);
 	__builtin_memset(&s->by_rules, 0, sizeof(s->by_rules));
 	result = walk(s);
-	stats = stats_of(s->u.rec.kind);
+	stats = stats_in(s->u.rec.side, s->u.rec.kind);
 	if (!stats || s->way == WALK_TABLES)
 		return result;
 	STATS_ADD(stats->rules.cached, s->by_rules.cached + s->by_rules.checked);

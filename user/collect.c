@@ -14,6 +14,7 @@
 #include "code.h"
 #include "kernel/events.h"
 #include "kernel/samples.h"
+#include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "records.h"
 #include "stacks.h"
@@ -589,10 +590,14 @@ bool collect__wants_drain(const struct collect *c)
 
 int collect__drain(struct collect *c)
 {
+	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
 	struct samples_count *counts;
 	size_t cnt;
-	int err = samples__drain_counts(c->samples, &counts, &cnt);
+	int side = epochs__next(c->session, stats), err;
 
+	if (side < 0)
+		return side;
+	err = samples__drain_counts(c->samples, (uint32_t)side, &counts, &cnt);
 	if (err)
 		return err;
 	/* the stacks that were counted arrived before their counts */
@@ -614,7 +619,7 @@ int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_a
 	struct stacks_account stacks;
 	struct bpfprof_stats stats;
 	uint64_t here, recorded;
-	int err = session__stats(c->session, kind, &stats);
+	int err = epochs__stats(c->session, kind, &stats);
 
 	if (err)
 		return err;

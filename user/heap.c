@@ -24,6 +24,7 @@
 #include "heap_probes.h"
 #include "kernel/heap_cost.h"
 #include "kernel/probe_heap.h"
+#include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "launch_heap.h"
 #include "profile/profile.h"
@@ -154,7 +155,7 @@ void heap__measure(struct heap *h)
 			p->link[BPFPROF_HIT_ENTRY], p->link[BPFPROF_HIT_RETURN],
 			p->link[BPFPROF_HIT_BEGIN], p->link[BPFPROF_HIT_FREE]);
 	}
-	if (!session__stats(h->session, BPFPROF_HEAP, &stats))
+	if (!epochs__stats(h->session, BPFPROF_HEAP, &stats))
 		memcpy(h->hits, stats.hits, sizeof(h->hits));
 }
 
@@ -278,7 +279,7 @@ static int sweep(struct heap *h)
 	size_t cnt;
 	int err;
 
-	if (session__stats(h->session, BPFPROF_HEAP, &stats) ||
+	if (epochs__stats(h->session, BPFPROF_HEAP, &stats) ||
 	    stats.recorded - h->swept < probe_heap__live_max(h->session) / 4)
 		return 0;
 	h->swept = stats.recorded;
@@ -450,7 +451,7 @@ static void account(struct heap *h, bool attached, double cpu_ns)
 	struct bpfprof_stats stats;
 
 	h->so_far.cpu = cpu_ns;
-	if (session__stats(h->session, BPFPROF_HEAP, &stats))
+	if (epochs__stats(h->session, BPFPROF_HEAP, &stats))
 		return;
 	for (int i = 0; i < BPFPROF_NR_HITS; i++) {
 		since[i] = stats.hits[i] - h->hits[i];
@@ -646,7 +647,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 	/* hits while everything was detached at last */
 	if (h->stopped_ns)
 		account(h, false, h->so_far.cpu);
-	(void)session__stats(h->session, BPFPROF_HEAP, &stats);
+	(void)epochs__stats(h->session, BPFPROF_HEAP, &stats);
 	share = budget__hit_share(&h->budget, factor(h));
 	*ret = (struct heap_report){
 		.method = h->preloaded ? "usdt" : uprobes_method_name(h->opts.method),

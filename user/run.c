@@ -20,6 +20,7 @@
 #include "heap.h"
 #include "kernel/events.h"
 #include "kernel/probe_waits.h"
+#include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
 #include "kinds.h"
@@ -43,7 +44,7 @@ static void progress(struct run *r, uint64_t now)
 	r->next_progress_ns = now + NSEC_PER_SEC;
 	fprintf(stderr, "\r%6" PRIu64 " s", (now - r->armed_ns) / NSEC_PER_SEC);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		if (r->kinds[i] && !session__stats(r->session, i, &stats))
+		if (r->kinds[i] && !epochs__stats(r->session, i, &stats))
 			fprintf(stderr, "  %s: %" PRIu64 " samples", kinds[i].name,
 				(uint64_t)stats.recorded);
 	r->progress_shown = true;

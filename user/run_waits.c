@@ -6,6 +6,7 @@
 #include "cpu_time.h"
 #include "kernel/cpus.h"
 #include "kernel/probe_waits.h"
+#include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "kinds.h"
 #include "options.h"
@@ -23,7 +24,7 @@ static void add_cost(const struct run *r, enum bpfprof_kind kind, struct wait_co
 	struct bpfprof_stats now;
 	uint64_t samples;
 
-	if (session__stats(r->session, kind, &now))
+	if (epochs__stats(r->session, kind, &now))
 		return;
 	/* what a full ring has lost has been taken, too */
 	samples = now.recorded + now.lost[BPFPROF_LOST_ring_full];

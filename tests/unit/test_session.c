@@ -26,6 +26,7 @@
 #include "base/util.h"
 #include "bpf_session.h"
 #include "kernel/samples.h"
+#include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
 #include "target/proc_maps.h"
@@ -161,6 +162,7 @@ struct seen {
 };
 
 static struct seen seen;
+static uint64_t records_of[BPFPROF_SIDES]; /* of the epoch that goes on, or begins */
 
 static bool saw_tid(uint32_t tid)
 {
@@ -177,6 +179,8 @@ static void take(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 
 	assert_ptr_equal(ctx, &seen);
 	seen.records++;
+	assert_true(rec->side < BPFPROF_SIDES);
+	records_of[rec->side]++;
 	seen.raw += rec->type == BPFPROF_REC_RAW;
 	seen.with_kernel += rec->kernel_cnt > 0;
 	seen.with_user += rec->type == BPFPROF_REC_RAW || rec->user_cnt > 0;
@@ -201,18 +205,24 @@ static void take(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 
 static uint64_t counted;
 
-/* Takes everything in, as collect does: counts first, then the records that explain them. */
-static void drain(struct samples *s)
+/* Takes everything in, as collect does: counts first, then the records that explain them. What was
+ * seen in the epoch that ends is what has arrived of it. */
+static void drain(struct session *session, struct samples *s)
 {
+	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
 	struct samples_count *counts;
+	uint64_t in_epoch = 0, lost = 0;
 	size_t cnt;
+	int side = epochs__next(session, stats);
 
-	assert_int_equal(samples__drain_counts(s, &counts, &cnt), 0);
+	assert_in_range(side, 0, BPFPROF_SIDES - 1);
+	assert_int_equal(samples__drain_counts(s, (uint32_t)side, &counts, &cnt), 0);
 	assert_true(samples__read(s, take, &seen) >= 0);
 	for (size_t i = 0; i < cnt; i++) {
 		size_t j = 0;
 
 		counted += counts[i].count.count;
+		in_epoch += counts[i].count.count;
 		while (j < seen.key_cnt &&
 		       memcmp(&seen.keys[j], &counts[i].key, sizeof(seen.keys[j])))
 			j++;
@@ -221,6 +231,12 @@ static void drain(struct samples *s)
 			assert_true(j < seen.key_cnt);
 	}
 	free(counts);
+	in_epoch += records_of[side];
+	records_of[side] = 0;
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		lost += stats[BPFPROF_CPU].lost[i];
+	assert_int_equal(stats[BPFPROF_CPU].recorded, in_epoch);
+	assert_int_equal(stats[BPFPROF_CPU].seen, in_epoch + lost);
 }
 
 /* What we had had when the session was opened. */
@@ -250,16 +266,16 @@ static uint64_t finish(struct session *s, struct samples *samples)
 	uint64_t lost = 0;
 
 	session__disarm(s);
-	drain(samples);
-	drain(samples);
-	assert_int_equal(session__stats(s, BPFPROF_CPU, &st), 0);
+	drain(s, samples);
+	drain(s, samples);
+	assert_int_equal(epochs__stats(s, BPFPROF_CPU, &st), 0);
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		lost += st.lost[i];
 	assert_int_equal(st.seen, st.recorded + lost);
 	assert_int_equal(st.recorded, seen.records + counted);
 	/* and it is quiet from now on */
 	spin(20);
-	assert_int_equal(session__stats(s, BPFPROF_CPU, &st), 0);
+	assert_int_equal(epochs__stats(s, BPFPROF_CPU, &st), 0);
 	assert_int_equal(st.recorded + lost, st.seen);
 	assert_int_equal(st.recorded, seen.records + counted);
 	samples__free(samples);
@@ -400,13 +416,13 @@ static void test_self(void **state)
 		skip();
 	self = task_of(s, getpid());
 	spin(20);
-	drain(samples);
+	drain(s, samples);
 	/* nobody was asked for yet */
 	assert_int_equal(seen.records + counted, 0);
 	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
 	spin(SPIN_MS);
 	session__disarm(s);
-	drain(samples);
+	drain(s, samples);
 	assert_int_equal(seen.strangers, 0);
 	assert_int_equal(seen.last.tid, getpid());
 	assert_memory_equal(&seen.last.proc, &self.key, sizeof(self.key));
@@ -440,10 +456,10 @@ static void test_counts(void **state)
 	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
 	for (int i = 0; i < 4; i++) {
 		spin(SPIN_MS / 4);
-		drain(samples);
+		drain(s, samples);
 	}
 	session__disarm(s);
-	drain(samples);
+	drain(s, samples);
 	assert_int_equal(seen.raw, 0);
 	/* nothing is mapped there: the pc alone, which is a fact */
 	assert_int_equal(seen.last.result, BPFPROF_STACK_no_mapping);
@@ -472,7 +488,7 @@ static void test_user_only(void **state)
 		for (int i = 0; i < 100; i++)
 			(void)!access("/no/such/file", F_OK);
 	session__disarm(s);
-	drain(samples);
+	drain(s, samples);
 	assert_int_equal(seen.with_kernel, 0);
 	assert_int_equal(seen.with_user, seen.records);
 	session__run_time(s, "cpu_", &ns, &runs);
@@ -501,7 +517,7 @@ static void test_kernel_only(void **state)
 	user = had(false);
 	work(rounds);
 	after = had(false);
-	assert_int_equal(session__stats(s, BPFPROF_CPU, &st), 0);
+	assert_int_equal(epochs__stats(s, BPFPROF_CPU, &st), 0);
 	/* not what runs in user mode: only what comes over it there, and add_self before */
 	if (st.seen > slack(&before, &after))
 		fail_msg("%llu samples in %.0f ms of user mode", (unsigned long long)st.seen,
@@ -510,7 +526,7 @@ static void test_kernel_only(void **state)
 		for (int i = 0; i < 100; i++)
 			(void)!access("/no/such/file/anywhere", F_OK);
 	session__disarm(s);
-	drain(samples);
+	drain(s, samples);
 	assert_int_equal(seen.raw, 0);
 	assert_int_equal(seen.with_user, 0);
 	assert_int_equal(seen.with_kernel, seen.records);
@@ -545,7 +561,7 @@ static void test_thread_name(void **state)
 	pthread_join(yes, &yes_tid);
 	pthread_join(no, &no_tid);
 	session__disarm(s);
-	drain(samples);
+	drain(s, samples);
 	assert_true(saw_tid((uintptr_t)yes_tid));
 	assert_false(saw_tid((uintptr_t)no_tid));
 	assert_string_equal(seen.last.comm, "worker-1");
@@ -574,7 +590,7 @@ static void test_thread_filter(void **state)
 	spin(SPIN_MS);
 	pthread_join(other, &other_tid);
 	session__disarm(s);
-	drain(samples);
+	drain(s, samples);
 	assert_true(saw_tid(gettid()));
 	assert_false(saw_tid((uintptr_t)other_tid));
 	/* names were not asked for */
@@ -613,7 +629,7 @@ static void test_children(void **state)
 		add_self(s);
 		spin_in_child();
 		session__disarm(s);
-		drain(samples);
+		drain(s, samples);
 		assert_int_equal(saw_tid(seen.pid), follow);
 		total = finish(s, samples);
 		if (follow)

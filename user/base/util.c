@@ -35,6 +35,18 @@ int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz)
 	return 0;
 }
 
+void util_add_counters(void *sum, const void *more, size_t sz)
+{
+	uint64_t a, b;
+
+	for (size_t i = 0; i < sz; i += sizeof(a)) {
+		memcpy(&a, (char *)sum + i, sizeof(a));
+		memcpy(&b, (const char *)more + i, sizeof(b));
+		a += b;
+		memcpy((char *)sum + i, &a, sizeof(a));
+	}
+}
+
 int util_reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz)
 {
 	size_t old = *cap;

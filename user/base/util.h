@@ -29,6 +29,9 @@ static inline int64_t util_add_saturated(int64_t a, int64_t b)
  */
 int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz);
 
+/* Adds the counters of a struct to those of another one: sz bytes, all of them 64-bit numbers. */
+void util_add_counters(void *sum, const void *more, size_t sz);
+
 /* Makes room for element idx of an array that is kept by number. New elements are zeroed. 0 or
  * -ENOMEM as above. */
 int util_reserve_zeroed(void *array, size_t *cap, size_t idx, size_t elem_sz);

@@ -6,11 +6,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -43,7 +41,8 @@ static bool well_formed(const struct bpfprof_rec *rec, size_t sz)
 	size_t want = sizeof(*rec) + (size_t)rec->kernel_cnt * 8;
 
 	if (rec->kind >= BPFPROF_NR_KINDS || rec->result >= BPFPROF_NR_RESULTS ||
-	    rec->kernel_cnt > BPFPROF_MAX_KFRAMES || rec->user_cnt > BPFPROF_MAX_UFRAMES)
+	    rec->side >= BPFPROF_SIDES || rec->kernel_cnt > BPFPROF_MAX_KFRAMES ||
+	    rec->user_cnt > BPFPROF_MAX_UFRAMES)
 		return false;
 	if (rec->type == BPFPROF_REC_SAMPLE)
 		return sz == want + (size_t)rec->user_cnt * 8;
@@ -183,21 +182,16 @@ static int drain(int fd, struct samples_count **ret, size_t *ret_cnt)
 	return err;
 }
 
-int samples__drain_counts(struct samples *s, struct samples_count **ret, size_t *ret_cnt)
+int samples__drain_counts(struct samples *s, uint32_t side, struct samples_count **ret,
+			  size_t *ret_cnt)
 {
 	struct bpfprof_bpf *skel = session__skel(s->session);
-	struct bpf_map *old;
 	int err;
 
-	old = skel->bss->bp_control.active ? skel->maps.bp_counts1 : skel->maps.bp_counts0;
-	__atomic_store_n(&skel->bss->bp_control.active, !skel->bss->bp_control.active,
-			 __ATOMIC_SEQ_CST);
-	/* see tables__settle */
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		usleep(20000);
 	*ret = NULL;
 	*ret_cnt = 0;
-	err = drain(bpf_map__fd(old), ret, ret_cnt);
+	err = drain(bpf_map__fd(side ? skel->maps.bp_counts1 : skel->maps.bp_counts0), ret,
+		    ret_cnt);
 	if (err) {
 		free(*ret);
 		*ret = NULL;

@@ -38,10 +38,11 @@ int samples__read(struct samples *s,
 		  void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz), void *ctx);
 
 /*
- * Flips the count maps and empties the one that was in use, after all programs that wrote to it
- * have ended: each count is returned exactly once. Every stack counted was sent before: call
- * samples__read between this and using the counts. The caller frees *ret. 0 or -errno.
+ * Empties the count map of the side of an epoch that session__next_epoch has ended: each count is
+ * returned exactly once. Every stack counted was sent before: call samples__read between that and
+ * using the counts. The caller frees *ret. 0 or -errno.
  */
-int samples__drain_counts(struct samples *s, struct samples_count **ret, size_t *ret_cnt);
+int samples__drain_counts(struct samples *s, uint32_t side, struct samples_count **ret,
+			  size_t *ret_cnt);
 
 #endif

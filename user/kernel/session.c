@@ -23,6 +23,7 @@
 #include "bpfprof.skel.h"
 #include "kernel/cpus.h"
 #include "kernel/dontfork.h"
+#include "kernel/epochs.h"
 #include "kernel/features.h"
 #include "kernel/glob.h"
 #include "kernel/skeleton.h"
@@ -62,6 +63,7 @@ struct session {
 	struct bpf_link **cpus; /* sampler of each CPU, NULL: none; owns its perf event */
 	bool *online;
 	int cpu_cnt;
+	struct epochs *epochs;
 	int cgroup_fd;
 	int stats_fd;
 	bool any_tgid; /* one was added */
@@ -365,7 +367,11 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 	ret = load(s, err, err_sz);
 	if (ret)
 		goto cleanup;
-	return s;
+	s->epochs = epochs__new();
+	if (s->epochs)
+		return s;
+	ret = -errno;
+	say(err, err_sz, "cannot make a map of maps: %s", strerror(-ret));
 
 cleanup:
 	session__free(s);
@@ -378,6 +384,7 @@ void session__free(struct session *s)
 	if (!s)
 		return;
 	session__disarm(s);
+	epochs__free(s->epochs);
 	for (size_t i = 0; i < s->copy_cnt; i++)
 		close(s->copies[i].fd);
 	free(s->copies);
@@ -561,99 +568,6 @@ void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, u
 			add_run_time(s->copies[i].fd, ret_ns, ret_runs);
 }
 
-/*
- * How often the kernel has not run a program since it was at it on the same CPU, in a task that
- * had been preempted there: functions may be, and by 7.3 tracepoints. Whose waits or threads these
- * would have been is not known.
- */
-static uint64_t missed(const struct bpf_program *prog)
-{
-	struct bpf_prog_info info = {};
-	uint32_t sz = sizeof(info);
-	int fd = bpf_program__fd(prog);
-
-	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz) ? 0 : info.recursion_misses;
-}
-
-/* Threads that nobody watches since their creation was missed, at most, and whosever they are: the
- * kernel does not say. Where futexes are watched, their first wait shows. */
-static uint64_t missed_threads(const struct bpfprof_bpf *k)
-{
-	uint64_t once, again;
-
-	if (bpf_program__fd(k->progs.wait_queue) >= 0)
-		return 0;
-	once = missed(k->progs.wait_newtask);
-	if (!once)
-		return 0;
-	again = missed(k->progs.wait_fork);
-	return MIN(once, again);
-}
-
-static uint64_t missed_of(const struct session *s, enum bpfprof_kind kind)
-{
-	const struct bpfprof_bpf *k = s->skel;
-
-	switch (kind) {
-	case BPFPROF_THREADCREATE:
-		return missed(k->progs.threadcreate);
-	case BPFPROF_BLOCK:
-		return missed_threads(k) + missed(k->progs.wait_queue) +
-		       missed(k->progs.wait_unqueue) + missed(k->progs.wait_unqueue_pi);
-	case BPFPROF_MUTEX:
-		return missed_threads(k) + missed(k->progs.wait_queue) +
-		       missed(k->progs.wait_waking);
-	case BPFPROF_OFFCPU:
-		return missed_threads(k);
-	default:
-		return 0;
-	}
-}
-
-static void add_cache(struct bpfprof_cache_stats *sum, const struct bpfprof_cache_stats *cache)
-{
-	sum->cached += cache->cached;
-	sum->checked += cache->checked;
-	sum->mismatched += cache->mismatched;
-}
-
-int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret)
-{
-	struct bpfprof_stats *per_cpu = calloc(s->cpu_cnt, sizeof(*per_cpu));
-	uint64_t not_run = missed_of(s, kind);
-	uint32_t key = kind;
-	int err = 0;
-
-	if (!per_cpu)
-		return -ENOMEM;
-	memset(ret, 0, sizeof(*ret));
-	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.bp_stats), &key, per_cpu))
-		err = -errno;
-	for (int i = 0; !err && i < s->cpu_cnt; i++) {
-		ret->seen += per_cpu[i].seen;
-		ret->recorded += per_cpu[i].recorded;
-		ret->unwinds += per_cpu[i].unwinds;
-		ret->frames += per_cpu[i].frames;
-		for (int j = 0; j < BPFPROF_NR_HITS; j++)
-			ret->hits[j] += per_cpu[i].hits[j];
-		ret->record_ns += per_cpu[i].record_ns;
-		ret->untracked += per_cpu[i].untracked;
-		ret->timed += per_cpu[i].timed;
-		ret->timed_ns += per_cpu[i].timed_ns;
-		ret->below += per_cpu[i].below;
-		ret->below_ns += per_cpu[i].below_ns;
-		add_cache(&ret->kernel_stacks, &per_cpu[i].kernel_stacks);
-		add_cache(&ret->user_stacks, &per_cpu[i].user_stacks);
-		add_cache(&ret->rules, &per_cpu[i].rules);
-		for (int j = 0; j < BPFPROF_NR_LOST; j++)
-			ret->lost[j] += per_cpu[i].lost[j];
-	}
-	ret->lost[BPFPROF_LOST_missed] += not_run;
-	ret->seen += not_run;
-	free(per_cpu);
-	return err;
-}
-
 uint64_t session__not_followed(const struct session *s)
 {
 	return s->skel->bss->bp_control.not_followed;
@@ -674,6 +588,11 @@ int session__program(struct session *s, const struct bpf_program *prog, uint64_t
 	if (fd >= 0)
 		s->copies[s->copy_cnt++] = (struct copy){ prog, cookie, fd };
 	return fd;
+}
+
+struct epochs *session__epochs(struct session *s)
+{
+	return s->epochs;
 }
 
 struct bpfprof_bpf *session__skel(struct session *s)

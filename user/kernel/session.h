@@ -20,6 +20,7 @@ struct bpf_link;
 struct bpf_map;
 struct bpf_program;
 struct bpfprof_bpf;
+struct epochs;
 struct session;
 
 struct session_opts {
@@ -76,14 +77,12 @@ void session__disarm(struct session *s);
  * (run_time_stats); runs: how often they ran. */
 void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, uint64_t *ret_runs);
 
-/* Counters of a kind, summed over the CPUs. 0 or -errno. */
-int session__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret);
-
 /* Children of filtered processes that there was no room for. */
 uint64_t session__not_followed(const struct session *s);
 
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
+struct epochs *session__epochs(struct session *s);
 /*
  * A program for a probe with this cookie: the one that was loaded, or, where the kernel gives
  * probes no cookies (UPROBES_EVENT) and prog asks for it, a copy, made when it is first wanted. A

@@ -5,16 +5,15 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/dontfork.h"
+#include "kernel/epochs.h"
 #include "kernel/session.h"
 
 #define ALIGN 16U
@@ -199,10 +198,8 @@ void tables__settle(struct tables *t)
 {
 	if (!t->limbo_cnt)
 		return;
-	/* membarrier(2): the global command waits for an RCU grace period, and BPF programs run
-	 * under RCU */
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		usleep(20000);
+	if (epochs__wait(t->session))
+		return;
 	for (size_t i = 0; i < t->limbo_cnt; i++)
 		give_back(t, &t->limbo[i]);
 	t->limbo_cnt = 0;
