@@ -11,13 +11,14 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "capture/window.h"
+#include "capture/windows.h"
 #include "code.h"
 #include "kernel/events.h"
 #include "kernel/samples.h"
 #include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "records.h"
-#include "stacks.h"
 #include "target/procs.h"
 #include "target/raw_unwind.h"
 
@@ -44,14 +45,10 @@ struct collect {
 	struct events *events;
 	struct procs *procs;
 	struct code *code;
-	struct stacks *stacks;
-	uint64_t raw[BPFPROF_NR_KINDS]; /* stacks unwound here */
-	bool calm;			/* none in the last poll */
-	/* of records that were made here, beside what the kernel side counts */
-	struct {
-		uint64_t seen, recorded, lost[BPFPROF_NR_LOST];
-	} injected[BPFPROF_NR_KINDS];
-	uint64_t drained_cnt; /* stacks known when the counts were last drained */
+	struct windows *windows;
+	uint32_t side; /* of the epoch that goes on */
+	uint64_t raw;  /* stacks unwound here */
+	bool calm;     /* none in the last poll */
 	struct proc_note *notes;
 	size_t note_cap;
 	struct records pending; /* read from the ring, waiting for the events that explain them */
@@ -65,10 +62,12 @@ struct collect {
 
 struct collect *collect__new(const struct collect_opts *opts, struct session *session,
 			     struct samples *samples, struct events *events, struct procs *procs,
-			     struct code *code, struct profile *const profiles[BPFPROF_NR_KINDS])
+			     struct code *code)
 {
-	struct stacks_opts stacks = { .label_process = opts->label_process,
-				      .label_thread = opts->label_thread };
+	struct windows_opts windows = {
+		.stacks = { .label_process = opts->label_process,
+			    .label_thread = opts->label_thread },
+	};
 	struct collect *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -79,8 +78,9 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 	c->events = events;
 	c->procs = procs;
 	c->code = code;
-	c->stacks = stacks__new(&stacks, procs, code, profiles);
-	if (c->stacks)
+	memcpy(windows.periods, opts->periods, sizeof(windows.periods));
+	c->windows = windows__new(&windows, procs, code);
+	if (c->windows)
 		return c;
 	free(c);
 	return NULL;
@@ -90,7 +90,7 @@ void collect__free(struct collect *c)
 {
 	if (!c)
 		return;
-	stacks__free(c->stacks);
+	windows__free(c->windows);
 	free(c->notes);
 	records__free(&c->pending);
 	records__free(&c->held);
@@ -231,9 +231,10 @@ static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 				 unwind_raw(c, proc, rec, raw,
 					    (const uint8_t *)(kernel + rec->kernel_cnt), frames,
 					    &user_cnt);
-		c->raw[rec->kind]++;
+		c->raw++;
+		windows__account(c->windows, rec->side, rec->kind)->raw++;
 	}
-	stacks__add(c->stacks, proc, rec, kernel, user, user_cnt, result);
+	windows__add(c->windows, proc, rec, kernel, user, user_cnt, result);
 }
 
 /* Puts a record behind those that wait. 0 or -errno, then it is counted as lost. */
@@ -242,7 +243,7 @@ static int put(struct collect *c, struct records *to, const struct bpfprof_rec *
 	int err = records__put(to, rec, sz);
 
 	if (err)
-		stacks__lose(c->stacks, rec->kind);
+		windows__account(c->windows, rec->side, rec->kind)->no_memory++;
 	return err;
 }
 
@@ -271,18 +272,23 @@ static void keep_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 	(void)put(c, &c->pending, rec, sz);
 }
 
-int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
+int collect__inject(struct collect *c, struct bpfprof_rec *rec, size_t sz)
 {
+	struct window_account *a = windows__account(c->windows, c->side, rec->kind);
+
+	rec->side = (uint8_t)c->side;
 	/* counted as one that the kernel side recorded: what is lost of it from here on is, too */
-	c->injected[rec->kind].seen++;
-	c->injected[rec->kind].recorded++;
+	a->stats.seen++;
+	a->stats.recorded++;
 	return put(c, &c->pending, rec, sz);
 }
 
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why)
 {
-	c->injected[kind].seen++;
-	c->injected[kind].lost[why]++;
+	struct window_account *a = windows__account(c->windows, c->side, kind);
+
+	a->stats.seen++;
+	a->stats.lost[why]++;
 }
 
 /* ---- events ---- */
@@ -536,20 +542,11 @@ static void take_pending(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	records__join(&c->pending, &later);
 }
 
-static uint64_t raw_cnt(const struct collect *c)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		sum += c->raw[i];
-	return sum;
-}
-
 /* The ring is read before the events, and what it held is looked at after them: by then they
  * explain it. Until end_ns; UINT64_MAX: all of it. */
 static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 {
-	uint64_t raw = raw_cnt(c);
+	uint64_t raw = c->raw;
 	int err = 0;
 
 	/* what was held comes before what is in the ring now */
@@ -561,7 +558,7 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	if (err)
 		return err;
 	take_pending(c, until_ns, end_ns);
-	c->calm = raw_cnt(c) == raw;
+	c->calm = c->raw == raw;
 	tend_procs(c);
 	return 0;
 }
@@ -583,68 +580,58 @@ bool collect__is_calm(const struct collect *c)
 	return c->calm && !c->pending.sz && !c->held.sz;
 }
 
-bool collect__wants_drain(const struct collect *c)
+bool collect__wants_cut(const struct collect *c)
 {
-	return stacks__cnt(c->stacks) - c->drained_cnt > BPFPROF_MAX_COUNTS / 2;
+	return windows__keys(c->windows, c->side) > BPFPROF_MAX_COUNTS / 2;
 }
 
-int collect__drain(struct collect *c)
+/* ---- windows ---- */
+
+int collect__cut(struct collect *c)
 {
 	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
 	struct samples_count *counts;
-	size_t cnt;
 	int side = epochs__next(c->session, stats), err;
+	size_t cnt;
 
 	if (side < 0)
 		return side;
+	c->side = BPFPROF_SIDES - 1 - (uint32_t)side;
 	err = samples__drain_counts(c->samples, (uint32_t)side, &counts, &cnt);
 	if (err)
 		return err;
 	/* the stacks that were counted arrived before their counts */
 	err = poll_until(c, UINT64_MAX, UINT64_MAX);
-	if (err) {
-		free(counts);
-		return err;
-	}
-	c->drained_cnt = stacks__cnt(c->stacks);
-	for (size_t i = 0; i < cnt; i++)
-		stacks__count(c->stacks, &counts[i].key, &counts[i].count);
+	for (size_t i = 0; !err && i < cnt; i++)
+		windows__count(c->windows, (uint32_t)side, &counts[i].key, &counts[i].count);
 	free(counts);
-	stacks__compact(c->stacks);
-	return 0;
+	return err ? err : windows__end_epoch(c->windows, (uint32_t)side, stats);
 }
 
-int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_account *ret)
+int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
+		     struct collect_account *ret)
 {
-	struct stacks_account stacks;
-	struct bpfprof_stats stats;
-	uint64_t here, recorded;
-	int err = epochs__stats(c->session, kind, &stats);
+	const struct window_account *a = window__account(w, kind);
+	uint64_t here = a->total + a->no_memory;
 
-	if (err)
-		return err;
-	stacks__account(c->stacks, kind, &stacks);
 	memset(ret, 0, sizeof(*ret));
-	ret->seen = stats.seen + c->injected[kind].seen;
-	ret->recorded = stacks.total;
-	for (int i = 0; i < BPFPROF_NR_LOST; i++)
-		ret->lost[i] = stats.lost[i] + c->injected[kind].lost[i];
+	ret->seen = a->stats.seen;
+	ret->recorded = a->total;
+	memcpy(ret->lost, a->stats.lost, sizeof(ret->lost));
 	/* recorded there, and yet not here: for want of memory, or else for a reason that there
 	 * should not be */
-	here = stacks.total + stacks.no_memory;
-	ret->lost[BPFPROF_LOST_no_memory] += stacks.no_memory;
-	recorded = stats.recorded + c->injected[kind].recorded;
-	if (recorded > here)
-		ret->lost[BPFPROF_LOST_orphan] += recorded - here;
-	memcpy(ret->stacks, stacks.results, sizeof(ret->stacks));
-	ret->unwinds = stats.unwinds;
-	ret->frames = stats.frames;
-	ret->raw = c->raw[kind];
-	ret->below = stats.below;
-	ret->below_ns = stats.below_ns;
-	ret->kernel_stacks = stats.kernel_stacks;
-	ret->user_stacks = stats.user_stacks;
-	ret->rules = stats.rules;
+	ret->lost[BPFPROF_LOST_no_memory] += a->no_memory;
+	if (a->stats.recorded > here)
+		ret->lost[BPFPROF_LOST_orphan] += a->stats.recorded - here;
+	memcpy(ret->stacks, a->results, sizeof(ret->stacks));
+	ret->unwinds = a->stats.unwinds;
+	ret->frames = a->stats.frames;
+	ret->raw = a->raw;
+	ret->below = a->stats.below;
+	ret->below_ns = a->stats.below_ns;
+	ret->kernel_stacks = a->stats.kernel_stacks;
+	ret->user_stacks = a->stats.user_stacks;
+	ret->rules = a->stats.rules;
 	ret->events_lost = c->events_lost;
 	ret->not_followed = session__not_followed(c->session);
 	return 0;
@@ -655,7 +642,7 @@ uint64_t collect__forks(const struct collect *c)
 	return c->forks;
 }
 
-struct stacks *collect__stacks(struct collect *c)
+struct windows *collect__windows(struct collect *c)
 {
-	return c->stacks;
+	return c->windows;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the kernel to the stacks of the profiles (stacks.h): reads records, counts and process
+ * From the kernel to the windows (capture/windows.h): reads records, counts and process
  * events, brings them into the order of time, and keeps the kernel side informed about the code of
  * the processes.
  */
@@ -18,10 +18,10 @@ struct code;
 struct collect;
 struct events;
 struct procs;
-struct profile;
 struct samples;
 struct session;
-struct stacks;
+struct window;
+struct windows;
 
 struct collect_opts {
 	bool label_process; /* pid and comm on every sample: profiles of several processes */
@@ -30,6 +30,7 @@ struct collect_opts {
 	bool only_added;  /* nothing but what collect__scan was given, and children where they are
 			     followed */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
+	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
 };
 
 /* What became of one kind's samples, in samples. seen == recorded + sum(lost). */
@@ -47,10 +48,10 @@ struct collect_account {
 				  known either */
 };
 
-/* Borrows everything. profiles: by kind, NULL where it is not collected. NULL with errno. */
+/* Borrows everything. NULL with errno. */
 struct collect *collect__new(const struct collect_opts *opts, struct session *session,
 			     struct samples *samples, struct events *events, struct procs *procs,
-			     struct code *code, struct profile *const profiles[BPFPROF_NR_KINDS]);
+			     struct code *code);
 void collect__free(struct collect *c);
 
 /*
@@ -85,23 +86,27 @@ bool collect__is_calm(const struct collect *c);
  * A record that was made here and not by the kernel side: as if it had come through the ring. rec
  * has sz bytes with what follows it; counted as seen. 0 or -ENOMEM, and then it is counted as lost.
  */
-int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz);
+int collect__inject(struct collect *c, struct bpfprof_rec *rec, size_t sz);
 /* One that could not be made: seen and lost. */
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why);
 
-/* Adds the counts up, so that the stacks hold all that was sampled so far. 0 or -errno. */
-int collect__drain(struct collect *c);
+/*
+ * Ends an epoch: all that was sampled in it, and nothing else, is in all open windows then. 0 or
+ * -errno.
+ */
+int collect__cut(struct collect *c);
 
-/* Should collect__drain be called soon, to make room? */
-bool collect__wants_drain(const struct collect *c);
+/* Should collect__cut be called soon, to make room? */
+bool collect__wants_cut(const struct collect *c);
 
-/* After the last drain. 0 or -errno. */
-int collect__account(struct collect *c, enum bpfprof_kind kind, struct collect_account *ret);
+/* Of an open window, after a cut. 0 or -errno. */
+int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
+		     struct collect_account *ret);
+
+/* The windows that are open. */
+struct windows *collect__windows(struct collect *c);
 
 /* Processes that were forked by a collected one and are not collected themselves, so far. */
 uint64_t collect__forks(const struct collect *c);
-
-/* The stacks that it collects, for what is done with them afterwards. */
-struct stacks *collect__stacks(struct collect *c);
 
 #endif

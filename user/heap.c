@@ -17,6 +17,8 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "budget.h"
+#include "capture/window.h"
+#include "capture/windows.h"
 #include "code.h"
 #include "collect.h"
 #include "cpu_time.h"
@@ -28,7 +30,6 @@
 #include "kernel/session.h"
 #include "launch_heap.h"
 #include "profile/profile.h"
-#include "stacks.h"
 #include "target/allocators.h"
 #include "target/objects.h"
 #include "target/procs.h"
@@ -284,7 +285,7 @@ static int sweep(struct heap *h)
 		return 0;
 	h->swept = stats.recorded;
 	/* the stacks have to be known here */
-	err = collect__drain(h->collect);
+	err = collect__cut(h->collect);
 	if (!err)
 		err = probe_heap__live(h->session, &live, &cnt);
 	if (err)
@@ -293,7 +294,8 @@ static int sweep(struct heap *h)
 		if (runs(h, &live[i].key))
 			continue;
 		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns <= now)
-			(void)stacks__hold(collect__stacks(h->collect), &live[i].live.stack);
+			(void)windows__hold(collect__windows(h->collect), NULL,
+					    &live[i].live.stack);
 		probe_heap__forget(h->session, &live[i].key);
 	}
 	free(live);
@@ -339,7 +341,8 @@ int heap__update(struct heap *h)
 		h->attach_ns += util_monotonic_ns() - before;
 	/* while those that will have ended by the next time can still be asked */
 	h->cpu_ns = cpu_time__recent_ns(h->cpu);
-	if (!h->rounded && stacks__cnt(collect__stacks(h->collect)) > STACKS_MAX) {
+	if (!h->rounded &&
+	    windows__stacks(collect__windows(h->collect), BPFPROF_HEAP) > STACKS_MAX) {
 		h->rounded = true;
 		probe_heap__round_sizes(h->session);
 	}
@@ -540,7 +543,7 @@ static void begin_slice(struct heap *h)
 	probe_heap__enable(h->session, true);
 	/* what is counted from here on is read behind this */
 	if (weight > 0)
-		stacks__commit(collect__stacks(h->collect), BPFPROF_HEAP, weight);
+		windows__commit(collect__windows(h->collect), BPFPROF_HEAP, weight);
 }
 
 int heap__tick(struct heap *h)
@@ -569,7 +572,7 @@ int heap__tick(struct heap *h)
 	probe_heap__stop_tracking(h->session);
 	err = detach(h);
 	/* what this slice has counted is apart from what the next one will */
-	return err ? err : collect__drain(h->collect);
+	return err ? err : collect__cut(h->collect);
 }
 
 uint64_t heap__next_ns(const struct heap *h)
@@ -586,19 +589,18 @@ void heap__stop(struct heap *h)
 	(void)detach(h);
 }
 
-int heap__finish(struct heap *h, struct profile *p)
+int heap__finish(struct heap *h, struct window *w, struct window_profile_opts *ret)
 {
-	struct stacks *stacks = collect__stacks(h->collect);
 	struct probe_heap_live *live;
 	size_t cnt;
 	int err;
 
-	stacks__commit(stacks, BPFPROF_HEAP, h->stop_weight);
+	window__commit(w, BPFPROF_HEAP, h->stop_weight);
 	if (h->sliced) {
-		stacks__revise(stacks, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
-		p->value_cnt = 2;
-		p->folded_value = 1;
-		return stacks__finish(stacks, BPFPROF_HEAP, false);
+		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
+		ret->value_cnt = 2;
+		ret->folded_value = 1;
+		return 0;
 	}
 	err = probe_heap__live(h->session, &live, &cnt);
 	if (err)
@@ -606,9 +608,10 @@ int heap__finish(struct heap *h, struct profile *p)
 	for (size_t i = 0; i < cnt; i++)
 		if (live[i].live.time_ns + h->opts.min_age_ns <= h->stopped_ns &&
 		    (!h->opts.all || runs(h, &live[i].key)))
-			(void)stacks__hold(stacks, &live[i].live.stack);
+			(void)windows__hold(collect__windows(h->collect), w, &live[i].live.stack);
 	free(live);
-	return stacks__finish(stacks, BPFPROF_HEAP, h->opts.min_age_ns > 0);
+	ret->only_held = h->opts.min_age_ns > 0;
+	return 0;
 }
 
 /* Is every function that the location names one that only serves to allocate? */

@@ -29,6 +29,8 @@ struct objects;
 struct procs;
 struct profile;
 struct session;
+struct window;
+struct window_profile_opts;
 
 struct heap_opts {
 	enum uprobe_method method; /* that the session was opened for */
@@ -88,11 +90,12 @@ void heap__start(struct heap *h);
 int heap__tick(struct heap *h);
 uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: nothing is due */
 
-/* Detaches everything; what was recorded stays. To be called before the last drain. */
+/* Detaches everything; what was recorded stays. To be called before the last cut. */
 void heap__stop(struct heap *h);
 
-/* After the last drain: what is in use, and what all of it stands for. 0 or -errno. */
-int heap__finish(struct heap *h, struct profile *p);
+/* After the last cut: what is in use, and what all of it stands for. ret: what the window's profile
+ * has. 0 or -errno. */
+int heap__finish(struct heap *h, struct window *w, struct window_profile_opts *ret);
 /* Hides the frames of allocators, once they have names. */
 void heap__hide(struct profile *p);
 

@@ -140,8 +140,8 @@ static int loop(struct run *r)
 			err = heap__update(r->heap);
 		if (!err && r->heap)
 			err = heap__tick(r->heap);
-		if (!err && collect__wants_drain(r->collect))
-			err = collect__drain(r->collect);
+		if (!err && collect__wants_cut(r->collect))
+			err = collect__cut(r->collect);
 	}
 	return err;
 }

@@ -19,6 +19,7 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "capture/windows.h"
 #include "code.h"
 #include "collect.h"
 #include "cpu_time.h"
@@ -245,17 +246,10 @@ static int open_parts(struct run *r)
 	};
 	int err;
 
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		c.periods[i] = kinds[i].period ? kinds[i].period(r->frequency, o->heap_rate) : 1;
+	memcpy(r->periods, c.periods, sizeof(r->periods));
 	errno = ENOMEM;
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		if (!r->kinds[i])
-			continue;
-		r->profiles[i] = profile__new(
-			kinds[i].value_types, kinds[i].value_cnt, kinds[i].period_type,
-			kinds[i].period ? kinds[i].period(r->frequency, o->heap_rate) : 1);
-		if (!r->profiles[i])
-			return -errno;
-		r->profiles[i]->folded_value = kinds[i].folded_value;
-	}
 	r->procs = procs__new("/proc");
 	r->tables = tables__new(r->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
 	r->samples = samples__new(r->session);
@@ -270,9 +264,11 @@ static int open_parts(struct run *r)
 	r->code = code__new(r->procs, r->objects, r->tables);
 	if (!r->code)
 		return -errno;
-	r->collect =
-		collect__new(&c, r->session, r->samples, r->events, r->procs, r->code, r->profiles);
+	r->collect = collect__new(&c, r->session, r->samples, r->events, r->procs, r->code);
 	if (!r->collect)
+		return -errno;
+	r->window = windows__open(collect__windows(r->collect));
+	if (!r->window)
 		return -errno;
 	objects__meanwhile(r->objects, hold, r);
 	r->cpu_time = cpu_time__new(r->procs, o->all, o->follow || o->argv);
@@ -455,7 +451,6 @@ int run_open(struct run *r)
 {
 	struct feature_result ns;
 	char text[512];
-	int64_t start_ns;
 	int err;
 
 	describe_target(r);
@@ -535,11 +530,7 @@ int run_open(struct run *r)
 	if (err)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
 	r->startup_ns = since_exec_ns();
-	/* of one window all profiles have the same start */
-	start_ns = util_realtime_ns();
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		if (r->profiles[i])
-			r->profiles[i]->time_ns = start_ns;
+	r->start_ns = util_realtime_ns();
 	ready_tell(r->opts->ready_fd);
 	return 0;
 }

@@ -64,8 +64,11 @@ struct run {
 	struct switch_cost switch_cost;
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start; /* of the targets; 0: not counted */
-	struct profile *profiles[BPFPROF_NR_KINDS];
-	int *pidfds; /* of the processes named, -1: ended */
+	int64_t periods[BPFPROF_NR_KINDS];
+	struct window *window;
+	struct profile *profiles[BPFPROF_NR_KINDS]; /* once the run has ended */
+	int64_t start_ns; /* CLOCK_REALTIME: of one window all profiles have the same start */
+	int *pidfds;	  /* of the processes named, -1: ended */
 	size_t alive;
 	int epoll_fd, signal_fd, timer_fd;
 	uint64_t armed_ns, stopped_ns, startup_ns, next_progress_ns;

@@ -6,10 +6,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "capture/window.h"
 #include "code.h"
 #include "collect.h"
 #include "heap.h"
@@ -26,7 +28,6 @@
 #include "report.h"
 #include "rights.h"
 #include "run_parts.h"
-#include "stacks.h"
 #include "symbolize.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
@@ -141,27 +142,44 @@ static int write_stats(const struct run *r, const struct report *report)
 	return err;
 }
 
+/* The profile of a kind, as it was sampled. NULL with errno. */
+static struct profile *profile_of(struct run *r, int kind, struct symbolize_source **ret_sources)
+{
+	struct window_profile_opts opts = { .period = r->periods[kind],
+					    .value_cnt = kinds[kind].value_cnt,
+					    .folded_value = kinds[kind].folded_value };
+	struct profile *p;
+	int err = 0;
+
+	if (kind == BPFPROF_HEAP)
+		err = heap__finish(r->heap, r->window, &opts);
+	else
+		window__commit(r->window, kind, 1);
+	errno = -err;
+	p = err ? NULL : window__profile(r->window, kind, &opts, ret_sources);
+	if (p) {
+		p->time_ns = r->start_ns;
+		p->duration_ns = (int64_t)(r->stopped_ns - r->armed_ns);
+	}
+	return p;
+}
+
 static int finish_kind(struct run *r, struct report *report, int kind)
 {
-	struct stacks *stacks = collect__stacks(r->collect);
-	struct profile *p = r->profiles[kind];
+	struct symbolize_source *sources;
+	struct profile *p = profile_of(r, kind, &sources);
 	int err;
 
-	p->duration_ns = r->stopped_ns - r->armed_ns;
-	if (kind == BPFPROF_HEAP) {
-		err = heap__finish(r->heap, p);
-	} else {
-		stacks__commit(stacks, kind, 1);
-		err = stacks__finish(stacks, kind, false);
-	}
-	if (!err)
-		err = collect__account(r->collect, kind, &report->accounts[kind]);
+	if (!p)
+		return -errno;
+	r->profiles[kind] = p;
+	err = collect__account(r->collect, r->window, kind, &report->accounts[kind]);
 	if (!err)
 		err = report_comment(report, kind, p);
 	if (!err)
-		err = symbolize(p, r->objects, code__perf_maps(r->code), r->ksyms,
-				stacks__sources(stacks, kind), p->mapping_cnt,
-				&report->symbols[kind]);
+		err = symbolize(p, r->objects, code__perf_maps(r->code), r->ksyms, sources,
+				p->mapping_cnt, &report->symbols[kind]);
+	free(sources);
 	if (!err)
 		go_frames__elide(p);
 	if (!err && r->opts->format == OPTIONS_PPROF)
@@ -220,7 +238,7 @@ int run_write(struct run *r)
 	char text[1024];
 	int err;
 
-	err = collect__drain(r->collect);
+	err = collect__cut(r->collect);
 	session__run_time(r->session, "", &report.bpf_ns, &report.bpf_runs);
 	code__stats(r->code, &report.code);
 	if (r->heap)
@@ -228,7 +246,7 @@ int run_write(struct run *r)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		report.wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (r->profiles[i])
+		if (r->kinds[i])
 			err = finish_kind(r, &report, i);
 	if (err) {
 		log_error("cannot put the profile together: %s", strerror(-err));

@@ -29,14 +29,16 @@
 
 #include "base/util.h"
 #include "bpf_session.h"
+#include "capture/window.h"
+#include "capture/windows.h"
 #include "code.h"
 #include "collect.h"
+#include "kernel/epochs.h"
 #include "kernel/events.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
 #include "kinds.h"
-#include "stacks.h"
 #include "profile/profile.h"
 #include "symbolize.h"
 #include "target/elf_file.h"
@@ -86,13 +88,14 @@ static struct procs *procs;
 static struct objects *objects;
 static struct code *code;
 static struct collect *collect;
-static struct profile *profile;
+static struct window *window;
+static struct profile *profile; /* of what was recorded */
+static struct symbolize_source *sources;
 
 /* False, with the reason printed, where the test has to be skipped. */
 static bool start(const struct session_opts *s, const struct collect_opts *c, uint32_t chunks)
 {
-	const struct kind *k = &kinds[BPFPROF_CPU];
-	struct profile *profiles[BPFPROF_NR_KINDS] = { NULL };
+	struct collect_opts opts = *c;
 
 	session = bpf_session_open(s);
 	if (!session)
@@ -102,14 +105,16 @@ static bool start(const struct session_opts *s, const struct collect_opts *c, ui
 	events = events__new(64);
 	procs = procs__new("/proc");
 	objects = objects__new();
-	profile = profile__new(k->value_types, k->value_cnt, k->period_type, NSEC_PER_SEC / HZ);
-	assert_true(tables && samples && events && procs && objects && profile);
+	assert_true(tables && samples && events && procs && objects);
 	assert_int_equal(events__sync_cpus(events), 0);
 	code = code__new(procs, objects, tables);
 	assert_non_null(code);
-	profiles[BPFPROF_CPU] = profile;
-	collect = collect__new(c, session, samples, events, procs, code, profiles);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		opts.periods[i] = NSEC_PER_SEC / HZ;
+	collect = collect__new(&opts, session, samples, events, procs, code);
 	assert_non_null(collect);
+	window = windows__open(collect__windows(collect));
+	assert_non_null(window);
 	return true;
 }
 
@@ -125,6 +130,8 @@ static int teardown(void **state)
 	procs__free(procs);
 	objects__free(objects);
 	profile__free(profile);
+	free(sources);
+	sources = NULL;
 	collect = NULL, code = NULL, tables = NULL, samples = NULL, events = NULL;
 	session = NULL, procs = NULL, objects = NULL, profile = NULL;
 	return 0;
@@ -138,6 +145,18 @@ static void arm(void)
 		fail_msg("%s", err);
 }
 
+static void build_profile(void)
+{
+	const struct window_profile_opts o = { .period = NSEC_PER_SEC / HZ,
+					       .value_cnt = kinds[BPFPROF_CPU].value_cnt };
+
+	window__commit(window, BPFPROF_CPU, 1);
+	profile__free(profile);
+	free(sources);
+	profile = window__profile(window, BPFPROF_CPU, &o, &sources);
+	assert_non_null(profile);
+}
+
 /* Ends the recording; its account has to add up, and to be what stands in the profile. */
 static struct collect_account finish(void)
 {
@@ -145,11 +164,10 @@ static struct collect_account finish(void)
 	uint64_t lost = 0, stacks = 0, values = 0;
 
 	session__disarm(session);
-	assert_int_equal(collect__drain(collect), 0);
-	assert_int_equal(collect__drain(collect), 0);
-	stacks__commit(collect__stacks(collect), BPFPROF_CPU, 1);
-	assert_int_equal(stacks__finish(collect__stacks(collect), BPFPROF_CPU, false), 0);
-	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
+	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(collect__cut(collect), 0);
+	build_profile();
+	assert_int_equal(collect__account(collect, window, BPFPROF_CPU, &a), 0);
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		lost += a.lost[i];
 	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
@@ -261,10 +279,10 @@ static const struct session_opts of_named = {
 /* How many there have been so far. */
 static uint64_t seen(void)
 {
-	struct collect_account a;
+	struct bpfprof_stats stats;
 
-	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
-	return a.seen;
+	assert_int_equal(epochs__stats(session, BPFPROF_CPU, &stats), 0);
+	return stats.seen;
 }
 
 static void test_ourselves(void **state)
@@ -292,7 +310,7 @@ static void test_ourselves(void **state)
 		worked += thread_ns() - t;
 		assert_int_equal(collect__poll(collect), 0);
 		if (i % 2)
-			assert_int_equal(collect__drain(collect), 0);
+			assert_int_equal(collect__cut(collect), 0);
 	}
 	/* the rest is in what reads the samples, which sanitizers make slow */
 	share = (double)worked / (thread_ns() - begin);
@@ -433,22 +451,20 @@ static void test_injected(void **state)
 	collect__lose(collect, BPFPROF_CPU, BPFPROF_LOST_ran_on);
 	collect__lose(collect, BPFPROF_CPU, BPFPROF_LOST_ran_on);
 	collect__lose(collect, BPFPROF_HEAP, BPFPROF_LOST_no_memory);
-	/* on its way: nothing is recorded yet, and it adds up all the same */
-	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
-	assert_int_equal(a.seen, 4);
-	assert_int_equal(a.recorded, 0);
-	assert_int_equal(a.lost[BPFPROF_LOST_orphan], 2);
-	assert_int_equal(a.lost[BPFPROF_LOST_ran_on], 2);
-	assert_int_equal(collect__drain(collect), 0);
-	assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
+	/* before the cut, nothing is in the window */
+	assert_int_equal(collect__account(collect, window, BPFPROF_CPU, &a), 0);
+	assert_int_equal(a.seen + a.recorded, 0);
+	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(collect__account(collect, window, BPFPROF_CPU, &a), 0);
 	assert_int_equal(a.seen, 4);
 	assert_int_equal(a.recorded, 2);
 	assert_int_equal(a.lost[BPFPROF_LOST_orphan], 0);
 	assert_int_equal(a.lost[BPFPROF_LOST_ran_on], 2);
 	assert_int_equal(a.raw, 1);
-	assert_int_equal(collect__account(collect, BPFPROF_HEAP, &a), 0);
+	assert_int_equal(collect__account(collect, window, BPFPROF_HEAP, &a), 0);
 	assert_int_equal(a.seen, 1);
 	assert_int_equal(a.lost[BPFPROF_LOST_no_memory], 1);
+	build_profile();
 	assert_int_equal(profile->sample_cnt, 2);
 	for (size_t i = 0; i < 2; i++)
 		deepest = MAX(deepest, profile->samples[i].loc_cnt);
@@ -467,7 +483,7 @@ static void test_behind(void **state)
 		struct bpfprof_rec rec;
 		uint64_t pc;
 	} walked = { .pc = (uintptr_t)__start_leaf_text };
-	struct collect_account a = { 0 };
+	const struct window_account *a;
 	uint32_t pids[2] = { getpid() };
 	int64_t num, found = 0;
 	pid_t child = fork();
@@ -495,11 +511,11 @@ static void test_behind(void **state)
 	assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
+	a = windows__account(collect__windows(collect), 0, BPFPROF_CPU);
 	for (uint64_t i = 1; i <= 10; i++) {
 		assert_int_equal(collect__poll(collect), 0);
-		assert_int_equal(collect__account(collect, BPFPROF_CPU, &a), 0);
-		assert_int_equal(a.recorded, i);
-		assert_int_equal(a.seen, 10);
+		assert_int_equal(a->total, i);
+		assert_int_equal(a->stats.seen, 10);
 		assert_int_equal(collect__is_behind(collect), i < 10);
 	}
 	assert_int_equal(procs__find_live(procs, child), PROCS_NONE);

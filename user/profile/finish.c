@@ -114,16 +114,6 @@ static void set_flags(struct profile *p, const bool *used)
 	}
 }
 
-void profile__keep_samples(struct profile *p, const bool *keep)
-{
-	size_t cnt = 0;
-
-	for (size_t i = 0; i < p->sample_cnt; i++)
-		if (keep[i])
-			p->samples[cnt++] = p->samples[i];
-	p->sample_cnt = cnt;
-}
-
 void profile__hide_leaves(struct profile *p,
 			  bool (*hidden)(const struct profile *p, const struct profile_location *l))
 {

@@ -131,20 +131,9 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 			     const struct profile_label *labels, size_t label_cnt,
 			     const int64_t *values);
 
-/*
- * Takes the numeric label `key` off the samples for which drop(arg, its number) says so, and adds
- * up those that are equal then. moved: room for sample_cnt indices; becomes where each sample is
- * now. 0, or -ENOMEM: all is as it was.
- */
-int profile__drop_label(struct profile *p, const char *key, bool (*drop)(void *arg, int64_t num),
-			void *arg, uint32_t *moved);
-
 /* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
-
-/* Leaves out the samples i whose keep[i] is false. Nothing may be added afterwards. */
-void profile__keep_samples(struct profile *p, const bool *keep);
 
 /*
  * Takes the frames that `hidden` wants hidden off the leaf end of every stack, up to the first that

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The open windows of a capture. Samples arrive by epoch (see BPFPROF_SIDE in bpfprof.h): first the
+ * record of a stack, then, at the end of the epoch, how often it was counted. What was sampled in an
+ * epoch is added to all windows that are open when it ends, so that a window has whole epochs.
+ */
+#ifndef CAPTURE_WINDOWS_H
+#define CAPTURE_WINDOWS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+#include "capture/stack_store.h"
+
+struct code;
+struct procs;
+struct window;
+struct window_account;
+struct windows;
+
+struct windows_opts {
+	struct stack_store_opts stacks;
+	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
+};
+
+/* Borrows procs and code. NULL with errno. */
+struct windows *windows__new(const struct windows_opts *opts, struct procs *procs,
+			     struct code *code);
+void windows__free(struct windows *w);
+
+/* A window that begins with the epochs that go on. Any number may be open. NULL with errno. */
+struct window *windows__open(struct windows *w);
+/* Frees it. */
+void windows__close(struct windows *w, struct window *window);
+
+/* What becomes of samples in the epoch of a side, to be added to. */
+struct window_account *windows__account(struct windows *w, uint32_t side, enum bpfprof_kind kind);
+
+/*
+ * A sample with the stack that rec describes: see stack_store__add. Those counted under its key in
+ * its epoch have that stack. One for which there is no memory is counted as lost.
+ */
+void windows__add(struct windows *w, uint32_t proc, const struct bpfprof_rec *rec,
+		  const uint64_t *kernel, const uint64_t *user, size_t user_cnt,
+		  enum bpfprof_stack_result result);
+/* More samples of a stack, in the epoch of a side; nothing if it was not added. */
+void windows__count(struct windows *w, uint32_t side, const struct bpfprof_count_key *key,
+		    const struct bpfprof_count *count);
+
+/* Stacks whose samples are counted in the epoch of a side. */
+size_t windows__keys(const struct windows *w, uint32_t side);
+/* Stacks of a kind that are known. */
+size_t windows__stacks(const struct windows *w, enum bpfprof_kind kind);
+
+/*
+ * The epoch of a side has ended, all of it was added, and the BPF programs have counted stats in it:
+ * it goes into all open windows. 0 or -ENOMEM.
+ */
+int windows__end_epoch(struct windows *w, uint32_t side,
+		       const struct bpfprof_stats stats[static BPFPROF_NR_KINDS]);
+
+/* window__commit of all open windows. */
+void windows__commit(struct windows *w, enum bpfprof_kind kind, double scale);
+/* One of the allocations recorded under the key is still held: in a window, NULL: in all that are
+ * open. False if its stack is not known. */
+bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
+/* All that are still held were named by windows__hold since the last call: the others are known no
+ * more, but for those of the epoch of this side, which goes on. */
+void windows__drop_freed(struct windows *w, uint32_t side);
+
+#endif
