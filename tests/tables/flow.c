@@ -24,7 +24,6 @@
 #include <unistd.h>
 #include <linux/types.h>
 
-#include "base/util.h"
 #include "bpfprof.h"
 #include "target/ehframe.h"
 #include "target/elf_file.h"

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/strtab.h"
 #include "base/util.h"
 #include "target/elf_file.h"
 #include "target/gonames.h"

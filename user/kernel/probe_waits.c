@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/knobs.h"
-#include "base/log.h"
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/session.h"

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "profile/profile.h"
 
 static const struct profile_function *outermost(const struct profile *p, uint32_t location)

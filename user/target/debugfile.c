@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/util.h"
 #include "target/file_stat.h"
 
 /* Where a descriptor has led: d_path(), see proc(5) on /proc/PID/fd. */
