@@ -182,6 +182,34 @@ static void test_debug(void **state)
 	free(f.v);
 }
 
+/* An FDE whose CIE would lie just before the section. */
+static void test_no_cie(void **state)
+{
+	static const struct {
+		uint32_t len, back;
+		uint64_t start, size;
+		uint32_t end;
+	} __attribute__((packed)) fde = { .len = 20, .back = 5, .start = 0x1000, .size = 16 };
+	struct fde_range r = { .vaddr = 0x1008 };
+	struct elf_section sec;
+	struct elf_file *elf;
+	uint8_t *image;
+	size_t sz;
+
+	(void)state;
+	toolrun_write("kinds.c", SRC, sizeof(SRC) - 1);
+	assert_true(toolrun("gcc -O1 -o no_cie kinds.c"));
+	image = toolrun_read(toolrun_path("no_cie"), &sz);
+	elf = elf_file__open_memory(image, sz);
+	assert_true(elf_file__section(elf, ".eh_frame", &sec));
+	assert_true(sec.size >= sizeof(fde));
+	memset(image + sec.offset, 0, sec.size);
+	memcpy(image + sec.offset, &fde, sizeof(fde));
+	assert_int_equal(fde_ranges_find(elf, NULL, &r, 1), -EBADMSG);
+	elf_file__free(elf);
+	free(image);
+}
+
 /* What cannot be read is not taken for "there is none". */
 static void test_damaged(void **state)
 {
@@ -212,9 +240,8 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_libc),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_debug),
+		cmocka_unit_test(test_libc),	cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_debug),	cmocka_unit_test(test_no_cie),
 		cmocka_unit_test(test_damaged),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,6 @@
  * (a radix sort: there are 100,000 of them in a large library, in runs that the linker placed), in
  * which their instructions are run when their rows are asked for.
  */
-#include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -19,6 +18,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/cfi.h"
+#include "target/cfi_entry.h"
 #include "target/ehframe.h"
 #include "target/elf_file.h"
 #include "target/unwind_table.h"
@@ -51,14 +51,6 @@ struct ehframe {
 	/* what the last search found: the next one mostly wants the same */
 	size_t last_cie;
 	struct elf_segment text;
-};
-
-/* An entry of a section, CIE or FDE. */
-struct entry {
-	size_t pos;
-	bool is_cie;
-	uint64_t cie_pos;	/* of an FDE */
-	struct cfi_reader body; /* behind the id */
 };
 
 /* ---- Sections ---- */
@@ -164,131 +156,31 @@ static int load_by_header(struct ehframe *b)
 
 /* ---- Entries ---- */
 
-/* The entry at *pos, which then is that of the next one. False at the end, also where the rest
- * cannot be made sense of. */
-static bool next_entry(struct ehframe *b, size_t *pos, struct entry *ret)
+/* False at the end, also where the rest cannot be made sense of. */
+static bool next_entry(struct ehframe *b, uint64_t *pos, struct cfi_entry *ret)
 {
-	const struct cfi_section *s = &b->section;
-	struct cfi_reader in = { s->data + *pos, s->data + s->sz, false };
-	bool is_64bit;
-	uint64_t len, id;
-	size_t id_pos;
+	int err = cfi_entry__read(&b->section, pos, ret);
 
-	do {
-		ret->pos = (size_t)(in.p - s->data);
-		if (in.p == in.end)
-			return false;
-		len = cfi_reader__u32(&in);
-		if (!len && s->terminated)
-			return false;
-	} while (!len && !in.bad);
-	is_64bit = len == 0xffffffff; /* DWARF 5, 7.4 */
-	if (is_64bit)
-		len = cfi_reader__u64(&in);
-	id_pos = (size_t)(in.p - s->data);
-	if (!cfi_reader__take(&in, len)) {
-		b->damaged = true;
-		return false;
-	}
-	*pos = (size_t)(in.p - s->data);
-	ret->body = (struct cfi_reader){ s->data + id_pos, in.p, false };
-	id = is_64bit ? cfi_reader__u64(&ret->body) : cfi_reader__u32(&ret->body);
-	if (s->eh) {
-		/* a distance back from here, 0 is a CIE: LSB Core 10.6.1 */
-		ret->is_cie = !id;
-		ret->cie_pos = id_pos - id;
-	} else {
-		ret->is_cie = id == (is_64bit ? UINT64_MAX : UINT32_MAX);
-		ret->cie_pos = id;
-	}
-	return true;
+	b->damaged |= err == -EBADMSG;
+	return !err;
 }
 
-static void skip_pointer(struct cfi_reader *in, uint8_t enc)
-{
-	static const uint8_t sz[16] = {
-		[DW_EH_PE_absptr] = 8, [DW_EH_PE_udata2] = 2, [DW_EH_PE_udata4] = 4,
-		[DW_EH_PE_udata8] = 8, [DW_EH_PE_sdata2] = 2, [DW_EH_PE_sdata4] = 4,
-		[DW_EH_PE_sdata8] = 8,
-	};
-	uint8_t format = enc & 0x0f;
-
-	if (enc == DW_EH_PE_omit)
-		return;
-	if (enc == DW_EH_PE_aligned)
-		in->bad = true;
-	else if (format == DW_EH_PE_uleb128 || format == DW_EH_PE_sleb128)
-		cfi_reader__sleb(in);
-	else if (sz[format])
-		cfi_reader__take(in, sz[format]);
-	else
-		in->bad = true;
-}
-
-/* The letters of an augmentation: LSB Core 10.6.1.1.1. False for one that we do not know: it may
- * change any meaning. */
-static bool parse_augmentation(struct cfi_cie *cie, const char *letters, struct cfi_reader *in)
-{
-	struct cfi_reader data = *in;
-
-	for (; *letters; letters++) {
-		switch (*letters) {
-		case 'z':
-			cie->has_size = true;
-			data.p = cfi_reader__take(in, cfi_reader__uleb(in));
-			if (!data.p)
-				return false;
-			data.end = in->p;
-			break;
-		case 'R':
-			cie->fde_enc = cfi_reader__u8(&data);
-			break;
-		case 'P':
-			skip_pointer(&data, cfi_reader__u8(&data));
-			break;
-		case 'L':
-			cfi_reader__u8(&data);
-			break;
-		case 'S':
-			cie->signal = true;
-			break;
-		case 'B': /* AArch64 */
-			break;
-		default:
-			return false;
-		}
-	}
-	if (!cie->has_size)
-		*in = data;
-	return !data.bad;
-}
-
-/* DWARF 5, 6.4.1 */
 static bool parse_cie(struct cfi_cie *cie, struct cfi_reader in)
 {
-	uint8_t version = cfi_reader__u8(&in);
-	const char *letters = (const char *)in.p;
-	const uint8_t *nul = memchr(in.p, 0, (size_t)(in.end - in.p));
-	uint64_t code_align, ra;
-	int64_t data_align;
+	struct cfi_cie_head head;
 
-	if (!nul || (version != 1 && version != 3 && version != 4))
+	if (!cfi_entry__parse_cie(&in, &head) || head.code_align > UINT16_MAX ||
+	    head.data_align < INT16_MIN || head.data_align > INT16_MAX || head.ra != 16)
 		return false;
-	in.p = nul + 1;
-	if (version == 4 && (cfi_reader__u8(&in) != 8 || cfi_reader__u8(&in) != 0))
-		return false; /* sizes of an address and of a segment selector */
-	code_align = cfi_reader__uleb(&in);
-	data_align = cfi_reader__sleb(&in);
-	ra = version == 1 ? cfi_reader__u8(&in) : cfi_reader__uleb(&in);
-	if (in.bad || code_align > UINT16_MAX || data_align < INT16_MIN || data_align > INT16_MAX ||
-	    ra != 16)
-		return false;
-	cie->code_align = (uint32_t)code_align;
-	cie->data_align = (int32_t)data_align;
-	return parse_augmentation(cie, letters, &in) && !cfi__run_cie(cie, in);
+	cie->code_align = (uint32_t)head.code_align;
+	cie->data_align = (int32_t)head.data_align;
+	cie->fde_enc = head.fde_enc;
+	cie->has_size = head.has_size;
+	cie->signal = head.signal;
+	return !cfi__run_cie(cie, in);
 }
 
-static int add_cie(struct ehframe *b, const struct entry *e)
+static int add_cie(struct ehframe *b, const struct cfi_entry *e)
 {
 	struct cfi_cie *cie;
 	int err;
@@ -301,9 +193,7 @@ static int add_cie(struct ehframe *b, const struct entry *e)
 	if (err)
 		return err;
 	cie = &b->cies[b->cie_cnt++];
-	*cie = (struct cfi_cie){ .pos = e->pos,
-				 .section = &b->section,
-				 .fde_enc = DW_EH_PE_absptr };
+	*cie = (struct cfi_cie){ .pos = e->pos, .section = &b->section };
 	cie->usable = parse_cie(cie, e->body);
 	if (!cie->usable)
 		b->damaged = true;
@@ -311,7 +201,7 @@ static int add_cie(struct ehframe *b, const struct entry *e)
 }
 
 /* The CIE at pos; NULL if there is none. */
-static const struct cfi_cie *find_cie(struct ehframe *b, size_t pos)
+static const struct cfi_cie *find_cie(struct ehframe *b, uint64_t pos)
 {
 	size_t lo = 0, hi = b->cie_cnt;
 
@@ -352,7 +242,7 @@ static bool is_text(struct ehframe *b, uint64_t start, uint64_t size)
 	return false;
 }
 
-static int add_fde(struct ehframe *b, struct entry *e)
+static int add_fde(struct ehframe *b, struct cfi_entry *e)
 {
 	const struct cfi_section *s = &b->section;
 	const struct cfi_cie *cie = find_cie(b, e->cie_pos);
@@ -388,8 +278,8 @@ static int add_fde(struct ehframe *b, struct entry *e)
 
 static int read_entries(struct ehframe *b)
 {
-	struct entry e;
-	size_t pos;
+	struct cfi_entry e;
+	uint64_t pos;
 	int err = 0;
 
 	for (pos = 0; !err && next_entry(b, &pos, &e);) {

@@ -8,30 +8,23 @@
  */
 #include "target/fde_ranges.h"
 
-#include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
-#include "target/cfi.h"
+#include "target/cfi_entry.h"
 #include "target/elf_file.h"
 
 #define MAX_SECTION (128U << 20) /* bytes */
-#define MAX_LETTERS 8		 /* of an augmentation; GCC and LLVM use up to 5 */
-
-struct cie { /* what the FDEs of a CIE look like */
-	uint64_t pos;
-	uint8_t fde_enc; /* DW_EH_PE_… */
-	bool signal;
-};
 
 struct pass {
 	struct fde_range *ranges;
 	size_t cnt;
 	struct cfi_section section;
-	struct cie cie; /* the last one: most FDEs have that of the one before */
+	/* the last CIE, as most FDEs have that of the one before; UINT64_MAX: none */
+	uint64_t cie_pos;
+	struct cfi_cie_head cie;
 };
 
 /* The index of the first range at or behind vaddr; cnt if there is none. */
@@ -67,120 +60,24 @@ static void note(struct pass *p, uint64_t start, uint64_t size, bool signal)
 	}
 }
 
-static bool skip_pointer(struct cfi_reader *in, uint8_t enc)
-{
-	uint64_t ignored;
-	/* only the length counts: what it is relative to does not matter */
-	uint8_t format = enc & 0x0f;
-	struct cfi_section nowhere = { .data = (uint8_t *)in->p };
-
-	if (enc == DW_EH_PE_omit)
-		return true;
-	return enc != DW_EH_PE_aligned && !cfi__read_pointer(&nowhere, in, format, &ignored);
-}
-
-/* LSB Core 10.6.1.1.1. False for a letter that is not known: it may change any meaning. */
-static bool parse_augmentation(struct cie *cie, const uint8_t *letters, struct cfi_reader in)
-{
-	for (; *letters; letters++) {
-		switch (*letters) {
-		case 'z':
-			cfi_reader__uleb(&in);
-			break;
-		case 'R':
-			cie->fde_enc = cfi_reader__u8(&in);
-			break;
-		case 'P':
-			if (!skip_pointer(&in, cfi_reader__u8(&in)))
-				return false;
-			break;
-		case 'L':
-			cfi_reader__u8(&in);
-			break;
-		case 'S':
-			cie->signal = true;
-			break;
-		case 'B':
-			break;
-		default:
-			return false;
-		}
-	}
-	return !in.bad;
-}
-
-/* DWARF 5, 6.4.1, as far as FDEs need it. in: behind the id */
-static bool parse_cie(struct cie *cie, struct cfi_reader in)
-{
-	uint8_t version = cfi_reader__u8(&in);
-	const uint8_t *letters = in.p;
-	size_t len = strnlen((const char *)letters, MIN((size_t)(in.end - in.p), MAX_LETTERS + 1));
-
-	if (len > MAX_LETTERS || !cfi_reader__take(&in, len + 1) || letters[len] ||
-	    (version != 1 && version != 3 && version != 4))
-		return false;
-	/* sizes of an address and of a segment selector */
-	if (version == 4 && (cfi_reader__u8(&in) != 8 || cfi_reader__u8(&in) != 0))
-		return false;
-	cfi_reader__uleb(&in);
-	cfi_reader__sleb(&in);
-	if (version == 1)
-		cfi_reader__u8(&in);
-	else
-		cfi_reader__uleb(&in);
-	return parse_augmentation(cie, letters, in);
-}
-
-/* An entry of a section. */
-struct entry {
-	bool is_cie;
-	uint64_t cie_pos;	/* of an FDE */
-	struct cfi_reader body; /* behind the id */
-};
-
-/* The entry at *pos, which then is that of the next one. 0; -ENOENT at the end; -EBADMSG. */
-static int read_entry(const struct cfi_section *s, uint64_t *pos, struct entry *ret)
-{
-	struct cfi_reader in = { s->data + *pos, s->data + s->sz, false };
-	uint64_t len = 0, id, id_pos;
-	bool is_64bit;
-
-	/* an entry of length 0 ends the contribution of one file: more may follow */
-	while (!len && in.p != in.end && !in.bad)
-		len = cfi_reader__u32(&in);
-	if (!len)
-		return in.bad ? -EBADMSG : -ENOENT;
-	is_64bit = len == 0xffffffff; /* DWARF 5, 7.4 */
-	if (is_64bit)
-		len = cfi_reader__u64(&in);
-	id_pos = (uint64_t)(in.p - s->data);
-	if (!cfi_reader__take(&in, len))
-		return -EBADMSG;
-	*pos = (uint64_t)(in.p - s->data);
-	ret->body = (struct cfi_reader){ s->data + id_pos, in.p, false };
-	id = is_64bit ? cfi_reader__u64(&ret->body) : cfi_reader__u32(&ret->body);
-	/* .eh_frame has a distance back from the field, and 0 for a CIE */
-	ret->is_cie = s->eh ? !id : id == (is_64bit ? UINT64_MAX : UINT32_MAX);
-	ret->cie_pos = s->eh ? id_pos - id : id;
-	return ret->body.bad ? -EBADMSG : 0;
-}
-
 static int find_cie(struct pass *p, uint64_t pos)
 {
-	struct entry e;
+	struct cfi_entry e;
 	uint64_t at = pos;
 
-	if (p->cie.pos == pos)
-		return 0;
-	p->cie = (struct cie){ .pos = UINT64_MAX, .fde_enc = DW_EH_PE_absptr };
-	if (pos >= p->section.sz || read_entry(&p->section, &at, &e) || !e.is_cie ||
-	    !parse_cie(&p->cie, e.body))
+	if (pos >= p->section.sz)
 		return -EBADMSG;
-	p->cie.pos = pos;
+	if (p->cie_pos == pos)
+		return 0;
+	p->cie_pos = UINT64_MAX;
+	if (cfi_entry__read(&p->section, &at, &e) || !e.is_cie ||
+	    !cfi_entry__parse_cie(&e.body, &p->cie))
+		return -EBADMSG;
+	p->cie_pos = pos;
 	return 0;
 }
 
-static int take_fde(struct pass *p, struct entry *e)
+static int take_fde(struct pass *p, struct cfi_entry *e)
 {
 	uint64_t start, size;
 
@@ -196,13 +93,15 @@ static int take_fde(struct pass *p, struct entry *e)
 
 static int read_frames(struct pass *p)
 {
-	struct entry e;
+	struct cfi_entry e;
 	uint64_t pos = 0;
 	int err;
 
-	p->cie.pos = UINT64_MAX;
+	p->cie_pos = UINT64_MAX;
 	do {
-		err = read_entry(&p->section, &pos, &e);
+		err = cfi_entry__read(&p->section, &pos, &e);
+		if (!err && e.body.bad)
+			err = -EBADMSG;
 		if (!err && !e.is_cie)
 			err = take_fde(p, &e);
 	} while (!err);
