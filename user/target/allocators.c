@@ -21,14 +21,14 @@
 #include "bpfprof.h"
 #include "target/allocator_names.h"
 #include "target/elf_file.h"
+#include "target/elf_got.h"
 #include "target/probe_point.h"
 #include "target/symtab.h"
 #include "target/usdt.h"
 
 #define MAX_TABLE (256ULL << 20) /* bytes of a symbol table, and of its strings */
-#define MAX_RELOCS (1U << 20)	 /* of a section */
 #define MAX_SYMBOLS 4096	 /* with a name that we know, of each sort */
-#define PIECE 2048		 /* symbols, or relocations, read at a time */
+#define PIECE 2048		 /* symbols read at a time */
 #define MAX_INSNS (1U << 18)	 /* read of one object */
 #define MAX_CALLEE_INSNS 4096	 /* read of the functions that one function calls */
 
@@ -62,7 +62,7 @@ struct finder {
 	size_t symbol_cnt, symbol_cap, got_cnt, got_cap;
 	struct callee *callees;
 	size_t callee_cnt, callee_cap;
-	void *piece;
+	Elf64_Sym *piece;
 	struct probe_decoder *decoder;
 	bool frees;  /* the function being followed frees memory */
 	size_t left; /* instructions */
@@ -130,13 +130,13 @@ static int read_symbols(struct finder *f, const struct elf_section *s, const cha
 			size_t strings_sz, bool dynamic)
 {
 	size_t left = s->size / sizeof(Elf64_Sym), pos = 0, n, i;
-	const Elf64_Sym *syms = f->piece;
+	Elf64_Sym *syms = f->piece;
 	struct allocator_name name;
 	int err = 0;
 
 	for (; left && !err; left -= n, pos += n) {
 		n = MIN(left, PIECE);
-		err = elf_file__read(f->elf, s->offset + pos * sizeof(*syms), f->piece,
+		err = elf_file__read(f->elf, s->offset + pos * sizeof(*syms), syms,
 				     n * sizeof(*syms));
 		for (i = 0; i < n && !err; i++) {
 			/* other than functions, only what is undefined (its type may be unknown) */
@@ -215,42 +215,18 @@ static struct external *find_external(struct external *v, size_t cnt, uint64_t k
 	return cnt ? bsearch(&key, v, cnt, sizeof(*v), compare_u64) : NULL;
 }
 
-/* The GOT entries into which the dynamic linker puts addresses of functions that we know. */
-static int read_relocs(struct finder *f, const char *section)
+static int add_got(void *ctx, uint64_t got, uint32_t symbol)
 {
-	const Elf64_Rela *relocs = f->piece;
-	const struct external *symbol;
-	struct elf_section s;
-	size_t left, pos = 0, n, i;
-	int err = 0;
+	struct finder *f = ctx;
+	const struct external *known = find_external(f->symbols, f->symbol_cnt, symbol);
 
-	if (!elf_file__section(f->elf, section, &s) || s.type != SHT_RELA ||
-	    s.size > MAX_RELOCS * sizeof(*relocs) || s.flags & SHF_COMPRESSED)
-		return 0;
-	for (left = s.size / sizeof(*relocs); left && !err; left -= n, pos += n) {
-		n = MIN(left, PIECE);
-		err = elf_file__read(f->elf, s.offset + pos * sizeof(*relocs), f->piece,
-				     n * sizeof(*relocs));
-		for (i = 0; i < n && !err; i++) {
-			if (ELF64_R_TYPE(relocs[i].r_info) != R_X86_64_JUMP_SLOT &&
-			    ELF64_R_TYPE(relocs[i].r_info) != R_X86_64_GLOB_DAT)
-				continue;
-			symbol = find_external(f->symbols, f->symbol_cnt,
-					       ELF64_R_SYM(relocs[i].r_info));
-			if (symbol)
-				err = add_external(&f->gots, &f->got_cnt, &f->got_cap,
-						   relocs[i].r_offset, &symbol->name);
-		}
-	}
-	return err;
+	return known ? add_external(&f->gots, &f->got_cnt, &f->got_cap, got, &known->name) : 0;
 }
 
 static int read_got(struct finder *f)
 {
-	int err = read_relocs(f, ".rela.plt");
+	int err = elf_got__visit(f->elf, add_got, f);
 
-	if (!err)
-		err = read_relocs(f, ".rela.dyn");
 	if (f->got_cnt)
 		qsort(f->gots, f->got_cnt, sizeof(*f->gots), compare_u64);
 	return err;
@@ -462,7 +438,7 @@ static int find(struct finder *f, struct allocator_points *ret)
 	size_t cap = 0, i;
 	int err;
 
-	f->piece = malloc(PIECE * MAX(sizeof(Elf64_Sym), sizeof(Elf64_Rela)));
+	f->piece = malloc(PIECE * sizeof(*f->piece));
 	f->decoder = probe_decoder__new(f->elf);
 	if (!f->piece || !f->decoder)
 		return -ENOMEM;

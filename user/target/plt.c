@@ -10,10 +10,9 @@
 
 #include "base/util.h"
 #include "target/elf_file.h"
+#include "target/elf_got.h"
 
-#define MAX_RELOCS (1U << 20)
 #define MAX_STUBS (16U << 20) /* bytes of a section of them */
-#define PIECE 2048	      /* relocations read at a time */
 
 struct stubs {
 	struct plt_stub *v;
@@ -78,59 +77,19 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Such a relocation has the dynamic linker put the symbol's address into the GOT entry. */
-static void apply(struct stubs *s, const Elf64_Rela *rela)
+static int name_stubs(void *ctx, uint64_t got, uint32_t symbol)
 {
-	const struct plt_stub key = { .got = rela->r_offset };
-	uint32_t type = ELF64_R_TYPE(rela->r_info);
-	struct plt_stub *stub;
+	const struct plt_stub key = { .got = got };
+	struct stubs *s = ctx;
+	struct plt_stub *stub = bsearch(&key, s->v, s->cnt, sizeof(key), compare);
 
-	if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
-		return;
-	stub = bsearch(&key, s->v, s->cnt, sizeof(key), compare);
 	if (!stub || stub->symbol)
-		return;
-	while (stub > s->v && stub[-1].got == key.got)
-		stub--;
-	for (; stub < s->v + s->cnt && stub->got == key.got; stub++)
-		stub->symbol = ELF64_R_SYM(rela->r_info);
-}
-
-static int read_relocs(struct stubs *s, const struct elf_file *elf, const char *section,
-		       Elf64_Rela *piece)
-{
-	struct elf_section sec;
-	size_t left, pos = 0, n, i;
-	int err;
-
-	if (!elf_file__section(elf, section, &sec) || sec.type != SHT_RELA ||
-	    sec.size > MAX_RELOCS * sizeof(*piece) || sec.flags & SHF_COMPRESSED)
 		return 0;
-	for (left = sec.size / sizeof(*piece); left; left -= n, pos += n) {
-		n = MIN(left, PIECE);
-		err = elf_file__read(elf, sec.offset + pos * sizeof(*piece), piece,
-				     n * sizeof(*piece));
-		if (err)
-			return err;
-		for (i = 0; i < n; i++)
-			apply(s, &piece[i]);
-	}
+	while (stub > s->v && stub[-1].got == got)
+		stub--;
+	for (; stub < s->v + s->cnt && stub->got == got; stub++)
+		stub->symbol = symbol;
 	return 0;
-}
-
-static int name_stubs(struct stubs *s, const struct elf_file *elf)
-{
-	Elf64_Rela *piece = malloc(PIECE * sizeof(*piece));
-	int err;
-
-	if (!piece)
-		return -ENOMEM;
-	qsort(s->v, s->cnt, sizeof(*s->v), compare);
-	err = read_relocs(s, elf, ".rela.plt", piece);
-	if (!err)
-		err = read_relocs(s, elf, ".rela.dyn", piece);
-	free(piece);
-	return err;
 }
 
 int plt_find(const struct elf_file *elf, const uint64_t *vaddrs, size_t cnt, struct plt_stub **ret,
@@ -143,8 +102,10 @@ int plt_find(const struct elf_file *elf, const uint64_t *vaddrs, size_t cnt, str
 
 	for (i = 0; i < ARRAY_SIZE(sections) && !err; i++)
 		err = find_stubs(&s, elf, sections[i], vaddrs, cnt);
-	if (!err && s.cnt)
-		err = name_stubs(&s, elf);
+	if (!err && s.cnt) {
+		qsort(s.v, s.cnt, sizeof(*s.v), compare);
+		err = elf_got__visit(elf, name_stubs, &s);
+	}
 	if (err) {
 		free(s.v);
 		return err;
