@@ -26,6 +26,8 @@ struct page { /* of code, and the end of an instruction that begins in it */
 	uint8_t bytes[PAGE + MAX_INSN];
 };
 
+/* A slot of a hash table that is not base/hash, since a new number of the scan empties it: there are
+ * thousands of scans of few instructions. */
 struct visited {
 	uint64_t addr;
 	uint64_t scan; /* number of the scan that has been there */
