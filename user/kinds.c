@@ -259,6 +259,16 @@ int kinds_find(const char *name, size_t name_sz)
 	return -1;
 }
 
+void kinds_names(char *buf, size_t buf_sz)
+{
+	*buf = '\0';
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		size_t len = strlen(buf);
+
+		snprintf(buf + len, buf_sz - len, "%s%s", i ? ", " : "", kinds[i].name);
+	}
+}
+
 void kinds_print(FILE *f)
 {
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {

@@ -74,6 +74,10 @@ extern const struct kind kinds[BPFPROF_NR_KINDS]; /* by enum bpfprof_kind */
 /* The kind of this name (name_sz bytes), or -1. */
 int kinds_find(const char *name, size_t name_sz);
 
+/* The names of all kinds, in a sentence: "cpu, heap, block". What does not fit is cut. */
+#define KINDS_NAMES_SZ 256
+void kinds_names(char *buf, size_t buf_sz);
+
 /* What `bpfprof list` prints. */
 void kinds_print(FILE *f);
 

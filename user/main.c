@@ -10,6 +10,7 @@
 #include "check.h"
 #include "kinds.h"
 #include "options.h"
+#include "options_table.h"
 #include "run.h"
 
 enum {

@@ -12,61 +12,9 @@
 
 #include "base/util.h"
 #include "kinds.h"
+#include "options_table.h"
 
-/* Values of options that have no short form. */
-enum {
-	OPT_CGROUP = 256,
-	OPT_COMM,
-	OPT_FOLLOW,
-	OPT_NO_LABELS,
-	OPT_EVENT,
-	OPT_HEAP_RATE,
-	OPT_HEAP_BUDGET,
-	OPT_MIN_AGE,
-	OPT_MIN_WAIT,
-	OPT_WAIT_RATE,
-	OPT_WAIT_BUDGET,
-	OPT_STATS,
-	OPT_STRICT,
-	OPT_READY_FD,
-	OPT_VERSION,
-};
-
-/* '+': what follows the first operand belongs to the command to start; ':': a missing argument is
- * told apart. */
-static const char short_options[] = "+:p:at:P:d:F:UKo:f:qvh";
-
-static const struct option long_options[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "follow", no_argument, NULL, OPT_FOLLOW },
-	{ "tid", required_argument, NULL, 't' },
-	{ "cgroup", required_argument, NULL, OPT_CGROUP },
-	{ "comm", required_argument, NULL, OPT_COMM },
-	{ "user", no_argument, NULL, 'U' },
-	{ "kernel", no_argument, NULL, 'K' },
-	{ "profile", required_argument, NULL, 'P' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "frequency", required_argument, NULL, 'F' },
-	{ "event", required_argument, NULL, OPT_EVENT },
-	{ "heap-rate", required_argument, NULL, OPT_HEAP_RATE },
-	{ "heap-budget", required_argument, NULL, OPT_HEAP_BUDGET },
-	{ "min-age", required_argument, NULL, OPT_MIN_AGE },
-	{ "min-wait", required_argument, NULL, OPT_MIN_WAIT },
-	{ "wait-rate", required_argument, NULL, OPT_WAIT_RATE },
-	{ "wait-budget", required_argument, NULL, OPT_WAIT_BUDGET },
-	{ "output", required_argument, NULL, 'o' },
-	{ "format", required_argument, NULL, 'f' },
-	{ "stats", required_argument, NULL, OPT_STATS },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
-	{ "no-labels", no_argument, NULL, OPT_NO_LABELS },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
+#define GETOPT_MAX 64 /* options that there may be */
 
 static const struct {
 	const char *name, *ext;
@@ -172,14 +120,9 @@ static int parse_kinds(struct parser *p, const char *arg)
 		int kind = kinds_find(arg, sz);
 
 		if (kind < 0) {
-			char names[256] = "";
+			char names[KINDS_NAMES_SZ];
 
-			for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-				size_t len = strlen(names);
-
-				snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-					 kinds[i].name);
-			}
+			kinds_names(names, sizeof(names));
 			return fail(p, "--profile: there is no kind '%.*s': choose from %s",
 				    (int)MIN(sz, (size_t)64), arg, names);
 		}
@@ -428,13 +371,36 @@ static int apply_record(struct parser *p, int val, const char *arg)
 	}
 }
 
-static const struct option *long_option(int val)
-{
-	const struct option *l = long_options;
+/* What getopt_long(3) is given: one of the two for each option of the table. */
+struct getopt_tables {
+	struct option longs[GETOPT_MAX + 1];
+	char shorts[2 * GETOPT_MAX + 3];
+};
 
-	while (l->name && l->val != val)
-		l++;
-	return l;
+static void fill_getopt_tables(struct getopt_tables *ret)
+{
+	struct option *l = ret->longs;
+	char *s = ret->shorts;
+
+	/* '+': what follows the first operand belongs to the command to start; ':': a missing
+	 * argument is told apart */
+	*s++ = '+';
+	*s++ = ':';
+	for (size_t i = 0; i < option_row_cnt && l < ret->longs + GETOPT_MAX; i++) {
+		const struct option_row *r = &option_rows[i];
+
+		if (!r->name)
+			continue;
+		*l++ = (struct option){ r->name, r->arg ? required_argument : no_argument, NULL,
+					r->val };
+		if (r->val >= OPT_CGROUP)
+			continue;
+		*s++ = (char)r->val;
+		if (r->arg)
+			*s++ = ':';
+	}
+	*l = (struct option){ 0 };
+	*s = '\0';
 }
 
 /* What getopt_long answered with '?'. It tells the cases apart by optopt: see getopt(3), and
@@ -444,8 +410,8 @@ static int fail_option(struct parser *p, char **argv)
 	if (!optopt)
 		return fail(p, "unknown or ambiguous option '%s': see bpfprof --help",
 			    argv[optind - 1]);
-	if (long_option(optopt)->name)
-		return fail(p, "--%s takes no argument", long_option(optopt)->name);
+	if (option_find(optopt))
+		return fail(p, "--%s takes no argument", option_find(optopt)->name);
 	return fail(p, "unknown option '-%c': see bpfprof --help", optopt);
 }
 
@@ -453,18 +419,20 @@ static int fail_option(struct parser *p, char **argv)
  * "--". */
 static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dashes)
 {
+	struct getopt_tables tables;
 	int val, next = 1;
 
+	fill_getopt_tables(&tables);
 	optind = 0; /* glibc: start afresh, and read "+" again */
 	opterr = 0;
-	while ((val = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+	while ((val = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
 		int err;
 
 		if (val == '?')
 			return fail_option(p, argv);
 		if (val == ':')
 			return fail(p, "--%s needs an argument: see bpfprof --help",
-				    long_option(optopt)->name);
+				    option_find(optopt)->name);
 		next = optind;
 		if (apply_common(p->o, val)) {
 			if (p->o->command == OPTIONS_HELP || p->o->command == OPTIONS_VERSION)
@@ -472,7 +440,7 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 			continue;
 		}
 		if (!p->record_option)
-			p->record_option = long_option(val)->name;
+			p->record_option = option_find(val)->name;
 		err = apply_record(p, val, optarg);
 		if (err)
 			return err;
@@ -637,77 +605,4 @@ void options_done(struct options *o)
 	free(o->pids.ids);
 	free(o->tids.ids);
 	o->pids = o->tids = (struct options_ids){ 0 };
-}
-
-void options_usage(FILE *f)
-{
-	fputs("usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
-	      "[ARG...])\n"
-	      "       bpfprof check    what this kernel and these rights allow\n"
-	      "       bpfprof list     the profile kinds: what they measure and what they cost\n"
-	      "\n"
-	      "What to profile:\n"
-	      "  -p, --pid LIST        processes by id, with all their threads\n"
-	      "      --follow          and the children that they start\n"
-	      "  -a, --all             the whole machine\n"
-	      "  -- COMMAND [ARG...]   start it, profile it and its children until it ends\n"
-	      "\n"
-	      "Only part of it:\n"
-	      "  -t, --tid LIST        only these threads\n"
-	      "      --cgroup PATH     only what runs in this control group or below\n"
-	      "      --comm GLOB       only threads whose name matches, such as 'nginx*'\n"
-	      "  -U, --user            only user frames\n"
-	      "  -K, --kernel          only kernel frames\n"
-	      "\n"
-	      "How:\n"
-	      "  -P, --profile LIST    of cpu, heap, block, mutex, offcpu, threadcreate, threads; "
-	      "see\n"
-	      "                        bpfprof list; default cpu,heap,block,threadcreate, with "
-	      "--all\n"
-	      "                        without heap\n"
-	      "  -d, --duration TIME   30, 30s, 500ms, 5m; default until Ctrl-C or the target's "
-	      "end\n"
-	      "  -F, --frequency HZ    samples per second and CPU; default 99\n"
-	      "      --event NAME      cpu-clock (default), or cycles where there is a hardware "
-	      "counter\n"
-	      "\n"
-	      "Heap:\n"
-	      "      --heap-rate BYTES  mean bytes between two samples; default 512k, 1: every "
-	      "allocation\n"
-	      "      --heap-budget PERCENT  of the target's CPU time that the probes may cost; "
-	      "default 5,\n"
-	      "                        and 1 without -P; above it they are attached in slices, "
-	      "and what\n"
-	      "                        is in use is left out; 100: no limit\n"
-	      "      --min-age TIME    only memory that has been held that long at the end\n"
-	      "\n"
-	      "Waits (block, mutex, offcpu):\n"
-	      "      --min-wait TIME   leave out shorter ones; default 1us, of offcpu 0, with "
-	      "--all 1ms\n"
-	      "      --wait-rate TIME  record a shorter wait with probability length / TIME, "
-	      "weighted\n"
-	      "                        accordingly, for busy systems; default: all that "
-	      "--wait-budget allows\n"
-	      "      --wait-budget PERCENT  of the target's CPU time, or of one CPU if that is "
-	      "more, that\n"
-	      "                        recording waits may cost; default 1; above it --wait-rate "
-	      "is what\n"
-	      "                        it has to be; 100: no limit\n"
-	      "\n"
-	      "Result:\n"
-	      "  -o, --output PATH     the file, - for standard output; default "
-	      "bpfprof.TARGET.KIND.EXT\n"
-	      "  -f, --format NAME     pprof (default), folded, text\n"
-	      "      --stats FILE      write a JSON account of the run, - for standard output\n"
-	      "      --strict          exit status 1 if anything was lost, or more than 1 % of "
-	      "the\n"
-	      "                        stacks are not whole; everything is written all the same\n"
-	      "      --ready-fd N      write READY to descriptor N when everything is attached\n"
-	      "      --no-labels       do not label samples with the thread's name\n"
-	      "\n"
-	      "  -q, --quiet           errors only\n"
-	      "  -v, --verbose         say more\n"
-	      "      --version\n"
-	      "  -h, --help\n",
-	      f);
 }

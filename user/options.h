@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/log.h"
 #include "bpfprof.h"
@@ -24,7 +23,7 @@ enum options_command {
 	OPTIONS_RECORD,
 	OPTIONS_CHECK,
 	OPTIONS_LIST,
-	OPTIONS_HELP, /* print options_usage() to standard output, exit 0 */
+	OPTIONS_HELP, /* print options_usage to standard output, exit 0 */
 	OPTIONS_VERSION,
 };
 
@@ -100,7 +99,5 @@ uint64_t options_min_wait_ns(const struct options *o, enum bpfprof_kind kind);
 
 /* "pb.gz", "folded", "txt": the end of the file names of a format. Static storage. */
 const char *options_format_ext(enum options_format format);
-
-void options_usage(FILE *f);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "kinds.h"
 #include "options.h"
+#include "options_table.h"
 
 #define MAX_ARGS 32
 
@@ -425,6 +426,72 @@ static void test_long_argument(void **state)
 	assert_int_equal(PARSE(&o, "-p", arg), -EINVAL);
 }
 
+/* Two command lines ask for the same. named: one of them names kinds, which have a budget of their
+ * own for the heap. */
+static void assert_same(const struct options *a, const struct options *b, bool named)
+{
+	assert_memory_equal(a->kinds, b->kinds, sizeof(a->kinds));
+	assert_int_equal(a->frequency, b->frequency);
+	assert_int_equal(a->event, b->event);
+	assert_int_equal(a->format, b->format);
+	assert_int_equal(a->heap_rate, b->heap_rate);
+	assert_true(named || a->heap_budget == b->heap_budget);
+	assert_true(a->wait_budget == b->wait_budget);
+	assert_int_equal(options_min_wait_ns(a, BPFPROF_BLOCK),
+			 options_min_wait_ns(b, BPFPROF_BLOCK));
+	assert_int_equal(a->wait_rate_ns, b->wait_rate_ns);
+	assert_int_equal(a->min_age_ns, b->min_age_ns);
+	assert_int_equal(a->duration_ns, b->duration_ns);
+}
+
+/* The parser knows each option of the table, by both names. */
+static void test_table_parsed(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < option_row_cnt; i++) {
+		const struct option_row *r = &option_rows[i];
+		char longs[64], shorts[] = { '-', (char)r->val, '\0' };
+		struct options o;
+
+		if (!r->name)
+			continue;
+		snprintf(longs, sizeof(longs), "--%s", r->name);
+		for (int j = 0; j < 2; j++) {
+			if (j && r->val >= OPT_CGROUP)
+				continue;
+			/* a wrong argument, or an operand: what is refused is another thing */
+			if (!PARSE(&o, j ? shorts : longs, ""))
+				options_done(&o);
+			assert_null(strstr(err, "see bpfprof --help"));
+		}
+	}
+}
+
+/* The table's default of an option is the argument that changes nothing. */
+static void test_table_defaults(void **state)
+{
+	size_t tried = 0;
+
+	(void)state;
+	for (size_t i = 0; i < option_row_cnt; i++) {
+		const struct option_row *r = &option_rows[i];
+		struct options given, left_out;
+		char word[64];
+
+		/* that of --output says how a name is made */
+		if (!r->def || r->val == 'o')
+			continue;
+		snprintf(word, sizeof(word), "--%s", r->name);
+		assert_int_equal(PARSE(&left_out, "--pid", "1"), 0);
+		assert_int_equal(PARSE(&given, "--pid", "1", word, r->def), 0);
+		assert_same(&left_out, &given, r->val == 'P');
+		options_done(&left_out);
+		options_done(&given);
+		tried++;
+	}
+	assert_int_equal(tried, 8);
+}
+
 /* --help and the parser know the same options. */
 static void test_usage(void **state)
 {
@@ -508,6 +575,8 @@ int main(void)
 		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_bad_input),
 		cmocka_unit_test(test_long_argument),
+		cmocka_unit_test(test_table_parsed),
+		cmocka_unit_test(test_table_defaults),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_formats),

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of options, and --help, which is printed from it. */
+#include "options_table.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "kinds.h"
+
+#define HELP_COLUMN 29 /* behind the longest option with its argument */
+#define HELP_WIDTH 100
+
+const struct option_row option_rows[] = {
+	{ .help = "What to profile:" },
+	{ "pid", 'p', "LIST", NULL,
+	  "processes by id, separated by commas, with all their threads" },
+	{ "follow", OPT_FOLLOW, NULL, NULL, "with --pid: also the children that they start" },
+	{ "all", 'a', NULL, NULL, "the whole machine" },
+	{ .arg = "-- COMMAND [ARG...]",
+	  .help = "start it, profile it and its children until it ends" },
+
+	{ .help = "Only part of it:" },
+	{ "tid", 't', "LIST", NULL, "only these threads" },
+	{ "cgroup", OPT_CGROUP, "PATH", NULL, "only what runs in this control group or below" },
+	{ "comm", OPT_COMM, "GLOB", NULL, "only threads whose name matches, such as 'nginx*'" },
+	{ "user", 'U', NULL, NULL, "only user frames" },
+	{ "kernel", 'K', NULL, NULL, "only kernel frames" },
+
+	{ .help = "How:" },
+	{ "profile", 'P', "LIST", "cpu,heap,block,threadcreate",
+	  "profile kinds, separated by commas; with --all without heap" },
+	{ "duration", 'd', "TIME", NULL,
+	  "30, 30s, 500ms, 5m; without it until Ctrl-C or the target's end" },
+	{ "frequency", 'F', "HZ", "99", "CPU samples a second on each CPU" },
+	{ "event", OPT_EVENT, "NAME", "cpu-clock",
+	  "what takes CPU samples: cpu-clock, or cycles where there is a hardware counter" },
+
+	{ .help = "Heap:" },
+	{ "heap-rate", OPT_HEAP_RATE, "BYTES", "512k",
+	  "mean bytes between two samples; 1: every allocation" },
+	{ "heap-budget", OPT_HEAP_BUDGET, "PERCENT", "1",
+	  "of the target's CPU time that the probes may cost; where -P names kinds 5; above it "
+	  "they "
+	  "are attached in slices, and what is in use is left out; 100: no limit" },
+	{ "min-age", OPT_MIN_AGE, "TIME", NULL,
+	  "only memory that has been held that long at the end" },
+
+	{ .help = "Waits (block, mutex, offcpu):" },
+	{ "min-wait", OPT_MIN_WAIT, "TIME", "1us",
+	  "leave out shorter waits; of offcpu 0, with --all 1ms" },
+	{ "wait-rate", OPT_WAIT_RATE, "TIME", NULL,
+	  "record a shorter wait with probability length / TIME, weighted accordingly, for busy "
+	  "systems; without it all that --wait-budget allows" },
+	{ "wait-budget", OPT_WAIT_BUDGET, "PERCENT", "1",
+	  "of the target's CPU time, or of one CPU if that is more, that recording waits may cost; "
+	  "above it --wait-rate is set as needed; 100: no limit" },
+
+	{ .help = "Result:" },
+	{ "output", 'o', "PATH", "bpfprof.TARGET.KIND.EXT", "the file, - for standard output" },
+	{ "format", 'f', "NAME", "pprof", "pprof, folded, text" },
+	{ "stats", OPT_STATS, "FILE", NULL,
+	  "write a JSON account of the run, - for standard output" },
+	{ "strict", OPT_STRICT, NULL, NULL,
+	  "exit status 1 if anything was lost, or more than 1 % of the stacks are not whole; "
+	  "everything is written all the same" },
+	{ "ready-fd", OPT_READY_FD, "N", NULL,
+	  "write READY to descriptor N when everything is attached" },
+	{ "no-labels", OPT_NO_LABELS, NULL, NULL, "do not label samples with the thread's name" },
+
+	{ .help = "Messages:" },
+	{ "quiet", 'q', NULL, NULL, "errors only" },
+	{ "verbose", 'v', NULL, NULL, "say more" },
+	{ "version", OPT_VERSION, NULL, NULL, "print the version" },
+	{ "help", 'h', NULL, NULL, "print this" },
+};
+
+const size_t option_row_cnt = ARRAY_SIZE(option_rows);
+
+const struct option_row *option_find(int val)
+{
+	for (size_t i = 0; i < option_row_cnt; i++)
+		if (option_rows[i].name && option_rows[i].val == val)
+			return &option_rows[i];
+	return NULL;
+}
+
+/* Prints words from HELP_COLUMN on, where the line is at `column`. */
+static void print_wrapped(FILE *f, const char *text, int column)
+{
+	int sz;
+
+	for (; *text; text += sz + (text[sz] == ' ')) {
+		sz = (int)strcspn(text, " ");
+		if (column > HELP_COLUMN && column + 1 + sz > HELP_WIDTH) {
+			putc('\n', f);
+			column = 0;
+		}
+		if (column > HELP_COLUMN)
+			column += fprintf(f, " ");
+		else
+			column += fprintf(f, "%*s", HELP_COLUMN - column, "");
+		column += fprintf(f, "%.*s", sz, text);
+	}
+	putc('\n', f);
+}
+
+static void print_row(FILE *f, const struct option_row *r)
+{
+	char help[512];
+	int column, first;
+
+	if (!r->name && !r->arg) {
+		fprintf(f, "\n%s\n", r->help);
+		return;
+	}
+	if (!r->name)
+		column = fprintf(f, "  ");
+	else if (r->val < OPT_CGROUP)
+		column = fprintf(f, "  -%c, --%s ", r->val, r->name);
+	else
+		column = fprintf(f, "      --%s ", r->name);
+	if (r->arg)
+		column += fprintf(f, "%s ", r->arg);
+	first = (int)strcspn(r->help, ";");
+	snprintf(help, sizeof(help), "%.*s%s%s%s%s", first, r->help, r->def ? " (default " : "",
+		 r->def ? r->def : "", r->def ? ")" : "", r->help + first);
+	print_wrapped(f, help, column);
+}
+
+void options_usage(FILE *f)
+{
+	char names[KINDS_NAMES_SZ];
+
+	fputs("usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
+	      "[ARG...])\n"
+	      "       bpfprof check    what this kernel and these rights allow\n"
+	      "       bpfprof list     the profile kinds: what they measure and what they cost\n",
+	      f);
+	for (size_t i = 0; i < option_row_cnt; i++)
+		print_row(f, &option_rows[i]);
+	kinds_names(names, sizeof(names));
+	fprintf(f, "\nProfile kinds: %s.\nMore in bpfprof(8) and bpfprof-record(8).\n", names);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The options of the command line, one row each: what getopt_long(3) is given, and what --help
+ * prints. scripts/check-docs compares the manual and the shell completions with --help.
+ */
+#ifndef OPTIONS_TABLE_H
+#define OPTIONS_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Values of options that have no short form. */
+enum {
+	OPT_CGROUP = 256,
+	OPT_COMM,
+	OPT_FOLLOW,
+	OPT_NO_LABELS,
+	OPT_EVENT,
+	OPT_HEAP_RATE,
+	OPT_HEAP_BUDGET,
+	OPT_MIN_AGE,
+	OPT_MIN_WAIT,
+	OPT_WAIT_RATE,
+	OPT_WAIT_BUDGET,
+	OPT_STATS,
+	OPT_STRICT,
+	OPT_READY_FD,
+	OPT_VERSION,
+};
+
+struct option_row {
+	const char *name; /* long form, without dashes; NULL: a heading, or what is no option */
+	int val;	  /* what getopt_long answers: the letter of the short form, or OPT_… */
+	const char *arg;  /* what --help calls its argument; NULL: it takes none */
+	const char *def;  /* argument that is in force where the option is not given; NULL: none */
+	const char *help; /* printed behind it, the default before its first ';' */
+};
+
+extern const struct option_row option_rows[];
+extern const size_t option_row_cnt;
+
+/* The option of this value, or NULL. */
+const struct option_row *option_find(int val);
+
+/* What --help prints: lines of at most 100 columns. */
+void options_usage(FILE *f);
+
+#endif
