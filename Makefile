@@ -43,7 +43,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall format clean
+.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall dist format clean
 
 all: bpfprof $(PRELOAD)
 
@@ -149,6 +149,7 @@ check: all progs $(TABLES)
 	$(Q)rm -f $(RESULTS) $(RESULTS).times
 	$(Q)$(RUN) --as layers -- scripts/check-layers || :
 	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
+	$(Q)$(RUN) --as 'manual and completions' -- scripts/check-docs $(OUT)/bpfprof || :
 	$(Q)$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
 	$(Q)PROGS=$(PROGS_DIR) $(RUN) --jobs 2 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
@@ -259,15 +260,36 @@ format:
 
 # ---- installing ----
 
+# what is put where: source, mode, and path below PREFIX
+INSTALLED := $(OUT)/bpfprof:755:sbin/bpfprof $(PRELOAD):755:lib/bpfprof/libbpfprof-heap.so \
+	$(foreach p,$(wildcard man/*.[1-9]),$(p):644:share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
+	scripts/completion/bpfprof.bash:644:share/bash-completion/completions/bpfprof \
+	scripts/completion/_bpfprof:644:share/zsh/site-functions/_bpfprof \
+	README.md:644:share/doc/bpfprof/README.md LICENSE:644:share/doc/bpfprof/LICENSE
+# folders that are nobody else's
+INSTALLED_FOLDERS := lib/bpfprof share/doc/bpfprof
+part = $(word $(1),$(subst :, ,$(2)))
+# a line of the recipe
+define install_one
+	install -D -m $(call part,2,$(1)) $(call part,1,$(1)) '$(DESTDIR)$(PREFIX)/$(call part,3,$(1))'
+
+endef
+
 install: all
-	install -D -m 755 $(OUT)/bpfprof $(DESTDIR)$(PREFIX)/sbin/bpfprof
-	install -D -m 755 $(PRELOAD) $(DESTDIR)$(PREFIX)/lib/bpfprof/libbpfprof-heap.so
-	install -D -m 644 man/bpfprof.8 $(DESTDIR)$(PREFIX)/share/man/man8/bpfprof.8
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/bpfprof README.md LICENSE
+	$(foreach i,$(INSTALLED),$(call install_one,$(i)))
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/bpfprof $(DESTDIR)$(PREFIX)/share/man/man8/bpfprof.8
-	rm -rf $(DESTDIR)$(PREFIX)/share/doc/bpfprof $(DESTDIR)$(PREFIX)/lib/bpfprof
+	rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
+	for d in $(INSTALLED_FOLDERS); do rmdir '$(DESTDIR)$(PREFIX)'/$$d 2>/dev/null || :; done
+
+# what is committed, to be built and installed without git
+DIST := bpfprof-$(VERSION)
+
+dist:
+	$(Q)git diff --quiet HEAD || echo 'dist: what is not committed is not in it' >&2
+	$(Q)mkdir -p $(OUT)
+	$(Q)git archive --format=tar.gz --prefix=$(DIST)/ -o $(OUT)/$(DIST).tar.gz HEAD
+	@echo $(OUT)/$(DIST).tar.gz
 
 clean:
 	rm -rf build bpfprof

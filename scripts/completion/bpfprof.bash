@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# bash completion of bpfprof. scripts/check-docs compares the table with what the program prints under --help.
+
+# of each option: short and long form, what its argument is called, and its default; '.' for none
+_bpfprof_options='
+-p --pid LIST .
+. --follow . .
+-a --all . .
+-t --tid LIST .
+. --cgroup PATH .
+. --comm GLOB .
+-U --user . .
+-K --kernel . .
+-P --profile LIST cpu,heap,block,threadcreate
+-d --duration TIME .
+-F --frequency HZ 99
+. --event NAME cpu-clock
+. --heap-rate BYTES 512k
+. --heap-budget PERCENT 1
+. --min-age TIME .
+. --min-wait TIME 1us
+. --wait-rate TIME .
+. --wait-budget PERCENT 1
+-o --output PATH bpfprof.TARGET.KIND.EXT
+-f --format NAME pprof
+. --stats FILE .
+. --strict . .
+. --ready-fd N .
+. --no-labels . .
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
+# the kinds that this program has
+_bpfprof_kinds() {
+	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
+}
+
+# _bpfprof_list WORDS: completes the last one of a list that commas separate
+_bpfprof_list() {
+	local head=
+	[[ $cur == *,* ]] && head=${cur%,*},
+	mapfile -t COMPREPLY < <(compgen -P "$head" -W "$1" -- "${cur##*,}")
+}
+
+# _bpfprof_argument OPTION NAME DEFAULT: completes the argument of an option
+_bpfprof_argument() {
+	case $1 in
+	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
+	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
+	--format) mapfile -t COMPREPLY < <(compgen -W 'pprof folded text' -- "$cur") ;;
+	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;
+	*)
+		case $2 in
+		PATH | FILE)
+			compopt -o filenames 2>/dev/null
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			;;
+		*) [ "$3" = . ] || mapfile -t COMPREPLY < <(compgen -W "$3" -- "$cur") ;;
+		esac
+		;;
+	esac
+}
+
+_bpfprof() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i short long arg default words=''
+
+	COMPREPLY=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		[ "${COMP_WORDS[i]}" = -- ] || continue
+		# what follows is another command line
+		if declare -F _command_offset >/dev/null; then
+			_command_offset $((i + 1))
+		elif [ $((i + 1)) = "$COMP_CWORD" ]; then
+			mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+		else
+			compopt -o default 2>/dev/null
+		fi
+		return
+	done
+	# readline parts words at '=', too
+	if [ "$cur" = = ]; then
+		cur=''
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	while read -r short long arg default; do
+		[ -n "$long" ] || continue
+		if [ "$arg" != . ] && [ "$prev" = "$short" -o "$prev" = "$long" ]; then
+			_bpfprof_argument "$long" "$arg" "$default"
+			return
+		fi
+		words+=" $long"
+		[ "$short" = . ] || words+=" $short"
+	done <<<"$_bpfprof_options"
+	[ "$COMP_CWORD" = 1 ] && words+=' record check list'
+	mapfile -t COMPREPLY < <(compgen -W "$words --" -- "$cur")
+}
+
+complete -F _bpfprof bpfprof
