@@ -187,18 +187,44 @@ double budget__attached(struct budget *b, const struct budget_figures *f)
 	return weight;
 }
 
-double budget__stop(struct budget *b, const struct budget_figures *f)
+/* Looks at the last moment of a part. */
+static void end_part(struct budget *b, const struct budget_figures *f)
 {
 	struct budget_time t = look(b, f);
 
 	if (b->state == BUDGET_OFF) {
 		b->unseen += b->gap + own_of(&t, f->factor);
-	} else {
-		b->seen = sum(&b->seen, &t, 1);
-		b->attached = sum(&b->attached, &t, 1);
-		b->on_ns += f->now_ns - b->since_ns;
+		b->gap = 0;
+		b->edges += cost_of(&t, f->factor);
+		return;
 	}
+	b->seen = sum(&b->seen, &t, 1);
+	b->attached = sum(&b->attached, &t, 1);
+	b->on_ns += f->now_ns - b->since_ns;
+	b->since_ns = f->now_ns;
+}
+
+double budget__stop(struct budget *b, const struct budget_figures *f)
+{
+	end_part(b, f);
 	return b->state == BUDGET_FULL ? 1 : weigh(b, b->unseen, f->factor);
+}
+
+double budget__part(struct budget *b, const struct budget_figures *f)
+{
+	double weight;
+
+	end_part(b, f);
+	if (b->state == BUDGET_FULL) {
+		b->calls += b->seen.calls;
+		b->seen = (struct budget_time){ 0 };
+		return 1;
+	}
+	if (own_of(&b->seen, f->factor) <= 0)
+		return 1;
+	weight = weigh(b, b->unseen, f->factor);
+	b->unseen = 0;
+	return weight;
 }
 
 double budget__revision(const struct budget *b, double factor)

@@ -106,6 +106,12 @@ double budget__attached(struct budget *b, const struct budget_figures *f);
 /* The run ends; returns the same for what was seen at last. */
 double budget__stop(struct budget *b, const struct budget_figures *f);
 
+/*
+ * A part of the run ends, the next one begins: the same for what was seen in it. What nothing was
+ * seen of yet is left to the next part.
+ */
+double budget__part(struct budget *b, const struct budget_figures *f);
+
 /* Then: how many times as much as by all these weights there was, by what is known of the factor
  * now. */
 double budget__revision(const struct budget *b, double factor);

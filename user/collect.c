@@ -46,9 +46,10 @@ struct collect {
 	struct procs *procs;
 	struct code *code;
 	struct windows *windows;
-	uint32_t side; /* of the epoch that goes on */
-	uint64_t raw;  /* stacks unwound here */
-	bool calm;     /* none in the last poll */
+	uint32_t side;	   /* of the epoch that goes on, */
+	uint64_t epoch_ns; /* which has begun then */
+	uint64_t raw;	   /* stacks unwound here */
+	bool calm;	   /* none in the last poll */
 	struct proc_note *notes;
 	size_t note_cap;
 	struct records pending; /* read from the ring, waiting for the events that explain them */
@@ -591,12 +592,14 @@ int collect__cut(struct collect *c)
 {
 	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
 	struct samples_count *counts;
+	uint64_t now = util_monotonic_ns();
 	int side = epochs__next(c->session, stats), err;
 	size_t cnt;
 
 	if (side < 0)
 		return side;
 	c->side = BPFPROF_SIDES - 1 - (uint32_t)side;
+	c->epoch_ns = now;
 	err = samples__drain_counts(c->samples, (uint32_t)side, &counts, &cnt);
 	if (err)
 		return err;
@@ -640,6 +643,16 @@ int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind
 uint64_t collect__forks(const struct collect *c)
 {
 	return c->forks;
+}
+
+uint64_t collect__epoch_ns(const struct collect *c)
+{
+	return c->epoch_ns;
+}
+
+uint32_t collect__side(const struct collect *c)
+{
+	return c->side;
 }
 
 struct windows *collect__windows(struct collect *c)

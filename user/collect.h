@@ -96,6 +96,10 @@ void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost 
  */
 int collect__cut(struct collect *c);
 
+/* When the epoch that goes on has begun, CLOCK_MONOTONIC; and its side. */
+uint64_t collect__epoch_ns(const struct collect *c);
+uint32_t collect__side(const struct collect *c);
+
 /* Should collect__cut be called soon, to make room? */
 bool collect__wants_cut(const struct collect *c);
 

@@ -589,29 +589,48 @@ void heap__stop(struct heap *h)
 	(void)detach(h);
 }
 
-int heap__finish(struct heap *h, struct window *w, struct window_profile_opts *ret)
+void heap__end_part(struct heap *h)
 {
+	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
+
+	h->stop_weight = budget__part(&h->budget, &f);
+}
+
+/* What a window's processes still hold. */
+static int hold_live(struct heap *h, struct window *w, uint64_t to_ns)
+{
+	struct windows *windows = collect__windows(h->collect);
 	struct probe_heap_live *live;
 	size_t cnt;
-	int err;
+	int err = probe_heap__live(h->session, &live, &cnt);
 
-	window__commit(w, BPFPROF_HEAP, h->stop_weight);
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct bpfprof_count_key *key = &live[i].live.stack;
+
+		if (live[i].live.time_ns + h->opts.min_age_ns <= to_ns &&
+		    (!h->opts.all || runs(h, &live[i].key)))
+			(void)windows__hold(windows, w, key);
+		else
+			windows__note_live(windows, key);
+	}
+	free(live);
+	windows__drop_freed(windows, collect__side(h->collect));
+	return 0;
+}
+
+int heap__finish(struct heap *h, struct window *w, uint64_t to_ns, struct window_profile_opts *ret)
+{
+	windows__commit(collect__windows(h->collect), BPFPROF_HEAP, h->stop_weight);
 	if (h->sliced) {
 		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
 		ret->value_cnt = 2;
 		ret->folded_value = 1;
 		return 0;
 	}
-	err = probe_heap__live(h->session, &live, &cnt);
-	if (err)
-		return err;
-	for (size_t i = 0; i < cnt; i++)
-		if (live[i].live.time_ns + h->opts.min_age_ns <= h->stopped_ns &&
-		    (!h->opts.all || runs(h, &live[i].key)))
-			(void)windows__hold(collect__windows(h->collect), w, &live[i].live.stack);
-	free(live);
 	ret->only_held = h->opts.min_age_ns > 0;
-	return 0;
+	return hold_live(h, w, to_ns);
 }
 
 /* Is every function that the location names one that only serves to allocate? */

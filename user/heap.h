@@ -93,9 +93,12 @@ uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: no
 /* Detaches everything; what was recorded stays. To be called before the last cut. */
 void heap__stop(struct heap *h);
 
-/* After the last cut: what is in use, and what all of it stands for. ret: what the window's profile
- * has. 0 or -errno. */
-int heap__finish(struct heap *h, struct window *w, struct window_profile_opts *ret);
+/* A window is about to end by a cut, and the run goes on. */
+void heap__end_part(struct heap *h);
+
+/* A window has ended by a cut: what is in use at its end, to_ns (CLOCK_MONOTONIC), and what all of it
+ * stands for. ret: what its profile has. 0 or -errno. */
+int heap__finish(struct heap *h, struct window *w, uint64_t to_ns, struct window_profile_opts *ret);
 /* Hides the frames of allocators, once they have names. */
 void heap__hide(struct profile *p);
 

@@ -275,6 +275,16 @@ static int parse_path(struct parser *p, const char **ret, const char *option, co
 	return 0;
 }
 
+static int parse_keep(struct parser *p, const char *arg)
+{
+	uint64_t keep;
+
+	if (util_parse_u64(arg, 1, UINT32_MAX, &keep))
+		return fail(p, "--keep: '%s' is no number of sets from 1 on, such as 6", arg);
+	p->o->keep = (uint32_t)keep;
+	return 0;
+}
+
 static int parse_ready_fd(struct parser *p, const char *arg)
 {
 	uint64_t fd;
@@ -358,6 +368,11 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return parse_path(p, &o->output, "--output", arg);
 	case 'f':
 		return parse_format(p, arg);
+	case OPT_WINDOW:
+		return parse_time(p, &o->window_ns, "--window", "it has to be above 0, such as 10s",
+				  arg);
+	case OPT_KEEP:
+		return parse_keep(p, arg);
 	case OPT_STATS:
 		return parse_path(p, &o->stats, "--stats", arg);
 	case OPT_STRICT:
@@ -472,6 +487,25 @@ static int check_target(struct parser *p)
 	return 0;
 }
 
+static int check_window(struct parser *p)
+{
+	const struct options *o = p->o;
+
+	if (o->keep && !o->window_ns)
+		return fail(p, "--keep goes with --window: it says how many sets of files stay");
+	if (o->window_ns && o->duration_ns && o->window_ns > o->duration_ns)
+		return fail(p, "--window is longer than --duration: give it at most that long");
+	if (o->window_ns && o->output && !strcmp(o->output, "-"))
+		return fail(p,
+			    "--output - and --window: several files do not go to standard "
+			    "output: give a file");
+	if (o->window_ns && o->stats && !strcmp(o->stats, "-"))
+		return fail(p,
+			    "--stats - and --window: several files do not go to standard "
+			    "output: give a file");
+	return 0;
+}
+
 static int check_output(struct parser *p)
 {
 	const struct options *o = p->o;
@@ -538,7 +572,8 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 		return err;
 	if (o->argv)
 		o->follow = true;
-	return check_output(p);
+	err = check_output(p);
+	return err ? err : check_window(p);
 }
 
 static enum options_command command_of(const char *word)

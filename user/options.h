@@ -77,6 +77,8 @@ struct options {
 
 	const char *output; /* "-": standard output; NULL: a name made from the target */
 	enum options_format format;
+	uint64_t window_ns; /* of each set of files; 0: one set for the whole run */
+	uint32_t keep;	    /* sets; 0: all */
 	const char *stats;  /* "-": standard output; NULL: none */
 	bool strict;	    /* see report_strict */
 	int ready_fd;	    /* see ready.h; -1: none */

@@ -84,11 +84,20 @@ static bool finished(struct run *r)
 	const struct options *o = r->opts;
 	uint64_t now = util_monotonic_ns();
 
-	if (r->stops || r->only_threads || (o->duration_ns && now - r->armed_ns >= o->duration_ns))
+	if (r->stops || (r->only_threads && !o->window_ns) ||
+	    (o->duration_ns && now - r->armed_ns >= o->duration_ns))
 		return true;
 	if (o->argv)
 		return launch_ended(&r->launch);
 	return o->pids.cnt && !r->alive;
+}
+
+/* When the window is to end: windows are as long as they are to be, all together, if one is late. */
+static uint64_t next_window_ns(const struct run *r)
+{
+	uint64_t len = r->opts->window_ns;
+
+	return r->armed_ns + ((r->window_from_ns - r->armed_ns) / len + 1) * len;
 }
 
 static int timeout_ms(const struct run *r)
@@ -99,11 +108,45 @@ static int timeout_ms(const struct run *r)
 		return 0;
 	if (r->opts->duration_ns)
 		end = r->armed_ns + r->opts->duration_ns;
+	if (r->opts->window_ns)
+		end = MIN(end, next_window_ns(r));
 	if (r->heap)
 		end = MIN(end, heap__next_ns(r->heap));
 	if (end == UINT64_MAX)
 		return -1;
 	return now >= end ? 0 : (int)MIN((end - now + 999999) / 1000000, 1000);
+}
+
+/* What threads are doing when a window ends: as a profile of its own; last: and where waits are in
+ * progress, which belong to the window in which they end. */
+static int take_snapshot(struct run *r, bool last)
+{
+	const struct options *o = r->opts;
+	struct snapshot_opts s = {
+		.threads = r->kinds[BPFPROF_THREADS],
+		.block = last && r->kinds[BPFPROF_BLOCK],
+		.offcpu = last && r->kinds[BPFPROF_OFFCPU],
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+		.min_wait_ns = { options_min_wait_ns(o, BPFPROF_BLOCK),
+				 options_min_wait_ns(o, BPFPROF_OFFCPU) },
+		.waits = last ? r->waits : NULL,
+		.stopped_ns = last ? r->stopped_ns : util_monotonic_ns(),
+	};
+
+	if (!s.threads && !s.block && !s.offcpu)
+		return 0;
+	return snapshot_take(&s, r->session, r->collect, &r->snapshot);
+}
+
+static int next_window(struct run *r)
+{
+	int err = take_snapshot(r, false);
+
+	if (r->progress_shown)
+		fprintf(stderr, "\r%40s\r", "");
+	r->progress_shown = false;
+	return err ? err : run_next_window(r);
 }
 
 static int loop(struct run *r)
@@ -142,33 +185,14 @@ static int loop(struct run *r)
 			err = heap__tick(r->heap);
 		if (!err && collect__wants_cut(r->collect))
 			err = collect__cut(r->collect);
+		if (!err && r->opts->window_ns && util_monotonic_ns() >= next_window_ns(r) &&
+		    !finished(r))
+			err = next_window(r);
 	}
 	return err;
 }
 
 /* ---- all of it ---- */
-
-/* What threads are doing when the run ends: as a profile of its own, and where waits are in
- * progress. */
-static int take_snapshot(struct run *r)
-{
-	const struct options *o = r->opts;
-	struct snapshot_opts s = {
-		.threads = r->kinds[BPFPROF_THREADS],
-		.block = r->kinds[BPFPROF_BLOCK],
-		.offcpu = r->kinds[BPFPROF_OFFCPU],
-		.user_only = o->user_only,
-		.kernel_only = o->kernel_only,
-		.min_wait_ns = { options_min_wait_ns(o, BPFPROF_BLOCK),
-				 options_min_wait_ns(o, BPFPROF_OFFCPU) },
-		.waits = r->waits,
-		.stopped_ns = r->stopped_ns,
-	};
-
-	if (!s.threads && !s.block && !s.offcpu)
-		return 0;
-	return snapshot_take(&s, r->session, r->collect, &r->snapshot);
-}
 
 static int record(struct run *r)
 {
@@ -192,7 +216,7 @@ static int record(struct run *r)
 	if (r->heap)
 		heap__stop(r->heap);
 	if (!err)
-		err = take_snapshot(r);
+		err = take_snapshot(r, true);
 	probe_waits__free(r->waits);
 	r->waits = NULL;
 	if (r->progress_shown)

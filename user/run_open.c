@@ -531,6 +531,9 @@ int run_open(struct run *r)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
 	r->startup_ns = since_exec_ns();
 	r->start_ns = util_realtime_ns();
+	r->window_from_ns = r->armed_ns;
+	if (r->opts->window_ns)
+		r->window_number = 1;
 	ready_tell(r->opts->ready_fd);
 	return 0;
 }
@@ -551,8 +554,6 @@ void run_close(struct run *r)
 	procs__free(r->procs);
 	events__free(r->events);
 	session__free(r->session);
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		profile__free(r->profiles[i]);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)
 		if (r->pidfds[i] >= 0)
 			close(r->pidfds[i]);

@@ -65,9 +65,13 @@ struct run {
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start; /* of the targets; 0: not counted */
 	int64_t periods[BPFPROF_NR_KINDS];
+	/* the window that goes on: its number, 0 where there is only this one, and since when */
 	struct window *window;
-	struct profile *profiles[BPFPROF_NR_KINDS]; /* once the run has ended */
-	int64_t start_ns; /* CLOCK_REALTIME: of one window all profiles have the same start */
+	unsigned int window_number;
+	uint64_t window_from_ns;
+	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
+	bool failed;				    /* the files of a window are not all right */
+	int64_t start_ns; /* CLOCK_REALTIME at armed_ns: profiles of a window have the same start */
 	int *pidfds;	  /* of the processes named, -1: ended */
 	size_t alive;
 	int epoll_fd, signal_fd, timer_fd;
@@ -102,7 +106,17 @@ void run_read_signals(struct run *r);
 
 /* Can all files be written? To be asked before a long run. 0 or -errno, said. */
 int run_check_outputs(const struct run *r);
-/* After the run: puts the profiles together and writes them. 0 or -errno, said. */
+/* The paths of a window's files, number 0: of the whole run's. Its account is wanted. */
+void run_output_path(const struct run *r, int kind, unsigned int number, char path[PATH_MAX]);
+void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX]);
+/* Removes them, as far as they are there. 0 or -errno, said. */
+int run_remove_files(const struct run *r, unsigned int number);
+
+/* Ends the window, writes its files and begins the next one. A window that cannot be written is said
+ * to be missing. 0; -errno: the run cannot go on. */
+int run_next_window(struct run *r);
+/* After the run: puts the profiles of the last window together and writes them. 0; -errno, said,
+ * also if a former one could not be written. */
 int run_write(struct run *r);
 
 #endif

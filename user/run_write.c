@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "capture/window.h"
+#include "capture/windows.h"
 #include "code.h"
 #include "collect.h"
 #include "heap.h"
@@ -33,64 +34,6 @@
 #include "target/perf_maps.h"
 #include "waits.h"
 
-/* ---- files ---- */
-
-/* Several kinds were asked for: then each has a name of its own, also if one cannot be had. */
-static bool several_kinds(const struct options *o)
-{
-	size_t n = 0;
-
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		n += o->kinds[i];
-	return n > 1;
-}
-
-static void output_path(const struct run *r, int kind, char path[PATH_MAX])
-{
-	const struct options *o = r->opts;
-	const char *ext = options_format_ext(o->format);
-
-	if (!o->output)
-		snprintf(path, PATH_MAX, "bpfprof.%s.%s.%s", r->file_target, kinds[kind].name, ext);
-	else if (!several_kinds(o))
-		snprintf(path, PATH_MAX, "%s", o->output);
-	else
-		snprintf(path, PATH_MAX, "%s.%s.%s", o->output, kinds[kind].name, ext);
-}
-
-static int check_output(const char *path)
-{
-	int err = output_probe(path);
-
-	if (err == -ELOOP)
-		log_error("cannot write '%s': it is a symbolic link (name the file itself)", path);
-	else if (err)
-		log_error("cannot write '%s': %s", path, strerror(-err));
-	else if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
-		log_error("'-o -' writes to standard output, which is a terminal (redirect it)");
-	else
-		return 0;
-	return err ? err : -EINVAL;
-}
-
-int run_check_outputs(const struct run *r)
-{
-	char path[PATH_MAX];
-	int err = 0;
-
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
-		if (!r->opts->kinds[i])
-			continue;
-		output_path(r, i, path);
-		/* text for people may go to a terminal */
-		if (strcmp(path, "-") || r->opts->format == OPTIONS_PPROF)
-			err = check_output(path);
-	}
-	if (!err && r->opts->stats && strcmp(r->opts->stats, "-"))
-		err = check_output(r->opts->stats);
-	return err;
-}
-
 /* ---- profiles ---- */
 
 static int write_profile(struct run *r, const struct report *report, int kind)
@@ -100,7 +43,7 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 	char path[PATH_MAX];
 	int err;
 
-	output_path(r, kind, path);
+	run_output_path(r, kind, r->window_number, path);
 	err = output_open(path, &out);
 	if (!err) {
 		switch (r->opts->format) {
@@ -131,19 +74,23 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 static int write_stats(const struct run *r, const struct report *report)
 {
 	struct output out;
-	int err = output_open(r->opts->stats, &out);
+	char path[PATH_MAX];
+	int err;
 
+	run_stats_path(r, r->window_number, path);
+	err = output_open(path, &out);
 	if (!err) {
 		report_stats(report, out.f);
 		err = output_commit(&out);
 	}
 	if (err)
-		log_error("cannot write '%s': %s", r->opts->stats, strerror(-err));
+		log_error("cannot write '%s': %s", path, strerror(-err));
 	return err;
 }
 
 /* The profile of a kind, as it was sampled. NULL with errno. */
-static struct profile *profile_of(struct run *r, int kind, struct symbolize_source **ret_sources)
+static struct profile *profile_of(struct run *r, const struct report *report, int kind,
+				  struct symbolize_source **ret_sources)
 {
 	struct window_profile_opts opts = { .period = r->periods[kind],
 					    .value_cnt = kinds[kind].value_cnt,
@@ -152,14 +99,15 @@ static struct profile *profile_of(struct run *r, int kind, struct symbolize_sour
 	int err = 0;
 
 	if (kind == BPFPROF_HEAP)
-		err = heap__finish(r->heap, r->window, &opts);
+		err = heap__finish(r->heap, r->window, r->window_from_ns + report->duration_ns,
+				   &opts);
 	else
 		window__commit(r->window, kind, 1);
 	errno = -err;
 	p = err ? NULL : window__profile(r->window, kind, &opts, ret_sources);
 	if (p) {
-		p->time_ns = r->start_ns;
-		p->duration_ns = (int64_t)(r->stopped_ns - r->armed_ns);
+		p->time_ns = r->start_ns + (int64_t)(r->window_from_ns - r->armed_ns);
+		p->duration_ns = (int64_t)report->duration_ns;
 	}
 	return p;
 }
@@ -167,7 +115,7 @@ static struct profile *profile_of(struct run *r, int kind, struct symbolize_sour
 static int finish_kind(struct run *r, struct report *report, int kind)
 {
 	struct symbolize_source *sources;
-	struct profile *p = profile_of(r, kind, &sources);
+	struct profile *p = profile_of(r, report, kind, &sources);
 	int err;
 
 	if (!p)
@@ -220,7 +168,57 @@ static int write_files(struct run *r, const struct report *report)
 	return err;
 }
 
-int run_write(struct run *r)
+/* What there is to say about names that are missing. */
+static void say_unnamed(const struct report *report)
+{
+	if (report->perf_maps.refused)
+		log_info("%" PRIu64
+			 " perf maps (/tmp/perf-PID.map) are not read: they are no regular files, "
+			 "or not the process's own, or not from its time",
+			 report->perf_maps.refused);
+	if (report->objects.set_aside)
+		log_info("%" PRIu64
+			 " files have no names here: they ended what read them, or kept "
+			 "it waiting",
+			 report->objects.set_aside);
+	if (report->objects.lost)
+		log_info("%" PRIu64
+			 " files have no names here: there were too many to keep all of them "
+			 "open, and they are gone",
+			 report->objects.lost);
+	if (report->code.unopened)
+		log_info("%" PRIu64
+			 " files have no names here: they were gone when they were to be opened",
+			 report->code.unopened);
+}
+
+/* Makes the profiles of the window that has ended, with their names. 0 or -errno, said. */
+static int finish_kinds(struct run *r, struct report *report)
+{
+	int err = 0;
+
+	session__run_time(r->session, "", &report->bpf_ns, &report->bpf_runs);
+	code__stats(r->code, &report->code);
+	if (r->heap)
+		heap__report(r->heap, &report->heap);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		report->wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (r->kinds[i])
+			err = finish_kind(r, report, i);
+	if (err) {
+		log_error("cannot put the profile together: %s", strerror(-err));
+		return err;
+	}
+	/* once more: names may be of files that nothing else asked for */
+	code__stats(r->code, &report->code);
+	objects__stats(r->objects, &report->objects);
+	perf_maps__stats(code__perf_maps(r->code), &report->perf_maps);
+	return 0;
+}
+
+/* Writes the files of the window that has ended at to_ns. 0 or -errno, said. */
+static int write_window(struct run *r, uint64_t to_ns, bool last)
 {
 	struct report report = {
 		.opts = r->opts,
@@ -228,7 +226,7 @@ int run_write(struct run *r)
 		.kinds = r->kinds,
 		.frequency = r->frequency,
 		.cpus = cpus_possible(),
-		.duration_ns = r->stopped_ns - r->armed_ns,
+		.duration_ns = to_ns - r->window_from_ns,
 		.startup_ns = r->startup_ns,
 		.snapshot_ns = r->snapshot.ns,
 		.threads_at_start = r->threads_at_start,
@@ -236,47 +234,21 @@ int run_write(struct run *r)
 		.limited_ns = r->wait_budget.limited_ns,
 	};
 	char text[1024];
-	int err;
+	int err = finish_kinds(r, &report);
 
-	err = collect__cut(r->collect);
-	session__run_time(r->session, "", &report.bpf_ns, &report.bpf_runs);
-	code__stats(r->code, &report.code);
-	if (r->heap)
-		heap__report(r->heap, &report.heap);
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		report.wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (r->kinds[i])
-			err = finish_kind(r, &report, i);
-	if (err) {
-		log_error("cannot put the profile together: %s", strerror(-err));
+	if (err)
 		return err;
-	}
-	/* once more: names may be of files that nothing else asked for */
-	code__stats(r->code, &report.code);
-	objects__stats(r->objects, &report.objects);
-	perf_maps__stats(code__perf_maps(r->code), &report.perf_maps);
-	if (report.perf_maps.refused)
-		log_info("%" PRIu64
-			 " perf maps (/tmp/perf-PID.map) are not read: they are no regular files, "
-			 "or not the process's own, or not from its time",
-			 report.perf_maps.refused);
-	if (report.objects.set_aside)
-		log_info("%" PRIu64
-			 " files have no names here: they ended what read them, or kept "
-			 "it waiting",
-			 report.objects.set_aside);
-	if (report.objects.lost)
-		log_info("%" PRIu64
-			 " files have no names here: there were too many to keep all of them "
-			 "open, and they are gone",
-			 report.objects.lost);
-	if (report.code.unopened)
-		log_info("%" PRIu64
-			 " files have no names here: they were gone when they were to be opened",
-			 report.code.unopened);
+	if (last)
+		say_unnamed(&report);
 	rights_to_write(true);
 	err = write_files(r, &report);
+	if (err && err != -EINTR && r->window_number) {
+		/* a set is whole, or it is not there */
+		(void)run_remove_files(r, r->window_number);
+		log_error("window %u is missing", r->window_number);
+	} else if (!err && r->opts->keep && r->window_number > r->opts->keep) {
+		err = run_remove_files(r, r->window_number - r->opts->keep);
+	}
 	rights_to_write(false);
 	if (!err && r->opts->strict) {
 		err = report_strict(&report, text, sizeof(text));
@@ -284,4 +256,51 @@ int run_write(struct run *r)
 			log_error("--strict: %s", text);
 	}
 	return err;
+}
+
+static void free_profiles(struct run *r)
+{
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		profile__free(r->profiles[i]);
+		r->profiles[i] = NULL;
+	}
+}
+
+int run_next_window(struct run *r)
+{
+	struct windows *windows = collect__windows(r->collect);
+	uint64_t to_ns;
+	int err;
+
+	if (r->heap)
+		heap__end_part(r->heap);
+	err = collect__cut(r->collect);
+	if (err)
+		return err;
+	to_ns = collect__epoch_ns(r->collect);
+	err = write_window(r, to_ns, false);
+	free_profiles(r);
+	/* what was not written is said to be missing, and the run goes on */
+	r->failed |= err != 0;
+	if (err == -ENOMEM || err == -EINTR)
+		return err;
+	windows__close(windows, r->window);
+	r->window = windows__open(windows);
+	if (!r->window)
+		return -errno;
+	r->window_from_ns = to_ns;
+	r->window_number++;
+	return 0;
+}
+
+int run_write(struct run *r)
+{
+	int err = collect__cut(r->collect);
+
+	if (err)
+		log_error("cannot take in what was sampled last: %s", strerror(-err));
+	else
+		err = write_window(r, r->stopped_ns, true);
+	free_profiles(r);
+	return err ? err : r->failed ? -EIO : 0;
 }

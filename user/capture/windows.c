@@ -265,6 +265,11 @@ void windows__commit(struct windows *w, enum bpfprof_kind kind, double scale)
 		window__commit(w->open[i], kind, scale);
 }
 
+void windows__note_live(struct windows *w, const struct bpfprof_count_key *key)
+{
+	(void)count_keys__find_live(w->keys, key);
+}
+
 void windows__drop_freed(struct windows *w, uint32_t side)
 {
 	count_keys__drop_unused(w->keys, side);

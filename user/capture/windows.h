@@ -67,7 +67,9 @@ void windows__commit(struct windows *w, enum bpfprof_kind kind, double scale);
 /* One of the allocations recorded under the key is still held: in a window, NULL: in all that are
  * open. False if its stack is not known. */
 bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
-/* All that are still held were named by windows__hold since the last call: the others are known no
+/* The same, but nothing is counted. */
+void windows__note_live(struct windows *w, const struct bpfprof_count_key *key);
+/* All that are still held were named since the last call: the others are known no
  * more, but for those of the epoch of this side, which goes on. */
 void windows__drop_freed(struct windows *w, uint32_t side);
 
