@@ -102,6 +102,8 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 
 # moves the clock, instead of waiting
 $(OUT)/tests/unit/test_cpu_time: LDLIBS += -Wl,--wrap=util_monotonic_ns
+# refuses memory
+$(OUT)/tests/unit/test_names_cache: LDLIBS += -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc

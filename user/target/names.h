@@ -35,6 +35,22 @@ struct symbols {
 	size_t strings_sz;
 };
 
+/* The frames of one address: borrowed. */
+struct symbol_frames {
+	const struct symbol_frame *frames; /* innermost inlined function first */
+	size_t cnt;			   /* 0: no name */
+	const char *strings;		   /* that the frames' offsets lead into */
+};
+
+static inline struct symbol_frames symbols__of(const struct symbols *s, size_t i)
+{
+	return (struct symbol_frames){
+		.frames = s->frames + s->first[i],
+		.cnt = s->first[i + 1] - s->first[i],
+		.strings = s->strings,
+	};
+}
+
 /*
  * Names cnt ascending virtual addresses. debug: the file of separate debug information, alt: the
  * supplementary file of whichever has the DWARF; NULL where there is none. Debug sections are read,

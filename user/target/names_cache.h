@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What objects have answered about their addresses, also that no symbol covers one: a program whose
+ * profile is taken every few seconds runs the same code each time, and its DWARF need not be read
+ * again for it.
+ *
+ * An answer is of an object's number (target/objects.h), which stands for one version of a file.
+ * Whether the file still is that version, objects__unchanged says. An answer may know less than the
+ * object would tell by now: separate debug information that is installed meanwhile is seen once the
+ * answer has gone.
+ *
+ * The cache has two halves. Answers are put into the younger one. When it is full, all that the
+ * older one holds is evicted, and the two change places. What is found in the older one is copied
+ * into the younger one. So answers that are in use stay, if they fill no more than a half, and what
+ * was not looked up while a half filled goes. Each half has strings of its own, each of them once.
+ */
+#ifndef TARGET_NAMES_CACHE_H
+#define TARGET_NAMES_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "target/names.h"
+
+/*
+ * Bytes of both halves, beside four for each object number up to the largest that was forgotten;
+ * what was never filled takes no memory. An answer takes 60 bytes (C) to 270 (Rust, with inlined
+ * functions), so that a half has room for those of 30,000 addresses.
+ */
+#define NAMES_CACHE_BYTES (16U << 20)
+/* Bytes of an answer that is kept, if none of its strings were there: 128 inlined functions with
+ * long names. A longer one would push out too many others. */
+#define NAMES_CACHE_MAX_ANSWER (256U << 10)
+
+struct names_cache;
+
+/* NULL with errno if there is no memory. */
+struct names_cache *names_cache__new(void);
+void names_cache__free(struct names_cache *c);
+
+/* What the object has answered about the address; false if that is not known. *ret is borrowed
+ * until the next call. */
+bool names_cache__lookup(struct names_cache *c, uint32_t object, uint64_t vaddr,
+			 struct symbol_frames *ret);
+
+/*
+ * Keeps a copy of an answer. Of two for one address the first is kept: both come from the same
+ * bytes. answer must not be one that this cache has lent.
+ */
+void names_cache__insert(struct names_cache *c, uint32_t object, uint64_t vaddr,
+			 const struct symbol_frames *answer);
+
+/* The number stands for another object from now on: what is known of it holds no longer. */
+void names_cache__forget(struct names_cache *c, uint32_t object);
+
+/* Answers that have gone so far, to make room or with their object. */
+uint64_t names_cache__evicted(const struct names_cache *c);
+
+#endif
