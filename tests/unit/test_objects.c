@@ -153,7 +153,9 @@ static void test_overwritten(void **state)
 	id = add(o, toolrun_path("victim"));
 	assert_int_equal(objects__unwind_table(o, id, &t), 0);
 	unwind_table__done(&t);
+	assert_true(objects__unchanged(o, id));
 	assert_true(toolrun("cat a > victim"));
+	assert_false(objects__unchanged(o, id));
 	assert_int_equal(objects__unwind_table(o, id, &t), -ESTALE);
 	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, &s), -ESTALE);
 	assert_int_equal(objects__read(o, id, vaddr, &byte, 1), -ESTALE);
@@ -168,6 +170,7 @@ static void test_interp(void **state)
 	/* this program is linked dynamically; the vDSO has nothing to be linked */
 	assert_int_equal(strncmp(objects__info(o, add(o, "/proc/self/exe"))->interp, "ld-", 3), 0);
 	assert_string_equal(objects__info(o, objects__add_vdso(o))->interp, "");
+	assert_true(objects__unchanged(o, objects__add_vdso(o)));
 	objects__free(o);
 }
 
@@ -187,6 +190,7 @@ static void test_unreadable(void **state)
 	assert_int_not_equal(id, OBJECTS_NONE);
 	assert_false(objects__info(o, id)->readable);
 	assert_int_equal(add(o, toolrun_path("text")), id);
+	assert_false(objects__unchanged(o, id));
 	assert_false(objects__vaddr(o, id, 0, &vaddr));
 	assert_int_equal(objects__read(o, id, 0, &byte, 1), -ENOEXEC);
 	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, &s), -ENOEXEC);
@@ -320,6 +324,9 @@ static int many_files(uint64_t vaddr)
 	/* more than the soft limit allowed, and some left for others */
 	if (open_fds() < 100 || open_fds() > 160)
 		return 5;
+	/* of one that is closed nothing is known without opening it */
+	if (!objects__unchanged(o, 0) || objects__unchanged(o, 3))
+		return 11;
 	if (unlink(toolrun_path("many0")) || unlink(toolrun_path("many5")))
 		return 6;
 	/* one that is in use stays; of the others those that are there are opened again, and those

@@ -470,6 +470,13 @@ void objects__stats(const struct objects *o, struct objects_stats *ret)
 	}
 }
 
+bool objects__unchanged(struct objects *o, uint32_t id)
+{
+	const struct object *obj = &o->objects[id];
+
+	return (!obj->is_file || obj->fd >= 0) && !make_ready(o, id);
+}
+
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
 {
 	const struct object *obj = &o->objects[id];

@@ -80,6 +80,13 @@ const struct object_info *objects__info(const struct objects *o, uint32_t id);
 size_t objects__cnt(const struct objects *o);
 void objects__stats(const struct objects *o, struct objects_stats *ret);
 
+/*
+ * Is the object's file what it was when the object was added, as its descriptor tells? Asks no
+ * reader. False also if it is not readable, or if the descriptor was closed for others: what was
+ * learnt of the object before can then not be relied upon.
+ */
+bool objects__unchanged(struct objects *o, uint32_t id);
+
 /* The virtual address in the object of a file offset; false if it lies in no executable segment. */
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
