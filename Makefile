@@ -104,6 +104,8 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 $(OUT)/tests/unit/test_cpu_time: LDLIBS += -Wl,--wrap=util_monotonic_ns
 # refuses memory
 $(OUT)/tests/unit/test_names_cache: LDLIBS += -Wl,--wrap=calloc -Wl,--wrap=realloc
+# counts what files are read for
+$(OUT)/tests/unit/test_symbolize: LDLIBS += -Wl,--wrap=reader__names
 
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc

@@ -149,12 +149,18 @@ static void stats_symbols(const struct report *r, struct json *j)
 		sum_of.named += r->symbols[i].named;
 		sum_of.with_line += r->symbols[i].with_line;
 		sum_of.ns += r->symbols[i].ns;
+		sum_of.hits += r->symbols[i].hits;
+		sum_of.misses += r->symbols[i].misses;
+		sum_of.evicted += r->symbols[i].evicted;
 	}
 	json__begin_object(j, "symbols");
 	json__u64(j, "locations", sum_of.locations);
 	json__u64(j, "named", sum_of.named);
 	json__u64(j, "with_line", sum_of.with_line);
 	json__u64(j, "ns", sum_of.ns);
+	json__u64(j, "hits", sum_of.hits);
+	json__u64(j, "misses", sum_of.misses);
+	json__u64(j, "evicted", sum_of.evicted);
 	json__end_object(j);
 }
 

@@ -36,6 +36,7 @@
 #include "ready.h"
 #include "rights.h"
 #include "run_parts.h"
+#include "target/names_cache.h"
 #include "target/objects.h"
 #include "target/procs.h"
 
@@ -255,6 +256,9 @@ static int open_parts(struct run *r)
 	r->samples = samples__new(r->session);
 	r->events = events__new(knobs.tight_ring ? 1 : EVENT_RING_PAGES);
 	if (!r->procs || !r->tables || !r->samples || !r->events)
+		return -errno;
+	r->names = names_cache__new();
+	if (!r->names)
 		return -errno;
 	r->ksyms = ksyms__new(r->session);
 	/* before the scan, so that nothing falls between the two */
@@ -548,6 +552,7 @@ void run_close(struct run *r)
 	collect__free(r->collect);
 	code__free(r->code);
 	ksyms__free(r->ksyms);
+	names_cache__free(r->names);
 	samples__free(r->samples);
 	tables__free(r->tables);
 	objects__free(r->objects);

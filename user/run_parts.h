@@ -54,6 +54,7 @@ struct run {
 	struct tables *tables;
 	struct code *code;
 	struct samples *samples;
+	struct names_cache *names;
 	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
 	struct cpu_time *cpu_time; /* of the targets */

@@ -125,8 +125,8 @@ static int finish_kind(struct run *r, struct report *report, int kind)
 	if (!err)
 		err = report_comment(report, kind, p);
 	if (!err)
-		err = symbolize(p, r->objects, code__perf_maps(r->code), r->ksyms, sources,
-				p->mapping_cnt, &report->symbols[kind]);
+		err = symbolize(p, r->objects, r->names, code__perf_maps(r->code), r->ksyms,
+				sources, p->mapping_cnt, &report->symbols[kind]);
 	free(sources);
 	if (!err)
 		go_frames__elide(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks each object, and each perf map, once for the names of all of its addresses, and the kernel's
- * symbols for the kernel's. */
+/* From locations to places: in an object, a perf map, the kernel. From places to answers: those
+ * that the cache knows, and the rest in one question to each. From answers to lines. */
 #include <linux/types.h>
 
 #include "symbolize.h"
@@ -17,6 +17,7 @@
 #include "kernel/ksyms.h"
 #include "profile/profile.h"
 #include "target/kallsyms.h"
+#include "target/names_cache.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
 
@@ -30,9 +31,20 @@ struct place { /* a location in an object, or in code that a perf map may name *
 	uint64_t offset; /* that is shown if it has no name */
 };
 
+/* A function that is in the profile by now: neighbouring addresses are in the same one, and its
+ * strings need not be looked up again. */
+struct known_function {
+	const char *strings;	   /* those of the frame */
+	struct symbol_frame frame; /* with line 0 */
+	uint32_t function;	   /* 1 + its index; 0: none */
+};
+
+#define KNOWN_FUNCTIONS 64 /* a power of two */
+
 struct job {
 	struct profile *p;
 	struct objects *o;
+	struct names_cache *cache; /* or NULL */
 	struct perf_maps *maps;
 	struct kallsyms *kallsyms;
 	bool kallsyms_asked;
@@ -43,6 +55,7 @@ struct job {
 	size_t place_cnt, place_cap;
 	struct profile_line *lines; /* scratch */
 	size_t line_cap;
+	struct known_function known[KNOWN_FUNCTIONS];
 	struct symbolize_stats stats;
 };
 
@@ -190,68 +203,133 @@ static int add_place(struct job *j, uint32_t location, const struct symbolize_so
 	return 0;
 }
 
-static int set_frames(struct job *j, uint32_t location, const struct symbols *s, size_t i)
+/* The index of a frame's function in the profile, or PROFILE_NONE. */
+static uint32_t function_of(struct job *j, const struct symbol_frame *frame, const char *strings)
 {
-	size_t first = s->first[i], cnt = s->first[i + 1] - first, k;
+	struct known_function *known = &j->known[frame->name & (KNOWN_FUNCTIONS - 1)];
+	struct symbol_frame key = *frame;
+	struct profile_function f;
 
-	if (util_reserve(&j->lines, &j->line_cap, cnt, sizeof(*j->lines)))
+	key.line = 0;
+	if (known->function && known->strings == strings &&
+	    !memcmp(&known->frame, &key, sizeof(key)))
+		return known->function - 1;
+	f = (struct profile_function){
+		.name = profile__string(j->p, strings + frame->name),
+		.system_name = profile__string(j->p, strings + frame->system_name),
+		.filename = profile__string(j->p, strings + frame->file),
+		.start_line = frame->start_line,
+		.wrapper = frame->wrapper,
+	};
+	if (f.name == PROFILE_NONE || f.system_name == PROFILE_NONE || f.filename == PROFILE_NONE)
+		return PROFILE_NONE;
+	*known = (struct known_function){ strings, key, profile__add_function(j->p, &f) + 1 };
+	return known->function - 1;
+}
+
+static int set_frames(struct job *j, uint32_t location, const struct symbol_frames *s)
+{
+	size_t i;
+
+	if (util_reserve(&j->lines, &j->line_cap, s->cnt, sizeof(*j->lines)))
 		return -ENOMEM;
-	for (k = 0; k < cnt; k++) {
-		const struct symbol_frame *frame = &s->frames[first + k];
-		struct profile_function f = {
-			.name = profile__string(j->p, s->strings + frame->name),
-			.system_name = profile__string(j->p, s->strings + frame->system_name),
-			.filename = profile__string(j->p, s->strings + frame->file),
-			.start_line = frame->start_line,
-			.wrapper = frame->wrapper,
-		};
-
-		if (f.name == PROFILE_NONE || f.system_name == PROFILE_NONE ||
-		    f.filename == PROFILE_NONE)
-			return -ENOMEM;
-		j->lines[k].function = profile__add_function(j->p, &f);
-		j->lines[k].line = frame->line;
-		if (j->lines[k].function == PROFILE_NONE)
+	for (i = 0; i < s->cnt; i++) {
+		j->lines[i].function = function_of(j, &s->frames[i], s->strings);
+		j->lines[i].line = s->frames[i].line;
+		if (j->lines[i].function == PROFILE_NONE)
 			return -ENOMEM;
 	}
 	j->stats.named++;
-	j->stats.with_line += s->frames[first].line != 0;
-	return profile__set_lines(j->p, location, j->lines, cnt);
+	j->stats.with_line += s->frames[0].line != 0;
+	return profile__set_lines(j->p, location, j->lines, s->cnt);
 }
 
-/* Names the places of one object, or one perf map. */
-static int name_object(struct job *j, const struct place *places, size_t cnt)
+static int name_place(struct job *j, const struct place *place, const struct symbol_frames *answer)
+{
+	if (answer->cnt)
+		return set_frames(j, place->location, answer);
+	return name_by_offset(j, place->location, mapping_name(j, place->location), place->offset);
+}
+
+/* Names the places of one object that the cache knows; the others move to the front. */
+static int name_cached(struct job *j, struct place *places, size_t *cnt)
+{
+	struct symbol_frames answer;
+	size_t left = 0, i;
+	bool found = false;
+	int err = 0;
+
+	for (i = 0; i < *cnt && !err; i++) {
+		if (!i || places[i - 1].vaddr != places[i].vaddr) {
+			found = names_cache__lookup(j->cache, places[i].object, places[i].vaddr,
+						    &answer);
+			j->stats.hits += found;
+		}
+		if (found)
+			err = name_place(j, &places[i], &answer);
+		else
+			places[left++] = places[i];
+	}
+	*cnt = left;
+	return err;
+}
+
+/* The addresses of places, each once: processes share objects. NULL: out of memory */
+static uint64_t *addresses_of(const struct place *places, size_t cnt, size_t *ret_cnt)
 {
 	uint64_t *vaddrs = calloc(cnt, sizeof(*vaddrs));
+	size_t n = 0;
+
+	for (size_t i = 0; vaddrs && i < cnt; i++) {
+		if (!n || vaddrs[n - 1] != places[i].vaddr)
+			vaddrs[n++] = places[i].vaddr;
+	}
+	*ret_cnt = n;
+	return vaddrs;
+}
+
+/* Names places by what their object, or their perf map, answers. */
+static int name_asked(struct job *j, const struct place *places, size_t cnt)
+{
+	bool in_object = !places[0].in_perf_map;
+	struct symbol_frames answer = {};
 	struct symbols s = {};
-	size_t i, n = 0;
+	size_t i, n, next = 0;
+	uint64_t *vaddrs = addresses_of(places, cnt, &n);
 	int err;
 
 	if (!vaddrs)
 		return -ENOMEM;
-	/* processes share objects: equal addresses are asked for once */
-	for (i = 0; i < cnt; i++) {
-		if (!n || vaddrs[n - 1] != places[i].vaddr)
-			vaddrs[n++] = places[i].vaddr;
-	}
-	err = places[0].in_perf_map ?
-		      perf_maps__symbolize(j->maps, places[0].object, vaddrs, n, &s) :
-		      objects__symbolize(j->o, places[0].object, vaddrs, n, &s);
+	err = in_object ? objects__symbolize(j->o, places[0].object, vaddrs, n, &s) :
+			  perf_maps__symbolize(j->maps, places[0].object, vaddrs, n, &s);
 	if (err && err != -ENOMEM)
 		err = 0; /* damaged, or there is none: all of it by offset */
-	n = 0;
+	j->stats.misses += in_object ? n : 0;
 	for (i = 0; i < cnt && !err; i++) {
-		if (vaddrs[n] != places[i].vaddr)
-			n++;
-		if (s.cnt && s.first[n] < s.first[n + 1])
-			err = set_frames(j, places[i].location, &s, n);
-		else
-			err = name_by_offset(j, places[i].location,
-					     mapping_name(j, places[i].location), places[i].offset);
+		if (s.cnt && (!i || places[i - 1].vaddr != places[i].vaddr)) {
+			answer = symbols__of(&s, next++);
+			if (in_object && j->cache)
+				names_cache__insert(j->cache, places[i].object, places[i].vaddr,
+						    &answer);
+		}
+		err = name_place(j, &places[i], &answer);
 	}
 	symbols__done(&s);
 	free(vaddrs);
 	return err;
+}
+
+/* Names the places of one object, or one perf map. */
+static int name_object(struct job *j, struct place *places, size_t cnt)
+{
+	int err = 0;
+
+	/* other strings may lie by now where those of the object before did */
+	memset(j->known, 0, sizeof(j->known));
+	/* a file that was overwritten has other code at its addresses */
+	if (j->cache && !places[0].in_perf_map && objects__unchanged(j->o, places[0].object))
+		err = name_cached(j, places, &cnt);
+	return err || !cnt ? err : name_asked(j, places, cnt);
 }
 
 static int name_objects(struct job *j)
@@ -292,12 +370,12 @@ static int name_location(struct job *j, uint32_t location, const struct symboliz
 			      loc->address - m->start + m->offset);
 }
 
-int symbolize(struct profile *p, struct objects *o, struct perf_maps *maps, struct ksyms *ksyms,
-	      const struct symbolize_source *sources, size_t source_cnt,
-	      struct symbolize_stats *ret_stats)
+int symbolize(struct profile *p, struct objects *o, struct names_cache *cache,
+	      struct perf_maps *maps, struct ksyms *ksyms, const struct symbolize_source *sources,
+	      size_t source_cnt, struct symbolize_stats *ret_stats)
 {
-	uint64_t start = util_monotonic_ns();
-	struct job j = { .p = p, .o = o, .maps = maps, .ksyms = ksyms };
+	uint64_t start = util_monotonic_ns(), evicted = cache ? names_cache__evicted(cache) : 0;
+	struct job j = { .p = p, .o = o, .cache = cache, .maps = maps, .ksyms = ksyms };
 	uint32_t i;
 	int err = 0;
 
@@ -316,6 +394,8 @@ int symbolize(struct profile *p, struct objects *o, struct perf_maps *maps, stru
 	free(j.kernel);
 	free(j.places);
 	free(j.lines);
+	if (cache)
+		j.stats.evicted = names_cache__evicted(cache) - evicted;
 	j.stats.ns = util_monotonic_ns() - start;
 	*ret_stats = j.stats;
 	return err;

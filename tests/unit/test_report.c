@@ -59,7 +59,7 @@ static int setup(void **state)
 	a->frames = 18446744073709551615ULL;
 	a->raw = 17;
 	a->events_lost = 3;
-	report.symbols[BPFPROF_CPU] = (struct symbolize_stats){ 100, 90, 80, 7000 };
+	report.symbols[BPFPROF_CPU] = (struct symbolize_stats){ 100, 90, 80, 7000, 60, 30, 2 };
 	report.code = (struct code_stats){ .objects = 4,
 					   .rows = 5,
 					   .bytes = 6,
@@ -120,7 +120,8 @@ static void test_stats(void **state)
 		"assert s['tables']['objects'] == 4 and s['tables']['rows'] == 5\n"
 		"assert s['tables']['bytes'] == 6 and s['tables']['build_ns'] == 7\n"
 		"assert s['copies'] == dict(proved=12, differ=13, unread=14)\n"
-		"assert s['symbols'] == dict(locations=100, named=90, with_line=80, ns=7000)\n"
+		"assert s['symbols'] == dict(locations=100, named=90, with_line=80, ns=7000,\n"
+		"    hits=60, misses=30, evicted=2)\n"
 		"assert s['self']['bpf_ns'] == 5555\n"
 		"assert s['self']['cpu_ns'] > 0 and s['self']['peak_rss'] > 1000000\n"));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* symbolize on profiles of this very program, the kernel, and addresses of nobody. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -13,12 +14,33 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "profile/pprof.h"
 #include "profile/profile.h"
 #include "symbolize.h"
 #include "target/kallsyms.h"
+#include "target/names_cache.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
 #include "target/procs.h"
+#include "target/reader.h"
+#include "toolrun.h"
+
+/* Questions for names of a file, and the addresses in them. */
+static uint64_t asked, asked_addrs;
+static int fail_with; /* what they are answered by, if not 0 */
+
+int __real_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
+			 size_t cnt, struct symbols *ret);
+int __wrap_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
+			 size_t cnt, struct symbols *ret);
+
+int __wrap_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
+			 size_t cnt, struct symbols *ret)
+{
+	asked++;
+	asked_addrs += cnt;
+	return fail_with ? fail_with : __real_reader__names(r, fds, vaddrs, cnt, ret);
+}
 
 /* A function that knows its line. */
 __attribute__((noinline)) static int known_function(int x)
@@ -28,6 +50,21 @@ __attribute__((noinline)) static int known_function(int x)
 	volatile int y = x;
 
 	return y + line;
+}
+
+__attribute__((always_inline)) static inline int inlined_function(int x)
+{
+	volatile int y = x;
+
+	return y * y;
+}
+
+/* A function that has another one in itself. */
+__attribute__((noinline)) static int outer_function(int x)
+{
+	volatile int y = inlined_function(x);
+
+	return y + 1;
 }
 
 static struct profile *new_profile(void)
@@ -115,7 +152,7 @@ static void test_self(void **state)
 	twin = add_location(p, other, addr + (1ULL << 32));
 	nobody = add_location(p, map, end - 1);
 	marker = profile__add_marker(p, "[unwind: no table]");
-	assert_int_equal(symbolize(p, o, NULL, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, sources, 2, &stats), 0);
 
 	assert_string_equal(name(p, known), "known_function");
 	assert_string_equal(system_name(p, known), "known_function");
@@ -157,7 +194,7 @@ static void test_nobody(void **state)
 	text = add_location(p, add_mapping(p, "/opt/unknown", 0x50000, 0x60000, 0), 0x50001);
 	none = add_location(p, PROFILE_NONE, 0xabc);
 	/* of the third mapping nothing is known: there are two sources */
-	assert_int_equal(symbolize(p, o, NULL, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, sources, 2, &stats), 0);
 	assert_string_equal(name(p, anon), "anon+0x123");
 	assert_string_equal(name(p, data), "data+0x1010");
 	assert_string_equal(name(p, text), "unknown+0x1");
@@ -202,7 +239,7 @@ static void test_perf_map(void **state)
 	unnamed = add_location(p, mapping, 0x10123);
 	code = add_location(p, add_mapping(p, "/opt/bin/self", start, end, off), addr);
 	memfd = add_location(p, add_mapping(p, "/memfd:jit", 0x30000, 0x31000, 0x4000), 0x30010);
-	assert_int_equal(symbolize(p, o, maps, NULL, sources, 3, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, maps, NULL, sources, 3, &stats), 0);
 	unlink(path);
 	assert_string_equal(name(p, jit), "named;so");
 	assert_string_equal(system_name(p, jit), "named;so");
@@ -217,6 +254,323 @@ static void test_perf_map(void **state)
 	procs__free(ps);
 	profile__free(p);
 	objects__free(o);
+}
+
+/* ---- with a cache ---- */
+
+#define CODE_SZ 512 /* bytes of code that are looked at; with sanitizers a function has as many */
+
+/* This very program, or a copy of it, as an object. */
+struct self {
+	struct objects *o;
+	uint32_t object;
+	uint64_t start, end, off; /* where it is mapped */
+};
+
+static struct self open_self(const char *path)
+{
+	struct self s = { .o = objects__new() };
+
+	find_mapping((uint64_t)(uintptr_t)known_function, &s.start, &s.end, &s.off);
+	s.object = objects__add(s.o, open(path, O_RDONLY | O_CLOEXEC), path);
+	assert_int_not_equal(s.object, OBJECTS_NONE);
+	return s;
+}
+
+/* A profile of code that begins with a function that has another one in itself, byte by byte, in
+ * two processes; and of an address that is in no function. */
+static struct profile *profile_of(const struct self *s, uint64_t cnt)
+{
+	struct profile *p = new_profile();
+
+	for (uint64_t process = 0; process < 2; process++) {
+		uint64_t moved = process << 32;
+		uint32_t map =
+			add_mapping(p, "/opt/bin/self", s->start + moved, s->end + moved, s->off);
+
+		for (uint64_t i = 0; i < cnt; i++)
+			add_location(p, map, (uint64_t)(uintptr_t)outer_function + moved + i);
+		add_location(p, map, s->end - 1 + moved);
+	}
+	return p;
+}
+
+static struct symbolize_stats name_all(struct profile *p, const struct self *s,
+				       struct names_cache *cache)
+{
+	const struct symbolize_source sources[2] = { { SYMBOLIZE_OBJECT, s->object },
+						     { SYMBOLIZE_OBJECT, s->object } };
+	struct symbolize_stats stats;
+
+	assert_int_equal(symbolize(p, s->o, cache, NULL, NULL, sources, 2, &stats), 0);
+	return stats;
+}
+
+/* The profile as it is written. Ends it. */
+static char *bytes_of(struct profile *p, size_t *ret_sz)
+{
+	char *buf = NULL;
+	FILE *f = open_memstream(&buf, ret_sz);
+
+	assert_non_null(f);
+	for (uint32_t i = 0; i < p->location_cnt; i++)
+		assert_int_not_equal(profile__add_sample(p, &i, 1, NULL, 0, (int64_t[]){ 1 }),
+				     PROFILE_NONE);
+	assert_int_equal(profile__finish(p), 0);
+	assert_int_equal(pprof_write(p, f), 0);
+	fclose(f);
+	profile__free(p);
+	return buf;
+}
+
+static void need_same(struct profile *a, struct profile *b)
+{
+	size_t a_sz, b_sz;
+	char *x = bytes_of(a, &a_sz), *y = bytes_of(b, &b_sz);
+
+	assert_int_equal(a_sz, b_sz);
+	assert_memory_equal(x, y, a_sz);
+	free(x);
+	free(y);
+}
+
+/* A larger profile asks for what is new in it, the same one once more for nothing. */
+static void test_cache(void **state)
+{
+	const uint64_t few = CODE_SZ / 2 + 1, all = CODE_SZ + 1;
+	struct self s = open_self("/proc/self/exe");
+	struct names_cache *cache = names_cache__new();
+	const struct {
+		uint64_t cnt, hits, misses, asked;
+	} steps[] = {
+		{ CODE_SZ / 2, 0, few, 1 },
+		{ CODE_SZ, few, all - few, 2 },
+		{ CODE_SZ, all, 0, 2 },
+		{ CODE_SZ / 2, few, 0, 2 },
+	};
+	struct symbolize_stats stats;
+
+	(void)state;
+	assert_non_null(cache);
+	asked = asked_addrs = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct profile *plain = profile_of(&s, steps[i].cnt);
+		struct profile *p = profile_of(&s, steps[i].cnt);
+		struct symbolize_stats want;
+
+		stats = name_all(p, &s, cache);
+		assert_int_equal(stats.hits, steps[i].hits);
+		assert_int_equal(stats.misses, steps[i].misses);
+		assert_int_equal(stats.evicted, 0);
+		assert_int_equal(asked, steps[i].asked + i);
+		/* as without a cache, which asks for all of it */
+		want = name_all(plain, &s, NULL);
+		assert_int_equal(want.hits, 0);
+		assert_int_equal(want.misses, steps[i].cnt + 1);
+		assert_int_equal(stats.locations, want.locations);
+		assert_int_equal(stats.named, want.named);
+		assert_int_equal(stats.with_line, want.with_line);
+		need_same(p, plain);
+	}
+	/* each address once, and by those without a cache */
+	assert_int_equal(asked_addrs, all + 2 * few + 2 * all);
+	names_cache__free(cache);
+	objects__free(s.o);
+}
+
+/* What is compared above: functions in each other, lines, and an address without a name. */
+static void test_cached_kinds(void **state)
+{
+	struct self s = open_self("/proc/self/exe");
+	struct names_cache *cache = names_cache__new();
+	struct profile *p = profile_of(&s, CODE_SZ);
+	struct symbolize_stats stats;
+	bool inlined = false;
+
+	(void)state;
+	assert_non_null(cache);
+	assert_int_equal(outer_function(1), 2);
+	name_all(p, &s, cache);
+	profile__free(p);
+	p = profile_of(&s, CODE_SZ);
+	stats = name_all(p, &s, cache);
+	assert_int_equal(stats.misses, 0);
+	for (uint32_t i = 0; i < p->location_cnt; i++) {
+		if (p->locations[i].line_cnt < 2 || strcmp(name(p, i), "inlined_function"))
+			continue;
+		assert_string_equal(
+			strtab__get(p->strings, function(p, i, p->locations[i].line_cnt - 1)->name),
+			"outer_function");
+		inlined = true;
+	}
+	assert_true(inlined);
+	assert_int_equal(strncmp(name(p, CODE_SZ), "self+0x", 7), 0);
+	assert_string_equal(system_name(p, CODE_SZ), "");
+	profile__free(p);
+	names_cache__free(cache);
+	objects__free(s.o);
+}
+
+/* The number of an object stands for another one from now on. */
+static void test_cache_forgets(void **state)
+{
+	struct self s = open_self("/proc/self/exe");
+	struct names_cache *cache = names_cache__new();
+	struct symbolize_stats stats;
+	struct profile *p;
+
+	(void)state;
+	assert_non_null(cache);
+	for (int i = 0; i < 2; i++) {
+		p = profile_of(&s, CODE_SZ);
+		stats = name_all(p, &s, cache);
+		assert_int_equal(stats.hits, 0);
+		assert_int_equal(stats.misses, CODE_SZ + 1);
+		profile__free(p);
+		names_cache__forget(cache, s.object);
+	}
+	names_cache__free(cache);
+	objects__free(s.o);
+}
+
+static void write_perf_map(const char *path, uint64_t addr, const char *function)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fprintf(f, "%" PRIx64 " 10 %s\n", addr, function);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Code that is made at run time has the name that it has now; an object of the same number has
+ * others at the same addresses. */
+static void test_cache_perf_map(void **state)
+{
+	struct symbolize_source sources[2] = { { .what = SYMBOLIZE_PERF_MAP },
+					       { .what = SYMBOLIZE_OBJECT } };
+	static const char *const functions[] = { "one", "another" };
+	uint64_t addr = (uint64_t)(uintptr_t)outer_function, vaddr;
+	struct names_cache *cache = names_cache__new();
+	struct self s = open_self("/proc/self/exe");
+	struct procs *ps = procs__new("/proc");
+	struct perf_maps *maps = perf_maps__new(ps, s.o);
+	struct symbolize_stats stats;
+	char path[64];
+
+	(void)state;
+	assert_non_null(cache);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	sources[0].object = perf_maps__of(maps, procs__add(ps, getpid(), 0, 0, "self", false, 0));
+	sources[1].object = s.object;
+	assert_int_equal(sources[0].object, sources[1].object);
+	assert_true(objects__vaddr(s.o, s.object, addr - s.start + s.off, &vaddr));
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		struct profile *p = new_profile();
+		uint32_t map = add_mapping(p, "//anon", vaddr & ~4095UL, (vaddr | 4095) + 1, 0);
+		uint32_t jit = add_location(p, map, vaddr), code = PROFILE_NONE;
+
+		write_perf_map(path, vaddr, functions[i]);
+		if (i)
+			code = add_location(
+				p, add_mapping(p, "/opt/bin/self", s.start, s.end, s.off), addr);
+		assert_int_equal(symbolize(p, s.o, cache, maps, NULL, sources, 2, &stats), 0);
+		assert_string_equal(name(p, jit), functions[i]);
+		assert_true(!i || !strcmp(name(p, code), "outer_function"));
+		assert_int_equal(stats.hits, 0);
+		assert_int_equal(stats.misses, i);
+		profile__free(p);
+	}
+	unlink(path);
+	names_cache__free(cache);
+	perf_maps__free(maps);
+	procs__free(ps);
+	objects__free(s.o);
+}
+
+static void add_answer(struct names_cache *cache, uint32_t object, uint64_t vaddr,
+		       const char *function)
+{
+	const struct symbol_frame frame = { .name = 1, .system_name = 1 };
+	char strings[32] = "";
+
+	snprintf(strings + 1, sizeof(strings) - 1, "%s", function);
+	names_cache__insert(cache, object, vaddr, &(struct symbol_frames){ &frame, 1, strings });
+}
+
+/* Two answers whose strings are at the same place of their halves of the cache. */
+static void test_cache_halves(void **state)
+{
+	struct self s = open_self("/proc/self/exe");
+	struct names_cache *cache = names_cache__new();
+	struct profile *p = profile_of(&s, 2);
+	uint64_t first = (uint64_t)(uintptr_t)outer_function - s.start + s.off, vaddr;
+
+	(void)state;
+	assert_non_null(cache);
+	assert_true(objects__vaddr(s.o, s.object, first, &vaddr));
+	add_answer(cache, s.object, vaddr, "older");
+	/* a half has 32,768 answers */
+	for (uint64_t i = 1; i < 32768; i++)
+		names_cache__insert(cache, s.object + 1, i, &(struct symbol_frames){});
+	add_answer(cache, s.object, vaddr + 1, "young");
+	name_all(p, &s, cache);
+	assert_string_equal(name(p, 0), "older");
+	assert_string_equal(name(p, 1), "young");
+	profile__free(p);
+	names_cache__free(cache);
+	objects__free(s.o);
+}
+
+/* A file that was overwritten has other code at its addresses: the names are the old one's. */
+static void test_cache_overwritten(void **state)
+{
+	struct names_cache *cache = names_cache__new();
+	struct symbolize_stats stats;
+	struct profile *p;
+	struct self s;
+
+	(void)state;
+	assert_non_null(cache);
+	assert_true(toolrun("cp /proc/%d/exe victim && touch -d @1000000000 victim", getpid()));
+	s = open_self(toolrun_path("victim"));
+	p = profile_of(&s, 1);
+	stats = name_all(p, &s, cache);
+	assert_int_equal(stats.named, 2);
+	profile__free(p);
+	assert_true(toolrun("touch victim"));
+	p = profile_of(&s, 1);
+	stats = name_all(p, &s, cache);
+	assert_int_equal(stats.hits, 0);
+	assert_int_equal(stats.named, 0);
+	assert_int_equal(strncmp(name(p, 0), "self+0x", 7), 0);
+	profile__free(p);
+	names_cache__free(cache);
+	objects__free(s.o);
+}
+
+/* A file that could not be asked has not said that there is no name. */
+static void test_cache_failure(void **state)
+{
+	struct self s = open_self("/proc/self/exe");
+	struct names_cache *cache = names_cache__new();
+	struct symbolize_stats stats;
+	struct profile *p;
+
+	(void)state;
+	assert_non_null(cache);
+	fail_with = -EAGAIN;
+	p = profile_of(&s, 1);
+	stats = name_all(p, &s, cache);
+	assert_int_equal(stats.named, 0);
+	profile__free(p);
+	fail_with = 0;
+	p = profile_of(&s, 1);
+	stats = name_all(p, &s, cache);
+	assert_int_equal(stats.hits, 0);
+	assert_int_equal(stats.named, 2);
+	profile__free(p);
+	names_cache__free(cache);
+	objects__free(s.o);
 }
 
 /* As /proc/kallsyms has it; 0: it has not, or does not say. */
@@ -257,7 +611,7 @@ static void test_kernel(void **state)
 	in = add_location(p, map, read + 1);
 	out = add_location(p, map, 0x1000);
 	assert_int_equal(kallsyms__find(k, read + 1, &want), 0);
-	assert_int_equal(symbolize(p, o, NULL, NULL, &source, 1, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, &source, 1, &stats), 0);
 	assert_string_equal(want.name, "vfs_read");
 	assert_string_equal(name(p, in), want.name);
 	assert_string_equal(system_name(p, in), want.name);
@@ -273,11 +627,15 @@ static void test_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_self),
-		cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_self),	      cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_perf_map),      cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_cache),	      cmocka_unit_test(test_cached_kinds),
+		cmocka_unit_test(test_cache_forgets), cmocka_unit_test(test_cache_perf_map),
+		cmocka_unit_test(test_cache_halves),  cmocka_unit_test(test_cache_overwritten),
+		cmocka_unit_test(test_cache_failure),
 	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	toolrun_cleanup();
+	return failed;
 }
