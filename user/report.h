@@ -28,6 +28,7 @@ struct report {
 	const bool *kinds;  /* that were recorded */
 	uint32_t frequency; /* as it was, after clamping */
 	int cpus;
+	bool is_window; /* one of several: their summaries are short */
 	uint64_t duration_ns, startup_ns;
 	struct collect_account accounts[BPFPROF_NR_KINDS];
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];

@@ -123,6 +123,8 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 				kinds[kind].nothing);
 		return;
 	}
+	if (r->is_window)
+		return;
 	fprintf(stderr, "\n");
 	if (kinds[kind].at_own)
 		fprintf(stderr, OWN_TEXT, kinds[kind].at_own);

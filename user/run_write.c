@@ -226,6 +226,7 @@ static int write_window(struct run *r, uint64_t to_ns, bool last)
 		.kinds = r->kinds,
 		.frequency = r->frequency,
 		.cpus = cpus_possible(),
+		.is_window = r->window_number,
 		.duration_ns = to_ns - r->window_from_ns,
 		.startup_ns = r->startup_ns,
 		.snapshot_ns = r->snapshot.ns,

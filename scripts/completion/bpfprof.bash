@@ -23,6 +23,8 @@ _bpfprof_options='
 . --wait-budget PERCENT 1
 -o --output PATH bpfprof.TARGET.KIND.EXT
 -f --format NAME pprof
+. --window TIME .
+. --keep N .
 . --stats FILE .
 . --strict . .
 . --ready-fd N .

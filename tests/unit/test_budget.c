@@ -317,6 +317,36 @@ static void test_weights(void **state)
 	assert_true(fabs(budget__revision(&b, 1) - 1) < 1e-9);
 }
 
+/* The same, in parts that end between two slices, and in one: together they stand for all of the
+ * time. */
+static void test_parts(void **state)
+{
+	struct budget_figures f = at(0, 0, 0);
+	struct budget b;
+
+	(void)state;
+	budget__start(&b, 0.05, 7, &f);
+	f = at(b.next_ns - MS, 20 * MS, 20 * MS / 2);
+	assert_true(budget__part(&b, &f) == 1);
+	f = at(b.next_ns, 40 * MS, 40 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	/* 10 ms of the program's own were seen since, and it has run 15 without probes */
+	f = at(f.now_ns + 15 * MS, 55 * MS, 40 * MS / 2);
+	assert_true(fabs(budget__part(&b, &f) - 25.0 / 10) < 1e-9);
+	/* nothing is seen in a part that ends before the next slice: its time is that slice's */
+	f = at(f.now_ns + 5 * MS, 60 * MS, 40 * MS / 2);
+	assert_true(budget__part(&b, &f) == 1);
+	f = at(b.next_ns, 100 * MS, 40 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_ON);
+	assert_true(budget__attached(&b, &f) == 0);
+	/* 4 ms of it, after 45 */
+	f = at(f.now_ns + 8 * MS, 108 * MS, 48 * MS / 2);
+	assert_true(fabs(budget__part(&b, &f) - 49.0 / 4) < 1e-9);
+	f = at(b.next_ns, 120 * MS, 60 * MS / 2);
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	assert_true(fabs(budget__stop(&b, &f) - 1) < 1e-9);
+}
+
 /* A slice in which the program hardly ran does not stand for the time beside it; the next does. */
 static void test_idle(void **state)
 {
@@ -433,8 +463,8 @@ int main(void)
 		cmocka_unit_test(test_dear),	cmocka_unit_test(test_waves),
 		cmocka_unit_test(test_learns),	cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_burst),	cmocka_unit_test(test_sliced),
-		cmocka_unit_test(test_weights), cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_learnt),
+		cmocka_unit_test(test_weights), cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_idle),	cmocka_unit_test(test_learnt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
