@@ -21,22 +21,13 @@
 #include "records.h"
 #include "target/procs.h"
 #include "target/raw_unwind.h"
+#include "targets.h"
 
 #define RAW_ROUNDS 512 /* tables loaded for one raw stack at most */
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
-#define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
-#define HELD_MAX (128U << 20)	/* bytes of records that wait here; those beyond wait in the ring */
-#define HOLD_NS 5000000ULL	/* how long the rings may be left alone while stacks are unwound */
-#define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
-
-/* By number of a process. */
-struct proc_note {
-	uint8_t fruitless;
-	uint8_t dead_polls;
-	bool dirty; /* mappings changed since it was published */
-	bool known; /* the kernel side has what a copied stack asked for */
-};
+#define HELD_MAX (128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
+#define HOLD_NS 5000000ULL    /* how long the rings may be left alone while stacks are unwound */
 
 struct collect {
 	struct collect_opts opts;
@@ -50,15 +41,10 @@ struct collect {
 	uint64_t epoch_ns; /* which has begun then */
 	uint64_t raw;	   /* stacks unwound here */
 	bool calm;	   /* none in the last poll */
-	struct proc_note *notes;
-	size_t note_cap;
+	struct targets *targets;
 	struct records pending; /* read from the ring, waiting for the events that explain them */
 	struct records held;	/* the same, read while the pending ones were worked on */
 	bool behind;		/* pending ones could not all be worked on */
-	uint64_t events_lost;
-	uint64_t forks;		 /* of processes that are not collected */
-	uint64_t next_rescan_ns; /* not before */
-	bool rescan_wanted;
 };
 
 struct collect *collect__new(const struct collect_opts *opts, struct session *session,
@@ -69,6 +55,7 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 		.stacks = { .label_process = opts->label_process,
 			    .label_thread = opts->label_thread },
 	};
+	struct targets_opts targets = { .follow = opts->follow, .only_added = opts->only_added };
 	struct collect *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -81,9 +68,11 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 	c->code = code;
 	memcpy(windows.periods, opts->periods, sizeof(windows.periods));
 	c->windows = windows__new(&windows, procs, code);
-	if (c->windows)
+	c->targets = targets__new(&targets, session, events, procs, code);
+	if (c->targets && c->windows)
 		return c;
-	free(c);
+	collect__free(c);
+	errno = ENOMEM;
 	return NULL;
 }
 
@@ -92,17 +81,10 @@ void collect__free(struct collect *c)
 	if (!c)
 		return;
 	windows__free(c->windows);
-	free(c->notes);
+	targets__free(c->targets);
 	records__free(&c->pending);
 	records__free(&c->held);
 	free(c);
-}
-
-static struct proc_note *note_of(struct collect *c, uint32_t proc)
-{
-	if (util_reserve_zeroed(&c->notes, &c->note_cap, proc, sizeof(*c->notes)))
-		return NULL;
-	return &c->notes[proc];
 }
 
 /* ---- raw stacks ---- */
@@ -125,7 +107,7 @@ static int raw_code(void *ctx, uint64_t addr, void *buf, size_t sz)
 }
 
 /* A raw stack of the process led to nothing that can be known. */
-static void fruitless(struct collect *c, uint32_t proc, struct proc_note *note)
+static void fruitless(struct collect *c, uint32_t proc, struct target_note *note)
 {
 	if (note && note->fruitless < FRUITLESS_MAX && ++note->fruitless == FRUITLESS_MAX)
 		code__no_raw(c->code, proc);
@@ -139,7 +121,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 		      const struct bpfprof_raw *raw, const uint8_t *stack,
 		      uint64_t frames[BPFPROF_MAX_UFRAMES], size_t *ret_cnt)
 {
-	struct proc_note *note = note_of(c, proc);
+	struct target_note *note = targets__note(c->targets, proc);
 	struct raw_ctx ctx = { .c = c, .proc = proc };
 	struct raw_unwind in = { .key = rec->proc,
 				 .regs = *raw,
@@ -191,32 +173,10 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 
 /* ---- records ---- */
 
-static int rescan(struct collect *c)
-{
-	uint64_t now = util_monotonic_ns();
-
-	if (now < c->next_rescan_ns)
-		return -EAGAIN;
-	c->next_rescan_ns = now + RESCAN_NS;
-	c->rescan_wanted = false;
-	return collect__scan(c, NULL, 0);
-}
-
-static uint32_t find_proc(struct collect *c, const struct bpfprof_rec *rec)
-{
-	const struct bpfprof_proc_key *key = &rec->proc;
-	uint32_t proc = procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
-
-	/* events were lost, or fell into the gap before the first scan: ask the kernel anew */
-	if (proc == PROCS_NONE && rescan(c) == 0)
-		proc = procs__find(c->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
-	return proc;
-}
-
 static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 {
 	const uint64_t *user = (const uint64_t *)(rec + 1), *kernel = user + rec->user_cnt;
-	uint32_t proc = find_proc(c, rec);
+	uint32_t proc = targets__find(c->targets, rec);
 	uint64_t frames[BPFPROF_MAX_UFRAMES];
 	const struct bpfprof_raw *raw;
 	int result = rec->result;
@@ -292,208 +252,9 @@ void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost 
 	a->stats.lost[why]++;
 }
 
-/* ---- events ---- */
-
-static void mark_dirty(struct collect *c, uint32_t tgid)
-{
-	uint32_t proc = procs__find_live(c->procs, tgid);
-	struct proc_note *note = proc == PROCS_NONE ? NULL : note_of(c, proc);
-
-	if (note) {
-		note->dirty = true;
-		note->fruitless = 0;
-	}
-}
-
-static int apply(struct collect *c, const struct event *ev)
-{
-	struct proc_file file;
-	int err;
-
-	if (c->opts.only_added && ev->type != EVENT_LOST &&
-	    procs__find_live(c->procs, ev->type == EVENT_FORK ? ev->ppid : ev->pid) == PROCS_NONE)
-		return 0;
-	switch (ev->type) {
-	case EVENT_MMAP:
-		file = (struct proc_file){ .path = (char *)ev->path,
-					   .maj = ev->maj,
-					   .min = ev->min,
-					   .ino = ev->ino,
-					   .build_id_sz = ev->build_id_sz };
-		memcpy(file.build_id, ev->build_id, sizeof(file.build_id));
-		if (ev->build_id_sz || ev->ino || ev->maj || ev->min)
-			file.kind = PROC_FILE_REGULAR;
-		else
-			file.kind = strcmp(ev->path, "[vdso]") ? PROC_FILE_ANON : PROC_FILE_VDSO;
-		err = procs__on_mmap(c->procs, ev->pid, ev->time_ns, ev->addr, ev->len, ev->pgoff,
-				     &file);
-		mark_dirty(c, ev->pid);
-		return err;
-	case EVENT_FORK:
-		if (c->opts.only_added && !c->opts.follow) {
-			c->forks += ev->pid != ev->ppid;
-			return 0;
-		}
-		return procs__on_fork(c->procs, ev->pid, ev->ppid, ev->time_ns);
-	case EVENT_EXEC:
-		return procs__on_exec(c->procs, ev->pid, ev->time_ns, ev->comm);
-	case EVENT_COMM:
-		procs__on_comm(c->procs, ev->pid, ev->tid, ev->comm);
-		return 0;
-	case EVENT_EXIT:
-		procs__on_exit(c->procs, ev->pid, ev->tid, ev->time_ns);
-		return 0;
-	case EVENT_LOST:
-		c->events_lost++;
-		return 0;
-	}
-	return 0;
-}
-
-static int read_events(struct collect *c, uint64_t until_ns)
-{
-	const struct event *events;
-	size_t cnt;
-	int err = events__read(c->events, until_ns, &events, &cnt);
-
-	for (size_t i = 0; !err && i < cnt; i++) {
-		c->rescan_wanted |= events[i].type == EVENT_LOST;
-		err = apply(c, &events[i]);
-	}
-	if (!err && c->rescan_wanted)
-		err = rescan(c);
-	return err == -EAGAIN ? 0 : err;
-}
-
-/*
- * Tells the kernel side what changed in the processes that it knows, and lets go of the dead: a
- * process that has ended is kept for two more polls, in which the last records from it arrive.
- */
-static void tend_procs(struct collect *c)
-{
-	uint64_t now = util_monotonic_ns();
-
-	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
-		const struct proc *p = procs__get(c->procs, i);
-		struct proc_note *note;
-		struct bpfprof_proc value;
-
-		if (!p->tgid || !(note = note_of(c, i)))
-			continue;
-		if (note->dirty && code__published(c->code, i, &value))
-			(void)code__publish(c->code, i);
-		note->dirty = false;
-		/* of what has ended since, records may still wait */
-		if (c->behind)
-			continue;
-		if (p->retired_cnt)
-			procs__drop_retired(c->procs, i, now - RETIRED_NS);
-		/* its exit was told before it had left /proc */
-		if (p->to_ns == UINT64_MAX && p->leader_exited)
-			procs__on_exit(c->procs, p->tgid, p->tgid, now);
-		if (p->to_ns == UINT64_MAX || ++note->dead_polls < 3)
-			continue;
-		if (c->opts.follow && procs__find_live(c->procs, p->tgid) == PROCS_NONE)
-			session__remove_tgid(c->session, p->tgid);
-		code__forget(c->code, i);
-		procs__remove(c->procs, i);
-		memset(note, 0, sizeof(*note));
-	}
-}
-
-/* Is the task one of tgids, or a descendant of one? Tasks are in the order of their numbers, which
- * wrap. */
-static bool in_tree(const struct bpfprof_task *tasks, size_t cnt, const struct bpfprof_task *t,
-		    const uint32_t *tgids, size_t tgid_cnt, bool follow)
-{
-	for (int depth = 0; depth < 64; depth++) {
-		const struct bpfprof_task *parent = NULL;
-
-		for (size_t i = 0; i < tgid_cnt; i++)
-			if (t->key.tgid == tgids[i])
-				return true;
-		for (size_t i = 0; follow && i < cnt && !parent; i++)
-			if (tasks[i].key.tgid == t->ppid)
-				parent = &tasks[i];
-		if (!parent)
-			return false;
-		t = parent;
-	}
-	return false;
-}
-
-static int scan_task(struct collect *c, const struct bpfprof_task *t, uint64_t time_ns)
-{
-	char comm[BPFPROF_COMM_SZ];
-	uint32_t proc;
-	int err;
-
-	memcpy(comm, t->comm, sizeof(comm));
-	comm[sizeof(comm) - 1] = '\0';
-	proc = procs__add(c->procs, t->key.tgid, t->key.exec_id, t->key.start_ns, comm, t->kthread,
-			  time_ns);
-	if (proc == PROCS_NONE)
-		return -ENOMEM;
-	if (c->opts.only_added) {
-		err = session__add_tgid(c->session, t->key.tgid, t->key.start_ns);
-		if (err)
-			return err;
-	}
-	/* it may have ended by now: then its samples, if any, say so */
-	if (!t->kthread)
-		(void)procs__read_maps(c->procs, proc, 0);
-	return 0;
-}
-
-/* Is the task a process that we know to live, with the same start? */
-static bool known(const struct collect *c, const struct bpfprof_task *t)
-{
-	uint32_t proc = procs__find_live(c->procs, t->key.tgid);
-	const struct proc *p = proc == PROCS_NONE ? NULL : procs__get(c->procs, proc);
-
-	return p && (!p->start_ns || p->start_ns == t->key.start_ns);
-}
-
-/* Ends the entries of processes that a scan which began at time_ns did not meet. */
-static void end_unseen(struct collect *c, uint64_t time_ns)
-{
-	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
-		const struct proc *p = procs__get(c->procs, i);
-
-		if (p->tgid && p->to_ns == UINT64_MAX && p->from_ns < time_ns &&
-		    p->scanned_ns < time_ns)
-			procs__end(c->procs, i);
-	}
-}
-
 int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt)
 {
-	uint64_t time_ns = util_monotonic_ns();
-	struct bpfprof_task *tasks = NULL;
-	uint32_t *roots = NULL;
-	size_t cnt = 0, root_cnt = 0, root_cap = 0;
-	int err = session__scan(c->session, &tasks, &cnt);
-
-	/* children of whose start and end no event told */
-	if (c->opts.follow)
-		session__prune_tgids(c->session);
-	/* later scans start from what is known */
-	for (size_t i = 0; !err && c->opts.only_added && i < cnt + tgid_cnt; i++) {
-		if (i < cnt && !known(c, &tasks[i]))
-			continue;
-		err = util_reserve(&roots, &root_cap, root_cnt + 1, sizeof(*roots));
-		if (!err)
-			roots[root_cnt++] = i < cnt ? tasks[i].key.tgid : tgids[i - cnt];
-	}
-	for (size_t i = 0; !err && i < cnt; i++)
-		if (!c->opts.only_added ||
-		    in_tree(tasks, cnt, &tasks[i], roots, root_cnt, c->opts.follow))
-			err = scan_task(c, &tasks[i], time_ns);
-	if (!err)
-		end_unseen(c, time_ns);
-	free(roots);
-	free(tasks);
-	return err;
+	return targets__scan(c->targets, tgids, tgid_cnt);
 }
 
 int collect__prepare(struct collect *c)
@@ -555,12 +316,12 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	if (c->pending.sz < HELD_MAX || end_ns == UINT64_MAX)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
-		err = read_events(c, until_ns);
+		err = targets__read_events(c->targets, until_ns);
 	if (err)
 		return err;
 	take_pending(c, until_ns, end_ns);
 	c->calm = c->raw == raw;
-	tend_procs(c);
+	targets__tend(c->targets, c->behind);
 	return 0;
 }
 
@@ -635,14 +396,14 @@ int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind
 	ret->kernel_stacks = a->stats.kernel_stacks;
 	ret->user_stacks = a->stats.user_stacks;
 	ret->rules = a->stats.rules;
-	ret->events_lost = c->events_lost;
+	ret->events_lost = targets__events_lost(c->targets);
 	ret->not_followed = session__not_followed(c->session);
 	return 0;
 }
 
 uint64_t collect__forks(const struct collect *c)
 {
-	return c->forks;
+	return targets__forks(c->targets);
 }
 
 uint64_t collect__epoch_ns(const struct collect *c)

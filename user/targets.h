@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The processes that are collected: learns of them by scans and by events, keeps procs (procs.h) up
+ * to date, tells the kernel side what changed in those that it knows, and lets go of the dead.
+ */
+#ifndef TARGETS_H
+#define TARGETS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpfprof_rec;
+struct code;
+struct events;
+struct procs;
+struct session;
+struct targets;
+
+struct targets_opts {
+	bool follow;	 /* children of a target are targets too */
+	bool only_added; /* nothing but what targets__scan was given, and descendants where they are
+			    followed */
+};
+
+/* What is remembered of a process for the stacks that are copied from it; zero at first, and again
+ * when its number is given to another. */
+struct target_note {
+	uint8_t fruitless; /* stacks in a row that led to unknown code; 0 again when mappings
+			      change */
+	bool known;	   /* the kernel side has what a copied stack asked for */
+	uint8_t dead_polls;
+	bool dirty; /* mappings changed since it was published */
+};
+
+/* Borrows everything. NULL with errno. */
+struct targets *targets__new(const struct targets_opts *opts, struct session *session,
+			     struct events *events, struct procs *procs, struct code *code);
+void targets__free(struct targets *t);
+
+/*
+ * Learns the processes that exist and what they map: all; with only_added those of tgids, and their
+ * descendants where children are followed. 0 or -errno.
+ */
+int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt);
+
+/* Applies the events up to until_ns that have arrived. 0 or -errno. */
+int targets__read_events(struct targets *t, uint64_t until_ns);
+
+/* The process that the record's sample belongs to, or PROCS_NONE. */
+uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec);
+
+/*
+ * Tells the kernel side what changed in the processes that it knows. keep_dead: records of what has
+ * ended may still wait; else a process that has ended goes with the third call after its end, by
+ * when the last records from it have arrived.
+ */
+void targets__tend(struct targets *t, bool keep_dead);
+
+/* NULL if there is no memory. Valid until the next call. */
+struct target_note *targets__note(struct targets *t, uint32_t proc);
+
+/* Processes that were forked by a target and are none themselves, so far. */
+uint64_t targets__forks(const struct targets *t);
+/* Times that events were lost, so far, and everything was read anew. */
+uint64_t targets__events_lost(const struct targets *t);
+
+#endif
