@@ -79,11 +79,11 @@ static void print_allocators(FILE *f)
 	if (objects && procs)
 		proc = procs__add(procs, (uint32_t)getpid(), 0, 0, "", false, 0);
 	if (proc != PROCS_NONE && !procs__read_maps(procs, proc, 0)) {
-		const struct proc *p = procs__get(procs, proc);
+		const struct proc_space *s = procs__space(procs, proc);
 
-		for (size_t i = 0; i < p->map_cnt; i++) {
-			const struct proc_file *file = procs__file(procs, p->maps[i].file);
-			int fd = procs__open(procs, objects, proc, &p->maps[i]);
+		for (size_t i = 0; i < s->map_cnt; i++) {
+			const struct proc_file *file = procs__file(procs, s->maps[i].file);
+			int fd = procs__open(procs, objects, proc, &s->maps[i]);
 			uint32_t object =
 				fd < 0 ? OBJECTS_NONE : objects__add(objects, fd, file->path);
 

@@ -455,9 +455,9 @@ static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
 }
 
 /* Changes whenever the list that would be made now differs from one made before, or might. */
-static uint64_t version_of(const struct code *c, const struct proc *p)
+static uint64_t version_of(const struct code *c, const struct proc_space *s)
 {
-	return util_hash(p->maps, p->map_cnt * sizeof(*p->maps), c->loads ^ (uint64_t)p->gen << 32);
+	return util_hash(s->maps, s->map_cnt * sizeof(*s->maps), c->loads ^ (uint64_t)s->gen << 32);
 }
 
 static struct proc_state *proc_state(struct code *c, uint32_t proc)
@@ -484,19 +484,19 @@ static bool add_whole(struct code *c, const struct proc_map *map, size_t limit, 
  * A process has more ranges than there is room for: takes those at both ends. Its program lies
  * below what it maps by itself, its libraries above.
  */
-static size_t add_ends(struct code *c, const struct proc *p)
+static size_t add_ends(struct code *c, const struct proc_space *s)
 {
-	size_t cnt = 0, low = 0, high = p->map_cnt;
+	size_t cnt = 0, low = 0, high = s->map_cnt;
 
 	/* how many of the upper ones there is room for; they are added behind the lower ones */
-	while (high && add_whole(c, &p->maps[high - 1], MAX_LIST / 2, &cnt))
+	while (high && add_whole(c, &s->maps[high - 1], MAX_LIST / 2, &cnt))
 		high--;
 	cnt = 0;
-	while (low < high && add_whole(c, &p->maps[low], MAX_LIST / 2, &cnt))
+	while (low < high && add_whole(c, &s->maps[low], MAX_LIST / 2, &cnt))
 		low++;
-	for (size_t i = high; i < p->map_cnt; i++)
-		add_range(c, &p->maps[i], &cnt);
-	c->stats.cut_maps = MAX(c->stats.cut_maps, high - low + p->cut_cnt);
+	for (size_t i = high; i < s->map_cnt; i++)
+		add_range(c, &s->maps[i], &cnt);
+	c->stats.cut_maps = MAX(c->stats.cut_maps, high - low + s->cut_cnt);
 	return cnt;
 }
 
@@ -504,15 +504,15 @@ static size_t add_ends(struct code *c, const struct proc *p)
 static int set_list(struct code *c, uint32_t proc, const struct bpfprof_proc_key *key,
 		    size_t *ret_cnt)
 {
-	const struct proc *p = procs__get(c->procs, proc);
+	const struct proc_space *s = procs__space(c->procs, proc);
 	size_t i = 0;
 
 	*ret_cnt = 0;
-	while (i < p->map_cnt && add_whole(c, &p->maps[i], MAX_LIST, ret_cnt))
+	while (i < s->map_cnt && add_whole(c, &s->maps[i], MAX_LIST, ret_cnt))
 		i++;
-	if (i < p->map_cnt)
-		*ret_cnt = add_ends(c, p);
-	return tables__set_proc(c->tables, key, c->maps, *ret_cnt, p->gen,
+	if (i < s->map_cnt)
+		*ret_cnt = add_ends(c, s);
+	return tables__set_proc(c->tables, key, c->maps, *ret_cnt, s->gen,
 				&c->procs_state[proc].list);
 }
 
@@ -537,11 +537,12 @@ static bool displace(struct code *c, uint32_t proc)
 int code__publish(struct code *c, uint32_t proc)
 {
 	const struct proc *p = procs__get(c->procs, proc);
+	const struct proc_space *space = procs__space(c->procs, proc);
 	struct proc_state *s = proc_state(c, proc);
 	struct bpfprof_proc_key key = { .tgid = p->tgid,
 					.exec_id = p->exec_id,
 					.start_ns = p->start_ns };
-	uint64_t version = version_of(c, p);
+	uint64_t version = version_of(c, space);
 	size_t cnt;
 	int err;
 
@@ -561,7 +562,7 @@ int code__publish(struct code *c, uint32_t proc)
 	if (err)
 		return err;
 	/* what was evicted changed the list, and the array of states may have moved */
-	version = version_of(c, p);
+	version = version_of(c, space);
 	s = &c->procs_state[proc];
 	s->key = key;
 	s->version = version;
@@ -569,7 +570,7 @@ int code__publish(struct code *c, uint32_t proc)
 		.chunk = s->list.chunk,
 		.pos = s->list.pos,
 		.map_cnt = cnt,
-		.gen = p->gen,
+		.gen = space->gen,
 	};
 	return 0;
 }

@@ -55,7 +55,9 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 		.stacks = { .label_process = opts->label_process,
 			    .label_thread = opts->label_thread },
 	};
-	struct targets_opts targets = { .follow = opts->follow, .only_added = opts->only_added };
+	struct targets_opts targets = { .follow = opts->follow,
+					.only_added = opts->only_added,
+					.all_maps = opts->all_maps };
 	struct collect *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -129,13 +131,13 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 				 .ctx = &ctx,
 				 .chunk = raw_chunk,
 				 .read_code = raw_code };
-	bool reread = procs__get(c->procs, proc)->maps_known;
+	bool reread = false;
 	uint64_t miss, last_miss = 0;
 	int result = RAW_UNWIND_MISS;
 
-	if (!reread)
-		(void)procs__read_maps(c->procs, proc, rec->tid == rec->proc.tgid ? 0 : rec->tid);
-	reread = !reread;
+	/* it has ended, and nobody had asked what it maps */
+	if (!procs__space(c->procs, proc)->known && !procs__space(c->procs, proc)->map_cnt)
+		return BPFPROF_STACK_gone;
 	for (int i = 0; i < RAW_ROUNDS && result == RAW_UNWIND_MISS; i++) {
 		const struct proc_map *map;
 
@@ -266,8 +268,8 @@ int collect__prepare(struct collect *c)
 
 		if (!p->tgid || p->kthread)
 			continue;
-		for (size_t j = 0; !err && j < p->map_cnt; j++)
-			err = code__load(c->code, i, &p->maps[j]);
+		for (size_t j = 0; !err && j < procs__space(c->procs, i)->map_cnt; j++)
+			err = code__load(c->code, i, &procs__space(c->procs, i)->maps[j]);
 		if (!err)
 			err = code__publish(c->code, i);
 	}

@@ -29,6 +29,7 @@ struct collect_opts {
 	bool follow;	  /* children of a process that is collected are collected too */
 	bool only_added;  /* nothing but what collect__scan was given, and children where they are
 			     followed */
+	bool all_maps;	  /* mappings are asked for before there are samples */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
 	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
 };

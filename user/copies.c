@@ -63,12 +63,12 @@ void copies__free(struct copies *c)
 /* Adds what a process has of each. */
 static void count(struct copies *c, uint32_t proc, struct copies_stats *s)
 {
-	const struct proc *p = procs__get(c->procs, proc);
+	const struct proc_space *space = procs__peek(c->procs, proc);
 
-	for (size_t i = 0; i < p->map_cnt; i++) {
-		s->proved += p->maps[i].copy == PROC_MAP_COPY;
-		s->differ += p->maps[i].copy == PROC_MAP_NO_COPY;
-		s->unread += p->maps[i].copy == PROC_MAP_UNREAD;
+	for (size_t i = 0; i < space->map_cnt; i++) {
+		s->proved += space->maps[i].copy == PROC_MAP_COPY;
+		s->differ += space->maps[i].copy == PROC_MAP_NO_COPY;
+		s->unread += space->maps[i].copy == PROC_MAP_UNREAD;
 	}
 }
 
@@ -129,8 +129,8 @@ static size_t find_places(struct copies *c, uint32_t proc, struct place places[s
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < procs__get(c->procs, proc)->beside_cnt; i++) {
-		const struct proc_map beside = procs__get(c->procs, proc)->beside[i];
+	for (size_t i = 0; i < procs__space(c->procs, proc)->beside_cnt; i++) {
+		const struct proc_map beside = procs__space(c->procs, proc)->beside[i];
 		uint32_t object = c->object(c->ctx, proc, &beside);
 		struct copy_place at[MAX_OF_FILE];
 		const struct elf_segment *segments;
@@ -337,7 +337,7 @@ int copies__settle(struct copies *c, uint32_t proc)
 		    range.end - range.start >= COPY_MIN_MOVED)
 			moved[moved_cnt++].map = range;
 	}
-	if (!err && moved_cnt && procs__get(c->procs, proc)->has_copies)
+	if (!err && moved_cnt && procs__space(c->procs, proc)->has_copies)
 		err = search(c, proc, moved, moved_cnt);
 	free(moved);
 	free(places);
@@ -395,10 +395,10 @@ static void settle_frames(struct copies *c, uint32_t proc, const uint64_t *frame
 size_t copies__vouch(struct copies *c, uint32_t proc, const uint64_t *frames, size_t cnt,
 		     uint64_t time_ns)
 {
-	const struct proc *p = procs__get(c->procs, proc);
+	const struct proc_space *space = procs__space(c->procs, proc);
 	const struct proc_map *map = NULL;
 
-	if (!p->beside_cnt && !p->has_copies)
+	if (!space->beside_cnt && !space->has_copies)
 		return cnt;
 	settle_frames(c, proc, frames, cnt, time_ns);
 	for (size_t i = 0; i < cnt; i++) {

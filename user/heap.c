@@ -89,17 +89,17 @@ bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_c
 
 	for (size_t i = 0; procs && i < pid_cnt && !found; i++) {
 		uint32_t proc = procs__add(procs, pids[i], 0, 0, "", false, 0);
-		const struct proc *p;
+		const struct proc_space *s;
 
 		if (proc == PROCS_NONE || procs__read_maps(procs, proc, 0))
 			continue;
-		p = procs__get(procs, proc);
-		for (size_t j = 0; j < p->map_cnt && !found; j++) {
-			int fd = procs__open(procs, objects, proc, &p->maps[j]);
+		s = procs__space(procs, proc);
+		for (size_t j = 0; j < s->map_cnt && !found; j++) {
+			int fd = procs__open(procs, objects, proc, &s->maps[j]);
 			uint32_t object =
 				fd < 0 ? OBJECTS_NONE :
 					 objects__add(objects, fd,
-						      procs__file(procs, p->maps[j].file)->path);
+						      procs__file(procs, s->maps[j].file)->path);
 
 			found = object != OBJECTS_NONE && objects__has_usdt(objects, object);
 		}
@@ -216,25 +216,26 @@ static uint32_t probed_object(struct heap *h, uint32_t proc, const struct proc_m
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
-	const struct proc *p = procs__get(h->procs, proc);
+	const struct proc_space *s = procs__space(h->procs, proc);
+	uint32_t tgid = procs__get(h->procs, proc)->tgid;
 	bool usdt = false;
 	int err = 0, fd;
 
-	if (!h->opts.all && leader_gone(p->tgid)) {
+	if (!h->opts.all && leader_gone(tgid)) {
 		log_info(
 			"no heap profile of process %u: its main thread has ended, by which the "
 			"kernel finds its memory",
-			p->tgid);
+			tgid);
 		return 0;
 	}
 
-	for (size_t i = 0; i < p->map_cnt && !usdt; i++) {
-		uint32_t object = probed_object(h, proc, &p->maps[i]);
+	for (size_t i = 0; i < s->map_cnt && !usdt; i++) {
+		uint32_t object = probed_object(h, proc, &s->maps[i]);
 
 		usdt = has(h, object) == HEAP_PROBES_USDT;
 	}
-	for (size_t i = 0; !err && i < p->map_cnt; i++) {
-		uint32_t object = probed_object(h, proc, &p->maps[i]);
+	for (size_t i = 0; !err && i < s->map_cnt; i++) {
+		uint32_t object = probed_object(h, proc, &s->maps[i]);
 		enum heap_probes_has what = has(h, object);
 
 		if (what == HEAP_PROBES_NOTHING)
@@ -243,16 +244,16 @@ static int look_at(struct heap *h, uint32_t proc)
 		 * What the program samples by itself goes through its libraries; only an allocator
 		 * of its own, in the program file, which is mapped lowest, may be another.
 		 */
-		if (usdt && what != HEAP_PROBES_USDT && p->maps[i].file != p->maps[0].file)
+		if (usdt && what != HEAP_PROBES_USDT && s->maps[i].file != s->maps[0].file)
 			continue;
-		fd = procs__open(h->procs, h->objects, proc, &p->maps[i]);
+		fd = procs__open(h->procs, h->objects, proc, &s->maps[i]);
 		/* what was found in one file of that name must not be done to another */
 		if (fd >= 0 && !is_object(h, fd, object)) {
 			close(fd);
 			continue;
 		}
 		if (fd >= 0)
-			err = heap_probes__add(h->probes, h->opts.all ? 0 : (pid_t)p->tgid, fd,
+			err = heap_probes__add(h->probes, h->opts.all ? 0 : (pid_t)tgid, fd,
 					       object);
 	}
 	return err;
@@ -322,7 +323,8 @@ int heap__update(struct heap *h)
 	if (h->skip_proc != PROCS_NONE && procs__get(h->procs, h->skip_proc)->to_ns != UINT64_MAX)
 		h->skip_proc = PROCS_NONE;
 	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++) {
-		const struct proc *p = procs__get(h->procs, i);
+		uint32_t tgid = procs__get(h->procs, i)->tgid;
+		const struct proc_space *s;
 		uint64_t maps;
 
 		if (!is_target(h, i))
@@ -330,11 +332,12 @@ int heap__update(struct heap *h)
 		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
 		if (err)
 			break;
-		maps = util_hash(p->maps, p->map_cnt * sizeof(*p->maps), p->tgid);
-		if (h->seen[i].tgid == p->tgid && h->seen[i].maps == maps)
+		s = procs__space(h->procs, i);
+		maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), tgid);
+		if (h->seen[i].tgid == tgid && h->seen[i].maps == maps)
 			continue;
 		h->seen[i].maps = maps;
-		h->seen[i].tgid = p->tgid;
+		h->seen[i].tgid = tgid;
 		err = look_at(h, i);
 	}
 	if (!h->started)
@@ -377,24 +380,25 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 void heap__complain(const struct heap *h)
 {
 	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++) {
-		const struct proc *p = procs__get(h->procs, i);
+		const struct proc_space *s = procs__space(h->procs, i);
+		uint32_t tgid = procs__get(h->procs, i)->tgid;
 		char in[512] = "";
 
 		if (!is_target(h, i))
 			continue;
-		if (heap_probes__in(h->probes, (pid_t)p->tgid) || leader_gone(p->tgid))
+		if (heap_probes__in(h->probes, (pid_t)tgid) || leader_gone(tgid))
 			continue;
-		for (size_t j = 0; j < p->map_cnt; j++) {
-			const struct proc_file *f = procs__file(h->procs, p->maps[j].file);
+		for (size_t j = 0; j < s->map_cnt; j++) {
+			const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
 			const char *base = strrchr(f->path, '/');
 			size_t len = strlen(in);
 
-			if (f->kind == PROC_FILE_REGULAR && p->maps[j].copy != PROC_MAP_COPY &&
-			    (!j || p->maps[j].file != p->maps[j - 1].file))
+			if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
+			    (!j || s->maps[j].file != s->maps[j - 1].file))
 				snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
 					 base ? base + 1 : f->path);
 		}
-		log_info("no memory allocator found in process %u: looked for %s in %s", p->tgid,
+		log_info("no memory allocator found in process %u: looked for %s in %s", tgid,
 			 allocators_names(), *in ? in : "nothing, since it maps no file");
 	}
 }

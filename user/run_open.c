@@ -243,6 +243,7 @@ static int open_parts(struct run *r)
 		.label_thread = o->thread_labels,
 		.follow = o->follow || o->argv,
 		.only_added = !o->all,
+		.all_maps = r->kinds[BPFPROF_HEAP],
 		.poll_ns = POLL_NS,
 	};
 	int err;

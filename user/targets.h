@@ -22,6 +22,7 @@ struct targets_opts {
 	bool follow;	 /* children of a target are targets too */
 	bool only_added; /* nothing but what targets__scan was given, and descendants where they are
 			    followed */
+	bool all_maps;	 /* mappings are asked for before there are samples */
 };
 
 /* What is remembered of a process for the stacks that are copied from it; zero at first, and again
@@ -40,21 +41,23 @@ struct targets *targets__new(const struct targets_opts *opts, struct session *se
 void targets__free(struct targets *t);
 
 /*
- * Learns the processes that exist and what they map: all; with only_added those of tgids, and their
- * descendants where children are followed. 0 or -errno.
+ * Learns the processes that exist: all; with only_added those of tgids, and their descendants where
+ * children are followed. With only_added or all_maps also what they map, else that is read when one
+ * is sampled or has a child. 0 or -errno.
  */
 int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt);
 
 /* Applies the events up to until_ns that have arrived. 0 or -errno. */
 int targets__read_events(struct targets *t, uint64_t until_ns);
 
-/* The process that the record's sample belongs to, or PROCS_NONE. */
+/* The process that the record's sample belongs to, or PROCS_NONE. Reads its mappings if they are not
+ * known and the sample has user frames; space->known is false if it had ended before that. */
 uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec);
 
 /*
  * Tells the kernel side what changed in the processes that it knows. keep_dead: records of what has
  * ended may still wait; else a process that has ended goes with the third call after its end, by
- * when the last records from it have arrived.
+ * when the last records from it have arrived. Takes time for what happened, not for what there is.
  */
 void targets__tend(struct targets *t, bool keep_dead);
 

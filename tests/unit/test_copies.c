@@ -487,13 +487,13 @@ static void test_copied(void **state)
 	for (uint64_t addr = code.start; addr < code.end; addr += PG)
 		assert_true(vouched(proc, addr + 8));
 	/* maps does not tell of it, and it is one all the same */
-	gen = procs__get(ps, proc)->gen;
+	gen = procs__space(ps, proc)->gen;
 	assert_int_equal(procs__read_maps(ps, proc, 0), 0);
 	need_copy(proc, code.start, code.offset);
-	assert_int_equal(procs__get(ps, proc)->gen, gen);
+	assert_int_equal(procs__space(ps, proc)->gen, gen);
 	assert_int_equal(copies__settle(copies, proc), 0);
 	need_stats(1, 0, 0);
-	assert_int_equal(procs__get(ps, proc)->gen, gen);
+	assert_int_equal(procs__space(ps, proc)->gen, gen);
 }
 
 /* Only the end of it, in a file of no contents that are known, or in shared memory. */
@@ -545,8 +545,9 @@ static void test_differs(void **state)
 	need_stats(0, 1, 0);
 	/* copying it has ended: mprotect */
 	fill_memory(PROG, code.offset, code.start, code.end - code.start);
-	assert_int_equal(
-		procs__on_mmap(ps, PID, 100, code.start, code.end - code.start, 0, &memory), 0);
+	assert_int_equal(procs__on_mmap(ps, PID, util_monotonic_ns(), code.start,
+					code.end - code.start, 0, &memory),
+			 0);
 	assert_int_equal(copies__settle(copies, proc), 0);
 	need_copy(proc, code.start, code.offset);
 	need_stats(1, 0, 0);
@@ -557,18 +558,19 @@ static void test_replaced(void **state)
 {
 	const struct proc_file memory = { .kind = PROC_FILE_ANON, .path = (char *)"" };
 	struct proc_map code;
-	uint64_t page;
+	uint64_t page, at;
 	uint32_t proc;
 
 	(void)state;
 	make_program(PROG, "0x1122334455667788");
 	proc = copied(PROG, &code);
 	page = code.start + 100 * PG;
+	at = util_monotonic_ns();
 	poke(page + 17, 0xaa);
-	assert_int_equal(procs__on_mmap(ps, PID, 100, page, PG, 0, &memory), 0);
+	assert_int_equal(procs__on_mmap(ps, PID, at, page, PG, 0, &memory), 0);
 	/* samples from before are not named by it, nor by the file, which cannot be asked any more
 	 */
-	assert_int_equal(procs__file(ps, procs__map_at_time(ps, proc, page, 99)->file)->kind,
+	assert_int_equal(procs__file(ps, procs__map_at_time(ps, proc, page, at - 1)->file)->kind,
 			 PROC_FILE_ANON);
 	assert_int_equal(copies__settle(copies, proc), 0);
 	need_memory(proc, page, PROC_MAP_NO_COPY);
@@ -830,7 +832,6 @@ static void mmap_event(uint32_t pid, uint64_t time, uint64_t start, uint64_t end
 static void test_events(void **state)
 {
 	uint32_t proc = procs__add(ps, 20, 1, TICK, "x", false, 0), child;
-	const struct proc *p = procs__get(ps, proc);
 
 	(void)state;
 	/* code that a program makes is no question */
@@ -840,15 +841,15 @@ static void test_events(void **state)
 	mmap_event(20, 12, 0x1000000, 0x1000000 + COPY_MIN_MOVED / 2, &memory);
 	need_memory(proc, 0x20000, PROC_MAP_AS_IS);
 	need_memory(proc, 0x1000000, PROC_MAP_AS_IS);
-	assert_int_equal(p->beside_cnt, 0);
+	assert_int_equal(procs__space(ps, proc)->beside_cnt, 0);
 	/* it takes the place of a file's: that is remembered, once */
 	mmap_event(20, 13, 0x3000, 0x5000, &memory);
 	mmap_event(20, 14, 0x3000, 0x5000, &memory);
 	need_memory(proc, 0x3000, PROC_MAP_MAYBE_COPY);
 	assert_int_equal(procs__map_at(ps, proc, 0x2fff)->copy, PROC_MAP_AS_IS);
-	assert_int_equal(p->beside_cnt, 1);
-	assert_int_equal(p->beside[0].start, 0x1000);
-	assert_int_equal(p->beside[0].end, 0x9000);
+	assert_int_equal(procs__space(ps, proc)->beside_cnt, 1);
+	assert_int_equal(procs__space(ps, proc)->beside[0].start, 0x1000);
+	assert_int_equal(procs__space(ps, proc)->beside[0].end, 0x9000);
 	/* from then on large memory may be a second copy */
 	mmap_event(20, 15, 0x1000000, 0x1000000 + COPY_MIN_MOVED, &memory);
 	mmap_event(20, 16, 0x2000000, 0x2000000 + COPY_MIN_MOVED - PG, &memory);
@@ -858,9 +859,8 @@ static void test_events(void **state)
 	assert_int_equal(procs__on_fork(ps, 21, 20, 20), 0);
 	child = procs__find_live(ps, 21);
 	need_memory(child, 0x3000, PROC_MAP_MAYBE_COPY);
-	assert_int_equal(procs__get(ps, child)->beside_cnt, 1);
+	assert_int_equal(procs__space(ps, child)->beside_cnt, 1);
 	/* a library in the place of another is told apart by its headers */
-	p = procs__get(ps, proc);
 	mmap_event(20, 30, 0x6000, 0x7000, &lib);
 	assert_int_equal(procs__map_at(ps, proc, 0x6000)->copy, PROC_MAP_MAYBE_COPY);
 	/* no end of them */
@@ -868,7 +868,7 @@ static void test_events(void **state)
 		mmap_event(20, 40 + 2 * i, 0x100000 + i * PG, 0x101000 + i * PG, &prog);
 		mmap_event(20, 41 + 2 * i, 0x100000 + i * PG, 0x101000 + i * PG, &memory);
 	}
-	assert_int_equal(p->beside_cnt, PROCS_MAX_BESIDE);
+	assert_int_equal(procs__space(ps, proc)->beside_cnt, PROCS_MAX_BESIDE);
 	/* what was one and is none */
 	mmap_event(20, 1000, 0x3000, 0x5000, &prog);
 	assert_int_equal(procs__map_at(ps, proc, 0x3000)->copy, PROC_MAP_AS_IS);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "target/proc_maps.h"
 #include "target/procs.h"
 #include "target/objects.h"
 #include "toolrun.h"
@@ -168,8 +169,8 @@ static void test_fork(void **state)
 	/* of a parent that is not known */
 	assert_int_equal(procs__on_fork(ps, 30, 29, 200), 0);
 	orphan = procs__find_live(ps, 30);
-	assert_int_equal(procs__get(ps, orphan)->map_cnt, 0);
-	assert_false(procs__get(ps, orphan)->maps_known);
+	assert_int_equal(procs__space(ps, orphan)->map_cnt, 0);
+	assert_false(procs__space(ps, orphan)->known);
 	assert_int_equal(procs__find(ps, 30, 17, 9 * TICK, 201), orphan);
 	assert_int_equal(procs__get(ps, orphan)->exec_id, 17);
 }
@@ -185,7 +186,7 @@ static void test_exec(void **state)
 	assert_int_not_equal(before, after);
 	assert_string_equal(procs__get(ps, after)->comm, "prog");
 	assert_int_equal(procs__get(ps, after)->start_ns, 5 * TICK);
-	assert_true(procs__get(ps, after)->maps_known);
+	assert_true(procs__space(ps, after)->known);
 	mmap_event(10, 110, 0x1000, 0x3000, 0, &lib_b);
 	/* addresses of the former program still mean what they meant */
 	assert_string_equal(path_at(before, 0x1000), "/lib/a");
@@ -276,6 +277,76 @@ static void test_exit(void **state)
 	assert_int_equal(procs__cnt(ps), 1);
 }
 
+static void forked(uint32_t pid, uint32_t parent, uint64_t time)
+{
+	/* whatever /proc says, it is not asked */
+	make_proc(pid, 5, 'S', 1, "");
+	assert_int_equal(procs__on_fork(ps, pid, parent, time), 0);
+}
+
+/* A process of which all threads were counted ends with the last of them. */
+static void test_threads_counted(void **state)
+{
+	uint32_t a, b, c;
+
+	(void)state;
+	forked(20, 10, 100);
+	a = procs__find_live(ps, 20);
+	assert_int_equal(procs__get(ps, a)->thread_cnt, 1);
+	assert_int_equal(procs__on_fork(ps, 20, 20, 110), 0);
+	assert_int_equal(procs__on_fork(ps, 20, 20, 120), 0);
+	assert_int_equal(procs__get(ps, a)->thread_cnt, 3);
+	procs__on_exit(ps, 20, 20, 130);
+	procs__on_exit(ps, 20, 21, 140);
+	assert_int_equal(procs__find_live(ps, 20), a);
+	procs__on_exit(ps, 20, 22, 150);
+	assert_int_equal(procs__find_live(ps, 20), PROCS_NONE);
+	assert_int_equal(procs__get(ps, a)->to_ns, 150);
+	/* an exec has ended the others, the main one too; the number stays */
+	forked(30, 10, 200);
+	assert_int_equal(procs__on_fork(ps, 30, 30, 210), 0);
+	assert_int_equal(procs__on_fork(ps, 30, 30, 220), 0);
+	procs__on_exit(ps, 30, 30, 230);
+	procs__on_exit(ps, 30, 31, 240);
+	assert_int_equal(procs__on_exec(ps, 30, 250, "new"), 0);
+	b = procs__find_live(ps, 30);
+	assert_int_equal(procs__get(ps, b)->thread_cnt, 1);
+	procs__on_exit(ps, 30, 30, 260);
+	assert_int_equal(procs__get(ps, b)->to_ns, 260);
+	/* met by a scan before its fork was told */
+	c = procs__add(ps, 40, 1, 5 * TICK, "c", false, 400);
+	assert_int_equal(procs__get(ps, c)->thread_cnt, 0);
+	forked(40, 10, 390);
+	assert_int_equal(procs__find_live(ps, 40), c);
+	procs__on_exit(ps, 40, 40, 410);
+	assert_int_equal(procs__get(ps, c)->to_ns, 410);
+}
+
+/* A thread is sampled on its way out, when its end has been told. */
+static void test_sampled_after_end(void **state)
+{
+	uint32_t first, second;
+
+	(void)state;
+	assert_int_equal(procs__on_fork(ps, 50, 49, 100), 0);
+	first = procs__find_live(ps, 50);
+	procs__on_exit(ps, 50, 50, 200);
+	assert_int_equal(procs__on_fork(ps, 50, 49, 300), 0);
+	second = procs__find_live(ps, 50);
+	assert_int_not_equal(first, second);
+	assert_int_equal(procs__find(ps, 50, 5, TICK, 99), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 50, 5, TICK, 250), first);
+	assert_int_equal(procs__find(ps, 50, 5, 3 * TICK, 350), second);
+	/* an exec is no end of that kind: what comes then is the next program's */
+	assert_int_equal(procs__on_fork(ps, 60, 49, 100), 0);
+	first = procs__find_live(ps, 60);
+	assert_int_equal(procs__on_exec(ps, 60, 200, "new"), 0);
+	second = procs__find_live(ps, 60);
+	assert_int_equal(procs__find(ps, 60, 5, TICK, 250), second);
+	assert_int_equal(procs__find(ps, 60, 4, TICK, 250), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 60, 4, TICK, 150), first);
+}
+
 /* A process that nobody waits for has ended all the same: nothing runs in it any more. */
 static void test_zombie(void **state)
 {
@@ -310,9 +381,13 @@ static void test_events_before_scan(void **state)
 	uint32_t a = procs__add(ps, 10, 3, 5 * TICK, "a", false, 1000), b;
 
 	(void)state;
-	mmap_event(10, 1, 0x1000, 0x2000, 0, &lib_a);
 	assert_int_equal(procs__on_fork(ps, 10, 7, 900), 0);
+	mmap_event(10, 910, 0x1000, 0x2000, 0, &lib_b);
+	mmap_event(10, 920, 0x5000, 0x6000, 0, &lib_b);
 	assert_int_equal(procs__on_exec(ps, 10, 950, "a"), 0);
+	mmap_event(10, 960, 0x1000, 0x2000, 0, &lib_a);
+	assert_true(procs__space(ps, a)->known);
+	assert_string_equal(path_at(a, 0x5000), "");
 	assert_int_equal(procs__find_live(ps, 10), a);
 	assert_int_equal(procs__get(ps, a)->exec_id, 3);
 	assert_int_equal(procs__get(ps, a)->to_ns, UINT64_MAX);
@@ -369,7 +444,7 @@ static void test_remove(void **state)
 	for (uint32_t i = 0; i < 32; i++) {
 		again = procs__add(ps, 777 + i, 1, TICK, "new", false, 0);
 		assert_true(again < 64);
-		assert_int_equal(procs__get(ps, again)->map_cnt, 0);
+		assert_int_equal(procs__space(ps, again)->map_cnt, 0);
 		assert_int_equal(procs__get(ps, again)->to_ns, UINT64_MAX);
 	}
 	assert_int_equal(procs__cnt(ps), 64);
@@ -391,7 +466,7 @@ struct meaning {
 
 static void check_model(uint32_t idx, const struct meaning *model)
 {
-	const struct proc *p = procs__get(ps, idx);
+	const struct proc_space *p = procs__space(ps, idx);
 
 	for (size_t i = 0; i < p->map_cnt; i++) {
 		assert_true(p->maps[i].start < p->maps[i].end);
@@ -431,7 +506,7 @@ static void test_ranges_against_model(void **state)
 		for (int step = 0; step < 30; step++) {
 			uint64_t first = (uint64_t)rand() % PAGES;
 			uint64_t cnt = 1 + (uint64_t)rand() % (PAGES - first);
-			uint32_t file = 1 + (uint32_t)rand() % 2, gen = procs__get(ps, idx)->gen;
+			uint32_t file = 1 + (uint32_t)rand() % 2, gen = procs__space(ps, idx)->gen;
 			bool changed = false;
 			/* often the offset that the neighbours have too, so that ranges mean the
 			 * same */
@@ -449,11 +524,11 @@ static void test_ranges_against_model(void **state)
 					m->file && (m->file != now.file || m->offset != now.offset);
 				*m = now;
 			}
-			if ((procs__get(ps, idx)->gen != gen) != changed)
+			if ((procs__space(ps, idx)->gen != gen) != changed)
 				fail_msg("round %u step %d: an address %s, generation %u -> %u",
 					 round, step,
 					 changed ? "changed its meaning" : "means the same", gen,
-					 procs__get(ps, idx)->gen);
+					 procs__space(ps, idx)->gen);
 			changes += changed;
 			kept += !changed;
 			check_model(idx, model);
@@ -474,9 +549,13 @@ static void test_past_against_model(void **state)
 	(void)state;
 	srand(8);
 	for (uint32_t round = 0; round < 200; round++) {
-		uint32_t idx = procs__add(ps, 100 + round, 1, TICK, "m", false, 0);
 		uint64_t oldest = 0;
+		uint32_t idx;
 
+		procs__free(ps);
+		ps = procs__new(toolrun_path("proc"));
+		assert_non_null(ps);
+		idx = procs__add(ps, 100 + round, 1, TICK, "m", false, 0);
 		memset(model, 0, sizeof(model));
 		for (uint64_t now = 1; now <= STEPS; now++) {
 			uint64_t first = (uint64_t)rand() % PAGES;
@@ -493,7 +572,7 @@ static void test_past_against_model(void **state)
 				uint64_t until = now - (uint64_t)rand() % MIN(now, 5);
 
 				oldest = MAX(oldest, until);
-				procs__drop_retired(ps, idx, oldest);
+				procs__drop_retired(ps, oldest);
 			}
 		}
 		for (uint64_t time = oldest; time <= STEPS + 1; time++) {
@@ -512,9 +591,8 @@ static void test_past_against_model(void **state)
 				assert_int_equal(m->offset + (addr - m->start), want->offset);
 			}
 		}
-		procs__drop_retired(ps, idx, UINT64_MAX);
-		assert_int_equal(procs__get(ps, idx)->retired_cnt, 0);
-		procs__remove(ps, idx);
+		procs__drop_retired(ps, UINT64_MAX);
+		assert_int_equal(procs__space(ps, idx)->retired_cnt, 0);
 	}
 }
 
@@ -526,7 +604,7 @@ static void test_odd_ranges(void **state)
 	mmap_event(10, 1, 0x1000, 0x1000, 0, &lib_a);
 	assert_int_equal(procs__on_mmap(ps, 10, 2, UINT64_MAX - 10, 100, 0, &lib_a), 0);
 	assert_int_equal(procs__on_mmap(ps, 10, 2, 0x1000, UINT64_MAX, 0, &lib_a), 0);
-	assert_int_equal(procs__get(ps, idx)->map_cnt, 0);
+	assert_int_equal(procs__space(ps, idx)->map_cnt, 0);
 	mmap_event(10, 3, 0, 0x1000, 0, &lib_a);
 	assert_string_equal(path_at(idx, 0), "/lib/a");
 	mmap_event(10, 3, UINT64_MAX - 0xfff, UINT64_MAX, 0, &lib_b);
@@ -538,19 +616,17 @@ static void test_odd_ranges(void **state)
 static void test_too_many_ranges(void **state)
 {
 	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0);
-	const struct proc *p;
 
 	(void)state;
 	for (uint64_t i = 0; i < PROCS_MAX_MAPS + 10; i++)
 		mmap_event(10, 1 + i, (16 + i * 4) * PG, (16 + i * 4 + 3) * PG, i * PG, &lib_a);
-	p = procs__get(ps, idx);
-	assert_int_equal(p->map_cnt, PROCS_MAX_MAPS);
-	assert_int_equal(p->cut_cnt, 10);
+	assert_int_equal(procs__space(ps, idx)->map_cnt, PROCS_MAX_MAPS);
+	assert_int_equal(procs__space(ps, idx)->cut_cnt, 10);
 	/* in the middle of one, over the whole of one, at the edge of one */
 	mmap_event(10, 1, 17 * PG, 18 * PG, 77 * PG, &lib_b);
 	mmap_event(10, 1, 20 * PG, 23 * PG, 77 * PG, &lib_b);
 	mmap_event(10, 1, 23 * PG, 25 * PG, 77 * PG, &lib_b);
-	assert_true(p->map_cnt <= PROCS_MAX_MAPS);
+	assert_true(procs__space(ps, idx)->map_cnt <= PROCS_MAX_MAPS);
 	assert_string_not_equal(path_at(idx, 17 * PG), "/lib/a");
 	assert_string_not_equal(path_at(idx, 20 * PG), "/lib/a");
 	assert_string_not_equal(path_at(idx, 24 * PG), "/lib/a");
@@ -591,7 +667,7 @@ static void test_files(void **state)
 	/* the path is ours */
 	strcpy(path, "XXXX");
 	assert_string_equal(path_at(idx, 0x5000), "/lib/c");
-	assert_int_equal(procs__get(ps, idx)->gen, 1);
+	assert_int_equal(procs__space(ps, idx)->gen, 1);
 }
 
 /* ---- reading maps ---- */
@@ -608,24 +684,24 @@ static void test_read_maps(void **state)
 		  "7000-8000 r-xp 00000000 00:00 0 [vdso]\n"
 		  "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n");
 	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
-	assert_true(procs__get(ps, idx)->maps_known);
-	assert_int_equal(procs__get(ps, idx)->map_cnt, 3);
+	assert_true(procs__space(ps, idx)->known);
+	assert_int_equal(procs__space(ps, idx)->map_cnt, 3);
 	assert_string_equal(path_at(idx, 0x2fff), "/bin/p");
 	assert_null(procs__map_at(ps, idx, 0x3000));
 	assert_int_equal(procs__file(ps, procs__map_at(ps, idx, 0x4000)->file)->kind,
 			 PROC_FILE_ANON);
 	assert_int_equal(procs__file(ps, procs__map_at(ps, idx, 0x7000)->file)->kind,
 			 PROC_FILE_VDSO);
-	gen = procs__get(ps, idx)->gen;
+	gen = procs__space(ps, idx)->gen;
 	/* nothing new */
 	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
-	assert_int_equal(procs__get(ps, idx)->gen, gen);
-	assert_int_equal(procs__get(ps, idx)->map_cnt, 3);
+	assert_int_equal(procs__space(ps, idx)->gen, gen);
+	assert_int_equal(procs__space(ps, idx)->map_cnt, 3);
 	/* something else at a known address */
 	make_proc(10, 5, 'S', 1, "2000-3000 r-xp 00000000 fe:01 8 /bin/q\n");
 	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
 	assert_string_equal(path_at(idx, 0x2000), "/bin/q");
-	assert_int_not_equal(procs__get(ps, idx)->gen, gen);
+	assert_int_not_equal(procs__space(ps, idx)->gen, gen);
 }
 
 static void test_read_maps_of_another(void **state)
@@ -637,8 +713,8 @@ static void test_read_maps_of_another(void **state)
 	/* the number is another's by now: not a byte of its maps is taken */
 	make_proc(10, 6, 'S', 1, "1000-3000 r-xp 00000000 fe:01 7 /bin/other\n");
 	assert_int_equal(procs__read_maps(ps, idx, 0), -ESRCH);
-	assert_int_equal(procs__get(ps, idx)->map_cnt, 0);
-	assert_false(procs__get(ps, idx)->maps_known);
+	assert_int_equal(procs__space(ps, idx)->map_cnt, 0);
+	assert_false(procs__space(ps, idx)->known);
 }
 
 static void test_read_maps_of_a_thread(void **state)
@@ -907,6 +983,8 @@ int main(void)
 		TEST(test_pid_reuse),
 		TEST(test_comm),
 		TEST(test_exit),
+		TEST(test_threads_counted),
+		TEST(test_sampled_after_end),
 		TEST(test_zombie),
 		TEST(test_is_gone),
 		TEST(test_events_before_scan),

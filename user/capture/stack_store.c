@@ -285,12 +285,15 @@ static uint32_t kernel_mapping(struct stack_store *s)
 /* pprof takes the first mapping for that of the program: the lowest one. */
 static void note_main(struct stack_store *s, uint32_t proc, enum bpfprof_kind kind)
 {
-	const struct proc *p = proc == PROCS_NONE ? NULL : procs__get(s->procs, proc);
+	const struct proc_space *space;
 	uint32_t mapping;
 
-	if (s->main[kind] != STACK_NONE || s->cnt[kind] || !p || !p->map_cnt)
+	if (s->main[kind] != STACK_NONE || s->cnt[kind] || proc == PROCS_NONE)
 		return;
-	mapping = user_mapping(s, proc, p->maps);
+	space = procs__space(s->procs, proc);
+	if (!space->map_cnt)
+		return;
+	mapping = user_mapping(s, proc, space->maps);
 	if (mapping == STACK_NONE)
 		return;
 	s->mappings[mapping].refs++;

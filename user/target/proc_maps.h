@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdint.h>
 
-#include "target/procs.h"
+#include "target/proc_file.h"
+
+#define PROCS_MAX_LINE 65536 /* bytes of a line of /proc/PID/maps; longer ones are cut */
 
 struct proc_maps_line {
 	uint64_t start, end, offset;

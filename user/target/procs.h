@@ -14,47 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/proc_space.h"
+
 #define PROCS_NONE UINT32_MAX
-#define PROCS_MAX_MAPS 65536 /* executable ranges kept of one process */
-#define PROCS_MAX_LINE 65536 /* bytes of a line of /proc/PID/maps; longer ones are cut */
-#define PROCS_MAX_BESIDE 64  /* files that are remembered beside copies of one process */
-
-enum proc_file_kind {
-	PROC_FILE_REGULAR, /* has a path and, if it still exists, contents */
-	PROC_FILE_VDSO,
-	PROC_FILE_ANON, /* memory: JIT code */
-};
-
-/* What a range maps. Shared by all processes that map the same. */
-struct proc_file {
-	enum proc_file_kind kind;
-	char *path; /* raw bytes as the kernel gave them */
-	uint32_t maj, min;
-	uint64_t ino; /* 0: unknown */
-	uint8_t build_id[20];
-	uint8_t build_id_sz; /* 0: unknown */
-};
-
-/* Is a range memory with a file's code, which was copied there? See target/copy.h. */
-enum proc_map_copy {
-	PROC_MAP_AS_IS,	     /* no: it maps what the kernel says */
-	PROC_MAP_MAYBE_COPY, /* that is to be found out: it lies where such code could be */
-	PROC_MAP_NO_COPY,    /* its bytes are others; the next event of it asks anew */
-	PROC_MAP_UNREAD,     /* they could not be compared; the same */
-	PROC_MAP_COPY,	     /* yes: `file` and `offset` are what it is a copy of */
-};
-
-struct proc_map {
-	uint64_t start, end; /* end exclusive */
-	uint64_t offset;     /* in the file, of start */
-	uint32_t file;	     /* see procs__file */
-	uint32_t copy;	     /* enum proc_map_copy */
-};
-
-struct proc_retired {
-	struct proc_map map;
-	uint64_t to_ns; /* from here on its addresses mean something else */
-};
 
 struct proc {
 	uint32_t tgid;		 /* 0: the entry is free */
@@ -63,22 +25,11 @@ struct proc {
 	uint64_t from_ns, to_ns; /* life span of the entry; to_ns UINT64_MAX while it lives */
 	char comm[16];
 	bool kthread;
-	bool maps_known;       /* maps are complete up to the last event */
-	bool exec_known;       /* exec_id is certain */
-	bool leader_exited;    /* other threads may still run */
-	uint32_t gen;	       /* counts changes after which an address means something else */
-	struct proc_map *maps; /* ascending, without overlap */
-	size_t map_cnt, map_cap;
-	size_t cut_cnt;		      /* ranges beyond PROCS_MAX_MAPS, since the maps were read */
-	struct proc_retired *retired; /* what stood where something else does now */
-	size_t retired_cnt, retired_cap;
-	/* what maps files, code or not, at or beside ranges that may be copies: see copy_places */
-	struct proc_map *beside;
-	size_t beside_cnt, beside_cap;
-	bool has_copies;     /* or had */
+	bool exec_known;     /* exec_id is certain */
+	bool leader_exited;  /* other threads may still run */
+	uint32_t thread_cnt; /* 0: not known, since it was met when it ran already */
 	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in
 				it; 0 */
-	uint64_t read_ns;    /* when the maps were last read from /proc; 0: never */
 };
 
 struct objects;
@@ -94,8 +45,10 @@ const struct proc *procs__get(const struct procs *ps,
 			      uint32_t idx); /* borrowed until the next change */
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
 
-/* Is it memory by its kind, or by the name that the kernel gives memory that programs share? */
-bool proc_file_is_memory(const struct proc_file *f);
+/* What code it has mapped, as the events have it. Borrowed until the next change of any process. */
+const struct proc_space *procs__space(const struct procs *ps, uint32_t idx);
+/* The same without the records that nobody has asked for yet: for statistics. */
+const struct proc_space *procs__peek(const struct procs *ps, uint32_t idx);
 
 /* Is the entry that of a process, not of a kernel thread, which has not ended? */
 bool procs__lives(const struct procs *ps, uint32_t idx);
@@ -124,11 +77,14 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 /* The entry of tgid that is alive now, or PROCS_NONE. */
 uint32_t procs__find_live(const struct procs *ps, uint32_t tgid);
 
+/* The entries that have ended and were not removed. Borrowed until the next change. */
+const uint32_t *procs__ended(const struct procs *ps, size_t *ret_cnt);
+
 /* The range that held addr at time_ns, as far as it is still known: see procs__drop_retired. */
 const struct proc_map *procs__map_at_time(const struct procs *ps, uint32_t idx, uint64_t addr,
 					  uint64_t time_ns);
-/* Forgets what was replaced before before_ns: no sample from then is to come. */
-void procs__drop_retired(struct procs *ps, uint32_t idx, uint64_t before_ns);
+/* Forgets what was replaced before before_ns, in all processes: no sample from then is to come. */
+void procs__drop_retired(struct procs *ps, uint64_t before_ns);
 
 /* The range that holds addr, or NULL. */
 const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint64_t addr);
@@ -142,6 +98,9 @@ const struct proc_map *procs__map_from(const struct procs *ps, uint32_t idx, uin
  * is another's by now; -errno.
  */
 int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid);
+/* When that was done last, of any process; 0: never. It holds together with the events up to then,
+ * which have to be applied before a sample is looked at. */
+uint64_t procs__read_ns(const struct procs *ps);
 
 /* Has the process of this entry really gone (all of its threads)? Asks /proc. */
 bool procs__is_gone(const struct procs *ps, uint32_t idx);
@@ -188,6 +147,8 @@ int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t ti
 int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char *comm);
 void procs__on_comm(struct procs *ps, uint32_t tgid, uint32_t tid, const char *comm);
 void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time_ns);
+/* Events were lost: what is known of mappings and threads is doubtful. */
+void procs__on_lost(struct procs *ps);
 
 void procs__remove(struct procs *ps, uint32_t idx);
 

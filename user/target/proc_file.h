@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What processes have mapped: files, and memory by the names that the kernel gives it. Each is kept
+ * once, by number, for all processes that map the same. */
+#ifndef TARGET_PROC_FILE_H
+#define TARGET_PROC_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROC_FILE_NONE UINT32_MAX
+
+enum proc_file_kind {
+	PROC_FILE_REGULAR, /* has a path and, if it still exists, contents */
+	PROC_FILE_VDSO,
+	PROC_FILE_ANON, /* memory: JIT code */
+};
+
+struct proc_file {
+	enum proc_file_kind kind;
+	char *path; /* raw bytes as the kernel gave them */
+	uint32_t maj, min;
+	uint64_t ino; /* 0: unknown */
+	uint8_t build_id[20];
+	uint8_t build_id_sz; /* 0: unknown */
+};
+
+/* Is it memory by its kind, or by the name that the kernel gives memory that programs share? */
+bool proc_file_is_memory(const struct proc_file *f);
+
+struct proc_files;
+
+/* NULL with errno. */
+struct proc_files *proc_files__new(void);
+void proc_files__free(struct proc_files *fs);
+
+/* The number of the file, whose path is copied if it is new. PROC_FILE_NONE: out of memory. */
+uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f);
+/* Borrowed until the next call of proc_files__add. */
+const struct proc_file *proc_files__get(const struct proc_files *fs, uint32_t file);
+
+#endif
