@@ -12,10 +12,11 @@
 struct file_entry {
 	struct proc_file f;
 	uint32_t next; /* in its bucket */
+	char path[];
 };
 
 struct proc_files {
-	struct file_entry *entries;
+	struct file_entry **entries;
 	size_t cnt, cap;
 	uint32_t buckets[BUCKETS];
 };
@@ -34,7 +35,7 @@ void proc_files__free(struct proc_files *fs)
 	if (!fs)
 		return;
 	for (size_t i = 0; i < fs->cnt; i++)
-		free(fs->entries[i].f.path);
+		free(fs->entries[i]);
 	free(fs->entries);
 	free(fs);
 }
@@ -60,26 +61,28 @@ static bool same_file(const struct proc_file *a, const struct proc_file *b)
 
 uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f)
 {
-	uint64_t hash = util_hash(f->path, strlen(f->path), f->ino ^ f->build_id_sz);
-	uint32_t *bucket = &fs->buckets[hash % BUCKETS], i;
-	struct proc_file *copy;
+	size_t len = strlen(f->path);
+	uint32_t *bucket = &fs->buckets[util_hash(f->path, len, f->ino ^ f->build_id_sz) % BUCKETS];
+	struct file_entry *e;
 
-	for (i = *bucket; i != PROC_FILE_NONE; i = fs->entries[i].next)
-		if (same_file(&fs->entries[i].f, f))
+	for (uint32_t i = *bucket; i != PROC_FILE_NONE; i = fs->entries[i]->next)
+		if (same_file(&fs->entries[i]->f, f))
 			return i;
 	if (util_reserve(&fs->entries, &fs->cap, fs->cnt + 1, sizeof(*fs->entries)))
 		return PROC_FILE_NONE;
-	copy = &fs->entries[fs->cnt].f;
-	*copy = *f;
-	copy->path = strdup(f->path);
-	if (!copy->path)
+	e = malloc(sizeof(*e) + len + 1);
+	if (!e)
 		return PROC_FILE_NONE;
-	fs->entries[fs->cnt].next = *bucket;
+	e->f = *f;
+	memcpy(e->path, f->path, len + 1);
+	e->f.path = e->path;
+	e->next = *bucket;
+	fs->entries[fs->cnt] = e;
 	*bucket = fs->cnt;
 	return fs->cnt++;
 }
 
 const struct proc_file *proc_files__get(const struct proc_files *fs, uint32_t file)
 {
-	return &fs->entries[file].f;
+	return &fs->entries[file]->f;
 }

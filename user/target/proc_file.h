@@ -35,7 +35,7 @@ void proc_files__free(struct proc_files *fs);
 
 /* The number of the file, whose path is copied if it is new. PROC_FILE_NONE: out of memory. */
 uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f);
-/* Borrowed until the next call of proc_files__add. */
+/* Stays until proc_files__free. */
 const struct proc_file *proc_files__get(const struct proc_files *fs, uint32_t file);
 
 #endif

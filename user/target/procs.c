@@ -289,19 +289,9 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx)
 
 /* ---- spaces ---- */
 
-/* With what lay unread. */
-static struct proc_space *read_space(const struct procs *ps, uint32_t idx)
-{
-	struct proc_space *s = ps->entries[idx].space;
-
-	if (s)
-		proc_space__apply(&((struct procs *)ps)->spaces, s);
-	return s;
-}
-
 const struct proc_space *procs__peek(const struct procs *ps, uint32_t idx)
 {
-	static const struct proc_space none;
+	static const struct proc_space none; /* of an entry that is free */
 	const struct proc_space *s = ps->entries[idx].space;
 
 	return s ? s : &none;
@@ -309,24 +299,28 @@ const struct proc_space *procs__peek(const struct procs *ps, uint32_t idx)
 
 const struct proc_space *procs__space(const struct procs *ps, uint32_t idx)
 {
-	read_space(ps, idx);
+	struct proc_space *s = ps->entries[idx].space;
+
+	/* what lies unread is no change to whoever asks */
+	if (s)
+		proc_space__apply(&((struct procs *)ps)->spaces, s);
 	return procs__peek(ps, idx);
 }
 
 const struct proc_map *procs__map_at(const struct procs *ps, uint32_t idx, uint64_t addr)
 {
-	return proc_space__at(read_space(ps, idx), addr);
+	return proc_space__at(procs__space(ps, idx), addr);
 }
 
 const struct proc_map *procs__map_from(const struct procs *ps, uint32_t idx, uint64_t addr)
 {
-	return proc_space__from(read_space(ps, idx), addr);
+	return proc_space__from(procs__space(ps, idx), addr);
 }
 
 const struct proc_map *procs__map_at_time(const struct procs *ps, uint32_t idx, uint64_t addr,
 					  uint64_t time_ns)
 {
-	return proc_space__at_time(read_space(ps, idx), addr, time_ns);
+	return proc_space__at_time(procs__space(ps, idx), addr, time_ns);
 }
 
 void procs__drop_retired(struct procs *ps, uint64_t before_ns)
@@ -339,23 +333,24 @@ void procs__drop_retired(struct procs *ps, uint64_t before_ns)
 
 int procs__add_copy(struct procs *ps, uint32_t idx, const struct proc_map *piece)
 {
-	read_space(ps, idx);
+	(void)procs__space(ps, idx);
 	return proc_space__add_copy(&ps->spaces, &ps->entries[idx].space, piece);
 }
 
 void procs__judge_memory(struct procs *ps, uint32_t idx, uint64_t start, uint64_t end,
 			 enum proc_map_copy copy)
 {
-	read_space(ps, idx);
+	(void)procs__space(ps, idx);
 	(void)proc_space__judge(&ps->spaces, &ps->entries[idx].space, start, end, copy);
 }
 
 int procs__drop_copy(struct procs *ps, uint32_t idx, uint64_t start, uint64_t end,
 		     enum proc_map_copy copy)
 {
-	read_space(ps, idx);
+	(void)procs__space(ps, idx);
 	return proc_space__drop_copy(&ps->spaces, &ps->entries[idx].space, start, end, copy);
 }
+
 /* ---- reading maps ---- */
 
 /* All lines, into a space that is empty. 0 or -errno. */
