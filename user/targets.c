@@ -15,7 +15,10 @@
 #include "kernel/session.h"
 #include "target/procs.h"
 
-#define DEAD_POLLS 3		/* in which the last records of what has ended arrive */
+/* Records of what has ended may still arrive: for so many polls, which can follow each other at once,
+ * and for so long. A thread runs on for some 20 us when its end has been told. */
+#define DEAD_POLLS 3
+#define DEAD_NS (NSEC_PER_SEC / 10)
 #define READ_ROUNDS 4		/* of reading events, where these have maps read */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
@@ -274,7 +277,10 @@ void targets__tend(struct targets *t, bool keep_dead)
 	while (cnt--) {
 		struct target_note *note = targets__note(t, ended[cnt]);
 
-		if (note && ++note->dead_polls >= DEAD_POLLS)
+		if (note)
+			note->dead_polls += note->dead_polls < DEAD_POLLS;
+		if (note && note->dead_polls == DEAD_POLLS &&
+		    now - procs__get(t->procs, ended[cnt])->to_ns >= DEAD_NS)
 			let_go(t, ended[cnt]);
 	}
 }

@@ -56,8 +56,9 @@ uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec);
 
 /*
  * Tells the kernel side what changed in the processes that it knows. keep_dead: records of what has
- * ended may still wait; else a process that has ended goes with the third call after its end, by
- * when the last records from it have arrived. Takes time for what happened, not for what there is.
+ * ended may still wait; else a process that has ended goes when the last records from it have
+ * arrived: with the third call after its end, and not before 100 ms. Takes time for what happened,
+ * not for what there is.
  */
 void targets__tend(struct targets *t, bool keep_dead);
 
