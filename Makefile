@@ -207,7 +207,7 @@ check-kernels: $(OUT)/bpfprof $(PRELOAD) progs
 	$(Q)scripts/check-kernels $(OUT) $(KERNELS)
 
 # ---- what it costs, against others, in one run ----
-BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd tables symbols heap_pairs heap_links \
+BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd node tables symbols heap_pairs heap_links \
 	cputime.so switches offcpu pausable $(if $(shell $(GO) version 2>/dev/null),deep_go))
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
