@@ -627,27 +627,19 @@ static bool is_one_of(int64_t pid, const pid_t *pids, size_t cnt)
 	return false;
 }
 
-/* Processes that came and went between two polls are named all the same, and not kept for ever. */
-static void test_short_lived(void **state)
+static size_t live_cnt(void)
 {
-	const struct collect_opts opts = { .label_process = true,
-					   .follow = true,
-					   .only_added = true };
-	struct session_opts s_opts = of_named;
-	uint32_t self = getpid();
-	int64_t named = 0, total = 0;
-	pid_t pids[20];
-	char exe[512] = "";
 	size_t live = 0;
 
-	(void)state;
-	s_opts.follow = true;
-	if (!start(&s_opts, &opts, 8))
-		skip();
-	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
-	assert_int_equal(collect__scan(collect, &self, 1), 0);
-	arm();
-	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+	for (size_t i = 0; i < procs__cnt(procs); i++)
+		live += procs__get(procs, i)->tgid != 0;
+	return live;
+}
+
+/* Starts children that compute for 10 ms each, and polls now and then. */
+static void start_short(pid_t *pids, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
 		pids[i] = fork();
 		if (!pids[i]) {
 			chain(2, 10);
@@ -657,20 +649,22 @@ static void test_short_lived(void **state)
 		if (i % 5 == 0)
 			assert_int_equal(collect__poll(collect), 0);
 	}
-	(void)finish();
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(collect__poll(collect), 0);
-	for (size_t i = 0; i < procs__cnt(procs); i++)
-		live += procs__get(procs, i)->tgid != 0;
-	/* ourselves, and the two that read for us, or four if a path had to be walked */
-	assert_true(live == 3 || live == 5);
+}
+
+/* Every sample of these processes stands in code of this program. */
+static void need_named(const pid_t *pids, size_t cnt)
+{
+	int64_t named = 0, total = 0;
+	char exe[512] = "";
+
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
 	for (size_t i = 0; i < profile->sample_cnt; i++) {
 		const struct profile_sample *s = &profile->samples[i];
 		int64_t num;
 
 		(void)label(s, "pid", &num);
 		/* not ours, nor those of the reader's processes, which are our children, too */
-		if (!is_one_of(num, pids, ARRAY_SIZE(pids)))
+		if (!is_one_of(num, pids, cnt))
 			continue;
 		/* at its very end a process has given its memory back, and with it its stack */
 		if (s->loc_cnt &&
@@ -689,12 +683,69 @@ static void test_short_lived(void **state)
 	assert_int_equal(named, total);
 }
 
+/* Processes that came and went between two polls are named all the same, and not kept for ever. */
+static void test_short_lived(void **state)
+{
+	const struct collect_opts opts = { .label_process = true,
+					   .follow = true,
+					   .only_added = true };
+	struct session_opts s_opts = of_named;
+	uint32_t self = getpid();
+	pid_t pids[20];
+
+	(void)state;
+	s_opts.follow = true;
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	arm();
+	start_short(pids, ARRAY_SIZE(pids));
+	(void)finish();
+	/* ourselves, and the two that read for us, or four if a path had to be walked */
+	for (int i = 0; i < 6000 && live_cnt() != 3 && live_cnt() != 5; i++) {
+		usleep(10000);
+		assert_int_equal(collect__poll(collect), 0);
+	}
+	assert_true(live_cnt() == 3 || live_cnt() == 5);
+	need_named(pids, ARRAY_SIZE(pids));
+}
+
+/* Of all that runs nothing is read before it is sampled; and yet children are named that have ended
+ * by then, of a parent that was not. */
+static void test_unread_until_sampled(void **state)
+{
+	const struct collect_opts opts = { .label_process = true };
+	const struct session_opts s_opts = { .kinds = { true }, .frequency = HZ };
+	uint32_t self = getpid(), proc;
+	pid_t pids[20];
+
+	(void)state;
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, NULL, 0), 0);
+	proc = procs__find_live(procs, self);
+	assert_int_not_equal(proc, PROCS_NONE);
+	for (size_t i = 0; i < procs__cnt(procs); i++) {
+		assert_int_equal(procs__peek(procs, i)->map_cnt, 0);
+		assert_int_equal(procs__peek(procs, i)->known, procs__get(procs, i)->kthread);
+	}
+	arm();
+	start_short(pids, ARRAY_SIZE(pids));
+	assert_true(procs__peek(procs, proc)->known);
+	(void)finish();
+	need_named(pids, ARRAY_SIZE(pids));
+	/* whoever asks for all mappings has them, as heap profiles do */
+	for (size_t i = 0; i < procs__cnt(procs); i++)
+		assert_int_equal(procs__space(procs, i)->unread.sz, 0);
+}
+
 /* A child that ended and that nobody has waited for yet is let go of as well. */
 static void test_zombie(void **state)
 {
 	const struct collect_opts opts = { .follow = true, .only_added = true };
 	struct session_opts s_opts = of_named;
 	uint32_t self = getpid();
+	size_t others;
 	pid_t pid;
 
 	(void)state;
@@ -702,6 +753,7 @@ static void test_zombie(void **state)
 	if (!start(&s_opts, &opts, 8))
 		skip();
 	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	others = live_cnt();
 	pid = fork();
 	if (!pid)
 		for (;;)
@@ -713,6 +765,12 @@ static void test_zombie(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(collect__poll(collect), 0);
 	assert_int_equal(procs__find_live(procs, pid), PROCS_NONE);
+	/* it goes when nothing of it is to come any more */
+	for (int i = 0; i < 6000 && live_cnt() > others; i++) {
+		usleep(10000);
+		assert_int_equal(collect__poll(collect), 0);
+	}
+	assert_int_equal(live_cnt(), others);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
@@ -871,6 +929,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_behind, teardown),
 		cmocka_unit_test_teardown(test_children, teardown),
 		cmocka_unit_test_teardown(test_short_lived, teardown),
+		cmocka_unit_test_teardown(test_unread_until_sampled, teardown),
 		cmocka_unit_test_teardown(test_zombie, teardown),
 		cmocka_unit_test_teardown(test_eviction, teardown),
 	};
