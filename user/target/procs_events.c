@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* How processes change: by what the kernel tells of them, and by what /proc shows. */
+#include "target/procs_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "target/beside.h"
+#include "target/proc_maps.h"
+
+/* ---- reading maps ---- */
+
+/* All lines, into a space that is empty. 0 or -errno. */
+static int read_lines(struct procs *ps, uint32_t tgid, uint32_t tid, struct proc_space *s)
+{
+	struct beside beside;
+	struct proc_maps_reader r;
+	struct proc_maps_line line;
+	int err = proc_maps_open(&r, ps->proc_dir, tgid, tid);
+
+	if (err)
+		return err;
+	beside__init(&beside);
+	while ((err = proc_maps_next(&r, &line)) > 0) {
+		err = proc_space__add_line(&ps->spaces, s, &beside, &line);
+		if (err)
+			break;
+	}
+	proc_maps_close(&r);
+	return err;
+}
+
+int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
+{
+	const struct proc *p = &ps->entries[idx].p;
+	struct proc_space *fresh;
+	uint64_t now;
+	int err;
+
+	/* an entry that has ended by an exec: what /proc shows now is its successor's */
+	if (p->to_ns != UINT64_MAX)
+		return -ESRCH;
+	fresh = proc_space__new();
+	if (!fresh)
+		return -ENOMEM;
+	err = read_lines(ps, p->tgid, tid, fresh);
+	now = util_monotonic_ns();
+	/* asked afterwards: what was read belongs to the process if it is the same now */
+	if (!err && procs__is_gone(ps, idx))
+		err = -ESRCH;
+	if (!err) {
+		ps->read_ns = ps->entries[idx].read_ns = now;
+		err = proc_space__merge(&ps->spaces, &ps->entries[idx].space, fresh, now);
+	}
+	proc_space__put(&ps->spaces, fresh);
+	return err;
+}
+
+uint64_t procs__read_ns(const struct procs *ps)
+{
+	return ps->read_ns;
+}
+
+/* ---- events ---- */
+
+/* The living entry of a process that an event names, made if it was not known. */
+static uint32_t live(struct procs *ps, uint32_t tgid, uint64_t time_ns)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+
+	return idx == PROCS_NONE ? procs__make(ps, tgid, time_ns, NULL) : idx;
+}
+
+int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,
+		   uint64_t offset, const struct proc_file *file)
+{
+	struct map_record r = {
+		.time_ns = time_ns, .start = start, .len = len, .offset = offset, .file = *file
+	};
+	uint32_t idx = live(ps, tgid, time_ns);
+	struct entry *e;
+
+	if (idx == PROCS_NONE)
+		return -ENOMEM;
+	e = &ps->entries[idx];
+	return proc_space__on_record(&ps->spaces, &e->space, &r, time_ns < e->read_ns);
+}
+
+static int on_new_thread(struct procs *ps, uint32_t tgid)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+
+	if (idx != PROCS_NONE && ps->entries[idx].p.thread_cnt)
+		ps->entries[idx].p.thread_cnt++;
+	return 0;
+}
+
+/* A scan has met the process after that: its space, known from an event, is this one. */
+static void set_space(struct procs *ps, uint32_t idx, struct proc_space *space)
+{
+	proc_space__put(&ps->spaces, ps->entries[idx].space);
+	ps->entries[idx].space = space;
+}
+
+/* The space that a child of the process begins with, NULL if that is not known. */
+static struct proc_space *to_inherit(struct procs *ps, uint32_t parent_idx)
+{
+	if (parent_idx == PROCS_NONE)
+		return NULL;
+	/* the child may have ended when it is to be read */
+	if (!ps->entries[parent_idx].space->known)
+		(void)procs__read_maps(ps, parent_idx, 0);
+	return ps->entries[parent_idx].space;
+}
+
+int procs__on_fork(struct procs *ps, uint32_t tgid, uint32_t parent, uint64_t time_ns)
+{
+	uint32_t child_idx, parent_idx;
+	struct proc *child, *from;
+	struct proc_space *space;
+
+	if (tgid == parent)
+		return on_new_thread(ps, tgid);
+	child_idx = procs__find_live(ps, tgid);
+	parent_idx = procs__find_live(ps, parent);
+	space = to_inherit(ps, parent_idx);
+	if (child_idx != PROCS_NONE && time_ns < ps->entries[child_idx].p.scanned_ns) {
+		if (space && !ps->entries[child_idx].space->known)
+			set_space(ps, child_idx, proc_space__share(space));
+		ps->entries[child_idx].p.thread_cnt = 1;
+		return 0;
+	}
+	/* whoever had the number before is gone */
+	if (child_idx != PROCS_NONE)
+		procs__end_at(ps, child_idx, time_ns);
+	child_idx = procs__make(ps, tgid, time_ns, space);
+	if (child_idx == PROCS_NONE)
+		return -ENOMEM;
+	child = &ps->entries[child_idx].p;
+	child->thread_cnt = 1;
+	if (parent_idx == PROCS_NONE)
+		return 0;
+	from = &ps->entries[parent_idx].p;
+	memcpy(child->comm, from->comm, sizeof(child->comm));
+	child->exec_id = from->exec_id;
+	child->exec_known = from->exec_known;
+	return 0;
+}
+
+/* Of a program that begins: everything that it maps arrives as an event. NULL: out of memory. */
+static struct proc_space *new_program(void)
+{
+	struct proc_space *s = proc_space__new();
+
+	if (!s)
+		return NULL;
+	s->known = true;
+	s->since_ns = 0;
+	return s;
+}
+
+int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char *comm)
+{
+	uint32_t old_idx = procs__find_live(ps, tgid), idx;
+	struct entry *old = old_idx == PROCS_NONE ? NULL : &ps->entries[old_idx];
+	struct proc_space *space = new_program();
+	struct proc *p;
+
+	if (!space)
+		return -ENOMEM;
+	if (old && time_ns < old->p.scanned_ns) {
+		if (time_ns >= old->read_ns)
+			set_space(ps, old_idx, proc_space__share(space));
+		proc_space__put(&ps->spaces, space);
+		old->p.thread_cnt = 1;
+		return 0;
+	}
+	if (old) {
+		procs__end_at(ps, old_idx, time_ns);
+		/* read when the exec had happened already: they are the new program's */
+		if (time_ns < old->read_ns)
+			proc_space__forget(&ps->spaces, old->space);
+	}
+	idx = procs__make(ps, tgid, time_ns, space);
+	proc_space__put(&ps->spaces, space);
+	if (idx == PROCS_NONE)
+		return -ENOMEM;
+	p = &ps->entries[idx].p;
+	/* its other threads have ended */
+	p->thread_cnt = 1;
+	snprintf(p->comm, sizeof(p->comm), "%s", comm);
+	if (old_idx == PROCS_NONE)
+		return 0;
+	old = &ps->entries[old_idx];
+	p->start_ns = old->p.start_ns;
+	p->exec_id = old->p.exec_id + 1;
+	p->exec_known = old->p.exec_known;
+	return 0;
+}
+
+void procs__on_comm(struct procs *ps, uint32_t tgid, uint32_t tid, const char *comm)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+
+	if (idx != PROCS_NONE && tid == tgid)
+		snprintf(ps->entries[idx].p.comm, sizeof(ps->entries[idx].p.comm), "%s", comm);
+}
+
+void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time_ns)
+{
+	uint32_t idx = procs__find_live(ps, tgid);
+	struct proc *p;
+
+	if (idx == PROCS_NONE)
+		return;
+	p = &ps->entries[idx].p;
+	p->leader_exited |= tid == tgid;
+	if (p->thread_cnt ? !--p->thread_cnt : p->leader_exited && procs__is_gone(ps, idx))
+		procs__end_at(ps, idx, time_ns);
+}
+
+void procs__on_lost(struct procs *ps)
+{
+	for (size_t i = 0; i < ps->entry_cnt; i++) {
+		struct proc *p = &ps->entries[i].p;
+
+		if (!p->tgid || p->to_ns != UINT64_MAX || p->kthread)
+			continue;
+		p->thread_cnt = 0;
+		proc_space__doubt(ps->entries[i].space);
+	}
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of procs (procs.h) have in common. */
+#ifndef TARGET_PROCS_PARTS_H
+#define TARGET_PROCS_PARTS_H
+
+#include "target/procs.h"
+
+#define PROCS_BUCKETS 4096 /* a power of two */
+
+struct entry {
+	struct proc p;
+	struct proc_space *space;
+	uint64_t read_ns;  /* when its maps were last read from /proc; 0: never */
+	uint32_t next;	   /* in the bucket of its tgid, youngest first */
+	uint32_t ended_at; /* in procs.ended, where it has ended */
+};
+
+struct procs {
+	char *proc_dir;
+	struct entry *entries;
+	size_t entry_cnt, entry_cap;
+	uint32_t *unused;
+	size_t unused_cnt, unused_cap;
+	uint32_t *ended;
+	size_t ended_cnt, ended_cap;
+	uint32_t by_tgid[PROCS_BUCKETS];
+	struct proc_spaces spaces;
+	uint64_t read_ns;
+};
+
+/* A new, living entry, with a space of which nothing is known or, if not NULL, that of another
+ * one. PROCS_NONE with errno. */
+uint32_t procs__make(struct procs *ps, uint32_t tgid, uint64_t from_ns, struct proc_space *shared);
+void procs__end_at(struct procs *ps, uint32_t idx, uint64_t time_ns);
+
+#endif
