@@ -750,6 +750,7 @@ __hidden bool record_wanted(const struct task_facts *task);
 struct record_what {
 	__u32 kind;
 	bool returned; /* it has just returned from a function: rip is a return address */
+	__u8 ret_side; /* of the epoch that it belongs to */
 	/* see struct bpfprof_rec; samples that differ in them are counted apart */
 	__u64 size, weight;
 	__u32 wait;
@@ -758,7 +759,6 @@ struct record_what {
 	 * them through all of the unwinder. */
 	const struct record_wait *waits;
 	struct bpfprof_count_key ret_key; /* that it was counted under */
-	__u32 ret_side;			  /* of the epoch that it belongs to */
 };
 
 /* record.bpf.c: the part of record_wanted that is not about who the task is. */

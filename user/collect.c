@@ -29,6 +29,16 @@
 #define HELD_MAX (128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
 #define HOLD_NS 5000000ULL    /* how long the rings may be left alone while stacks are unwound */
 
+/* An epoch that has ended, and is not added up yet. */
+struct ended {
+	uint32_t slot;
+	bool boundary;
+	uint64_t end_ns;
+	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
+	struct samples_count *counts;
+	size_t cnt;
+};
+
 struct collect {
 	struct collect_opts opts;
 	struct session *session;
@@ -37,10 +47,11 @@ struct collect {
 	struct procs *procs;
 	struct code *code;
 	struct windows *windows;
-	uint32_t side;	   /* of the epoch that goes on, */
-	uint64_t epoch_ns; /* which has begun then */
-	uint64_t raw;	   /* stacks unwound here */
-	bool calm;	   /* none in the last poll */
+	uint32_t epoch;				/* that goes on */
+	struct ended ended[CAPTURE_EPOCHS - 1]; /* the oldest one first */
+	size_t ended_cnt;
+	uint64_t raw; /* stacks unwound here */
+	bool calm;    /* none in the last poll */
 	struct targets *targets;
 	struct records pending; /* read from the ring, waiting for the events that explain them */
 	struct records held;	/* the same, read while the pending ones were worked on */
@@ -82,6 +93,8 @@ void collect__free(struct collect *c)
 {
 	if (!c)
 		return;
+	for (size_t i = 0; i < c->ended_cnt; i++)
+		free(c->ended[i].counts);
 	windows__free(c->windows);
 	targets__free(c->targets);
 	records__free(&c->pending);
@@ -175,7 +188,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 
 /* ---- records ---- */
 
-static void take_record(struct collect *c, const struct bpfprof_rec *rec)
+static void take_record(struct collect *c, const struct bpfprof_rec *rec, uint32_t slot)
 {
 	const uint64_t *user = (const uint64_t *)(rec + 1), *kernel = user + rec->user_cnt;
 	uint32_t proc = targets__find(c->targets, rec);
@@ -195,18 +208,31 @@ static void take_record(struct collect *c, const struct bpfprof_rec *rec)
 					    (const uint8_t *)(kernel + rec->kernel_cnt), frames,
 					    &user_cnt);
 		c->raw++;
-		windows__account(c->windows, rec->side, rec->kind)->raw++;
+		windows__account(c->windows, slot, rec->kind)->raw++;
 	}
-	windows__add(c->windows, proc, rec, kernel, user, user_cnt, result);
+	windows__add(c->windows, slot, proc, rec, kernel, user, user_cnt, result);
+}
+
+static uint32_t slot_of(uint32_t epoch)
+{
+	return epoch % CAPTURE_EPOCHS;
+}
+
+/* The slot of the epoch of a record that is read now: it goes on, or it is the last one that has
+ * ended. */
+static uint32_t slot_of_record(const struct collect *c, const struct bpfprof_rec *rec)
+{
+	return slot_of(rec->side == BPFPROF_SIDE(c->epoch) ? c->epoch : c->epoch - 1);
 }
 
 /* Puts a record behind those that wait. 0 or -errno, then it is counted as lost. */
-static int put(struct collect *c, struct records *to, const struct bpfprof_rec *rec, size_t sz)
+static int put(struct collect *c, struct records *to, const struct bpfprof_rec *rec, size_t sz,
+	       uint32_t slot)
 {
-	int err = records__put(to, rec, sz);
+	int err = records__put(to, rec, sz, slot);
 
 	if (err)
-		windows__account(c->windows, rec->side, rec->kind)->no_memory++;
+		windows__account(c->windows, slot, rec->kind)->no_memory++;
 	return err;
 }
 
@@ -214,7 +240,7 @@ static void hold_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 {
 	struct collect *c = ctx;
 
-	(void)put(c, &c->held, rec, sz);
+	(void)put(c, &c->held, rec, sz, slot_of_record(c, rec));
 }
 
 void collect__hold(struct collect *c)
@@ -232,23 +258,23 @@ static void keep_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 {
 	struct collect *c = ctx;
 
-	(void)put(c, &c->pending, rec, sz);
+	(void)put(c, &c->pending, rec, sz, slot_of_record(c, rec));
 }
 
-int collect__inject(struct collect *c, struct bpfprof_rec *rec, size_t sz)
+int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
 {
-	struct window_account *a = windows__account(c->windows, c->side, rec->kind);
+	uint32_t slot = slot_of(c->epoch);
+	struct window_account *a = windows__account(c->windows, slot, rec->kind);
 
-	rec->side = (uint8_t)c->side;
 	/* counted as one that the kernel side recorded: what is lost of it from here on is, too */
 	a->stats.seen++;
 	a->stats.recorded++;
-	return put(c, &c->pending, rec, sz);
+	return put(c, &c->pending, rec, sz, slot);
 }
 
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why)
 {
-	struct window_account *a = windows__account(c->windows, c->side, kind);
+	struct window_account *a = windows__account(c->windows, slot_of(c->epoch), kind);
 
 	a->stats.seen++;
 	a->stats.lost[why]++;
@@ -286,14 +312,15 @@ static void take_pending(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	uint64_t last_ns = util_monotonic_ns(), now;
 	const struct bpfprof_rec *rec;
 	struct records later = {};
+	uint32_t slot;
 	size_t sz;
 
 	c->behind = false;
-	while (!c->behind && (rec = records__first(&c->pending, &sz))) {
+	while (!c->behind && (rec = records__first(&c->pending, &sz, &slot))) {
 		if (rec->time_ns <= until_ns)
-			take_record(c, rec);
+			take_record(c, rec, slot);
 		else
-			(void)put(c, &later, rec, sz);
+			(void)put(c, &later, rec, sz, slot);
 		records__drop(&c->pending);
 		now = util_monotonic_ns();
 		if (now - last_ns >= HOLD_NS) {
@@ -346,32 +373,93 @@ bool collect__is_calm(const struct collect *c)
 
 bool collect__wants_cut(const struct collect *c)
 {
-	return windows__keys(c->windows, c->side) > BPFPROF_MAX_COUNTS / 2;
+	return windows__keys(c->windows, slot_of(c->epoch)) > BPFPROF_MAX_COUNTS / 2;
 }
 
-/* ---- windows ---- */
+/* ---- epochs ---- */
+
+int collect__end_epoch(struct collect *c, bool boundary)
+{
+	uint64_t now = util_monotonic_ns();
+	struct ended *e = &c->ended[c->ended_cnt];
+	int side, err;
+
+	/* all records of an epoch that has ended have to be out of the ring before the next one
+	 * ends: they tell the two sides apart, no more */
+	if (c->ended_cnt == CAPTURE_EPOCHS - 2 || c->pending.sz + c->held.sz >= HELD_MAX)
+		return -EAGAIN;
+	*e = (struct ended){ .slot = slot_of(c->epoch), .boundary = boundary, .end_ns = now };
+	side = epochs__next(c->session, e->stats);
+	if (side < 0)
+		return side;
+	c->epoch++;
+	c->ended_cnt++;
+	err = samples__drain_counts(c->samples, (uint32_t)side, &e->counts, &e->cnt);
+	if (err)
+		return err;
+	err = samples__read(c->samples, hold_record, c);
+	return err < 0 ? err : 0;
+}
+
+/* Adds up the first one that has ended: all of its records have been read. */
+static int settle(struct collect *c)
+{
+	struct ended e = c->ended[0];
+	/* the stacks that were counted arrived before their counts */
+	int err = poll_until(c, UINT64_MAX, UINT64_MAX);
+
+	for (size_t i = 0; !err && i < e.cnt; i++)
+		windows__count(c->windows, e.slot, &e.counts[i].key, &e.counts[i].count);
+	free(e.counts);
+	/* others may have ended meanwhile */
+	memmove(c->ended, c->ended + 1, --c->ended_cnt * sizeof(*c->ended));
+	return err ? err : windows__end_epoch(c->windows, e.slot, e.stats);
+}
+
+/* Adds up those before the first boundary, or up to it. */
+static int settle_all(struct collect *c, bool up_to_boundary)
+{
+	bool boundary = false;
+	int err = 0;
+
+	while (!err && !boundary && c->ended_cnt) {
+		boundary = c->ended[0].boundary;
+		if (boundary && !up_to_boundary)
+			break;
+		err = settle(c);
+	}
+	return err;
+}
 
 int collect__cut(struct collect *c)
 {
-	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
-	struct samples_count *counts;
-	uint64_t now = util_monotonic_ns();
-	int side = epochs__next(c->session, stats), err;
-	size_t cnt;
+	int err;
 
-	if (side < 0)
-		return side;
-	c->side = BPFPROF_SIDES - 1 - (uint32_t)side;
-	c->epoch_ns = now;
-	err = samples__drain_counts(c->samples, (uint32_t)side, &counts, &cnt);
-	if (err)
-		return err;
-	/* the stacks that were counted arrived before their counts */
-	err = poll_until(c, UINT64_MAX, UINT64_MAX);
-	for (size_t i = 0; !err && i < cnt; i++)
-		windows__count(c->windows, (uint32_t)side, &counts[i].key, &counts[i].count);
-	free(counts);
-	return err ? err : windows__end_epoch(c->windows, (uint32_t)side, stats);
+	/* what waits is to be taken in first, if it is too much */
+	while ((err = collect__end_epoch(c, false)) == -EAGAIN) {
+		err = poll_until(c, UINT64_MAX, UINT64_MAX);
+		if (!err)
+			err = settle_all(c, false);
+		if (err)
+			return err;
+	}
+	return err ? err : settle_all(c, false);
+}
+
+bool collect__has_boundary(const struct collect *c)
+{
+	for (size_t i = 0; i < c->ended_cnt; i++)
+		if (c->ended[i].boundary)
+			return true;
+	return false;
+}
+
+int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
+{
+	for (size_t i = c->ended_cnt; i-- > 0;)
+		if (c->ended[i].boundary)
+			*ret_ns = c->ended[i].end_ns;
+	return settle_all(c, true);
 }
 
 int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
@@ -406,16 +494,6 @@ int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind
 uint64_t collect__forks(const struct collect *c)
 {
 	return targets__forks(c->targets);
-}
-
-uint64_t collect__epoch_ns(const struct collect *c)
-{
-	return c->epoch_ns;
-}
-
-uint32_t collect__side(const struct collect *c)
-{
-	return c->side;
 }
 
 struct windows *collect__windows(struct collect *c)

@@ -87,19 +87,28 @@ bool collect__is_calm(const struct collect *c);
  * A record that was made here and not by the kernel side: as if it had come through the ring. rec
  * has sz bytes with what follows it; counted as seen. 0 or -ENOMEM, and then it is counted as lost.
  */
-int collect__inject(struct collect *c, struct bpfprof_rec *rec, size_t sz);
+int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz);
 /* One that could not be made: seen and lost. */
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why);
 
 /*
- * Ends an epoch: all that was sampled in it, and nothing else, is in all open windows then. 0 or
- * -errno.
+ * Ends the epoch that goes on, and keeps what was counted in it: no more, so that it takes some 10
+ * to 40 ms whatever else is going on, and can be called while collect waits (objects__meanwhile).
+ * boundary: a window ends with it. 0; -EAGAIN if too many wait already; -errno: the recording cannot
+ * go on.
+ */
+int collect__end_epoch(struct collect *c, bool boundary);
+
+/*
+ * Ends the epoch: all that was sampled in it, and nothing else, is in all open windows then, unless
+ * a boundary waits that collect__settle_boundary has to take in first. 0 or -errno.
  */
 int collect__cut(struct collect *c);
 
-/* When the epoch that goes on has begun, CLOCK_MONOTONIC; and its side. */
-uint64_t collect__epoch_ns(const struct collect *c);
-uint32_t collect__side(const struct collect *c);
+/* Does an epoch wait that a window ends with? Then collect__settle_boundary adds up what has ended
+ * by then, in all open windows; *ret_ns: when that was, CLOCK_MONOTONIC. 0 or -errno. */
+bool collect__has_boundary(const struct collect *c);
+int collect__settle_boundary(struct collect *c, uint64_t *ret_ns);
 
 /* Should collect__cut be called soon, to make room? */
 bool collect__wants_cut(const struct collect *c);

@@ -593,40 +593,53 @@ void heap__stop(struct heap *h)
 	(void)detach(h);
 }
 
-void heap__end_part(struct heap *h)
+void heap__end_part(struct heap *h, struct heap_part *ret)
 {
 	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
 
-	h->stop_weight = budget__part(&h->budget, &f);
+	*ret = (struct heap_part){ .weight = budget__part(&h->budget, &f) };
+}
+
+void heap__read_live(struct heap *h, struct heap_part *part)
+{
+	int err = h->sliced ? 0 : probe_heap__live(h->session, &part->live, &part->live_cnt);
+
+	if (err)
+		log_error("cannot read what is in use: %s", strerror(-err));
+}
+
+void heap_part__done(struct heap_part *part)
+{
+	free(part->live);
+	memset(part, 0, sizeof(*part));
 }
 
 /* What a window's processes still hold. */
-static int hold_live(struct heap *h, struct window *w, uint64_t to_ns)
+static void hold_live(struct heap *h, struct window *w, const struct heap_part *part,
+		      uint64_t to_ns)
 {
 	struct windows *windows = collect__windows(h->collect);
-	struct probe_heap_live *live;
-	size_t cnt;
-	int err = probe_heap__live(h->session, &live, &cnt);
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < cnt; i++) {
-		const struct bpfprof_count_key *key = &live[i].live.stack;
+	for (size_t i = 0; i < part->live_cnt; i++) {
+		const struct probe_heap_live *l = &part->live[i];
 
-		if (live[i].live.time_ns + h->opts.min_age_ns <= to_ns &&
-		    (!h->opts.all || runs(h, &live[i].key)))
-			(void)windows__hold(windows, w, key);
+		if (l->live.time_ns + h->opts.min_age_ns <= to_ns &&
+		    (!h->opts.all || runs(h, &l->key)))
+			(void)windows__hold(windows, w, &l->live.stack);
 		else
-			windows__note_live(windows, key);
+			windows__note_live(windows, &l->live.stack);
 	}
-	free(live);
-	windows__drop_freed(windows, collect__side(h->collect));
-	return 0;
+	windows__drop_freed(windows);
 }
 
-int heap__finish(struct heap *h, struct window *w, uint64_t to_ns, struct window_profile_opts *ret)
+int heap__finish(struct heap *h, struct window *w, struct heap_part *part, uint64_t to_ns,
+		 struct window_profile_opts *ret)
 {
-	windows__commit(collect__windows(h->collect), BPFPROF_HEAP, h->stop_weight);
+	struct heap_part last = { .weight = h->stop_weight };
+	int err = 0;
+
+	windows__commit(collect__windows(h->collect), BPFPROF_HEAP,
+			part ? part->weight : last.weight);
 	if (h->sliced) {
 		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
 		ret->value_cnt = 2;
@@ -634,7 +647,14 @@ int heap__finish(struct heap *h, struct window *w, uint64_t to_ns, struct window
 		return 0;
 	}
 	ret->only_held = h->opts.min_age_ns > 0;
-	return hold_live(h, w, to_ns);
+	if (!part) {
+		err = probe_heap__live(h->session, &last.live, &last.live_cnt);
+		part = &last;
+	}
+	if (!err)
+		hold_live(h, w, part, to_ns);
+	heap_part__done(&last);
+	return err;
 }
 
 /* Is every function that the location names one that only serves to allocate? */

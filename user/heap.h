@@ -26,6 +26,7 @@ struct collect;
 struct cpu_time;
 struct heap;
 struct objects;
+struct probe_heap_live;
 struct procs;
 struct profile;
 struct session;
@@ -93,12 +94,26 @@ uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: no
 /* Detaches everything; what was recorded stays. To be called before the last cut. */
 void heap__stop(struct heap *h);
 
-/* A window is about to end by a cut, and the run goes on. */
-void heap__end_part(struct heap *h);
+/* What is known of the heap when a window ends. */
+struct heap_part {
+	double weight; /* of what was recorded last */
+	struct probe_heap_live *live;
+	size_t live_cnt;
+};
 
-/* A window has ended by a cut: what is in use at its end, to_ns (CLOCK_MONOTONIC), and what all of it
- * stands for. ret: what its profile has. 0 or -errno. */
-int heap__finish(struct heap *h, struct window *w, uint64_t to_ns, struct window_profile_opts *ret);
+/* A window is about to end, and the run goes on: before the end of its epoch, and behind it. Asks
+ * nobody, so that both can be called while others wait (objects__meanwhile). */
+void heap__end_part(struct heap *h, struct heap_part *ret);
+void heap__read_live(struct heap *h, struct heap_part *part);
+
+/*
+ * A window has ended at to_ns (CLOCK_MONOTONIC), and its epochs are added up: what all of it stands
+ * for, and what is in use. part: NULL where heap__stop was called before. ret: what its profile has.
+ * 0 or -errno.
+ */
+int heap__finish(struct heap *h, struct window *w, struct heap_part *part, uint64_t to_ns,
+		 struct window_profile_opts *ret);
+void heap_part__done(struct heap_part *part);
 /* Hides the frames of allocators, once they have names. */
 void heap__hide(struct profile *p);
 

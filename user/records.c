@@ -17,13 +17,17 @@ struct records_block {
 	struct records_block *next;
 	size_t cap;		   /* bytes, all together */
 	size_t begin, end;	   /* of those that wait, from the start of data */
-	alignas(8) uint8_t data[]; /* of each its size as a number of 8 bytes, and the record */
+	alignas(8) uint8_t data[]; /* of each a struct header, and the record */
+};
+
+struct header {
+	uint32_t sz, number;
 };
 
 /* Bytes that a record of sz takes. */
 static size_t room_of(size_t sz)
 {
-	return 8 + ((sz + 7) & ~(size_t)7);
+	return sizeof(struct header) + ((sz + 7) & ~(size_t)7);
 }
 
 static void free_first(struct records *r)
@@ -78,47 +82,51 @@ static int add_block(struct records *r)
 	return 0;
 }
 
-int records__put(struct records *r, const struct bpfprof_rec *rec, size_t sz)
+int records__put(struct records *r, const struct bpfprof_rec *rec, size_t sz, uint32_t number)
 {
 	size_t room = room_of(sz);
 	struct records_block *b = r->last;
-	uint64_t len = sz;
+	struct header h = { (uint32_t)sz, number };
 
 	if (sz > RECORDS_MAX_SZ)
 		return -E2BIG;
 	if ((!b || sizeof(*b) + b->end + room > b->cap) && add_block(r))
 		return -ENOMEM;
 	b = r->last;
-	memcpy(b->data + b->end, &len, sizeof(len));
-	memcpy(b->data + b->end + 8, rec, sz);
+	memcpy(b->data + b->end, &h, sizeof(h));
+	memcpy(b->data + b->end + sizeof(h), rec, sz);
 	b->end += room;
 	r->sz += room;
 	return 0;
 }
 
-/* Bytes of the record that has waited longest in a block. */
-static size_t first_sz(const struct records_block *b)
+/* Of the record that has waited longest in a block. */
+static struct header first_header(const struct records_block *b)
 {
-	uint64_t len;
+	struct header h;
 
-	memcpy(&len, b->data + b->begin, sizeof(len));
-	return len;
+	memcpy(&h, b->data + b->begin, sizeof(h));
+	return h;
 }
 
-const struct bpfprof_rec *records__first(const struct records *r, size_t *ret_sz)
+const struct bpfprof_rec *records__first(const struct records *r, size_t *ret_sz,
+					 uint32_t *ret_number)
 {
 	const struct records_block *b = r->first;
+	struct header h;
 
 	if (!b)
 		return NULL;
-	*ret_sz = first_sz(b);
-	return (const void *)(b->data + b->begin + 8);
+	h = first_header(b);
+	*ret_sz = h.sz;
+	*ret_number = h.number;
+	return (const void *)(b->data + b->begin + sizeof(h));
 }
 
 void records__drop(struct records *r)
 {
 	struct records_block *b = r->first;
-	size_t room = room_of(first_sz(b));
+	size_t room = room_of(first_header(b).sz);
 
 	b->begin += room;
 	r->sz -= room;

@@ -8,6 +8,7 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "bpfprof.h"
 
@@ -24,11 +25,13 @@ struct records {
 
 void records__free(struct records *r);
 
-/* Copies a record of sz bytes with what follows it. 0; -ENOMEM; -E2BIG. */
-int records__put(struct records *r, const struct bpfprof_rec *rec, size_t sz);
+/* Copies a record of sz bytes with what follows it, and keeps a number with it. 0; -ENOMEM;
+ * -E2BIG. */
+int records__put(struct records *r, const struct bpfprof_rec *rec, size_t sz, uint32_t number);
 
 /* Returns the one that has waited longest, until that is dropped, NULL if there is none. */
-const struct bpfprof_rec *records__first(const struct records *r, size_t *ret_sz);
+const struct bpfprof_rec *records__first(const struct records *r, size_t *ret_sz,
+					 uint32_t *ret_number);
 /* There is one. */
 void records__drop(struct records *r);
 

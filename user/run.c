@@ -92,14 +92,6 @@ static bool finished(struct run *r)
 	return o->pids.cnt && !r->alive;
 }
 
-/* When the window is to end: windows are as long as they are to be, all together, if one is late. */
-static uint64_t next_window_ns(const struct run *r)
-{
-	uint64_t len = r->opts->window_ns;
-
-	return r->armed_ns + ((r->window_from_ns - r->armed_ns) / len + 1) * len;
-}
-
 static int timeout_ms(const struct run *r)
 {
 	uint64_t now = util_monotonic_ns(), end = UINT64_MAX;
@@ -109,7 +101,7 @@ static int timeout_ms(const struct run *r)
 	if (r->opts->duration_ns)
 		end = r->armed_ns + r->opts->duration_ns;
 	if (r->opts->window_ns)
-		end = MIN(end, next_window_ns(r));
+		end = MIN(end, run_next_window_ns(r));
 	if (r->heap)
 		end = MIN(end, heap__next_ns(r->heap));
 	if (end == UINT64_MAX)
@@ -139,14 +131,25 @@ static int take_snapshot(struct run *r, bool last)
 	return snapshot_take(&s, r->session, r->collect, &r->snapshot);
 }
 
-static int next_window(struct run *r)
+/* Ends the window when it is time, and writes what has ended. */
+static int tend_windows(struct run *r)
 {
-	int err = take_snapshot(r, false);
+	int err = 0;
 
-	if (r->progress_shown)
+	if (!r->opts->window_ns)
+		return 0;
+	if (util_monotonic_ns() >= run_next_window_ns(r) && !finished(r)) {
+		err = take_snapshot(r, false);
+		if (!err)
+			err = run_end_window(r);
+	}
+	if (err && err != -EAGAIN)
+		return err;
+	if (collect__has_boundary(r->collect) && r->progress_shown) {
 		fprintf(stderr, "\r%40s\r", "");
-	r->progress_shown = false;
-	return err ? err : run_next_window(r);
+		r->progress_shown = false;
+	}
+	return run_write_windows(r);
 }
 
 static int loop(struct run *r)
@@ -179,15 +182,14 @@ static int loop(struct run *r)
 			if (collect__is_calm(r->collect) || collect__is_behind(r->collect))
 				break;
 		}
+		if (!err)
+			err = tend_windows(r);
 		if (!err && r->heap)
 			err = heap__update(r->heap);
 		if (!err && r->heap)
 			err = heap__tick(r->heap);
 		if (!err && collect__wants_cut(r->collect))
 			err = collect__cut(r->collect);
-		if (!err && r->opts->window_ns && util_monotonic_ns() >= next_window_ns(r) &&
-		    !finished(r))
-			err = next_window(r);
 	}
 	return err;
 }
@@ -208,6 +210,9 @@ static int record(struct run *r)
 		}
 	}
 	err = loop(r);
+	/* that have ended while the loop waited */
+	if (!err)
+		err = run_write_windows(r);
 	run_waits_tick(r);
 	r->stopped_ns = util_monotonic_ns();
 	session__disarm(r->session);

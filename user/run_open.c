@@ -229,10 +229,16 @@ static int open_heap(struct run *r)
 	return r->heap ? 0 : -errno;
 }
 
-/* While a file is read the rings fill. */
+/* While a file is read the rings fill, and a window may have to end. */
 static void hold(void *ctx)
 {
-	collect__hold(((struct run *)ctx)->collect);
+	struct run *r = ctx;
+
+	collect__hold(r->collect);
+	/* a snapshot of threads would have to be taken first */
+	if (r->window_number && !r->kinds[BPFPROF_THREADS] && !r->stopped_ns &&
+	    util_monotonic_ns() >= run_next_window_ns(r))
+		(void)run_end_window(r);
 }
 
 static int open_parts(struct run *r)
@@ -536,7 +542,7 @@ int run_open(struct run *r)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
 	r->startup_ns = since_exec_ns();
 	r->start_ns = util_realtime_ns();
-	r->window_from_ns = r->armed_ns;
+	r->window_from_ns = r->boundary_ns = r->armed_ns;
 	if (r->opts->window_ns)
 		r->window_number = 1;
 	ready_tell(r->opts->ready_fd);
@@ -547,6 +553,8 @@ void run_close(struct run *r)
 {
 	probe_waits__free(r->waits);
 	heap__free(r->heap);
+	for (size_t i = 0; i < CAPTURE_EPOCHS; i++)
+		heap_part__done(&r->heap_parts[i]);
 	cpu_time__free(r->cpu_time);
 	if (r->objects)
 		objects__meanwhile(r->objects, NULL, NULL);

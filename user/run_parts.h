@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "capture/count_keys.h"
+#include "heap.h"
 #include "kernel/cpus.h"
 #include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
@@ -70,8 +72,12 @@ struct run {
 	struct window *window;
 	unsigned int window_number;
 	uint64_t window_from_ns;
-	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
-	bool failed;				    /* the files of a window are not all right */
+	/* windows that have ended, of these, those that were written, and when the last one ended */
+	unsigned int ended_windows, written_windows;
+	uint64_t boundary_ns;
+	struct heap_part heap_parts[CAPTURE_EPOCHS]; /* of those that were not written yet */
+	struct profile *profiles[BPFPROF_NR_KINDS];  /* of a window that has ended */
+	bool failed;				     /* the files of a window are not all right */
 	int64_t start_ns; /* CLOCK_REALTIME at armed_ns: profiles of a window have the same start */
 	int *pidfds;	  /* of the processes named, -1: ended */
 	size_t alive;
@@ -113,9 +119,14 @@ void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX
 /* Removes them, as far as they are there. 0 or -errno, said. */
 int run_remove_files(const struct run *r, unsigned int number);
 
-/* Ends the window, writes its files and begins the next one. A window that cannot be written is said
- * to be missing. 0; -errno: the run cannot go on. */
-int run_next_window(struct run *r);
+/* When the window that goes on is to end, CLOCK_MONOTONIC. */
+uint64_t run_next_window_ns(const struct run *r);
+/* Ends it. May be called while somebody waits (objects__meanwhile). 0; -EAGAIN: not now; -errno: the
+ * run cannot go on. */
+int run_end_window(struct run *r);
+/* Writes the files of the windows that have ended, and begins the next ones. A window that cannot be
+ * written is said to be missing. 0; -errno: the run cannot go on. */
+int run_write_windows(struct run *r);
 /* After the run: puts the profiles of the last window together and writes them. 0; -errno, said,
  * also if a former one could not be written. */
 int run_write(struct run *r);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "capture/window.h"
 #include "capture/windows.h"
 #include "code.h"
@@ -90,7 +91,7 @@ static int write_stats(const struct run *r, const struct report *report)
 
 /* The profile of a kind, as it was sampled. NULL with errno. */
 static struct profile *profile_of(struct run *r, const struct report *report, int kind,
-				  struct symbolize_source **ret_sources)
+				  struct heap_part *part, struct symbolize_source **ret_sources)
 {
 	struct window_profile_opts opts = { .period = r->periods[kind],
 					    .value_cnt = kinds[kind].value_cnt,
@@ -99,8 +100,8 @@ static struct profile *profile_of(struct run *r, const struct report *report, in
 	int err = 0;
 
 	if (kind == BPFPROF_HEAP)
-		err = heap__finish(r->heap, r->window, r->window_from_ns + report->duration_ns,
-				   &opts);
+		err = heap__finish(r->heap, r->window, part,
+				   r->window_from_ns + report->duration_ns, &opts);
 	else
 		window__commit(r->window, kind, 1);
 	errno = -err;
@@ -112,10 +113,10 @@ static struct profile *profile_of(struct run *r, const struct report *report, in
 	return p;
 }
 
-static int finish_kind(struct run *r, struct report *report, int kind)
+static int finish_kind(struct run *r, struct report *report, int kind, struct heap_part *part)
 {
 	struct symbolize_source *sources;
-	struct profile *p = profile_of(r, report, kind, &sources);
+	struct profile *p = profile_of(r, report, kind, part, &sources);
 	int err;
 
 	if (!p)
@@ -193,7 +194,7 @@ static void say_unnamed(const struct report *report)
 }
 
 /* Makes the profiles of the window that has ended, with their names. 0 or -errno, said. */
-static int finish_kinds(struct run *r, struct report *report)
+static int finish_kinds(struct run *r, struct report *report, struct heap_part *part)
 {
 	int err = 0;
 
@@ -205,7 +206,7 @@ static int finish_kinds(struct run *r, struct report *report)
 		report->wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
 		if (r->kinds[i])
-			err = finish_kind(r, report, i);
+			err = finish_kind(r, report, i, part);
 	if (err) {
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
@@ -217,8 +218,9 @@ static int finish_kinds(struct run *r, struct report *report)
 	return 0;
 }
 
-/* Writes the files of the window that has ended at to_ns. 0 or -errno, said. */
-static int write_window(struct run *r, uint64_t to_ns, bool last)
+/* Writes the files of the window that has ended at to_ns; part: NULL of the last one. 0 or -errno,
+ * said. */
+static int write_window(struct run *r, struct heap_part *part, uint64_t to_ns)
 {
 	struct report report = {
 		.opts = r->opts,
@@ -235,11 +237,11 @@ static int write_window(struct run *r, uint64_t to_ns, bool last)
 		.limited_ns = r->wait_budget.limited_ns,
 	};
 	char text[1024];
-	int err = finish_kinds(r, &report);
+	int err = finish_kinds(r, &report, part);
 
 	if (err)
 		return err;
-	if (last)
+	if (!part)
 		say_unnamed(&report);
 	rights_to_write(true);
 	err = write_files(r, &report);
@@ -267,20 +269,45 @@ static void free_profiles(struct run *r)
 	}
 }
 
-int run_next_window(struct run *r)
+/* Windows are as long as they are to be, all together, also if one is late. */
+uint64_t run_next_window_ns(const struct run *r)
 {
-	struct windows *windows = collect__windows(r->collect);
-	uint64_t to_ns;
+	uint64_t len = r->opts->window_ns;
+
+	return r->armed_ns + ((r->boundary_ns - r->armed_ns) / len + 1) * len;
+}
+
+int run_end_window(struct run *r)
+{
+	struct heap_part *part = &r->heap_parts[r->ended_windows % CAPTURE_EPOCHS];
+	uint64_t now = util_monotonic_ns();
 	int err;
 
 	if (r->heap)
-		heap__end_part(r->heap);
-	err = collect__cut(r->collect);
+		heap__end_part(r->heap, part);
+	err = collect__end_epoch(r->collect, true);
 	if (err)
 		return err;
-	to_ns = collect__epoch_ns(r->collect);
-	err = write_window(r, to_ns, false);
+	if (r->heap)
+		heap__read_live(r->heap, part);
+	r->boundary_ns = now;
+	r->ended_windows++;
+	return 0;
+}
+
+/* The first window that has ended. */
+static int write_first(struct run *r)
+{
+	struct windows *windows = collect__windows(r->collect);
+	struct heap_part *part = &r->heap_parts[r->written_windows % CAPTURE_EPOCHS];
+	uint64_t to_ns;
+	int err = collect__settle_boundary(r->collect, &to_ns);
+
+	if (err)
+		return err;
+	err = write_window(r, part, to_ns);
 	free_profiles(r);
+	heap_part__done(part);
 	/* what was not written is said to be missing, and the run goes on */
 	r->failed |= err != 0;
 	if (err == -ENOMEM || err == -EINTR)
@@ -291,7 +318,17 @@ int run_next_window(struct run *r)
 		return -errno;
 	r->window_from_ns = to_ns;
 	r->window_number++;
+	r->written_windows++;
 	return 0;
+}
+
+int run_write_windows(struct run *r)
+{
+	int err = 0;
+
+	while (!err && collect__has_boundary(r->collect))
+		err = write_first(r);
+	return err;
 }
 
 int run_write(struct run *r)
@@ -301,7 +338,7 @@ int run_write(struct run *r)
 	if (err)
 		log_error("cannot take in what was sampled last: %s", strerror(-err));
 	else
-		err = write_window(r, r->stopped_ns, true);
+		err = write_window(r, NULL, r->stopped_ns);
 	free_profiles(r);
 	return err ? err : r->failed ? -EIO : 0;
 }

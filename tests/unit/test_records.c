@@ -25,16 +25,18 @@ static int put(struct records *r, uint32_t nr, size_t sz)
 
 	memset(bytes, (int)nr, sz);
 	rec->tid = nr;
-	return records__put(r, rec, sz);
+	return records__put(r, rec, sz, ~nr);
 }
 
 static void take(struct records *r, uint32_t nr, size_t sz)
 {
 	size_t got;
-	const struct bpfprof_rec *rec = records__first(r, &got);
+	uint32_t number;
+	const struct bpfprof_rec *rec = records__first(r, &got, &number);
 
 	assert_non_null(rec);
 	assert_int_equal(rec->tid, nr);
+	assert_int_equal(number, ~nr);
 	assert_int_equal(got, sz);
 	assert_int_equal((uintptr_t)rec % 8, 0);
 	for (size_t i = offsetof(struct bpfprof_rec, tid) + sizeof(rec->tid); i < sz; i++)
@@ -68,7 +70,7 @@ static void test_order(void **state)
 			out++;
 		}
 		assert_int_equal(r.sz, 0);
-		assert_null(records__first(&r, &(size_t){ 0 }));
+		assert_null(records__first(&r, &(size_t){ 0 }, &(uint32_t){ 0 }));
 	}
 	records__free(&r);
 }
@@ -79,7 +81,7 @@ static void test_sizes(void **state)
 
 	(void)state;
 	assert_int_equal(put(&r, 0, RECORDS_MAX_SZ + 1), -E2BIG);
-	assert_null(records__first(&r, &(size_t){ 0 }));
+	assert_null(records__first(&r, &(size_t){ 0 }, &(uint32_t){ 0 }));
 	for (uint32_t i = 0; i < 50; i++)
 		assert_int_equal(put(&r, i, i % 2 ? SMALL : RECORDS_MAX_SZ), 0);
 	for (uint32_t i = 0; i < 50; i++)
@@ -101,7 +103,7 @@ static void test_join(void **state)
 		for (int i = 0; both & 2 && i < 5000; i++)
 			assert_int_equal(put(&other, in++, SMALL), 0);
 		records__join(&r, &other);
-		assert_null(records__first(&other, &(size_t){ 0 }));
+		assert_null(records__first(&other, &(size_t){ 0 }, &(uint32_t){ 0 }));
 		assert_int_equal(other.sz, 0);
 		assert_int_equal(put(&r, in++, SMALL), 0);
 		assert_int_equal(put(&other, 7, SMALL), 0);

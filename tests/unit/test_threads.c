@@ -253,7 +253,7 @@ static void check_raw(const struct bpfprof_rec *rec, size_t sz, int i)
 		assert_true(kernel[j] >> 63);
 }
 
-int collect__inject(struct collect *c, struct bpfprof_rec *rec, size_t sz)
+int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
 {
 	int i = parked_number(rec->tid);
 

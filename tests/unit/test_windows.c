@@ -107,7 +107,7 @@ static struct bpfprof_count_key key_of(const struct bpfprof_rec *rec)
 /* One sample with a stack of one frame, of a process that is not known. */
 static void add(const struct bpfprof_rec *rec, uint64_t pc)
 {
-	windows__add(windows, PROCS_NONE, rec, NULL, &pc, 1, BPFPROF_STACK_complete);
+	windows__add(windows, rec->side, PROCS_NONE, rec, NULL, &pc, 1, BPFPROF_STACK_complete);
 }
 
 static void count(const struct bpfprof_rec *rec, uint64_t n)
@@ -378,7 +378,7 @@ static void raw_records_are_joined(void **state)
 	raw.type = lone.type = BPFPROF_REC_RAW;
 	raw.user_cnt = lone.user_cnt = 0;
 	raw.kernel_cnt = 2; /* which the key does not have */
-	windows__add(windows, PROCS_NONE, &raw, (uint64_t[]){ ~0xfffUL, ~0xeffUL },
+	windows__add(windows, 0, PROCS_NONE, &raw, (uint64_t[]){ ~0xfffUL, ~0xeffUL },
 		     (uint64_t[]){ 0x1000, 0x2000 }, 2, BPFPROF_STACK_complete);
 	add(&lone, 0x3000);
 	assert_true(hold(&raw));
@@ -405,7 +405,7 @@ static void cpu_counts_periods(void **state)
 	const struct window_account *a;
 
 	(void)state;
-	windows__add(windows, PROCS_NONE, &rec, kernel, &user, 1, BPFPROF_STACK_no_table);
+	windows__add(windows, 0, PROCS_NONE, &rec, kernel, &user, 1, BPFPROF_STACK_no_table);
 	count(&rec, 41);
 	p = finish(BPFPROF_CPU, false);
 	assert_int_equal(p->sample_cnt, 1);
@@ -557,7 +557,7 @@ static void reasons_are_labels(void **state)
 	rec.kernel_cnt = 1;
 	rec.user_cnt = 0;
 	rec.wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_disk_sleep, 0);
-	windows__add(windows, PROCS_NONE, &rec, (uint64_t[]){ ~0xfffUL }, NULL, 0,
+	windows__add(windows, 0, PROCS_NONE, &rec, (uint64_t[]){ ~0xfffUL }, NULL, 0,
 		     BPFPROF_STACK_complete);
 	p = finish(BPFPROF_OFFCPU, false);
 	s = sample_of(BPFPROF_OFFCPU, 0x1000, 0);
@@ -675,7 +675,7 @@ static void addresses_lie_in_mappings(void **state)
 	assert_int_not_equal(proc, PROCS_NONE);
 	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
 	rec.time_ns = util_monotonic_ns();
-	windows__add(windows, proc, &rec, NULL, (uint64_t[]){ libc, pc }, 2,
+	windows__add(windows, 0, proc, &rec, NULL, (uint64_t[]){ libc, pc }, 2,
 		     BPFPROF_STACK_complete);
 	p = finish(BPFPROF_HEAP, false);
 	s = sample_of(BPFPROF_HEAP, libc, 64);
@@ -717,7 +717,7 @@ static void equal_code_is_one_location(void **state)
 	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
 	map = procs__map_at_time(procs, proc, pc, rec.time_ns);
 	assert_non_null(map);
-	windows__add(windows, proc, &rec, NULL, &pc, 1, BPFPROF_STACK_complete);
+	windows__add(windows, 0, proc, &rec, NULL, &pc, 1, BPFPROF_STACK_complete);
 	other = procs__add(procs, TGID, 0, 0, "other", false, 0);
 	assert_int_equal(procs__on_mmap(procs, TGID, rec.time_ns, map->start + shift,
 					map->end - map->start, map->offset,
@@ -727,7 +727,7 @@ static void equal_code_is_one_location(void **state)
 	rec.proc.tgid = TGID;
 	rec.hash = 2;
 	rec.time_ns++;
-	windows__add(windows, other, &rec, NULL, &moved, 1, BPFPROF_STACK_complete);
+	windows__add(windows, 0, other, &rec, NULL, &moved, 1, BPFPROF_STACK_complete);
 	p = finish(BPFPROF_CPU, false);
 	assert_int_equal(p->location_cnt, 1);
 	assert_int_equal(p->locations[0].address, pc);
@@ -925,7 +925,7 @@ static void stacks_go_with_their_windows(void **state)
 	assert_non_null(window);
 	assert_int_equal(windows__stacks(windows, BPFPROF_HEAP), 2);
 	assert_true(hold(&kept));
-	windows__drop_freed(windows, 1);
+	windows__drop_freed(windows);
 	assert_int_equal(windows__stacks(windows, BPFPROF_HEAP), 1);
 	assert_false(hold(&freed));
 	/* in use in the window, though it was allocated before */
@@ -935,8 +935,8 @@ static void stacks_go_with_their_windows(void **state)
 	/* of the epoch that goes on, not all may have been there to be held */
 	freed.side = 1;
 	add(&freed, 0x2000);
-	windows__drop_freed(windows, 1);
-	windows__drop_freed(windows, 1);
+	windows__drop_freed(windows);
+	windows__drop_freed(windows);
 	assert_false(hold(&kept));
 	assert_true(hold(&freed));
 }

@@ -14,14 +14,14 @@ struct entry {
 	struct count_key_stack stack;
 	/* of allocations */
 	bool used;
-	uint8_t side; /* set in an epoch of this side, SIDE_ENDED: of one that has ended */
+	uint8_t slot; /* set in the epoch of this slot; ENDED: in one that has ended */
 };
 
-#define SIDE_ENDED BPFPROF_SIDES
+#define ENDED CAPTURE_EPOCHS
 
 struct count_keys {
 	struct stack_store *store;
-	struct hash sides[BPFPROF_SIDES];
+	struct hash epochs[CAPTURE_EPOCHS];
 	struct hash live;
 };
 
@@ -32,8 +32,8 @@ struct count_keys *count_keys__new(struct stack_store *store)
 	if (!k)
 		return NULL;
 	k->store = store;
-	for (int i = 0; i < BPFPROF_SIDES; i++)
-		hash__init(&k->sides[i], sizeof(struct entry), sizeof(struct bpfprof_count_key),
+	for (int i = 0; i < CAPTURE_EPOCHS; i++)
+		hash__init(&k->epochs[i], sizeof(struct entry), sizeof(struct bpfprof_count_key),
 			   STACK_STORE_MAX);
 	hash__init(&k->live, sizeof(struct entry), sizeof(struct bpfprof_count_key),
 		   STACK_STORE_MAX);
@@ -54,8 +54,8 @@ void count_keys__free(struct count_keys *k)
 {
 	if (!k)
 		return;
-	for (int i = 0; i < BPFPROF_SIDES; i++)
-		clear(k, &k->sides[i]);
+	for (int i = 0; i < CAPTURE_EPOCHS; i++)
+		clear(k, &k->epochs[i]);
 	clear(k, &k->live);
 	free(k);
 }
@@ -75,26 +75,26 @@ static struct entry *set(struct count_keys *k, struct hash *h, const struct bpfp
 	return e;
 }
 
-int count_keys__set(struct count_keys *k, uint32_t side, bool live,
+int count_keys__set(struct count_keys *k, uint32_t slot, bool live,
 		    const struct bpfprof_count_key *key, const struct count_key_stack *stack)
 {
 	struct entry *e;
 
-	if (!set(k, &k->sides[side], key, stack))
+	if (!set(k, &k->epochs[slot], key, stack))
 		return -ENOMEM;
 	if (!live)
 		return 0;
 	e = set(k, &k->live, key, stack);
 	if (!e)
 		return -ENOMEM;
-	e->side = (uint8_t)side;
+	e->slot = (uint8_t)slot;
 	return 0;
 }
 
-const struct count_key_stack *count_keys__find(const struct count_keys *k, uint32_t side,
+const struct count_key_stack *count_keys__find(const struct count_keys *k, uint32_t slot,
 					       const struct bpfprof_count_key *key)
 {
-	const struct entry *e = hash__lookup(&k->sides[side], key);
+	const struct entry *e = hash__lookup(&k->epochs[slot], key);
 
 	return e ? &e->stack : NULL;
 }
@@ -110,29 +110,29 @@ const struct count_key_stack *count_keys__find_live(struct count_keys *k,
 	return &e->stack;
 }
 
-size_t count_keys__cnt(const struct count_keys *k, uint32_t side)
+size_t count_keys__cnt(const struct count_keys *k, uint32_t slot)
 {
-	return k->sides[side].cnt;
+	return k->epochs[slot].cnt;
 }
 
-void count_keys__end(struct count_keys *k, uint32_t side)
+void count_keys__end(struct count_keys *k, uint32_t slot)
 {
 	struct hash_iter it = hash__iter(&k->live);
 	struct entry *e;
 
-	clear(k, &k->sides[side]);
+	clear(k, &k->epochs[slot]);
 	while ((e = hash_iter__next(&it)))
-		if (e->side == side)
-			e->side = SIDE_ENDED;
+		if (e->slot == slot)
+			e->slot = ENDED;
 }
 
-void count_keys__drop_unused(struct count_keys *k, uint32_t side)
+void count_keys__drop_unused(struct count_keys *k)
 {
 	struct hash_iter it = hash__iter(&k->live);
 	struct entry *e;
 
 	while ((e = hash_iter__next(&it))) {
-		if (!e->used && e->side != side) {
+		if (!e->used && e->slot == ENDED) {
 			stack_store__unref(k->store, e->stack.stack);
 			hash__remove(&k->live, e);
 			continue;
@@ -159,6 +159,6 @@ static void move(struct count_keys *k, struct hash *h, const uint32_t *moved, si
 
 void count_keys__move(struct count_keys *k, const uint32_t *moved, size_t cnt)
 {
-	for (int i = 0; i < BPFPROF_SIDES; i++)
-		move(k, &k->sides[i], moved, cnt);
+	for (int i = 0; i < CAPTURE_EPOCHS; i++)
+		move(k, &k->epochs[i], moved, cnt);
 }

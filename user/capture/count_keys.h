@@ -13,6 +13,12 @@
 
 #include "bpfprof.h"
 
+/*
+ * Epochs that may be open at a time: one goes on, the others have ended and wait to be added up. An
+ * epoch has the slot number % CAPTURE_EPOCHS.
+ */
+#define CAPTURE_EPOCHS 8
+
 struct count_keys;
 struct stack_store;
 
@@ -28,29 +34,29 @@ struct count_keys *count_keys__new(struct stack_store *store);
 void count_keys__free(struct count_keys *k);
 
 /*
- * The key of a stack, on a side; live: and of allocations. One that was known means this stack from
+ * The key of a stack, in the epoch of a slot; live: and of allocations. One that was known means this stack from
  * now on. 0, or -ENOMEM.
  */
-int count_keys__set(struct count_keys *k, uint32_t side, bool live,
+int count_keys__set(struct count_keys *k, uint32_t slot, bool live,
 		    const struct bpfprof_count_key *key, const struct count_key_stack *stack);
 
 /* NULL if it is not known. Borrowed until a key is set. */
-const struct count_key_stack *count_keys__find(const struct count_keys *k, uint32_t side,
+const struct count_key_stack *count_keys__find(const struct count_keys *k, uint32_t slot,
 					       const struct bpfprof_count_key *key);
 /* The same of an allocation. It counts as used: see count_keys__drop_unused. */
 const struct count_key_stack *count_keys__find_live(struct count_keys *k,
 						    const struct bpfprof_count_key *key);
 
-/* Keys of a side that are known. */
-size_t count_keys__cnt(const struct count_keys *k, uint32_t side);
+/* Keys of an epoch that are known. */
+size_t count_keys__cnt(const struct count_keys *k, uint32_t slot);
 
 /* An epoch has ended, and its counts were added up: forgets its keys, but for those of live
  * allocations. */
-void count_keys__end(struct count_keys *k, uint32_t side);
+void count_keys__end(struct count_keys *k, uint32_t slot);
 
-/* Forgets the keys of allocations that were set before the current epoch of this side, and not
- * found since the last call. */
-void count_keys__drop_unused(struct count_keys *k, uint32_t side);
+/* Forgets the keys of allocations of epochs that were added up which were not found since the last
+ * call. */
+void count_keys__drop_unused(struct count_keys *k);
 
 /* The stacks of counts with numbers below cnt are others from now on: moved[stack]; STACK_NONE: it
  * stays. */

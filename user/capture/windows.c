@@ -25,7 +25,7 @@ struct windows {
 	struct code *code;
 	struct stack_store *store;
 	struct count_keys *keys;
-	struct window *sides[BPFPROF_SIDES]; /* what is sampled in the epoch of each side */
+	struct window *epochs[CAPTURE_EPOCHS]; /* what is sampled in the epoch of each slot */
 	struct window **open;
 	size_t cnt, cap;
 	size_t compact_at; /* stacks */
@@ -46,9 +46,9 @@ struct windows *windows__new(const struct windows_opts *opts, struct procs *proc
 	w->store = stack_store__new(&opts->stacks, procs, code);
 	w->keys = w->store ? count_keys__new(w->store) : NULL;
 	ok = w->keys;
-	for (int i = 0; ok && i < BPFPROF_SIDES; i++) {
-		w->sides[i] = window__new(w->store);
-		ok = w->sides[i];
+	for (int i = 0; ok && i < CAPTURE_EPOCHS; i++) {
+		w->epochs[i] = window__new(w->store);
+		ok = w->epochs[i];
 	}
 	if (ok)
 		return w;
@@ -63,8 +63,8 @@ void windows__free(struct windows *w)
 		return;
 	for (size_t i = 0; i < w->cnt; i++)
 		window__free(w->open[i]);
-	for (int i = 0; i < BPFPROF_SIDES; i++)
-		window__free(w->sides[i]);
+	for (int i = 0; i < CAPTURE_EPOCHS; i++)
+		window__free(w->epochs[i]);
 	count_keys__free(w->keys);
 	stack_store__free(w->store);
 	free(w->open);
@@ -95,20 +95,20 @@ void windows__close(struct windows *w, struct window *window)
 	window__free(window);
 }
 
-struct window_account *windows__account(struct windows *w, uint32_t side, enum bpfprof_kind kind)
+struct window_account *windows__account(struct windows *w, uint32_t slot, enum bpfprof_kind kind)
 {
-	return window__account(w->sides[side], kind);
+	return window__account(w->epochs[slot], kind);
 }
 
 /* ---- samples ---- */
 
-void windows__add(struct windows *w, uint32_t proc, const struct bpfprof_rec *rec,
+void windows__add(struct windows *w, uint32_t slot, uint32_t proc, const struct bpfprof_rec *rec,
 		  const uint64_t *kernel, const uint64_t *user, size_t user_cnt,
 		  enum bpfprof_stack_result result)
 {
 	struct bpfprof_count one = { .count = 1, .units = rec->units, .amount = rec->amount };
 	struct bpfprof_count_key key = { .hash = rec->hash, .tgid = rec->proc.tgid };
-	struct window *side = w->sides[rec->side];
+	struct window *epoch = w->epochs[slot];
 	struct count_key_stack stack = { .unit = 1 };
 	size_t known;
 
@@ -121,7 +121,7 @@ void windows__add(struct windows *w, uint32_t proc, const struct bpfprof_rec *re
 	}
 	stack.stack = stack_store__add(w->store, proc, rec, kernel, user, user_cnt, result);
 	if (stack.stack == STACK_NONE) {
-		window__account(side, rec->kind)->no_memory++;
+		window__account(epoch, rec->kind)->no_memory++;
 		return;
 	}
 	if (kinds[rec->kind].unit)
@@ -132,24 +132,24 @@ void windows__add(struct windows *w, uint32_t proc, const struct bpfprof_rec *re
 		key.user_cnt = rec->user_cnt;
 	}
 	/* a raw record has a key if something will be joined to it */
-	if (!window__add(side, &stack, &one) && rec->hash &&
-	    count_keys__set(w->keys, rec->side, rec->kind == BPFPROF_HEAP, &key, &stack))
+	if (!window__add(epoch, &stack, &one) && rec->hash &&
+	    count_keys__set(w->keys, slot, rec->kind == BPFPROF_HEAP, &key, &stack))
 		log_debug("out of memory: the further samples of a stack are lost");
 	stack_store__unref(w->store, stack.stack);
 }
 
-void windows__count(struct windows *w, uint32_t side, const struct bpfprof_count_key *key,
+void windows__count(struct windows *w, uint32_t slot, const struct bpfprof_count_key *key,
 		    const struct bpfprof_count *count)
 {
-	const struct count_key_stack *stack = count_keys__find(w->keys, side, key);
+	const struct count_key_stack *stack = count_keys__find(w->keys, slot, key);
 
 	if (stack)
-		(void)window__add(w->sides[side], stack, count);
+		(void)window__add(w->epochs[slot], stack, count);
 }
 
-size_t windows__keys(const struct windows *w, uint32_t side)
+size_t windows__keys(const struct windows *w, uint32_t slot)
 {
-	return count_keys__cnt(w->keys, side);
+	return count_keys__cnt(w->keys, slot);
 }
 
 size_t windows__stacks(const struct windows *w, enum bpfprof_kind kind)
@@ -229,8 +229,8 @@ static void compact(struct windows *w)
 		moved = without_ended(w, &live, cnt);
 	for (size_t i = 0; moved && i < w->cnt; i++)
 		window__move(w->open[i], moved, cnt);
-	for (size_t i = 0; moved && i < BPFPROF_SIDES; i++)
-		window__move(w->sides[i], moved, cnt);
+	for (size_t i = 0; moved && i < CAPTURE_EPOCHS; i++)
+		window__move(w->epochs[i], moved, cnt);
 	if (moved)
 		count_keys__move(w->keys, moved, cnt);
 	for (size_t i = 0; moved && i < cnt; i++)
@@ -243,17 +243,17 @@ static void compact(struct windows *w)
 
 /* ---- epochs ---- */
 
-int windows__end_epoch(struct windows *w, uint32_t side,
+int windows__end_epoch(struct windows *w, uint32_t slot,
 		       const struct bpfprof_stats stats[static BPFPROF_NR_KINDS])
 {
-	struct window *ended = w->sides[side];
+	struct window *ended = w->epochs[slot];
 	int err = 0;
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		window__add_stats(ended, i, &stats[i]);
 	for (size_t i = 0; !err && i < w->cnt; i++)
 		err = window__merge(w->open[i], ended);
-	count_keys__end(w->keys, side);
+	count_keys__end(w->keys, slot);
 	window__clear(ended);
 	compact(w);
 	return err;
@@ -270,9 +270,9 @@ void windows__note_live(struct windows *w, const struct bpfprof_count_key *key)
 	(void)count_keys__find_live(w->keys, key);
 }
 
-void windows__drop_freed(struct windows *w, uint32_t side)
+void windows__drop_freed(struct windows *w)
 {
-	count_keys__drop_unused(w->keys, side);
+	count_keys__drop_unused(w->keys);
 }
 
 bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key)

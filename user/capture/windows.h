@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The open windows of a capture. Samples arrive by epoch (see BPFPROF_SIDE in bpfprof.h): first the
- * record of a stack, then, at the end of the epoch, how often it was counted. What was sampled in an
- * epoch is added to all windows that are open when it ends, so that a window has whole epochs.
+ * The open windows of a capture. Samples arrive by epoch: first the record of a stack, then, at the
+ * end of the epoch, how often it was counted. What was sampled in an epoch is added to all windows
+ * that are open when it is added up, so that a window has whole epochs.
  */
 #ifndef CAPTURE_WINDOWS_H
 #define CAPTURE_WINDOWS_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "capture/count_keys.h"
 #include "capture/stack_store.h"
 
 struct code;
@@ -36,30 +37,30 @@ struct window *windows__open(struct windows *w);
 /* Frees it. */
 void windows__close(struct windows *w, struct window *window);
 
-/* What becomes of samples in the epoch of a side, to be added to. */
-struct window_account *windows__account(struct windows *w, uint32_t side, enum bpfprof_kind kind);
+/* What becomes of samples in the epoch of a slot (see CAPTURE_EPOCHS), to be added to. */
+struct window_account *windows__account(struct windows *w, uint32_t slot, enum bpfprof_kind kind);
 
 /*
  * A sample with the stack that rec describes: see stack_store__add. Those counted under its key in
  * its epoch have that stack. One for which there is no memory is counted as lost.
  */
-void windows__add(struct windows *w, uint32_t proc, const struct bpfprof_rec *rec,
+void windows__add(struct windows *w, uint32_t slot, uint32_t proc, const struct bpfprof_rec *rec,
 		  const uint64_t *kernel, const uint64_t *user, size_t user_cnt,
 		  enum bpfprof_stack_result result);
-/* More samples of a stack, in the epoch of a side; nothing if it was not added. */
-void windows__count(struct windows *w, uint32_t side, const struct bpfprof_count_key *key,
+/* More samples of a stack, in the epoch of a slot; nothing if it was not added. */
+void windows__count(struct windows *w, uint32_t slot, const struct bpfprof_count_key *key,
 		    const struct bpfprof_count *count);
 
-/* Stacks whose samples are counted in the epoch of a side. */
-size_t windows__keys(const struct windows *w, uint32_t side);
+/* Stacks whose samples are counted in the epoch of a slot. */
+size_t windows__keys(const struct windows *w, uint32_t slot);
 /* Stacks of a kind that are known. */
 size_t windows__stacks(const struct windows *w, enum bpfprof_kind kind);
 
 /*
- * The epoch of a side has ended, all of it was added, and the BPF programs have counted stats in it:
+ * The epoch of a slot has ended, all of it was added, and the BPF programs have counted stats in it:
  * it goes into all open windows. 0 or -ENOMEM.
  */
-int windows__end_epoch(struct windows *w, uint32_t side,
+int windows__end_epoch(struct windows *w, uint32_t slot,
 		       const struct bpfprof_stats stats[static BPFPROF_NR_KINDS]);
 
 /* window__commit of all open windows. */
@@ -69,8 +70,8 @@ void windows__commit(struct windows *w, enum bpfprof_kind kind, double scale);
 bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
 /* The same, but nothing is counted. */
 void windows__note_live(struct windows *w, const struct bpfprof_count_key *key);
-/* All that are still held were named since the last call: the others are known no
- * more, but for those of the epoch of this side, which goes on. */
-void windows__drop_freed(struct windows *w, uint32_t side);
+/* All that are still held, of epochs that were added up, were named since the last call: the others
+ * are known no more. */
+void windows__drop_freed(struct windows *w);
 
 #endif

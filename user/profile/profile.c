@@ -138,7 +138,8 @@ uint32_t profile__string(struct profile *p, const char *s)
 	if (!s)
 		return 0;
 	for (; *in; in += len ? len : 1) {
-		len = util_utf8(in, &cp);
+		/* nearly all names are of ASCII alone */
+		len = *in & 0x80 ? util_utf8(in, &cp) : 1;
 		bad += !len;
 	}
 	if (!bad)
