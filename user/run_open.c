@@ -27,9 +27,11 @@
 #include "kernel/events.h"
 #include "kernel/features.h"
 #include "kernel/ksyms.h"
+#include "kernel/probe_waits.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
+#include "kernel/waits_how.h"
 #include "kinds.h"
 #include "options.h"
 #include "profile/profile.h"
@@ -128,7 +130,7 @@ static int choose_uprobes(struct run *r)
 
 static bool ends_are_seen(const struct run *r)
 {
-	if (r->waits_how.resume != PROBE_WAITS_NONE)
+	if (r->waits_how.resume != WAITS_RESUME_NONE)
 		return true;
 	if (r->kinds[BPFPROF_OFFCPU])
 		return false;
@@ -142,7 +144,7 @@ static int choose_waits(struct run *r)
 
 	if (!r->kinds[BPFPROF_BLOCK] && !r->kinds[BPFPROF_MUTEX] && !r->kinds[BPFPROF_OFFCPU])
 		return 0;
-	probe_waits__probe(&r->waits_how);
+	waits_how__probe(&r->waits_how);
 	if (ends_are_seen(r))
 		return 0;
 	if (r->opts->kinds_given) {

@@ -13,14 +13,15 @@
 #include "capture/count_keys.h"
 #include "heap.h"
 #include "kernel/cpus.h"
-#include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
+#include "kernel/waits_how.h"
 #include "launch.h"
 #include "launch_heap.h"
 #include "snapshot.h"
 #include "wait_budget.h"
 
 struct options;
+struct probe_waits;
 
 /* What recording the waits of a kind has cost the programs: so far, by samples that were timed. */
 struct wait_cost {
@@ -42,7 +43,7 @@ struct run {
 	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
 	uint32_t frequency;
 	enum uprobe_method uprobes;
-	struct probe_waits_how waits_how;
+	struct waits_how waits_how;
 	bool only_threads;     /* no kind takes time */
 	bool usdt;	       /* some program may sample its heap by itself */
 	char target[256];      /* for people and --stats */

@@ -21,8 +21,8 @@
 #include "base/caps.h"
 #include "base/knobs.h"
 #include "base/util.h"
-#include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
+#include "kernel/waits_how.h"
 
 static bool open_perf(struct perf_event_attr *attr)
 {
@@ -322,23 +322,23 @@ static bool probe_tracepoints(void)
 	       probe_tracepoint("task_newtask");
 }
 
-static struct probe_waits_how waits_how(void)
+static struct waits_how how_of_waits(void)
 {
-	struct probe_waits_how how;
+	struct waits_how how;
 
-	probe_waits__probe(&how);
+	waits_how__probe(&how);
 	return how;
 }
 
 static bool probe_resume(void)
 {
-	return waits_how().resume != PROBE_WAITS_NONE;
+	return how_of_waits().resume != WAITS_RESUME_NONE;
 }
 
 /* What the best place there is means for the waits. */
 static const char *resume_text(void)
 {
-	return waits_how().resume == PROBE_WAITS_EXIT ?
+	return how_of_waits().resume == WAITS_RESUME_EXIT ?
 		       "block and offcpu, by the tracepoint sched_exit_tp" :
 		       "block and offcpu, by a kprobe on finish_task_switch: every context switch "
 		       "costs more, until Linux 6.15";
@@ -346,7 +346,7 @@ static const char *resume_text(void)
 
 static bool probe_futex(void)
 {
-	return waits_how().futex;
+	return how_of_waits().futex;
 }
 
 static const struct {

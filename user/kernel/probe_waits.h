@@ -14,27 +14,6 @@ struct session;
 struct session_opts;
 struct probe_waits;
 
-/* Where a thread that is back on its CPU can be met. */
-enum probe_waits_resume {
-	PROBE_WAITS_EXIT,   /* tracepoint sched_exit_tp */
-	PROBE_WAITS_KPROBE, /* kprobe on finish_task_switch */
-	PROBE_WAITS_NONE,
-};
-
-/* How waits are watched on this kernel. */
-struct probe_waits_how {
-	enum probe_waits_resume resume;
-	bool futex;		   /* waits for futexes can be watched without all the others */
-	bool switch_state;	   /* sched_switch tells prev's state */
-	int64_t preempt_count_off; /* of the preempt count, from a CPU's run queue; 0: unknown */
-	uint32_t interrupt_mask;   /* its bits that tell an interrupt */
-	bool rdonly_cast;	   /* there is bpf_rdonly_cast */
-	bool switch_in_only;	   /* both ends of a wait can be seen at switch-in alone */
-};
-
-/* The best that this kernel has. */
-void probe_waits__probe(struct probe_waits_how *ret);
-
 /* Are the waits to be watched at the futexes, and not at every switch? */
 bool probe_waits__by_futex(const struct session_opts *opts);
 

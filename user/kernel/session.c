@@ -26,6 +26,7 @@
 #include "kernel/epochs.h"
 #include "kernel/features.h"
 #include "kernel/glob.h"
+#include "kernel/probe_waits.h"
 #include "kernel/skeleton.h"
 
 #define SCAN_MAX_BYTES (64U << 20)

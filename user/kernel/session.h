@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
-#include "kernel/probe_waits.h"
 #include "kernel/uprobes.h"
+#include "kernel/waits_how.h"
 
 struct bpf_link;
 struct bpf_map;
@@ -37,7 +37,7 @@ struct session_opts {
 	bool heap_slices; /* the heap's probes may come to be attached in slices of time only */
 	enum uprobe_method uprobes;		/* by which the heap's probes will be attached */
 	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out, and counted */
-	struct probe_waits_how waits;		/* how waits will be watched */
+	struct waits_how waits;			/* how waits will be watched */
 	bool usdt;	     /* listen to programs that sample their heap by themselves */
 	bool run_time_stats; /* let the kernel measure the programs' run time */
 	bool tight_maps;     /* tests: hash tables of 16 entries */
