@@ -7,13 +7,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
-#include "kernel/cpus.h"
+#include "kernel/perf_events.h"
 #include "kernel/session.h"
 
 #define READ_MAX_BYTES (256U << 20) /* some 200,000 threads with deep kernel stacks */
@@ -71,8 +72,7 @@ const struct bpfprof_thread *threads__next(const struct threads *t, size_t *pos,
 
 struct threads_sampler {
 	struct bpfprof_bpf *skel;
-	struct bpf_link **cpus; /* NULL: that one has none */
-	int cpu_cnt;
+	struct perf_events *events;
 };
 
 /* The kernel refuses more than kernel.perf_event_max_sample_rate. */
@@ -91,43 +91,23 @@ static uint64_t sample_rate(void)
 	return limit;
 }
 
-static int arm_cpu(struct threads_sampler *ts, int cpu, uint64_t rate)
-{
-	return session__clock(ts->skel->progs.threads_sample, cpu, false, rate, &ts->cpus[cpu]);
-}
-
 struct threads_sampler *threads_sampler__new(struct session *s)
 {
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = sample_rate(),
+		.exclude_idle = 1,
+	};
 	struct threads_sampler *ts = calloc(1, sizeof(*ts));
-	int cnt = cpus_possible(), armed = 0, err = cnt < 0 ? cnt : -ENOMEM, last;
-	uint64_t rate = sample_rate();
-	bool *online = NULL;
+	int err;
 
-	if (!ts || cnt <= 0)
-		goto cleanup;
+	if (!ts)
+		return NULL;
 	ts->skel = session__skel(s);
-	ts->cpus = calloc(cnt, sizeof(*ts->cpus));
-	online = calloc(cnt, sizeof(*online));
-	if (!ts->cpus || !online)
-		goto cleanup;
-	ts->cpu_cnt = cnt;
-	err = cpus_online(online, cnt);
-	if (err)
-		goto cleanup;
-	err = -ENODEV;
-	for (int i = 0; i < cnt; i++) {
-		if (!online[i])
-			continue;
-		last = arm_cpu(ts, i, rate);
-		if (last)
-			err = last;
-		else
-			armed++;
-	}
-	if (armed)
-		err = 0;
-cleanup:
-	free(online);
+	ts->events = perf_events__new(ts->skel->progs.threads_sample, &attr);
+	err = ts->events ? perf_events__sync(ts->events) : -errno;
 	if (!err)
 		return ts;
 	threads_sampler__free(ts);
@@ -139,9 +119,7 @@ void threads_sampler__free(struct threads_sampler *ts)
 {
 	if (!ts)
 		return;
-	for (int i = 0; i < ts->cpu_cnt; i++)
-		bpf_link__destroy(ts->cpus[i]);
-	free(ts->cpus);
+	perf_events__free(ts->events);
 	free(ts);
 }
 
