@@ -118,7 +118,7 @@ static int turn_on(struct run *r)
 		heap_probes__attach(probes, HEAP_PROBES_ALWAYS);
 	else
 		held_ns = util_monotonic_ns() + left_ns;
-	if (r->kinds[BPFPROF_CPU] && __real_session__arm(r->session, text, sizeof(text)))
+	if (__real_session__arm(r->session, text, sizeof(text)))
 		return -EIO;
 	if (!had_waits)
 		return 0;

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/cpus.h"
+#include "kernel/probe.h"
 #include "kernel/session.h"
 
 struct epochs {
@@ -78,56 +79,14 @@ int epochs__wait(struct session *s)
 	return bpf_map_update_elem(e->outer_fd, &key, &e->inner_fd, BPF_ANY) ? -errno : 0;
 }
 
-/* ---- runs that were missed ---- */
-
-/*
- * How often the kernel has not run a program since it was at it on the same CPU, in a task that
- * had been preempted there: functions may be, and by 7.3 tracepoints. Whose waits or threads these
- * would have been is not known.
- */
-static uint64_t missed(const struct bpf_program *prog)
-{
-	struct bpf_prog_info info = {};
-	uint32_t sz = sizeof(info);
-	int fd = bpf_program__fd(prog);
-
-	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz) ? 0 : info.recursion_misses;
-}
-
-/* Threads that nobody watches since their creation was missed, at most, and whosever they are: the
- * kernel does not say. Where futexes are watched, their first wait shows. */
-static uint64_t missed_threads(const struct bpfprof_bpf *k)
-{
-	uint64_t once, again;
-
-	if (bpf_program__fd(k->progs.wait_queue) >= 0)
-		return 0;
-	once = missed(k->progs.wait_newtask);
-	if (!once)
-		return 0;
-	again = missed(k->progs.wait_fork);
-	return MIN(once, again);
-}
-
-static uint64_t missed_of(const struct bpfprof_bpf *k, enum bpfprof_kind kind)
-{
-	switch (kind) {
-	case BPFPROF_THREADCREATE:
-		return missed(k->progs.threadcreate);
-	case BPFPROF_BLOCK:
-		return missed_threads(k) + missed(k->progs.wait_queue) +
-		       missed(k->progs.wait_unqueue) + missed(k->progs.wait_unqueue_pi);
-	case BPFPROF_MUTEX:
-		return missed_threads(k) + missed(k->progs.wait_queue) +
-		       missed(k->progs.wait_waking);
-	case BPFPROF_OFFCPU:
-		return missed_threads(k);
-	default:
-		return 0;
-	}
-}
-
 /* ---- counters ---- */
+
+static uint64_t missed_of(struct session *s, enum bpfprof_kind kind)
+{
+	const struct probe *p = probes[kind];
+
+	return session__opts(s)->kinds[kind] && p->missed ? p->missed(s) : 0;
+}
 
 static void add(struct bpfprof_stats *sum, const struct bpfprof_stats *stats)
 {
@@ -162,7 +121,7 @@ int epochs__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stat
 	*ret = e->ended[kind];
 	for (uint32_t side = 0; !err && side < BPFPROF_SIDES; side++)
 		err = add_side(s, side, kind, ret);
-	add_missed(ret, missed_of(session__skel(s), kind) - e->missed[kind]);
+	add_missed(ret, missed_of(s, kind) - e->missed[kind]);
 	return err;
 }
 
@@ -172,7 +131,7 @@ static int take_side(struct session *s, uint32_t side, enum bpfprof_kind kind,
 		     struct bpfprof_stats *ret)
 {
 	struct epochs *e = session__epochs(s);
-	uint64_t missed = missed_of(session__skel(s), kind);
+	uint64_t missed = missed_of(s, kind);
 	uint32_t key = BPFPROF_STATS_KEY(side, kind);
 	int err = add_side(s, side, kind, ret);
 

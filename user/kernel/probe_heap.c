@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The heap profile's probes: attaching them, their cost, what is in use. */
+/* The heap profile's probes: what is loaded, attaching them, what is in use. */
 #include "kernel/probe_heap.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
+#include "kernel/probes.h"
 #include "kernel/session.h"
 
 #define BATCH 4096
+/* Bytes between samples, below which they are dense. Each MiB of tables that a program is the first
+ * to need takes the kernel 10 to 40 ms (tables.c): a compiler was seen to fill 4 MiB by then. */
+#define DENSE_RATE 262144
+/* Sampled allocations that are followed until they are freed: those of a heap of 16 GiB, some 110
+ * bytes each */
+#define LIVE_HEAP (16ULL << 30)
+#define LIVE_MIN (1U << 16)
+#define LIVE_MAX (1U << 20)
 
 /* uprobes__attach, with a program that may take a copy for each cookie. */
 static struct uprobes *attach(struct session *s, enum uprobe_method m, enum uprobe_side side,
@@ -175,3 +186,75 @@ uint32_t probe_heap__live_max(struct session *s)
 {
 	return bpf_map__max_entries(session__skel(s)->maps.bp_live);
 }
+
+/* ---- the probe ---- */
+
+/* Which allocations do not fail for want of memory (vm.overcommit_memory, proc(5)): with the
+ * heuristic, what is more than all memory is refused; without overcommitting, anything may be. */
+static void set_sure_sizes(struct bpfprof_config *cfg)
+{
+	char *buf;
+	size_t sz;
+
+	cfg->heap_sure = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
+	cfg->heap_strict = 1;
+	if (util_read_file("/proc/sys/vm/overcommit_memory", 64, &buf, &sz))
+		return;
+	cfg->heap_strict = buf[0] == '2';
+	free(buf);
+}
+
+static void configure(struct session *s)
+{
+	const struct session_opts *o = session__opts(s);
+	struct bpfprof_config *cfg = session__config(s);
+	struct bpfprof_bpf *skel = session__skel(s);
+	bool session = o->uprobes == UPROBES_SESSION, hashed;
+	/* else there will be copies */
+	bool cookies = o->uprobes != UPROBES_EVENT;
+	struct {
+		struct bpf_program *prog;
+		bool load;
+	} progs[] = {
+		{ skel->progs.heap_session, session },
+		{ skel->progs.heap_entry, !session && cookies },
+		{ skel->progs.heap_return, !session },
+		{ skel->progs.heap_free, true },
+		{ skel->progs.heap_begin, o->heap_slices && cookies },
+		{ skel->progs.heap_usdt_alloc, o->usdt && cookies },
+		{ skel->progs.heap_usdt_free, o->usdt && cookies },
+	};
+
+	session__need(s, SESSION_SLOTS | (o->heap_rate < DENSE_RATE ? SESSION_DENSE : 0));
+	hashed = session__keep_states(s, skel->maps.bp_heap_tasks, skel->maps.bp_heap_hash);
+	bpf_program__set_autoload(skel->progs.heap_exit, hashed);
+	bpf_program__set_autoload(skel->progs.heap_exec, hashed);
+	skel->bss->bp_control.heap_off = 1;
+	cfg->heap_rate = o->heap_rate;
+	set_sure_sizes(cfg);
+	bpf_map__set_autocreate(skel->maps.bp_live, true);
+	bpf_map__set_max_entries(skel->maps.bp_live,
+				 MIN(MAX(LIVE_HEAP / o->heap_rate, LIVE_MIN), LIVE_MAX));
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		bpf_program__set_autoload(progs[i].prog, progs[i].load);
+		/* the session program alone may say that it does not want a return */
+		bpf_program__set_expected_attach_type(
+			progs[i].prog, uprobes_attach_type(i || o->uprobes != UPROBES_SESSION ?
+								   MAX(o->uprobes, UPROBES_MULTI) :
+								   UPROBES_SESSION));
+	}
+}
+
+static int attach_ends(struct session *s, char *err, size_t err_sz)
+{
+	struct bpfprof_bpf *skel = session__skel(s);
+	int ret = session__attach(skel->progs.heap_exit, &skel->links.heap_exit);
+
+	if (!ret)
+		ret = session__attach(skel->progs.heap_exec, &skel->links.heap_exec);
+	if (ret)
+		snprintf(err, err_sz, "cannot see threads end");
+	return ret;
+}
+
+const struct probe probe_heap = { .configure = configure, .attach = attach_ends };

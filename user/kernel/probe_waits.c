@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
+#include "kernel/probes.h"
 #include "kernel/session.h"
 #include "kernel/waits_how.h"
 
@@ -25,52 +26,46 @@ struct probe_waits {
 	size_t link_cnt;
 };
 
-bool probe_waits__by_futex(const struct session_opts *o)
+/* Are the waits to be watched at the futexes, and not at every switch? */
+static bool by_futex(const struct session_opts *o)
 {
 	return (o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_MUTEX]) && !o->kinds[BPFPROF_OFFCPU] &&
 	       o->waits.futex;
 }
 
-static bool wants_waits(const struct session_opts *o)
+/* Of all kinds of waits that are recorded: each one's is the same. */
+static void configure(struct session *s)
 {
-	return o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_MUTEX] || o->kinds[BPFPROF_OFFCPU];
-}
-
-void probe_waits__configure(struct session *s, const struct session_opts *o)
-{
+	const struct session_opts *o = session__opts(s);
+	struct bpfprof_config *cfg = session__config(s);
 	struct bpfprof_bpf *skel = session__skel(s);
-	struct bpfprof_config *cfg = (struct bpfprof_config *)&skel->rodata->bp_config;
-	bool waits = wants_waits(o), futex = probe_waits__by_futex(o);
-	bool switch_in_only = waits && !futex && o->waits.switch_in_only && !cfg->hash_states;
-	bool resume = waits && !futex && !switch_in_only &&
-		      (o->kinds[BPFPROF_BLOCK] || o->kinds[BPFPROF_OFFCPU]);
+	bool hashed = session__keep_states(s, skel->maps.bp_waits, skel->maps.bp_wait_hash);
+	bool futex = by_futex(o), block = o->kinds[BPFPROF_BLOCK];
+	bool mutex = o->kinds[BPFPROF_MUTEX], offcpu = o->kinds[BPFPROF_OFFCPU];
+	bool switch_in_only = !futex && o->waits.switch_in_only && !hashed;
+	bool resume = !futex && !switch_in_only && (block || offcpu);
 
-	bpf_program__set_autoload(skel->progs.threadcreate, o->kinds[BPFPROF_THREADCREATE]);
-	session__keep_states(s, skel->maps.bp_waits, skel->maps.bp_wait_hash, waits);
-	bpf_map__set_autocreate(skel->maps.bp_futexes, o->kinds[BPFPROF_MUTEX]);
-	bpf_map__set_autocreate(skel->maps.bp_sched_cpus, waits && !futex);
-	bpf_map__set_autocreate(skel->maps.bp_kstacks, o->kinds[BPFPROF_OFFCPU]);
+	session__need(s, SESSION_TRACE_SLOTS | (futex ? SESSION_SLOTS : 0));
 	memcpy(cfg->min_wait_ns, o->min_wait_ns, sizeof(cfg->min_wait_ns));
-	cfg->wait_slots = waits && !futex && !cfg->hash_states;
-	bpf_map__set_autocreate(skel->maps.bp_wait_slots, cfg->wait_slots);
-	bpf_map__set_autocreate(skel->maps.bp_wait_owners, cfg->wait_slots);
-	if (!waits)
-		return;
+	cfg->wait_slots = !futex && !hashed;
 	cfg->switch_state = o->waits.switch_state;
 	cfg->preempt_count_off = o->waits.preempt_count_off;
 	cfg->interrupt_mask = o->waits.interrupt_mask;
 	cfg->rdonly_cast = o->waits.rdonly_cast;
 	cfg->futex_probes = futex;
 	cfg->switch_in_only = switch_in_only;
+	bpf_map__set_autocreate(skel->maps.bp_futexes, mutex);
+	bpf_map__set_autocreate(skel->maps.bp_sched_cpus, !futex);
+	bpf_map__set_autocreate(skel->maps.bp_kstacks, offcpu);
+	bpf_map__set_autocreate(skel->maps.bp_wait_slots, cfg->wait_slots);
+	bpf_map__set_autocreate(skel->maps.bp_wait_owners, cfg->wait_slots);
 	bpf_program__set_autoload(skel->progs.wait_queue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue, futex);
 	bpf_program__set_autoload(skel->progs.wait_unqueue_pi, futex);
 	bpf_program__set_autoload(skel->progs.wait_switch, !futex && !switch_in_only);
-	bpf_program__set_autoload(skel->progs.wait_switched,
-				  switch_in_only && !o->kinds[BPFPROF_OFFCPU]);
-	bpf_program__set_autoload(skel->progs.wait_switched_any,
-				  switch_in_only && o->kinds[BPFPROF_OFFCPU]);
-	bpf_program__set_autoload(skel->progs.wait_waking, o->kinds[BPFPROF_MUTEX]);
+	bpf_program__set_autoload(skel->progs.wait_switched, switch_in_only && !offcpu);
+	bpf_program__set_autoload(skel->progs.wait_switched_any, switch_in_only && offcpu);
+	bpf_program__set_autoload(skel->progs.wait_waking, mutex);
 	bpf_program__set_autoload(skel->progs.wait_resumed,
 				  resume && o->waits.resume == WAITS_RESUME_EXIT);
 	bpf_program__set_autoload(skel->progs.wait_resumed_kprobe,
@@ -79,7 +74,51 @@ void probe_waits__configure(struct session *s, const struct session_opts *o)
 	bpf_program__set_autoload(skel->progs.wait_newtask, true);
 	bpf_program__set_autoload(skel->progs.wait_fork, !futex);
 	bpf_program__set_autoload(skel->progs.wait_free, cfg->wait_slots);
+	/* waits that are in progress at the end are read from outside */
+	if (block || offcpu)
+		bpf_program__set_autoload(skel->progs.threads_read, true);
 }
+
+/* Threads that nobody watches since their creation was missed, at most, and whosever they are: the
+ * kernel does not say. Where futexes are watched, their first wait shows. */
+static uint64_t missed_threads(const struct bpfprof_bpf *skel)
+{
+	uint64_t once, again;
+
+	if (bpf_program__fd(skel->progs.wait_queue) >= 0)
+		return 0;
+	once = session__missed(skel->progs.wait_newtask);
+	if (!once)
+		return 0;
+	again = session__missed(skel->progs.wait_fork);
+	return MIN(once, again);
+}
+
+static uint64_t missed_block(struct session *s)
+{
+	const struct bpfprof_bpf *skel = session__skel(s);
+
+	return missed_threads(skel) + session__missed(skel->progs.wait_queue) +
+	       session__missed(skel->progs.wait_unqueue) +
+	       session__missed(skel->progs.wait_unqueue_pi);
+}
+
+static uint64_t missed_mutex(struct session *s)
+{
+	const struct bpfprof_bpf *skel = session__skel(s);
+
+	return missed_threads(skel) + session__missed(skel->progs.wait_queue) +
+	       session__missed(skel->progs.wait_waking);
+}
+
+static uint64_t missed_offcpu(struct session *s)
+{
+	return missed_threads(session__skel(s));
+}
+
+const struct probe probe_block = { .configure = configure, .missed = missed_block };
+const struct probe probe_mutex = { .configure = configure, .missed = missed_mutex };
+const struct probe probe_offcpu = { .configure = configure, .missed = missed_offcpu };
 
 /* Visits all threads. */
 static int run_begin(struct probe_waits *w)

@@ -11,14 +11,7 @@
 #include "bpfprof.h"
 
 struct session;
-struct session_opts;
 struct probe_waits;
-
-/* Are the waits to be watched at the futexes, and not at every switch? */
-bool probe_waits__by_futex(const struct session_opts *opts);
-
-/* Part of session__open: what of the programs is loaded, and how they are configured. */
-void probe_waits__configure(struct session *s, const struct session_opts *opts);
 
 /*
  * Attaches the programs and makes the states of the threads that are in the filter by now; nothing

@@ -6,15 +6,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/knobs.h"
@@ -26,26 +23,17 @@
 #include "kernel/epochs.h"
 #include "kernel/features.h"
 #include "kernel/glob.h"
-#include "kernel/probe_waits.h"
+#include "kernel/probe.h"
 #include "kernel/skeleton.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
-/* A raw stack takes up to 66 KiB, and many come while a table is built; where nearly every
- * allocation is sampled, as fast as the program makes them. */
+/* A raw stack takes up to 66 KiB, and many come while a table is built; where samples are dense, as
+ * fast as the program makes them. */
 #define RING_PER_CPU (2U << 20)
 #define RING_PER_CPU_DENSE (16U << 20)
 #define RING_MAX (64U << 20)
-/* Bytes between heap samples, below which they come so fast. Each MiB of tables that a program is
- * the first to need takes the kernel 10 to 40 ms (tables.c): a compiler was seen to fill 4 MiB by
- * then. */
-#define DENSE_RATE 262144
 #define RING_CPUS_MAX 8
 #define SLOTS_MIN 8 /* stacks that tasks may be taking at a time; as many as CPUs, but at least */
-/* Sampled allocations that are followed until they are freed: those of a heap of 16 GiB, some 110
- * bytes each */
-#define LIVE_HEAP (16ULL << 30)
-#define LIVE_MIN (1U << 16)
-#define LIVE_MAX (1U << 20)
 #define TIGHT_ENTRIES 16
 #define HASH_STATES 65536 /* threads that have a state, at most, where there is no task storage */
 
@@ -61,8 +49,8 @@ struct session {
 	struct session_opts opts;
 	struct copy *copies;
 	size_t copy_cnt, copy_cap;
-	struct bpf_link **cpus; /* sampler of each CPU, NULL: none; owns its perf event */
-	bool *online;
+	void *armed[BPFPROF_NR_KINDS]; /* see struct probe */
+	unsigned int needs;	       /* SESSION_… */
 	int cpu_cnt;
 	struct epochs *epochs;
 	int cgroup_fd;
@@ -102,86 +90,33 @@ static uint32_t ring_size(int cpu_cnt, bool dense)
 	return MIN(cpus * (dense ? RING_PER_CPU_DENSE : RING_PER_CPU), RING_MAX);
 }
 
-/* Which allocations do not fail for want of memory (vm.overcommit_memory, proc(5)): with the
- * heuristic, what is more than all memory is refused; without overcommitting, anything may be. */
-static void set_sure_sizes(struct bpfprof_config *cfg)
+void session__need(struct session *s, unsigned int needs)
 {
-	char *buf;
-	size_t sz;
-
-	cfg->heap_sure = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
-	cfg->heap_strict = 1;
-	if (util_read_file("/proc/sys/vm/overcommit_memory", 64, &buf, &sz))
-		return;
-	cfg->heap_strict = buf[0] == '2';
-	free(buf);
+	s->needs |= needs;
 }
 
-/* What only the heap profile uses. Maps that nobody uses are not made. */
-static void configure_heap(struct session *s)
+bool session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash)
 {
-	const struct session_opts *o = &s->opts;
-	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
-	bool wanted = o->kinds[BPFPROF_HEAP], session = o->uprobes == UPROBES_SESSION;
-	/* else there will be copies */
-	bool cookies = o->uprobes != UPROBES_EVENT;
-	struct {
-		struct bpf_program *prog;
-		bool load;
-	} progs[] = {
-		{ s->skel->progs.heap_session, session },
-		{ s->skel->progs.heap_entry, !session && cookies },
-		{ s->skel->progs.heap_return, !session },
-		{ s->skel->progs.heap_free, true },
-		{ s->skel->progs.heap_begin, o->heap_slices && cookies },
-		{ s->skel->progs.heap_usdt_alloc, o->usdt && cookies },
-		{ s->skel->progs.heap_usdt_free, o->usdt && cookies },
-	};
+	struct bpfprof_config *cfg = session__config(s);
 
-	bpf_map__set_autocreate(s->skel->maps.bp_live, wanted);
-	session__keep_states(s, s->skel->maps.bp_heap_tasks, s->skel->maps.bp_heap_hash, wanted);
-	bpf_program__set_autoload(s->skel->progs.heap_exit, wanted && cfg->hash_states);
-	bpf_program__set_autoload(s->skel->progs.heap_exec, wanted && cfg->hash_states);
-	if (!wanted)
-		return;
-	s->skel->bss->bp_control.heap_off = 1;
-	cfg->heap_rate = o->heap_rate;
-	set_sure_sizes(cfg);
-	bpf_map__set_max_entries(s->skel->maps.bp_live,
-				 MIN(MAX(LIVE_HEAP / o->heap_rate, LIVE_MIN), LIVE_MAX));
-	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
-		bpf_program__set_autoload(progs[i].prog, progs[i].load);
-		/* the session program alone may say that it does not want a return */
-		bpf_program__set_expected_attach_type(
-			progs[i].prog, uprobes_attach_type(i || o->uprobes != UPROBES_SESSION ?
-								   MAX(o->uprobes, UPROBES_MULTI) :
-								   UPROBES_SESSION));
-	}
-}
-
-void session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash,
-			  bool wanted)
-{
-	bool hashed = s->skel->rodata->bp_config.hash_states;
-
-	bpf_map__set_autocreate(storage, wanted && !hashed);
-	bpf_map__set_autocreate(hash, wanted && hashed);
-	if (hashed)
+	if (!(s->needs & SESSION_STATES))
+		cfg->hash_states = !features_task_storage();
+	s->needs |= SESSION_STATES;
+	bpf_map__set_autocreate(cfg->hash_states ? hash : storage, true);
+	if (cfg->hash_states)
 		bpf_map__set_max_entries(hash, HASH_STATES);
+	return cfg->hash_states;
 }
 
 /* Where stacks are taken: see bpfprof_config. */
 static void configure_slots(struct session *s)
 {
-	const bool *kinds = s->opts.kinds;
-	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
-	bool traced = kinds[BPFPROF_BLOCK] || kinds[BPFPROF_MUTEX] || kinds[BPFPROF_OFFCPU] ||
-		      kinds[BPFPROF_THREADCREATE];
-	bool preempted = kinds[BPFPROF_HEAP] || probe_waits__by_futex(&s->opts);
+	struct bpfprof_config *cfg = session__config(s);
+	bool preempted = s->needs & SESSION_SLOTS;
 	uint32_t cnt;
 
 	cfg->trace_slot = s->cpu_cnt;
-	cfg->first_slot = cfg->trace_slot + (traced ? s->cpu_cnt : 0);
+	cfg->first_slot = cfg->trace_slot + (s->needs & SESSION_TRACE_SLOTS ? s->cpu_cnt : 0);
 	cfg->slot_cnt = preempted ? MAX(s->cpu_cnt, SLOTS_MIN) : 0;
 	bpf_map__set_autocreate(s->skel->maps.bp_slots, preempted);
 	bpf_map__set_max_entries(s->skel->maps.bp_slots, MAX(cfg->slot_cnt, 1));
@@ -211,15 +146,34 @@ static void tighten(struct session *s)
 	}
 }
 
-static int configure(struct session *s, char *err, size_t err_sz)
+/* Maps that nobody uses are not made: those that only some kinds use are off until a kind turns them
+ * on, as all programs are. */
+static void turn_off(struct session *s)
+{
+	struct bpf_map *const shared[] = {
+		s->skel->maps.bp_chunks,  s->skel->maps.bp_procs,   s->skel->maps.bp_ring,
+		s->skel->maps.bp_counts0, s->skel->maps.bp_counts1, s->skel->maps.bp_stats,
+		s->skel->maps.bp_scratch, s->skel->maps.bp_raw,	    s->skel->maps.bp_tgids,
+		s->skel->maps.bp_tids,	  s->skel->maps.bp_cgroup,  s->skel->maps.bp_ksyms,
+		s->skel->maps.bp_ustacks, s->skel->maps.bp_thread,
+	};
+	struct bpf_program *prog;
+	struct bpf_map *map;
+
+	bpf_object__for_each_program(prog, s->skel->obj) bpf_program__set_autoload(prog, false);
+	bpf_object__for_each_map(map, s->skel->obj)
+		bpf_map__set_autocreate(map, bpf_map__is_internal(map));
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
+		bpf_map__set_autocreate(shared[i], true);
+}
+
+/* What is sampled, of whom, for all kinds. */
+static int configure_filter(struct session *s, char *err, size_t err_sz)
 {
 	const struct session_opts *o = &s->opts;
-	struct bpfprof_config *cfg = (struct bpfprof_config *)&s->skel->rodata->bp_config;
-	struct bpf_program *prog;
+	struct bpfprof_config *cfg = session__config(s);
 	int ret;
 
-	if (getrandom(&cfg->seed, sizeof(cfg->seed), 0) != sizeof(cfg->seed))
-		return -errno;
 	cfg->filter_tgid = o->filter_tgid;
 	cfg->filter_tid = o->filter_tid;
 	cfg->filter_cgroup = o->cgroup != NULL;
@@ -227,7 +181,7 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	cfg->user_only = o->user_only;
 	cfg->kernel_only = o->kernel_only;
 	cfg->thread_names = o->thread_names;
-	cfg->max_uframes = BPFPROF_MAX_UFRAMES;
+	cfg->follow = o->follow;
 	if (o->comm) {
 		ret = glob_compile(o->comm, cfg);
 		if (ret) {
@@ -235,44 +189,47 @@ static int configure(struct session *s, char *err, size_t err_sz)
 			return ret;
 		}
 	}
-	cfg->sample_seed = knobs.sample_seed;
-	cfg->follow = o->follow;
-	cfg->self_tgid = getpid();
-	cfg->hash_states = (o->kinds[BPFPROF_HEAP] || o->kinds[BPFPROF_BLOCK] ||
-			    o->kinds[BPFPROF_MUTEX] || o->kinds[BPFPROF_OFFCPU]) &&
-			   !features_task_storage();
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		cfg->record[i] = o->kinds[i];
-	configure_slots(s);
-	bpf_map__set_max_entries(
-		s->skel->maps.bp_ring,
-		ring_size(s->cpu_cnt, o->kinds[BPFPROF_HEAP] && o->heap_rate < DENSE_RATE));
 	if (!o->filter_tid)
 		bpf_map__set_max_entries(s->skel->maps.bp_tids, 1);
 	if (!o->filter_tgid)
 		bpf_map__set_max_entries(s->skel->maps.bp_tgids, 1);
+	return 0;
+}
 
-	bpf_object__for_each_program(prog, s->skel->obj) bpf_program__set_autoload(prog, false);
+static int configure(struct session *s, char *err, size_t err_sz)
+{
+	const struct session_opts *o = &s->opts;
+	struct bpfprof_config *cfg = session__config(s);
+	int ret;
+
+	if (getrandom(&cfg->seed, sizeof(cfg->seed), 0) != sizeof(cfg->seed))
+		return -errno;
+	ret = configure_filter(s, err, err_sz);
+	if (ret)
+		return ret;
+	cfg->max_uframes = BPFPROF_MAX_UFRAMES;
+	cfg->sample_seed = knobs.sample_seed;
+	cfg->self_tgid = getpid();
+	turn_off(s);
 	bpf_program__set_autoload(s->skel->progs.proc_scan, true);
 	/* BPF_PROG_TYPE_SYSCALL: 5.14 (79a7f8bdb159), which is younger than all that it calls */
 	bpf_program__set_autoload(
 		s->skel->progs.ksyms_name,
 		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
-	bpf_program__set_autoload(s->skel->progs.cpu_sample, o->kinds[BPFPROF_CPU]);
-	bpf_program__set_autoload(s->skel->progs.threads_read, o->kinds[BPFPROF_THREADS] ||
-								       o->kinds[BPFPROF_BLOCK] ||
-								       o->kinds[BPFPROF_OFFCPU]);
-	bpf_program__set_autoload(s->skel->progs.threads_sample, o->kinds[BPFPROF_THREADS]);
-	bpf_map__set_autocreate(s->skel->maps.bp_threads_due, o->kinds[BPFPROF_THREADS]);
-	configure_heap(s);
-	probe_waits__configure(s, o);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		cfg->record[i] = o->kinds[i];
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (o->kinds[i] && probes[i]->configure)
+			probes[i]->configure(s);
+	configure_slots(s);
+	bpf_map__set_max_entries(s->skel->maps.bp_ring,
+				 ring_size(s->cpu_cnt, s->needs & SESSION_DENSE));
 	tighten(s);
 	return 0;
 }
 
-/* Attaches a program that the kernel calls by itself, if it was loaded. */
-static int attach(struct bpf_program *prog, struct bpf_link **ret)
+int session__attach(struct bpf_program *prog, struct bpf_link **ret)
 {
 	*ret = bpf_program__autoload(prog) ? bpf_program__attach(prog) : NULL;
 	return bpf_program__autoload(prog) && !*ret ? -errno : 0;
@@ -281,6 +238,7 @@ static int attach(struct bpf_program *prog, struct bpf_link **ret)
 static int load(struct session *s, char *err, size_t err_sz)
 {
 	uint32_t zero = 0;
+	char what[128];
 	int ret;
 
 	ret = bpfprof_bpf__load(s->skel);
@@ -314,17 +272,19 @@ static int load(struct session *s, char *err, size_t err_sz)
 			return ret;
 		}
 	}
-	ret = attach(s->skel->progs.proc_follow, &s->skel->links.proc_follow);
+	ret = session__attach(s->skel->progs.proc_follow, &s->skel->links.proc_follow);
 	if (ret) {
 		say(err, err_sz, "cannot follow child processes: %s", strerror(-ret));
 		return ret;
 	}
-	ret = attach(s->skel->progs.heap_exit, &s->skel->links.heap_exit);
-	if (!ret)
-		ret = attach(s->skel->progs.heap_exec, &s->skel->links.heap_exec);
-	if (ret) {
-		say(err, err_sz, "cannot see threads end: %s", strerror(-ret));
-		return ret;
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		if (!s->opts.kinds[i] || !probes[i]->attach)
+			continue;
+		ret = probes[i]->attach(s, what, sizeof(what));
+		if (ret) {
+			say(err, err_sz, "%s: %s", what, strerror(-ret));
+			return ret;
+		}
 	}
 	/* for as long as the descriptor is open; failure leaves the figures at 0 */
 	if (s->opts.run_time_stats)
@@ -347,12 +307,6 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 	if (s->cpu_cnt <= 0) {
 		ret = s->cpu_cnt ? s->cpu_cnt : -ENODEV;
 		say(err, err_sz, "cannot read the list of CPUs from /sys: %s", strerror(-ret));
-		s->cpu_cnt = 0;
-		goto cleanup;
-	}
-	s->cpus = calloc(s->cpu_cnt, sizeof(*s->cpus));
-	s->online = calloc(s->cpu_cnt, sizeof(*s->online));
-	if (!s->cpus || !s->online) {
 		s->cpu_cnt = 0;
 		goto cleanup;
 	}
@@ -394,8 +348,6 @@ void session__free(struct session *s)
 		close(s->cgroup_fd);
 	if (s->stats_fd >= 0)
 		close(s->stats_fd);
-	free(s->cpus);
-	free(s->online);
 	free(s);
 }
 
@@ -462,78 +414,23 @@ void session__prune_tgids(struct session *s)
 	}
 }
 
-static void disarm_cpu(struct session *s, int cpu)
-{
-	bpf_link__destroy(s->cpus[cpu]);
-	s->cpus[cpu] = NULL;
-}
-
-int session__clock(struct bpf_program *prog, int cpu, bool cycles, uint64_t frequency,
-		   struct bpf_link **ret)
-{
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
-		.config = cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = frequency,
-		.exclude_idle = 1,
-		.disabled = 1,
-	};
-	int fd, err;
-
-	fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	/* enables the event too */
-	*ret = bpf_program__attach_perf_event(prog, fd);
-	if (*ret)
-		return 0;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-static int arm_cpu(struct session *s, int cpu)
-{
-	return session__clock(s->skel->progs.cpu_sample, cpu, s->opts.hw_cycles, s->opts.frequency,
-			      &s->cpus[cpu]);
-}
-
 int session__arm(struct session *s, char *err, size_t err_sz)
 {
-	int ret, last = -ENODEV, armed = 0;
+	int ret = 0;
 
-	if (!s->opts.kinds[BPFPROF_CPU])
-		return 0;
-	ret = cpus_online(s->online, s->cpu_cnt);
-	if (ret) {
-		say(err, err_sz, "cannot read the list of CPUs from /sys: %s", strerror(-ret));
-		return ret;
-	}
-	for (int i = 0; i < s->cpu_cnt; i++) {
-		/* an event of a CPU that went away never counts again, even if the CPU returns */
-		if (!s->online[i])
-			disarm_cpu(s, i);
-		else if (!s->cpus[i] && (ret = arm_cpu(s, i)))
-			last = ret;
-		armed += s->cpus[i] != NULL;
-	}
-	if (armed)
-		return 0;
-	if (last == -EACCES || last == -EPERM)
-		say(err, err_sz, "needs root or CAP_BPF+CAP_PERFMON (try sudo)");
-	else if (s->opts.hw_cycles && (last == -ENOENT || last == -EOPNOTSUPP))
-		say(err, err_sz, "this machine has no cycle counter (use --event cpu-clock)");
-	else
-		say(err, err_sz, "cannot open a sampling event on any CPU: %s", strerror(-last));
-	return last;
+	for (int i = 0; !ret && i < BPFPROF_NR_KINDS; i++)
+		if (s->opts.kinds[i] && probes[i]->arm)
+			ret = probes[i]->arm(s, &s->armed[i], err, err_sz);
+	return ret;
 }
 
 void session__disarm(struct session *s)
 {
-	for (int i = 0; i < s->cpu_cnt; i++)
-		disarm_cpu(s, i);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		if (s->armed[i])
+			probes[i]->disarm(s->armed[i]);
+		s->armed[i] = NULL;
+	}
 }
 
 static void add_run_time(int fd, uint64_t *ns, uint64_t *runs)
@@ -569,6 +466,15 @@ void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, u
 			add_run_time(s->copies[i].fd, ret_ns, ret_runs);
 }
 
+uint64_t session__missed(const struct bpf_program *prog)
+{
+	struct bpf_prog_info info = {};
+	uint32_t sz = sizeof(info);
+	int fd = bpf_program__fd(prog);
+
+	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz) ? 0 : info.recursion_misses;
+}
+
 uint64_t session__not_followed(const struct session *s)
 {
 	return s->skel->bss->bp_control.not_followed;
@@ -594,6 +500,16 @@ int session__program(struct session *s, const struct bpf_program *prog, uint64_t
 struct epochs *session__epochs(struct session *s)
 {
 	return s->epochs;
+}
+
+const struct session_opts *session__opts(const struct session *s)
+{
+	return &s->opts;
+}
+
+struct bpfprof_config *session__config(struct session *s)
+{
+	return (struct bpfprof_config *)&s->skel->rodata->bp_config;
 }
 
 struct bpfprof_bpf *session__skel(struct session *s)

@@ -20,6 +20,7 @@ struct bpf_link;
 struct bpf_map;
 struct bpf_program;
 struct bpfprof_bpf;
+struct bpfprof_config;
 struct epochs;
 struct session;
 
@@ -64,13 +65,12 @@ void session__remove_tgid(struct session *s, uint32_t tgid);
 void session__prune_tgids(struct session *s);
 
 /*
- * Starts the CPU profile, if it is wanted: attaches to every online CPU that has no sampler yet and
- * lets go of those that went offline. To
- * be called again while running, to follow hotplug. Returns 0 if at least one CPU is armed, else
- * -errno.
+ * Starts the kinds that only need to be turned on (struct probe), of those that are wanted; CPUs
+ * that are online get theirs. To be called again while running, to follow hotplug. 0; -errno if one
+ * of them can be had on no CPU, and err says why.
  */
 int session__arm(struct session *s, char *err, size_t err_sz);
-/* Stops sampling; what was recorded stays to be drained. */
+/* Stops these; what was recorded stays to be drained. */
 void session__disarm(struct session *s);
 
 /* Nanoseconds of CPU time that the programs took whose names begin so, 0 if it is not measured
@@ -89,12 +89,27 @@ struct epochs *session__epochs(struct session *s);
  * descriptor, the session's own, or -errno.
  */
 int session__program(struct session *s, const struct bpf_program *prog, uint64_t cookie);
-/* Part of session__open: threads have states of a kind, in task storage, else in the hash. */
-void session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash,
-			  bool wanted);
-/* Runs a program on the clock (cycles: the cycle counter) of a CPU, frequency times a second. The
- * link owns the event. 0 or -errno with *ret NULL. */
-int session__clock(struct bpf_program *prog, int cpu, bool cycles, uint64_t frequency,
-		   struct bpf_link **ret);
+/* Attaches a program that the kernel calls by itself, if it was loaded; else *ret is NULL. 0 or
+ * -errno. */
+int session__attach(struct bpf_program *prog, struct bpf_link **ret);
+/*
+ * How often the kernel has not run a program since it was at it on the same CPU, in a task that had
+ * been preempted there: functions may be, and by 7.3 tracepoints. Whose events these would have
+ * been is not known.
+ */
+uint64_t session__missed(const struct bpf_program *prog);
+
+/* For struct probe's configure. */
+const struct session_opts *session__opts(const struct session *s);
+struct bpfprof_config *session__config(struct session *s);
+enum {
+	SESSION_TRACE_SLOTS = 1, /* its programs take stacks where the CPU's clock may interrupt */
+	SESSION_SLOTS = 2,	 /* they do it where they can be preempted */
+	SESSION_DENSE = 4,	 /* samples come so fast that the ring has to be large */
+	SESSION_STATES = 8,	 /* session__keep_states */
+};
+void session__need(struct session *s, unsigned int needs);
+/* Threads have states of the kind, in task storage, else in the hash: true. */
+bool session__keep_states(struct session *s, struct bpf_map *storage, struct bpf_map *hash);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/perf_events.h"
+#include "kernel/probes.h"
 #include "kernel/session.h"
 
 #define READ_MAX_BYTES (256U << 20) /* some 200,000 threads with deep kernel stacks */
@@ -146,3 +147,16 @@ bool threads_sampler__has(struct threads_sampler *ts, uint32_t tid)
 
 	return bpf_map_lookup_elem(due_fd(ts), &tid, &due) != 0;
 }
+
+/* ---- the probe ---- */
+
+static void configure(struct session *s)
+{
+	struct bpfprof_bpf *skel = session__skel(s);
+
+	bpf_program__set_autoload(skel->progs.threads_read, true);
+	bpf_program__set_autoload(skel->progs.threads_sample, true);
+	bpf_map__set_autocreate(skel->maps.bp_threads_due, true);
+}
+
+const struct probe probe_threads = { .configure = configure };
