@@ -595,6 +595,9 @@ struct bpfprof_config {
 #define BPFPROF_WAITS_NEW 1 /* those that were under way have not all been found yet */
 #define BPFPROF_WAITS_ALL 2
 
+/* ---- While it runs ---- */
+
+/* Only user space writes it. */
 struct bpfprof_control {
 	__u32 epoch;	 /* see BPFPROF_SIDE */
 	__u32 heap_off;	 /* 1: the heap's probes, where they are hit, record nothing */
@@ -602,23 +605,25 @@ struct bpfprof_control {
 	__u32 no_live;	 /* 1: what was allocated is not kept until it is freed */
 	__u32 waits_on;	 /* not 0: waits and new threads are recorded */
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
-	__u32 stateless; /* the programs' own: 1: there was no memory for a thread's state */
-	/* the same: 1: a state of waits is in task storage, its slot was taken */
-	__u32 slot_overflow;
-	__u32 not_followed; /* the same: children of watched processes that are not watched, for
-			       want of room */
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
 	__u64 stop_ns;	    /* 0: the run goes on */
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
-	/* the programs' own: where a thread's registers lie on its kernel stack, for
-	 * bpf_rdonly_cast */
-	__u64 regs_off;
-	/* the programs' own: where the return address into the caller of schedule() lies, see
-	 * kstack.bpf.c; 0: unknown */
+};
+_Static_assert(sizeof(struct bpfprof_control) == 56, "bpfprof_control");
+
+/* Only the programs write it, whichever CPU they are on. */
+struct bpfprof_state {
+	__u32 stateless;     /* 1: there was no memory for a thread's state */
+	__u32 slot_overflow; /* 1: a state of waits is in task storage, its slot was taken */
+	__u32 not_followed; /* children of watched processes that are not watched, for want of room */
+	__u32 pad;
+	__u64 regs_off; /* where a thread's registers lie on its kernel stack, for bpf_rdonly_cast */
+	/* where the return address into the caller of schedule() lies, see kstack.bpf.c; 0: unknown */
 	__u64 kstack_caller;
 };
+_Static_assert(sizeof(struct bpfprof_state) == 32, "bpfprof_state");
 
 #endif

@@ -141,6 +141,7 @@ struct raw_buf {
 /* ---- maps and globals, see maps.bpf.c ---- */
 extern const volatile struct bpfprof_config bp_config;
 extern volatile struct bpfprof_control bp_control;
+extern volatile struct bpfprof_state bp_state;
 
 extern struct bp_chunks_map bp_chunks SEC(".maps");
 extern struct bp_procs_map bp_procs SEC(".maps");

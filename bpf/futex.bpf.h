@@ -59,7 +59,7 @@ static __always_inline const struct pt_regs *wait_regs(struct task_struct *task,
 						       struct pt_regs *copy)
 {
 	if (bp_config.rdonly_cast)
-		return compat_as_regs(task->stack + bp_control.regs_off);
+		return compat_as_regs(task->stack + bp_state.regs_off);
 	return task_regs(task, copy) ? NULL : copy;
 }
 
@@ -134,7 +134,7 @@ static __always_inline bool is_futex_call(__u64 nr)
 /* The same as may_be_futex of a thread with that stack in the kernel, with bpf_rdonly_cast. */
 static __always_inline bool stack_may_be_futex(const void *stack)
 {
-	return is_futex_call(compat_as_regs(stack + bp_control.regs_off)->orig_ax);
+	return is_futex_call(compat_as_regs(stack + bp_state.regs_off)->orig_ax);
 }
 
 /* Might it be in a futex system call? One field of its registers, which costs less than all. */

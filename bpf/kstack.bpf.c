@@ -99,7 +99,7 @@ static __always_inline void find_slept(struct scratch *s)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 top = (__u64)BPF_CORE_READ(task, stack) +
-		    (bp_config.rdonly_cast ? bp_control.regs_off :
+		    (bp_config.rdonly_cast ? bp_state.regs_off :
 					     COMPAT_THREAD_SIZE - sizeof(struct pt_regs));
 
 	s->slept = BPF_CORE_READ(task, thread.sp) + SWITCH_RA_OFF;
@@ -132,7 +132,7 @@ static __always_inline __u16 *place(struct known_kstack *k, __u32 nr)
 __noinline __u64 kstack_key(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 caller = bp_control.kstack_caller, word;
+	__u64 caller = bp_state.kstack_caller, word;
 
 	if (!s)
 		return 0;
@@ -226,7 +226,7 @@ static __always_inline void learn_caller(const struct scratch *s)
 
 	if (s->kstack.cnt > 3 && BPFPROF_WAIT_SYSCALL(wait) != BPFPROF_NO_SYSCALL &&
 	    BPFPROF_WAIT_STATE(wait) != BPFPROF_STATE_runnable)
-		bp_control.kstack_caller = s->kstack.places[2];
+		bp_state.kstack_caller = s->kstack.places[2];
 }
 
 /* That has just been walked. */
@@ -236,7 +236,7 @@ static __always_inline void remember(struct scratch *s, struct known_kstack *kno
 
 	if (kstack_places(s->u.slot))
 		return;
-	if (!bp_control.kstack_caller) {
+	if (!bp_state.kstack_caller) {
 		learn_caller(s);
 		return;
 	}

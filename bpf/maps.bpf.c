@@ -6,6 +6,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct bpfprof_config bp_config = {};
 volatile struct bpfprof_control bp_control = {};
+volatile struct bpfprof_state bp_state = {};
 
 struct bp_chunks_map bp_chunks SEC(".maps");
 struct bp_procs_map bp_procs SEC(".maps");

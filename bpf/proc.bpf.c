@@ -34,6 +34,6 @@ int BPF_PROG(proc_follow, struct task_struct *parent, struct task_struct *child)
 	start = bpf_map_lookup_elem(&bp_tgids, &tgid);
 	if (start && *start == parent->group_leader->start_boottime &&
 	    bpf_map_update_elem(&bp_tgids, &pid, &child_start, BPF_ANY))
-		__sync_fetch_and_add(&bp_control.not_followed, 1);
+		__sync_fetch_and_add(&bp_state.not_followed, 1);
 	return 0;
 }

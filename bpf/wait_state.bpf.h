@@ -11,8 +11,8 @@
 
 #define WAIT_HAVE_SLOTS bp_config.wait_slots
 #define WAIT_SWITCH_IN_ONLY bp_config.switch_in_only
-#define WAIT_OVERFLOWED bp_control.slot_overflow
-#define WAIT_STATELESS bp_control.stateless
+#define WAIT_OVERFLOWED bp_state.slot_overflow
+#define WAIT_STATELESS bp_state.stateless
 
 /* A switch on this CPU, seen by the successor, next. */
 struct wait_switch {

@@ -50,7 +50,7 @@ static __always_inline bool watchable(struct task_struct *task)
  */
 static __always_inline bool lacks_state(struct task_struct *task)
 {
-	return bp_control.stateless && !bp_control.stop_ns && watchable(task);
+	return bp_state.stateless && !bp_control.stop_ns && watchable(task);
 }
 
 static __noinline void lose_wait(struct task_struct *task, enum bpfprof_thread_state state)

@@ -388,8 +388,8 @@ int wait_begin(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	if (bp_config.rdonly_cast && !bp_control.regs_off)
-		bp_control.regs_off = regs_offset(bpf_get_current_task_btf());
+	if (bp_config.rdonly_cast && !bp_state.regs_off)
+		bp_state.regs_off = regs_offset(bpf_get_current_task_btf());
 	if (!watchable(task))
 		return 0;
 	w = wait_state_make(task);

@@ -477,7 +477,7 @@ uint64_t session__missed(const struct bpf_program *prog)
 
 uint64_t session__not_followed(const struct session *s)
 {
-	return s->skel->bss->bp_control.not_followed;
+	return s->skel->bss->bp_state.not_followed;
 }
 
 int session__program(struct session *s, const struct bpf_program *prog, uint64_t cookie)
