@@ -28,7 +28,6 @@ struct heap;
 struct objects;
 struct probe_heap_live;
 struct procs;
-struct profile;
 struct session;
 struct window;
 struct window_profile_opts;
@@ -114,8 +113,6 @@ void heap__read_live(struct heap *h, struct heap_part *part);
 int heap__finish(struct heap *h, struct window *w, struct heap_part *part, uint64_t to_ns,
 		 struct window_profile_opts *ret);
 void heap_part__done(struct heap_part *part);
-/* Hides the frames of allocators, once they have names. */
-void heap__hide(struct profile *p);
 
 void heap__report(struct heap *h, struct heap_report *ret);
 

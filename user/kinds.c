@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "heap_frames.h"
+#include "profile/text.h"
 #include "waits.h"
 
 /* What programs say themselves may be anything: 2^53 is as much as a double counts exactly. */
@@ -153,6 +155,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.unit = heap_unit,
 		.values = heap_values,
 		.labels = heap_labels,
+		.hide = heap_frames_hide,
 		.by_default = true,
 		.description = "what the program allocates, and has not freed when the run ends",
 		.cost = "0.5 to 3 us for each allocation and each free of a running program, up to "
@@ -210,6 +213,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.drops = MACHINERY_DROP_WAITS | MACHINERY_DROP_KERNEL,
 		.values = wait_values,
 		.labels = offcpu_labels,
+		.hide = waits_hide,
 		.in_kernel = true,
 		.waits = true,
 		.min_wait_all_ns = 1000000,
@@ -244,6 +248,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.drops = MACHINERY_DROP_WAITS | MACHINERY_DROP_KERNEL,
 		.values = count_values,
 		.labels = thread_labels,
+		.write_text = threads_text_write,
 		.in_kernel = true,
 		.description = "the stack of every thread at one moment: at once if it is the only "
 			       "kind, else at the end",

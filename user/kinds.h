@@ -58,6 +58,11 @@ struct kind {
 	/* Labels that tell samples apart beside those of every kind; returns how many, at most
 	 * KIND_MAX_LABELS. NULL: none. */
 	size_t (*labels)(const struct bpfprof_rec *rec, struct kind_label *ret);
+	/* Once there are names: takes leaves out of a profile that say nothing. NULL: there are
+	 * none. */
+	void (*hide)(struct profile *p);
+	/* In place of text_write. NULL: that one. */
+	int (*write_text)(const struct profile *p, FILE *f);
 	bool by_default;       /* recorded where -P is not given */
 	bool default_with_all; /* and --all is */
 	bool in_kernel;	       /* what it measures happens in the kernel as well */

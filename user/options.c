@@ -11,18 +11,11 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats.h"
 #include "kinds.h"
 #include "options_table.h"
 
 #define GETOPT_MAX 64 /* options that there may be */
-
-static const struct {
-	const char *name, *ext;
-} formats[] = {
-	[OPTIONS_PPROF] = { "pprof", "pb.gz" },
-	[OPTIONS_FOLDED] = { "folded", "folded" },
-	[OPTIONS_TEXT] = { "text", "txt" },
-};
 
 static const char *const events[] = {
 	[OPTIONS_CPU_CLOCK] = "cpu-clock",
@@ -60,11 +53,6 @@ uint64_t options_min_wait_ns(const struct options *o, enum bpfprof_kind kind)
 	if (o->min_wait_given)
 		return o->min_wait_ns;
 	return o->all ? kinds[kind].min_wait_all_ns : kinds[kind].min_wait_ns;
-}
-
-const char *options_format_ext(enum options_format format)
-{
-	return formats[format].ext;
 }
 
 static int add_id(struct parser *p, struct options_ids *list, const char *option, uint32_t id)
@@ -135,13 +123,13 @@ static int parse_kinds(struct parser *p, const char *arg)
 
 static int parse_format(struct parser *p, const char *arg)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
-		if (!strcmp(arg, formats[i].name)) {
-			p->o->format = (enum options_format)i;
-			return 0;
-		}
-	}
-	return fail(p, "--format: unknown format '%s': choose from pprof, folded, text", arg);
+	char names[FORMATS_NAMES_SZ];
+
+	p->o->format = formats_find(arg);
+	if (p->o->format)
+		return 0;
+	formats_names(names, sizeof(names));
+	return fail(p, "--format: unknown format '%s': choose from %s", arg, names);
 }
 
 static int parse_event(struct parser *p, const char *arg)
@@ -623,6 +611,7 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 	*ret = (struct options){
 		.frequency = OPTIONS_DEFAULT_FREQUENCY,
 		.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
+		.format = &formats[0],
 		.thread_labels = true,
 		.ready_fd = -1,
 		.log_level = LOG_INFO,

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "bpfprof.h"
 
+struct format;
+
 #define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
 #define OPTIONS_DEFAULT_FREQUENCY 99
 #define OPTIONS_DEFAULT_HEAP_RATE 524288
@@ -30,12 +32,6 @@ enum options_command {
 enum options_event {
 	OPTIONS_CPU_CLOCK, /* a timer on each CPU: works everywhere */
 	OPTIONS_CYCLES,	   /* the processor's cycle counter: needs a PMU */
-};
-
-enum options_format {
-	OPTIONS_PPROF,
-	OPTIONS_FOLDED,
-	OPTIONS_TEXT,
 };
 
 /* Distinct ids in 1..INT32_MAX, in the order in which they were given; at most
@@ -76,7 +72,7 @@ struct options {
 				  up to OPTIONS_MAX_WAIT_RATE_NS */
 
 	const char *output; /* "-": standard output; NULL: a name made from the target */
-	enum options_format format;
+	const struct format *format;
 	uint64_t window_ns; /* of each set of files; 0: one set for the whole run */
 	uint32_t keep;	    /* sets; 0: all */
 	const char *stats;  /* "-": standard output; NULL: none */
@@ -98,8 +94,5 @@ void options_done(struct options *o);
 
 /* Waits of this kind that are shorter are left out: as given, or the kind's default. */
 uint64_t options_min_wait_ns(const struct options *o, enum bpfprof_kind kind);
-
-/* "pb.gz", "folded", "txt": the end of the file names of a format. Static storage. */
-const char *options_format_ext(enum options_format format);
 
 #endif

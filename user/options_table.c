@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "formats.h"
 #include "kinds.h"
 
 #define HELP_COLUMN 29 /* behind the longest option with its argument */
@@ -57,7 +58,7 @@ const struct option_row option_rows[] = {
 
 	{ .help = "Result:" },
 	{ "output", 'o', "PATH", "bpfprof.TARGET.KIND.EXT", "the file, - for standard output" },
-	{ "format", 'f', "NAME", "pprof", "pprof, folded, text" },
+	{ "format", 'f', "NAME", "pprof", "form of the result, see below" },
 	{ "window", OPT_WINDOW, "TIME", NULL,
 	  "write a set of files for each TIME, numbered from 0001 on, adjoining and complete" },
 	{ "keep", OPT_KEEP, "N", NULL, "with --window: keep only the last N sets" },
@@ -132,7 +133,7 @@ static void print_row(FILE *f, const struct option_row *r)
 
 void options_usage(FILE *f)
 {
-	char names[KINDS_NAMES_SZ];
+	char names[KINDS_NAMES_SZ], forms[FORMATS_NAMES_SZ];
 
 	fputs("usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
 	      "[ARG...])\n"
@@ -142,5 +143,8 @@ void options_usage(FILE *f)
 	for (size_t i = 0; i < option_row_cnt; i++)
 		print_row(f, &option_rows[i]);
 	kinds_names(names, sizeof(names));
-	fprintf(f, "\nProfile kinds: %s.\nMore in bpfprof(8) and bpfprof-record(8).\n", names);
+	formats_names(forms, sizeof(forms));
+	fprintf(f,
+		"\nProfile kinds: %s.\nFormats: %s.\nMore in bpfprof(8) and bpfprof-record(8).\n",
+		names, forms);
 }

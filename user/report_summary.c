@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "formats.h"
 #include "kinds.h"
 #include "options.h"
 #include "profile/profile.h"
@@ -129,6 +130,6 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 	if (kinds[kind].at_own)
 		fprintf(stderr, OWN_TEXT, kinds[kind].at_own);
 	(void)text_write_top(p, stderr, 10, kinds[kind].at_own);
-	if (r->opts->format == OPTIONS_PPROF && strcmp(path, "-"))
-		fprintf(stderr, "\nLook further with: go tool pprof -http=: %s\n", shown);
+	if (r->opts->format->reader && strcmp(path, "-"))
+		fprintf(stderr, "\nLook further with: %s %s\n", r->opts->format->reader, shown);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "formats.h"
 #include "kinds.h"
 #include "options.h"
 #include "output.h"
@@ -39,7 +40,7 @@ void run_output_path(const struct run *r, int kind, unsigned int number, char pa
 	const struct options *o = r->opts;
 	char ending[16];
 
-	snprintf(ending, sizeof(ending), ".%s", options_format_ext(o->format));
+	snprintf(ending, sizeof(ending), ".%s", o->format->ext);
 	if (!o->output)
 		snprintf(path, PATH_MAX, "bpfprof.%s.%s%s", r->file_target, kinds[kind].name,
 			 ending);
@@ -110,7 +111,7 @@ int run_check_outputs(const struct run *r)
 			continue;
 		run_output_path(r, i, first, path);
 		/* text for people may go to a terminal */
-		if (strcmp(path, "-") || r->opts->format == OPTIONS_PPROF)
+		if (strcmp(path, "-") || r->opts->format->binary)
 			err = check_output(path);
 	}
 	if (!err && r->opts->stats && strcmp(r->opts->stats, "-")) {

@@ -16,6 +16,7 @@
 #include "capture/windows.h"
 #include "code.h"
 #include "collect.h"
+#include "formats.h"
 #include "heap.h"
 #include "kernel/cpus.h"
 #include "kernel/session.h"
@@ -24,16 +25,13 @@
 #include "output.h"
 #include "profile/go_frames.h"
 #include "profile/machinery.h"
-#include "profile/pprof.h"
 #include "profile/profile.h"
-#include "profile/text.h"
 #include "report.h"
 #include "rights.h"
 #include "run_parts.h"
 #include "symbolize.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
-#include "waits.h"
 
 /* ---- profiles ---- */
 
@@ -47,18 +45,7 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 	run_output_path(r, kind, r->window_number, path);
 	err = output_open(path, &out);
 	if (!err) {
-		switch (r->opts->format) {
-		case OPTIONS_PPROF:
-			err = pprof_write(p, out.f);
-			break;
-		case OPTIONS_FOLDED:
-			err = folded_write(p, out.f);
-			break;
-		case OPTIONS_TEXT:
-			err = kind == BPFPROF_THREADS ? threads_text_write(p, out.f) :
-							text_write(p, out.f, 0);
-			break;
-		}
+		err = r->opts->format->write(p, &kinds[kind], out.f);
 		if (err)
 			output_abort(&out);
 		else
@@ -131,12 +118,10 @@ static int finish_kind(struct run *r, struct report *report, int kind, struct he
 	free(sources);
 	if (!err)
 		go_frames__elide(p);
-	if (!err && r->opts->format == OPTIONS_PPROF)
+	if (!err && r->opts->format->like_pprof)
 		go_frames__like_pprof(p);
-	if (!err && kind == BPFPROF_HEAP)
-		heap__hide(p);
-	if (!err && kind == BPFPROF_OFFCPU)
-		waits_hide(p);
+	if (!err && kinds[kind].hide)
+		kinds[kind].hide(p);
 	if (!err && kinds[kind].drops)
 		err = machinery_hide(p, kinds[kind].drops);
 	if (!err)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "formats.h"
 #include "kinds.h"
 #include "options.h"
 #include "options_table.h"
@@ -70,7 +71,7 @@ static void test_defaults(void **state)
 	assert_int_equal(o.duration_ns, 0);
 	assert_int_equal(o.frequency, 99);
 	assert_int_equal(o.event, OPTIONS_CPU_CLOCK);
-	assert_int_equal(o.format, OPTIONS_PPROF);
+	assert_string_equal(o.format->name, "pprof");
 	assert_int_equal(o.log_level, LOG_INFO);
 	assert_true(o.thread_labels);
 	assert_kinds(&o, "cpu heap block threadcreate");
@@ -187,7 +188,7 @@ static void test_long_options(void **state)
 	assert_int_equal(o.frequency, 997);
 	assert_int_equal(o.event, OPTIONS_CYCLES);
 	assert_string_equal(o.output, "out");
-	assert_int_equal(o.format, OPTIONS_FOLDED);
+	assert_string_equal(o.format->name, "folded");
 	assert_string_equal(o.stats, "-");
 	assert_false(o.thread_labels);
 	assert_true(o.strict);
@@ -211,7 +212,7 @@ static void test_short_options(void **state)
 	assert_int_equal(o.duration_ns, 120 * NSEC_PER_SEC);
 	assert_int_equal(o.frequency, OPTIONS_MAX_FREQUENCY);
 	assert_string_equal(o.output, "-");
-	assert_int_equal(o.format, OPTIONS_TEXT);
+	assert_string_equal(o.format->name, "text");
 	assert_int_equal(o.log_level, LOG_ERROR);
 	options_done(&o);
 }
@@ -555,10 +556,19 @@ static void test_kinds(void **state)
 
 static void test_formats(void **state)
 {
+	char names[FORMATS_NAMES_SZ];
+
 	(void)state;
-	assert_string_equal(options_format_ext(OPTIONS_PPROF), "pb.gz");
-	assert_string_equal(options_format_ext(OPTIONS_FOLDED), "folded");
-	assert_string_equal(options_format_ext(OPTIONS_TEXT), "txt");
+	assert_string_equal(formats_find("pprof")->ext, "pb.gz");
+	assert_string_equal(formats_find("folded")->ext, "folded");
+	assert_string_equal(formats_find("text")->ext, "txt");
+	assert_null(formats_find("pprof "));
+	assert_null(formats_find(""));
+	formats_names(names, sizeof(names));
+	assert_string_equal(names, "pprof, folded, text");
+	/* where there is less room, it is cut */
+	formats_names(names, sizeof("pprof, f"));
+	assert_string_equal(names, "pprof, f");
 }
 
 int main(void)

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kinds.h"
+#include "formats.h"
 #include "options.h"
 #include "profile/profile.h"
 #include "report.h"
@@ -33,6 +34,7 @@ static int setup(void **state)
 	memset(&opts, 0, sizeof(opts));
 	memset(&report, 0, sizeof(report));
 	opts.kinds[BPFPROF_CPU] = true;
+	opts.format = &formats[0];
 	report.opts = &opts;
 	report.kinds = opts.kinds;
 	report.target = "pid:1234";
