@@ -3,7 +3,7 @@
  * What threads are doing: an iterator that tells it of those that wait, without stopping or even
  * touching them, and a sampler for those that run.
  */
-#include "common.bpf.h"
+#include "perf_event.bpf.h"
 #include "wait_state.bpf.h"
 
 /* include/uapi/linux/sched.h: SCHED_NORMAL, SCHED_BATCH, SCHED_IDLE */
@@ -211,14 +211,11 @@ int threads_sample(struct bpf_perf_event_data *ctx)
 		.wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_running, 0),
 	};
 	struct task_facts task;
-	/* as one whole load: the context allows no narrower one */
-	__u64 cs = *(const volatile __u64 *)&ctx->regs.cs;
-	bool user_mode;
+	bool user_mode = perf_event_in_user(ctx);
 
 	task_facts(&task);
 	if (bpf_map_delete_elem(&bp_threads_due, &task.tid))
 		return 0;
-	user_mode = (cs & 3) == 3;
 	if (bp_config.kernel_only && user_mode)
 		return 0;
 	if (!user_mode && task.has_user && compat_have_task_btf())
