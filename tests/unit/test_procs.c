@@ -284,9 +284,32 @@ static void forked(uint32_t pid, uint32_t parent, uint64_t time)
 	assert_int_equal(procs__on_fork(ps, pid, parent, time), 0);
 }
 
+/* An exec that changes the credentials, by a setuid program, tells of an exit of the main thread
+ * before anything is mapped. */
+static void test_exit_of_setuid(void **state)
+{
+	struct proc_file file = { .kind = PROC_FILE_REGULAR, .path = (char *)"/bin/su", .ino = 7 };
+	uint32_t a;
+
+	(void)state;
+	make_proc(10, 5, 'R', 1, "");
+	assert_int_not_equal(procs__add(ps, 10, 3, 5 * TICK, "a", false, 0), PROCS_NONE);
+	assert_int_equal(procs__on_exec(ps, 10, 100, "su"), 0);
+	a = procs__find_live(ps, 10);
+	procs__on_exit(ps, 10, 10, 110);
+	assert_int_equal(procs__find_live(ps, 10), a);
+	assert_false(procs__get(ps, a)->leader_exited);
+	assert_int_equal(procs__get(ps, a)->thread_cnt, 1);
+	/* what has mapped something ends, whatever /proc says */
+	assert_int_equal(procs__on_mmap(ps, 10, 120, 0x1000, 0x1000, 0, &file), 0);
+	procs__on_exit(ps, 10, 10, 130);
+	assert_int_equal(procs__find_live(ps, 10), PROCS_NONE);
+}
+
 /* A process of which all threads were counted ends with the last of them. */
 static void test_threads_counted(void **state)
 {
+	struct proc_file file = { .kind = PROC_FILE_REGULAR, .path = (char *)"/bin/new", .ino = 7 };
 	uint32_t a, b, c;
 
 	(void)state;
@@ -311,6 +334,7 @@ static void test_threads_counted(void **state)
 	assert_int_equal(procs__on_exec(ps, 30, 250, "new"), 0);
 	b = procs__find_live(ps, 30);
 	assert_int_equal(procs__get(ps, b)->thread_cnt, 1);
+	assert_int_equal(procs__on_mmap(ps, 30, 255, 0x1000, 0x1000, 0, &file), 0);
 	procs__on_exit(ps, 30, 30, 260);
 	assert_int_equal(procs__get(ps, b)->to_ns, 260);
 	/* met by a scan before its fork was told */
@@ -983,6 +1007,7 @@ int main(void)
 		TEST(test_pid_reuse),
 		TEST(test_comm),
 		TEST(test_exit),
+		TEST(test_exit_of_setuid),
 		TEST(test_threads_counted),
 		TEST(test_sampled_after_end),
 		TEST(test_zombie),

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "kernel/cpus.h"
 #include "kernel/uprobes.h"
 
 #define FN_CNT 40
@@ -371,9 +372,12 @@ static int teardown(void **state)
 static void each_method(void (*test)(enum uprobe_method m))
 {
 	unsigned int done = 0, before;
+	bool online;
 
 	if (map_fd < 0)
 		skip();
+	/* the list of those online stays open once it was read */
+	assert_int_equal(cpus_online(&online, 1), 0);
 	before = open_fds();
 	for (enum uprobe_method m = UPROBES_SESSION; m < UPROBES_NONE; m++) {
 		if (uprobes_probe(m) != m) {

@@ -208,12 +208,21 @@ void procs__on_comm(struct procs *ps, uint32_t tgid, uint32_t tid, const char *c
 		snprintf(ps->entries[idx].p.comm, sizeof(ps->entries[idx].p.comm), "%s", comm);
 }
 
+static bool maps_nothing(const struct proc_space *s)
+{
+	return s->known && !s->map_cnt && !s->unread.sz;
+}
+
 void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time_ns)
 {
 	uint32_t idx = procs__find_live(ps, tgid);
 	struct proc *p;
 
 	if (idx == PROCS_NONE)
+		return;
+	/* an exec that changes the credentials tells of an exit as well, before anything is mapped
+	 * (begin_new_exec in fs/exec.c) */
+	if (maps_nothing(ps->entries[idx].space) && !procs__is_gone(ps, idx))
 		return;
 	p = &ps->entries[idx].p;
 	p->leader_exited |= tid == tgid;
