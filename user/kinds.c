@@ -136,7 +136,6 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.by_default = true,
 		.default_with_all = true,
 		.in_kernel = true,
-		.timed = true,
 		.description = "where CPU time is spent, in the program and in the kernel on its behalf",
 		.cost = "one stack walk for each sample, --frequency times a second on each busy CPU",
 	},

@@ -69,7 +69,6 @@ struct kind {
 	bool waits; /* it measures waits: --min-wait, --wait-rate and --wait-budget are for it */
 	/* Shorter waits are left out where --min-wait is not given; with --all. */
 	uint64_t min_wait_ns, min_wait_all_ns;
-	bool timed;		 /* sampled by a clock, --frequency times a second */
 	const char *description; /* what a sample means */
 	const char *cost;	 /* to the profiled program */
 };

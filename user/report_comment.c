@@ -5,42 +5,19 @@
 #include <sys/utsname.h>
 
 #include "kinds.h"
-#include "options.h"
 #include "profile/profile.h"
 #include "report_parts.h"
-
-static const char *event_name(const struct options *o)
-{
-	return o->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock";
-}
-
-/* How this kind was sampled: ", " and a few words, or nothing if there is nothing to be said. */
-static void how_text(const struct report *r, enum bpfprof_kind kind, char *line, size_t line_sz)
-{
-	uint64_t min_wait = options_min_wait_ns(r->opts, kind);
-	char text[32];
-
-	*line = '\0';
-	if (kind == BPFPROF_HEAP)
-		snprintf(line, line_sz, ", rate %" PRIu64 " bytes", r->opts->heap_rate);
-	else if (kinds[kind].timed)
-		snprintf(line, line_sz, ", event %s, %u Hz", event_name(r->opts), r->frequency);
-	else if (kinds[kind].waits && min_wait)
-		snprintf(line, line_sz, ", waits of %s and more",
-			 report_time_text(min_wait, text, sizeof(text)));
-	else if (kinds[kind].waits)
-		snprintf(line, line_sz, ", waits of any length");
-}
 
 int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p)
 {
 	const struct collect_account *a = &r->accounts[kind];
 	struct utsname uts;
-	char line[512], how[128];
+	char line[512], how[128] = "";
 	int err;
 
 	uname(&uts);
-	how_text(r, kind, how, sizeof(how));
+	if (report_kinds[kind].how)
+		report_kinds[kind].how(r, kind, how, sizeof(how));
 	snprintf(line, sizeof(line), "bpfprof %s on Linux %s, %s of %s%s, %d CPUs", BPFPROF_VERSION,
 		 uts.release, kinds[kind].name, r->target, how, r->cpus);
 	err = profile__add_comment(p, line);

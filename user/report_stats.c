@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "kinds.h"
-#include "options.h"
 #include "report_parts.h"
 
 #define NAME_OF(name, text) #name,
@@ -32,46 +31,13 @@ static void stats_counts(struct json *j, const char *key, const char *const *nam
 	json__end_object(j);
 }
 
-static void stats_cache(struct json *j, const char *key, const struct bpfprof_cache_stats *cache)
+void report_stats_cache(struct json *j, const char *key, const struct bpfprof_cache_stats *cache)
 {
 	json__begin_object(j, key);
 	json__u64(j, "cached", cache->cached);
 	json__u64(j, "checked", cache->checked);
 	json__u64(j, "mismatched", cache->mismatched);
 	json__end_object(j);
-}
-
-static void stats_heap(const struct report *r, struct json *j)
-{
-	const struct heap_report *h = &r->heap;
-
-	json__u64(j, "period_bytes", r->opts->heap_rate);
-	json__begin_object(j, "heap");
-	json__string(j, "method", h->method);
-	json__u64(j, "probes", h->points);
-	json__u64(j, "hits", h->hits);
-	json__u64(j, "cost_ns", h->cost_ns);
-	json__u64(j, "bpf_ns", h->bpf_ns);
-	json__u64(j, "target_cpu_ns", h->cpu_ns);
-	json__u64(j, "attach_ns", h->attach_ns);
-	json__u64(j, "attached_ns", h->attached_ns);
-	json__bool(j, "sliced", h->sliced);
-	json__u64(j, "untracked", h->untracked);
-	json__end_object(j);
-}
-
-static void stats_waits(const struct report *r, int kind, struct json *j)
-{
-	const struct collect_account *a = &r->accounts[kind];
-
-	json__u64(j, "below", a->below);
-	json__u64(j, "below_ns", a->below_ns);
-	json__u64(j, "min_wait_ns", options_min_wait_ns(r->opts, kind));
-	json__u64(j, "wait_rate_ns", r->wait_rate_ns);
-	json__u64(j, "limited_ns", r->limited_ns);
-	json__u64(j, "cost_ns", r->wait_cost_ns[kind]);
-	stats_cache(j, "kernel_stacks", &a->kernel_stacks);
-	stats_cache(j, "user_stacks", &a->user_stacks);
 }
 
 static void stats_stacks(const struct report *r, int kind, struct json *j)
@@ -89,7 +55,7 @@ static void stats_stacks(const struct report *r, int kind, struct json *j)
 	json__u64(j, "bpf_ns", r->bpf_ns);
 	json__u64(j, "runs", a->unwinds);
 	if (!kinds[kind].waits)
-		stats_cache(j, "rules", &a->rules);
+		report_stats_cache(j, "rules", &a->rules);
 	json__end_object(j);
 }
 
@@ -102,16 +68,8 @@ static void stats_kind(const struct report *r, int kind, struct json *j)
 	json__u64(j, "recorded", a->recorded);
 	stats_counts(j, "lost", lost_name, a->lost, 0, BPFPROF_NR_LOST);
 	json__u64(j, "samples", r->samples[kind]);
-	if (kind == BPFPROF_HEAP)
-		stats_heap(r, j);
-	if (kinds[kind].timed)
-		json__u64(j, "period_ns", NSEC_PER_SEC / r->frequency);
-	if (kinds[kind].waits)
-		stats_waits(r, kind, j);
-	if (kind == BPFPROF_THREADCREATE && r->threads_at_start)
-		json__u64(j, "threads_at_start", r->threads_at_start);
-	if (kind == BPFPROF_THREADS)
-		json__u64(j, "snapshot_ns", r->snapshot_ns);
+	if (report_kinds[kind].stats)
+		report_kinds[kind].stats(r, kind, j);
 	stats_stacks(r, kind, j);
 	json__end_object(j);
 }
