@@ -41,6 +41,7 @@ enum bpfprof_kind {
 	BPFPROF_OFFCPU,
 	BPFPROF_THREADCREATE,
 	BPFPROF_THREADS,
+	BPFPROF_FAULTS,
 	BPFPROF_NR_KINDS,
 };
 
@@ -344,8 +345,8 @@ struct bpfprof_rec {
 	__u16 kernel_cnt;
 	__u16 user_cnt;
 	__u32 tid;
-	/* block, mutex, offcpu, threads: BPFPROF_WAIT_PACK; waits that differ in it are counted
-	 * apart */
+	/* block, mutex, offcpu, threads: BPFPROF_WAIT_PACK; faults: BPFPROF_FAULT_MAJOR, or 0;
+	 * what differs in it is counted apart */
 	__u32 wait;
 	/* as in bp_counts; of a raw record of a kind that is joined to its stack later, a number of
 	 * its own */
@@ -432,6 +433,10 @@ enum bpfprof_wake {
 #define BPFPROF_WAIT_SYSCALL(wait) ((wait)&0xffff)
 #define BPFPROF_WAIT_STATE(wait) ((wait) >> 16 & 0xff) /* enum bpfprof_thread_state */
 #define BPFPROF_WAIT_WAKE(wait) ((wait) >> 24)	       /* enum bpfprof_wake */
+
+/* ---- Page faults ---- */
+
+#define BPFPROF_FAULT_MAJOR 1 /* bpfprof_rec.wait: it had to wait for a disk */
 
 /* ---- Heap ---- */
 

@@ -10,5 +10,6 @@ extern const struct probe probe_heap;				  /* probe_heap.c */
 extern const struct probe probe_block, probe_mutex, probe_offcpu; /* probe_waits.c */
 extern const struct probe probe_threadcreate;
 extern const struct probe probe_threads; /* threads.c */
+extern const struct probe probe_faults;
 
 #endif
