@@ -694,6 +694,119 @@ static void test_files(void **state)
 	assert_int_equal(procs__space(ps, idx)->gen, 1);
 }
 
+static uint32_t files_gone[8], files_gone_cnt;
+
+static void note_gone(void *ctx, uint32_t file)
+{
+	assert_ptr_equal(ctx, ps);
+	/* it is still there */
+	assert_non_null(procs__file(ps, file)->path);
+	assert_true(files_gone_cnt < ARRAY_SIZE(files_gone));
+	files_gone[files_gone_cnt++] = file;
+}
+
+static size_t release_files(void)
+{
+	files_gone_cnt = 0;
+	assert_int_equal(procs__release_files(ps, note_gone, ps), 0);
+	return files_gone_cnt;
+}
+
+/* A file goes when no process maps it, none did a moment ago, and nobody keeps its number. */
+static void test_release_files(void **state)
+{
+	/* a file that was replaced is remembered beside what may be its copy, memory is not */
+	const struct proc_file mem_a = { .kind = PROC_FILE_REGULAR,
+					 .path = (char *)"/memfd:a",
+					 .ino = 3 };
+	const struct proc_file mem_b = { .kind = PROC_FILE_REGULAR,
+					 .path = (char *)"/memfd:b",
+					 .ino = 4 };
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0), other, a, b;
+
+	(void)state;
+	mmap_event(10, 1, 0x1000, 0x2000, 0, &mem_a);
+	mmap_event(10, 1, 0x2000, 0x3000, 0, &lib_b);
+	a = procs__map_at(ps, idx, 0x1000)->file;
+	b = procs__map_at(ps, idx, 0x2000)->file;
+	assert_int_equal(procs__file_cnt(ps), 2);
+	assert_int_equal(release_files(), 0);
+	/* a child has them too */
+	assert_int_equal(procs__on_fork(ps, 11, 10, 2), 0);
+	other = procs__find_live(ps, 11);
+	mmap_event(10, 3, 0x1000, 0x2000, 0, &lib_b);
+	assert_string_equal(path_at(idx, 0x1000), "/lib/b");
+	procs__drop_retired(ps, 1000);
+	assert_int_equal(release_files(), 0);
+	procs__end(ps, other);
+	procs__remove(ps, other);
+	/* kept by number */
+	procs__ref_file(ps, a);
+	procs__ref_file(ps, a);
+	procs__unref_file(ps, a);
+	assert_int_equal(release_files(), 0);
+	procs__unref_file(ps, a);
+	assert_int_equal(release_files(), 1);
+	assert_int_equal(files_gone[0], a);
+	assert_int_equal(procs__file_cnt(ps), 1);
+	/* its number is another file's */
+	mmap_event(10, 1001, 0x5000, 0x6000, 0, &mem_b);
+	assert_int_equal(procs__map_at(ps, idx, 0x5000)->file, a);
+	assert_string_equal(path_at(idx, 0x5000), "/memfd:b");
+	assert_string_equal(path_at(idx, 0x1000), "/lib/b");
+	assert_int_equal(procs__map_at(ps, idx, 0x1000)->file, b);
+	/* samples of what was replaced a moment ago may still come */
+	mmap_event(10, 2000, 0x5000, 0x6000, 0, &lib_b);
+	assert_int_equal(procs__map_at(ps, idx, 0x5000)->file, b);
+	assert_int_equal(release_files(), 0);
+	assert_string_equal(procs__file(ps, procs__map_at_time(ps, idx, 0x5000, 1500)->file)->path,
+			    "/memfd:b");
+	procs__drop_retired(ps, 3000);
+	assert_int_equal(release_files(), 1);
+	assert_int_equal(files_gone[0], a);
+	/* what may be copied from */
+	mmap_event(10, 3001, 0x2000, 0x3000, 0, &lib_a);
+	mmap_event(10, 3001, 0x1000, 0x2000, 0, &lib_a);
+	mmap_event(10, 3001, 0x5000, 0x6000, 0, &lib_a);
+	assert_string_equal(path_at(idx, 0x2000), "/lib/a");
+	procs__drop_retired(ps, 4000);
+	assert_int_equal(release_files(), 0);
+	procs__remove(ps, idx);
+	assert_int_equal(release_files(), 2);
+	assert_int_equal(procs__file_cnt(ps), 0);
+}
+
+/* Files that chance to lie in one bucket are found when others of it have gone. */
+static void test_many_files(void **state)
+{
+	char path[32];
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path };
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0), file[20000];
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_SIZE(file); i++) {
+		snprintf(path, sizeof(path), "/memfd:%u", i);
+		f.ino = i + 1;
+		mmap_event(10, 1, 0x1000, 0x2000, 0, &f);
+		file[i] = procs__map_at(ps, idx, 0x1000)->file;
+		if (i % 3 == 0)
+			procs__ref_file(ps, file[i]);
+		if (i % 7 == 0) {
+			procs__drop_retired(ps, 1000);
+			files_gone_cnt = 0;
+			for (int n = 0; n < 2; n++, files_gone_cnt = 0)
+				assert_int_equal(procs__release_files(ps, note_gone, ps), 0);
+		}
+		assert_true(file[i] <= i / 3 + 16);
+	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(file); i += 3) {
+		snprintf(path, sizeof(path), "/memfd:%u", i);
+		f.ino = i + 1;
+		mmap_event(10, 2, 0x3000, 0x4000, 0, &f);
+		assert_int_equal(procs__map_at(ps, idx, 0x3000)->file, file[i]);
+	}
+}
+
 /* ---- reading maps ---- */
 
 static void test_read_maps(void **state)
@@ -1020,6 +1133,8 @@ int main(void)
 		TEST(test_odd_ranges),
 		TEST(test_too_many_ranges),
 		TEST(test_files),
+		TEST(test_release_files),
+		TEST(test_many_files),
 		TEST(test_read_maps),
 		TEST(test_read_maps_of_another),
 		TEST(test_read_maps_of_a_thread),

@@ -11,13 +11,16 @@
 
 struct file_entry {
 	struct proc_file f;
+	uint32_t refs;
 	uint32_t next; /* in its bucket */
 	char path[];
 };
 
 struct proc_files {
-	struct file_entry **entries;
-	size_t cnt, cap;
+	struct file_entry **entries; /* NULL: there is none of this number */
+	size_t end, cap;
+	uint32_t *unused; /* numbers */
+	size_t unused_cnt, unused_cap;
 	uint32_t buckets[BUCKETS];
 };
 
@@ -34,9 +37,10 @@ void proc_files__free(struct proc_files *fs)
 {
 	if (!fs)
 		return;
-	for (size_t i = 0; i < fs->cnt; i++)
+	for (size_t i = 0; i < fs->end; i++)
 		free(fs->entries[i]);
 	free(fs->entries);
+	free(fs->unused);
 	free(fs);
 }
 
@@ -59,30 +63,87 @@ static bool same_file(const struct proc_file *a, const struct proc_file *b)
 	       !memcmp(a->build_id, b->build_id, a->build_id_sz) && !strcmp(a->path, b->path);
 }
 
+static uint32_t *bucket_of(struct proc_files *fs, const struct proc_file *f)
+{
+	return &fs->buckets[util_hash(f->path, strlen(f->path), f->ino ^ f->build_id_sz) % BUCKETS];
+}
+
+/* With room to note that it is unused again; PROC_FILE_NONE: out of memory. */
+static uint32_t take_number(struct proc_files *fs)
+{
+	if (fs->unused_cnt)
+		return fs->unused[--fs->unused_cnt];
+	if (fs->end >= PROC_FILE_NONE ||
+	    util_reserve(&fs->entries, &fs->cap, fs->end + 1, sizeof(*fs->entries)) ||
+	    util_reserve(&fs->unused, &fs->unused_cap, fs->end + 1, sizeof(*fs->unused)))
+		return PROC_FILE_NONE;
+	return (uint32_t)fs->end++;
+}
+
 uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f)
 {
 	size_t len = strlen(f->path);
-	uint32_t *bucket = &fs->buckets[util_hash(f->path, len, f->ino ^ f->build_id_sz) % BUCKETS];
+	uint32_t *bucket = bucket_of(fs, f), ret;
 	struct file_entry *e;
 
 	for (uint32_t i = *bucket; i != PROC_FILE_NONE; i = fs->entries[i]->next)
 		if (same_file(&fs->entries[i]->f, f))
 			return i;
-	if (util_reserve(&fs->entries, &fs->cap, fs->cnt + 1, sizeof(*fs->entries)))
-		return PROC_FILE_NONE;
 	e = malloc(sizeof(*e) + len + 1);
-	if (!e)
-		return PROC_FILE_NONE;
+	ret = e ? take_number(fs) : PROC_FILE_NONE;
+	if (ret == PROC_FILE_NONE) {
+		free(e);
+		return ret;
+	}
 	e->f = *f;
+	e->refs = 0;
 	memcpy(e->path, f->path, len + 1);
 	e->f.path = e->path;
 	e->next = *bucket;
-	fs->entries[fs->cnt] = e;
-	*bucket = fs->cnt;
-	return fs->cnt++;
+	fs->entries[ret] = e;
+	*bucket = ret;
+	return ret;
 }
 
 const struct proc_file *proc_files__get(const struct proc_files *fs, uint32_t file)
 {
 	return &fs->entries[file]->f;
+}
+
+void proc_files__ref(struct proc_files *fs, uint32_t file)
+{
+	fs->entries[file]->refs++;
+}
+
+void proc_files__unref(struct proc_files *fs, uint32_t file)
+{
+	fs->entries[file]->refs--;
+}
+
+size_t proc_files__end(const struct proc_files *fs)
+{
+	return fs->end;
+}
+
+size_t proc_files__cnt(const struct proc_files *fs)
+{
+	return fs->end - fs->unused_cnt;
+}
+
+bool proc_files__is_free_of_refs(const struct proc_files *fs, uint32_t file)
+{
+	return fs->entries[file] && !fs->entries[file]->refs;
+}
+
+void proc_files__remove(struct proc_files *fs, uint32_t file)
+{
+	struct file_entry *e = fs->entries[file];
+	uint32_t *at = bucket_of(fs, &e->f);
+
+	while (*at != file)
+		at = &fs->entries[*at]->next;
+	*at = e->next;
+	free(e);
+	fs->entries[file] = NULL;
+	fs->unused[fs->unused_cnt++] = file;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What processes have mapped: files, and memory by the names that the kernel gives it. Each is kept
- * once, by number, for all processes that map the same. */
+/*
+ * What processes have mapped: files, and memory by the names that the kernel gives it. Each is kept
+ * once, by number, for all processes that map the same. A number is used again after
+ * proc_files__remove.
+ */
 #ifndef TARGET_PROC_FILE_H
 #define TARGET_PROC_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define PROC_FILE_NONE UINT32_MAX
@@ -35,7 +39,20 @@ void proc_files__free(struct proc_files *fs);
 
 /* The number of the file, whose path is copied if it is new. PROC_FILE_NONE: out of memory. */
 uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f);
-/* Stays until proc_files__free. */
+/* Stays until it is removed. */
 const struct proc_file *proc_files__get(const struct proc_files *fs, uint32_t file);
+
+/* For whoever keeps the number, beside address spaces. */
+void proc_files__ref(struct proc_files *fs, uint32_t file);
+void proc_files__unref(struct proc_files *fs, uint32_t file);
+
+/* Numbers are below this. */
+size_t proc_files__end(const struct proc_files *fs);
+/* Files that there are. */
+size_t proc_files__cnt(const struct proc_files *fs);
+
+/* Is there one of this number to which nobody refers by proc_files__ref? */
+bool proc_files__is_free_of_refs(const struct proc_files *fs, uint32_t file);
+void proc_files__remove(struct proc_files *fs, uint32_t file);
 
 #endif

@@ -175,6 +175,17 @@ void proc_space__drop_retired(struct proc_spaces *all, struct proc_space *s)
 	s->retired_cnt = n;
 }
 
+void proc_space__mark_files(const struct proc_space *s, bool *mapped)
+{
+	for (size_t i = 0; i < s->map_cnt; i++)
+		mapped[s->maps[i].file] = true;
+	for (size_t i = 0; i < s->beside_cnt; i++)
+		mapped[s->beside[i].file] = true;
+	for (size_t i = 0; i < s->retired_cnt; i++)
+		if (s->retired[i].map.file != PROC_FILE_NONE)
+			mapped[s->retired[i].map.file] = true;
+}
+
 static bool same_meaning(const struct proc_map *a, const struct proc_map *b)
 {
 	return a->file == b->file && a->start - a->offset == b->start - b->offset;

@@ -108,6 +108,9 @@ const struct proc_map *proc_space__at_time(const struct proc_space *s, uint64_t 
 /* Forgets what was replaced before all->before_ns. */
 void proc_space__drop_retired(struct proc_spaces *all, struct proc_space *s);
 
+/* Sets mapped[] of each file that the space refers to. Records that lie unread have no numbers. */
+void proc_space__mark_files(const struct proc_space *s, bool *mapped);
+
 /*
  * Reading maps: lines go into a space of their own by add_line, and this one into *s, as what is
  * mapped at now_ns. Ranges that are gone since are kept: samples from them may still arrive, and

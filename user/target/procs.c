@@ -63,6 +63,42 @@ const struct proc_file *procs__file(const struct procs *ps, uint32_t file)
 	return proc_files__get(ps->spaces.files, file);
 }
 
+void procs__ref_file(struct procs *ps, uint32_t file)
+{
+	proc_files__ref(ps->spaces.files, file);
+}
+
+void procs__unref_file(struct procs *ps, uint32_t file)
+{
+	proc_files__unref(ps->spaces.files, file);
+}
+
+size_t procs__file_cnt(const struct procs *ps)
+{
+	return proc_files__cnt(ps->spaces.files);
+}
+
+int procs__release_files(struct procs *ps, void (*gone)(void *ctx, uint32_t file), void *ctx)
+{
+	struct proc_files *files = ps->spaces.files;
+	size_t end = proc_files__end(files);
+	bool *mapped = calloc(end + 1, sizeof(*mapped));
+
+	if (!mapped)
+		return -ENOMEM;
+	for (size_t i = 0; i < ps->entry_cnt; i++)
+		if (ps->entries[i].space)
+			proc_space__mark_files(ps->entries[i].space, mapped);
+	for (size_t i = 0; i < end; i++) {
+		if (mapped[i] || !proc_files__is_free_of_refs(files, (uint32_t)i))
+			continue;
+		gone(ctx, (uint32_t)i);
+		proc_files__remove(files, (uint32_t)i);
+	}
+	free(mapped);
+	return 0;
+}
+
 bool procs__lives(const struct procs *ps, uint32_t idx)
 {
 	const struct proc *p = &ps->entries[idx].p;

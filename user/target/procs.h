@@ -43,7 +43,17 @@ void procs__free(struct procs *ps);
 size_t procs__cnt(const struct procs *ps); /* entries, free ones included */
 const struct proc *procs__get(const struct procs *ps,
 			      uint32_t idx); /* borrowed until the next change */
+
+/* Files: see proc_file.h. A number stands for the same file until procs__release_files; whoever
+ * keeps one for longer takes a reference. */
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
+void procs__ref_file(struct procs *ps, uint32_t file);
+void procs__unref_file(struct procs *ps, uint32_t file);
+/* Files that there are. */
+size_t procs__file_cnt(const struct procs *ps);
+/* Forgets the files that no process has mapped, or had a moment ago, and to which nobody refers.
+ * gone(ctx, file) is called for each before that. 0 or -ENOMEM, and then nothing was forgotten. */
+int procs__release_files(struct procs *ps, void (*gone)(void *ctx, uint32_t file), void *ctx);
 
 /* What code it has mapped, as the events have it. Borrowed until the next change of any process. */
 const struct proc_space *procs__space(const struct procs *ps, uint32_t idx);
