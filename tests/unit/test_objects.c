@@ -364,6 +364,114 @@ static void test_descriptors(void **state)
 	assert_true(toolrun("rm many*"));
 }
 
+struct released {
+	struct objects *o;
+	uint32_t ids[8], cnt;
+};
+
+static void note_gone(void *ctx, uint32_t id)
+{
+	struct released *r = ctx;
+
+	/* it is still there */
+	assert_non_null(objects__info(r->o, id)->path);
+	assert_true(r->cnt < ARRAY_SIZE(r->ids));
+	r->ids[r->cnt++] = id;
+}
+
+static struct released release(struct objects *o)
+{
+	struct released r = { .o = o };
+
+	objects__release_unused(o, note_gone, &r);
+	return r;
+}
+
+/* What nobody refers to goes with its descriptor, and its number is another's then: with another
+ * serial number, under which the file is known when it comes back. */
+static void test_release_unused(void **state)
+{
+	struct objects *o = objects__new();
+	uint32_t a, no_id, vdso = objects__add_vdso(o), back;
+	uint64_t a_serial, no_id_serial;
+	struct released gone;
+	int fd;
+
+	(void)state;
+	build("a", "");
+	build("no-id", "-Wl,--build-id=none");
+	assert_true(toolrun("cp a copy && cp no-id no-id2"));
+	fd = lowest_fd();
+	a = add(o, toolrun_path("a"));
+	assert_int_equal(add(o, toolrun_path("copy")), a);
+	no_id = add(o, toolrun_path("no-id"));
+	a_serial = objects__info(o, a)->serial;
+	no_id_serial = objects__info(o, no_id)->serial;
+	assert_true(a_serial && no_id_serial && a_serial != no_id_serial);
+	objects__ref(o, a);
+	objects__ref(o, a);
+	objects__ref(o, no_id);
+	assert_int_equal(release(o).cnt, 0);
+	objects__unref(o, a);
+	assert_int_equal(release(o).cnt, 0);
+	assert_true(objects__info(o, a)->readable);
+	objects__unref(o, a);
+	gone = release(o);
+	assert_int_equal(gone.cnt, 1);
+	assert_int_equal(gone.ids[0], a);
+	assert_int_equal(objects__cnt(o), 2);
+	assert_int_equal(objects__info(o, no_id)->serial, no_id_serial);
+	/* another file has its number, and neither its files nor its build id are taken for it */
+	back = add(o, toolrun_path("no-id2"));
+	assert_int_equal(back, a);
+	assert_string_equal(objects__info(o, back)->build_id, "");
+	assert_int_not_equal(objects__info(o, back)->serial, a_serial);
+	objects__ref(o, back);
+	a = add(o, toolrun_path("copy"));
+	assert_int_not_equal(a, back);
+	assert_int_equal(strlen(objects__info(o, a)->build_id), 40);
+	assert_string_equal(objects__info(o, a)->path, toolrun_path("copy"));
+	assert_int_equal(add(o, toolrun_path("a")), a);
+	assert_int_equal(add(o, toolrun_path("no-id")), no_id);
+	assert_int_equal(add(o, toolrun_path("no-id2")), back);
+	/* the vDSO is everybody's */
+	objects__unref(o, no_id);
+	objects__unref(o, back);
+	assert_int_equal(release(o).cnt, 3);
+	assert_int_equal(objects__cnt(o), vdso == OBJECTS_NONE ? 0 : 1);
+	assert_int_equal(objects__add_vdso(o), vdso);
+	assert_int_equal(lowest_fd(), fd);
+	objects__free(o);
+}
+
+/* Any number of objects come and go: their numbers, and so all that goes by them, stay few. A file
+ * that changes each time is another object each time. */
+static void test_many_released(void **state)
+{
+	struct objects *o = objects__new();
+	struct objects_stats stats;
+	uint64_t serial = 0;
+
+	(void)state;
+	build("no-id", "-Wl,--build-id=none");
+	for (int i = 0; i < 200; i++) {
+		struct timespec t[2] = { { 1000 + i, 0 }, { 1000 + i, 0 } };
+		uint32_t id;
+
+		assert_int_equal(utimensat(AT_FDCWD, toolrun_path("no-id"), t, 0), 0);
+		id = add(o, toolrun_path("no-id"));
+		assert_int_equal(id, 0);
+		assert_true(objects__info(o, id)->serial > serial);
+		serial = objects__info(o, id)->serial;
+		assert_int_equal(release(o).cnt, 1);
+	}
+	assert_int_equal(objects__end(o), 1);
+	assert_int_equal(objects__cnt(o), 0);
+	objects__stats(o, &stats);
+	assert_int_equal(stats.lost + stats.set_aside, 0);
+	objects__free(o);
+}
+
 static const struct symbol_frame *only(const struct symbols *s, size_t i)
 {
 	assert_int_equal(s->first[i + 1], s->first[i] + 1);
@@ -618,6 +726,8 @@ int main(void)
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_interp),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_release_unused),
+		cmocka_unit_test(test_many_released),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_addresses),
 		cmocka_unit_test(test_read),

@@ -24,6 +24,7 @@
 #define PATIENCE 3 /* with the system's own files: a disk may be slow, and nobody gains by it */
 
 struct object {
+	uint32_t refs;
 	int fd;	      /* -1: the vDSO, not readable, or closed for others */
 	bool is_file; /* not the vDSO */
 	bool used;    /* since the hand came by */
@@ -50,8 +51,12 @@ struct by_build_id {
 };
 
 struct objects {
-	struct object *objects;
-	size_t cnt, cap;
+	struct object *objects; /* serial 0: there is none of this number */
+	size_t end, cap;
+	uint32_t *unused; /* numbers */
+	size_t unused_cnt, unused_cap;
+	uint64_t serial;		    /* the last one */
+	uint64_t gone_lost, gone_set_aside; /* of objects that were released */
 	struct hash by_file, by_build_id;
 	uint32_t open[MAX_OPEN]; /* those that have a descriptor */
 	size_t open_cnt, max_open, hand;
@@ -154,14 +159,16 @@ void objects__free(struct objects *o)
 
 	if (!o)
 		return;
-	for (i = 0; i < o->cnt; i++)
-		object__done(&o->objects[i]);
+	for (i = 0; i < o->end; i++)
+		if (o->objects[i].info.serial)
+			object__done(&o->objects[i]);
 	reader__free(o->reader);
 	reader__free(o->foreign);
 	reader__free(o->memory);
 	hash__done(&o->by_file);
 	hash__done(&o->by_build_id);
 	free(o->objects);
+	free(o->unused);
 	free(o);
 }
 
@@ -279,28 +286,45 @@ static int make_ready(struct objects *o, uint32_t id)
 	return err ? err : file_stat_same(&st, &obj->st) ? 0 : -ESTALE;
 }
 
+/* A number for another object, with room to note that it is unused again; OBJECTS_NONE: there is no
+ * memory. */
+static uint32_t take_number(struct objects *o)
+{
+	if (o->unused_cnt)
+		return o->unused[--o->unused_cnt];
+	if (o->end >= OBJECTS_NONE ||
+	    util_reserve(&o->objects, &o->cap, o->end + 1, sizeof(*o->objects)) ||
+	    util_reserve(&o->unused, &o->unused_cap, o->end + 1, sizeof(*o->unused)))
+		return OBJECTS_NONE;
+	memset(&o->objects[o->end], 0, sizeof(*o->objects));
+	return (uint32_t)o->end++;
+}
+
 /* Takes what *obj holds; path is copied. OBJECTS_NONE with errno, then it is released, too. */
 static uint32_t append(struct objects *o, struct object *obj, const char *path)
 {
+	uint32_t id = take_number(o);
 	int fd = obj->fd;
 
 	obj->path = strdup(path);
-	if (!obj->path || o->cnt >= OBJECTS_NONE ||
-	    util_reserve(&o->objects, &o->cap, o->cnt + 1, sizeof(*obj))) {
+	if (!obj->path || id == OBJECTS_NONE) {
+		if (id != OBJECTS_NONE)
+			o->unused[o->unused_cnt++] = id;
 		object__done(obj);
 		errno = ENOMEM;
 		return OBJECTS_NONE;
 	}
 	obj->fd = -1;
+	obj->info.serial = ++o->serial;
 	obj->info.path = obj->path;
 	format_build_id(&obj->file, obj->info.build_id);
 	snprintf(obj->info.interp, sizeof(obj->info.interp), "%s", obj->file.interp);
-	o->objects[o->cnt] = *obj;
+	o->objects[id] = *obj;
 	if (fd >= 0 && obj->info.readable)
-		keep(o, o->cnt, fd);
+		keep(o, id, fd);
 	else if (fd >= 0)
 		close(fd);
-	return o->cnt++;
+	return id;
 }
 
 /* The same file as an object that there is: takes fd. */
@@ -431,7 +455,72 @@ uint32_t objects__add_vdso(struct objects *o)
 		return OBJECTS_NONE;
 	}
 	o->vdso = append(o, &obj, "[vdso]");
+	if (o->vdso != OBJECTS_NONE)
+		objects__ref(o, o->vdso);
 	return o->vdso;
+}
+
+/* ---- references ---- */
+
+void objects__ref(struct objects *o, uint32_t id)
+{
+	o->objects[id].refs++;
+}
+
+void objects__unref(struct objects *o, uint32_t id)
+{
+	o->objects[id].refs--;
+}
+
+static void release(struct objects *o, uint32_t id)
+{
+	struct object *obj = &o->objects[id];
+
+	o->gone_lost += obj->lost;
+	o->gone_set_aside += obj->set_aside;
+	let_go(o, obj);
+	object__done(obj);
+	*obj = (struct object){ .fd = -1 };
+	o->unused[o->unused_cnt++] = id;
+}
+
+/* Forgets the files of objects that are gone; and those that are others' by their build ids, of
+ * which there may be any number: they are found again by it. */
+static void forget_files(struct objects *o)
+{
+	struct hash_iter it = hash__iter(&o->by_file);
+	struct by_file *e;
+
+	while ((e = hash_iter__next(&it))) {
+		const struct object *obj = &o->objects[e->object];
+
+		if (!obj->info.serial || obj->st.dev != e->key.dev || obj->st.ino != e->key.ino ||
+		    obj->st.size != e->key.size || obj->st.mtime_ns != e->key.mtime_ns)
+			hash__remove(&o->by_file, e);
+	}
+}
+
+static void forget_build_ids(struct objects *o)
+{
+	struct hash_iter it = hash__iter(&o->by_build_id);
+	struct by_build_id *e;
+
+	while ((e = hash_iter__next(&it)))
+		if (!o->objects[e->object].info.serial)
+			hash__remove(&o->by_build_id, e);
+}
+
+void objects__release_unused(struct objects *o, void (*gone)(void *ctx, uint32_t id), void *ctx)
+{
+	for (size_t i = 0; i < o->end; i++) {
+		if (!o->objects[i].info.serial || o->objects[i].refs)
+			continue;
+		gone(ctx, (uint32_t)i);
+		release(o, (uint32_t)i);
+	}
+	/* before a number is given again */
+	forget_files(o);
+	forget_build_ids(o);
 }
 
 const struct object_info *objects__info(const struct objects *o, uint32_t id)
@@ -439,9 +528,14 @@ const struct object_info *objects__info(const struct objects *o, uint32_t id)
 	return &o->objects[id].info;
 }
 
+size_t objects__end(const struct objects *o)
+{
+	return o->end;
+}
+
 size_t objects__cnt(const struct objects *o)
 {
-	return o->cnt;
+	return o->end - o->unused_cnt;
 }
 
 static void add_stats(struct objects_stats *s, const struct reader *r)
@@ -460,11 +554,12 @@ static void add_stats(struct objects_stats *s, const struct reader *r)
 
 void objects__stats(const struct objects *o, struct objects_stats *ret)
 {
-	*ret = (struct objects_stats){ .set_aside = o->harms };
+	*ret = (struct objects_stats){ .lost = o->gone_lost,
+				       .set_aside = o->harms + o->gone_set_aside };
 	add_stats(ret, o->reader);
 	add_stats(ret, o->foreign);
 	add_stats(ret, o->memory);
-	for (size_t i = 0; i < o->cnt; i++) {
+	for (size_t i = 0; i < o->end; i++) {
 		ret->lost += o->objects[i].lost;
 		ret->set_aside += o->objects[i].set_aside;
 	}

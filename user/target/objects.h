@@ -8,9 +8,13 @@
  *
  * An object is one version of a file: the same build id, where only root or we can have written the
  * files and they have the same segments, or the same device, inode, size and
- * modification time. Objects are numbered from 0 and stay until objects__free. The descriptors of
- * those used last stay open, so that they can be read after they were deleted; the others are
- * opened again by their paths when they are asked for, and are lost if they are not there any more.
+ * modification time. The descriptors of those used last stay open, so that they can be read after
+ * they were deleted; the others are opened again by their paths when they are asked for, and are
+ * lost if they are not there any more.
+ *
+ * Objects are numbered from 0. An object stays until objects__release_unused finds that nobody
+ * refers to it, and its number is given to another one then: whoever keeps a number for longer
+ * takes a reference, or keeps the serial number instead, which no other object ever has.
  */
 #ifndef TARGET_OBJECTS_H
 #define TARGET_OBJECTS_H
@@ -31,6 +35,7 @@ struct unwind_table;
 #define OBJECTS_MAX_READ 65536 /* bytes that are read at a time */
 
 struct object_info {
+	uint64_t serial;    /* from 1 on */
 	const char *path;   /* as the first process that had it names it, for people */
 	char build_id[129]; /* lower-case hex, "" if it has none */
 	char interp[32];    /* base name of its dynamic linker, cut; "": it has none */
@@ -76,7 +81,17 @@ uint32_t objects__add(struct objects *o, int fd, const char *path);
  * OBJECTS_NONE with errno if we have none. */
 uint32_t objects__add_vdso(struct objects *o);
 
+void objects__ref(struct objects *o, uint32_t id);
+void objects__unref(struct objects *o, uint32_t id);
+
+/* Frees the objects that nobody refers to, with their descriptors. gone(ctx, id) is called for each
+ * before that. */
+void objects__release_unused(struct objects *o, void (*gone)(void *ctx, uint32_t id), void *ctx);
+
 const struct object_info *objects__info(const struct objects *o, uint32_t id);
+/* Numbers are below this. */
+size_t objects__end(const struct objects *o);
+/* Objects that there are. */
 size_t objects__cnt(const struct objects *o);
 void objects__stats(const struct objects *o, struct objects_stats *ret);
 
