@@ -251,6 +251,11 @@ static int name_place(struct job *j, const struct place *place, const struct sym
 	return name_by_offset(j, place->location, mapping_name(j, place->location), place->offset);
 }
 
+static uint64_t serial_of(const struct job *j, const struct place *place)
+{
+	return objects__info(j->o, place->object)->serial;
+}
+
 /* Names the places of one object that the cache knows; the others move to the front. */
 static int name_cached(struct job *j, struct place *places, size_t *cnt)
 {
@@ -261,7 +266,7 @@ static int name_cached(struct job *j, struct place *places, size_t *cnt)
 
 	for (i = 0; i < *cnt && !err; i++) {
 		if (!i || places[i - 1].vaddr != places[i].vaddr) {
-			found = names_cache__lookup(j->cache, places[i].object, places[i].vaddr,
+			found = names_cache__lookup(j->cache, serial_of(j, places), places[i].vaddr,
 						    &answer);
 			j->stats.hits += found;
 		}
@@ -309,7 +314,7 @@ static int name_asked(struct job *j, const struct place *places, size_t cnt)
 		if (s.cnt && (!i || places[i - 1].vaddr != places[i].vaddr)) {
 			answer = symbols__of(&s, next++);
 			if (in_object && j->cache)
-				names_cache__insert(j->cache, places[i].object, places[i].vaddr,
+				names_cache__insert(j->cache, serial_of(j, places), places[i].vaddr,
 						    &answer);
 		}
 		err = name_place(j, &places[i], &answer);

@@ -411,8 +411,14 @@ static void test_cached_kinds(void **state)
 	objects__free(s.o);
 }
 
-/* The number of an object stands for another one from now on. */
-static void test_cache_forgets(void **state)
+static void gone(void *ctx, uint32_t object)
+{
+	(void)ctx;
+	(void)object;
+}
+
+/* The number of an object is given to another one, whose names are not the former one's. */
+static void test_number_used_again(void **state)
 {
 	struct self s = open_self("/proc/self/exe");
 	struct names_cache *cache = names_cache__new();
@@ -427,7 +433,10 @@ static void test_cache_forgets(void **state)
 		assert_int_equal(stats.hits, 0);
 		assert_int_equal(stats.misses, CODE_SZ + 1);
 		profile__free(p);
-		names_cache__forget(cache, s.object);
+		objects__release_unused(s.o, gone, NULL);
+		assert_int_equal(
+			objects__add(s.o, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "self"),
+			s.object);
 	}
 	names_cache__free(cache);
 	objects__free(s.o);
@@ -487,7 +496,7 @@ static void test_cache_perf_map(void **state)
 	objects__free(s.o);
 }
 
-static void add_answer(struct names_cache *cache, uint32_t object, uint64_t vaddr,
+static void add_answer(struct names_cache *cache, uint64_t object, uint64_t vaddr,
 		       const char *function)
 {
 	const struct symbol_frame frame = { .name = 1, .system_name = 1 };
@@ -503,16 +512,17 @@ static void test_cache_halves(void **state)
 	struct self s = open_self("/proc/self/exe");
 	struct names_cache *cache = names_cache__new();
 	struct profile *p = profile_of(&s, 2);
-	uint64_t first = (uint64_t)(uintptr_t)outer_function - s.start + s.off, vaddr;
+	uint64_t first = (uint64_t)(uintptr_t)outer_function - s.start + s.off, vaddr, serial;
 
 	(void)state;
 	assert_non_null(cache);
 	assert_true(objects__vaddr(s.o, s.object, first, &vaddr));
-	add_answer(cache, s.object, vaddr, "older");
+	serial = objects__info(s.o, s.object)->serial;
+	add_answer(cache, serial, vaddr, "older");
 	/* a half has 32,768 answers */
 	for (uint64_t i = 1; i < 32768; i++)
-		names_cache__insert(cache, s.object + 1, i, &(struct symbol_frames){});
-	add_answer(cache, s.object, vaddr + 1, "young");
+		names_cache__insert(cache, serial + 1, i, &(struct symbol_frames){});
+	add_answer(cache, serial, vaddr + 1, "young");
 	name_all(p, &s, cache);
 	assert_string_equal(name(p, 0), "older");
 	assert_string_equal(name(p, 1), "young");
@@ -627,11 +637,16 @@ static void test_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_self),	      cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_perf_map),      cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_cache),	      cmocka_unit_test(test_cached_kinds),
-		cmocka_unit_test(test_cache_forgets), cmocka_unit_test(test_cache_perf_map),
-		cmocka_unit_test(test_cache_halves),  cmocka_unit_test(test_cache_overwritten),
+		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_cached_kinds),
+		cmocka_unit_test(test_number_used_again),
+		cmocka_unit_test(test_cache_perf_map),
+		cmocka_unit_test(test_cache_halves),
+		cmocka_unit_test(test_cache_overwritten),
 		cmocka_unit_test(test_cache_failure),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

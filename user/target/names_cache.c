@@ -14,9 +14,7 @@
 #define LOG_BYTES (NAMES_CACHE_BYTES / 2 - 2 * TABLE_BYTES - 256)
 
 struct key {
-	uint64_t vaddr;
-	uint32_t object;
-	uint32_t version; /* how often the object had been forgotten */
+	uint64_t object, vaddr;
 };
 
 struct answer {
@@ -35,8 +33,7 @@ struct half {
 struct names_cache {
 	struct half *young, *old;
 	uint64_t evicted;
-	uint32_t *versions; /* by object; 0 beyond the end */
-	size_t version_cap;
+	uint64_t first_object; /* serial numbers in the young half begin about here */
 	struct half halves[2];
 };
 
@@ -78,7 +75,6 @@ void names_cache__free(struct names_cache *c)
 		return;
 	clear(c->young);
 	clear(c->old);
-	free(c->versions);
 	free(c);
 }
 
@@ -174,15 +170,6 @@ static bool put(struct half *h, const struct key *key, const struct symbol_frame
 
 /* ---- both ---- */
 
-static struct key key_of(const struct names_cache *c, uint32_t object, uint64_t vaddr)
-{
-	return (struct key){
-		.vaddr = vaddr,
-		.object = object,
-		.version = object < c->version_cap ? c->versions[object] : 0,
-	};
-}
-
 static struct symbol_frames frames_of(const struct half *h, const struct answer *a)
 {
 	return (struct symbol_frames){ .frames = a->frames, .cnt = a->cnt, .strings = h->log };
@@ -198,10 +185,10 @@ static void evict_old(struct names_cache *c)
 	c->young = h;
 }
 
-bool names_cache__lookup(struct names_cache *c, uint32_t object, uint64_t vaddr,
+bool names_cache__lookup(struct names_cache *c, uint64_t object, uint64_t vaddr,
 			 struct symbol_frames *ret)
 {
-	struct key key = key_of(c, object, vaddr);
+	struct key key = { .object = object, .vaddr = vaddr };
 	const struct answer *a = lookup(c->young, &key);
 
 	if (a) {
@@ -218,29 +205,21 @@ bool names_cache__lookup(struct names_cache *c, uint32_t object, uint64_t vaddr,
 	return true;
 }
 
-void names_cache__insert(struct names_cache *c, uint32_t object, uint64_t vaddr,
+void names_cache__insert(struct names_cache *c, uint64_t object, uint64_t vaddr,
 			 const struct symbol_frames *answer)
 {
-	struct key key = key_of(c, object, vaddr);
+	struct key key = { .object = object, .vaddr = vaddr };
 	size_t sz = size_of(answer);
 	struct symbol_frames known;
 
 	if (sz > NAMES_CACHE_MAX_ANSWER || names_cache__lookup(c, object, vaddr, &known))
 		return;
-	if (!has_room(c->young, answer, sz))
+	if (!has_room(c->young, answer, sz) ||
+	    object >= c->first_object + NAMES_CACHE_MAX_OBJECTS) {
 		evict_old(c);
-	(void)put(c->young, &key, answer);
-}
-
-void names_cache__forget(struct names_cache *c, uint32_t object)
-{
-	if (!util_reserve_zeroed(&c->versions, &c->version_cap, object, sizeof(*c->versions))) {
-		c->versions[object]++;
-		return;
+		c->first_object = MAX(c->first_object, object);
 	}
-	/* rather everything than a name of another object */
-	evict_old(c);
-	evict_old(c);
+	(void)put(c->young, &key, answer);
 }
 
 uint64_t names_cache__evicted(const struct names_cache *c)

@@ -4,7 +4,8 @@
  * profile is taken every few seconds runs the same code each time, and its DWARF need not be read
  * again for it.
  *
- * An answer is of an object's number (target/objects.h), which stands for one version of a file.
+ * An answer is of an object's serial number (struct object_info), which stands for one version of a
+ * file and is never given to another object.
  * Whether the file still is that version, objects__unchanged says. An answer may know less than the
  * object would tell by now: separate debug information that is installed meanwhile is seen once the
  * answer has gone.
@@ -24,14 +25,18 @@
 #include "target/names.h"
 
 /*
- * Bytes of both halves, beside four for each object number up to the largest that was forgotten;
- * what was never filled takes no memory. An answer takes 60 bytes (C) to 270 (Rust, with inlined
- * functions), so that a half has room for those of 30,000 addresses.
+ * Bytes of both halves; what was never filled takes no memory. An answer takes 60 bytes (C) to 270
+ * (Rust, with inlined functions), so that a half has room for those of 30,000 addresses.
  */
 #define NAMES_CACHE_BYTES (16U << 20)
 /* Bytes of an answer that is kept, if none of its strings were there: 128 inlined functions with
  * long names. A longer one would push out too many others. */
 #define NAMES_CACHE_MAX_ANSWER (256U << 10)
+/*
+ * Objects that come while a half is filled. With more it counts as full: where programs and libraries
+ * come and go, most of what it holds is of objects that are no more, and would only take memory.
+ */
+#define NAMES_CACHE_MAX_OBJECTS 1024
 
 struct names_cache;
 
@@ -41,20 +46,17 @@ void names_cache__free(struct names_cache *c);
 
 /* What the object has answered about the address; false if that is not known. *ret is borrowed
  * until the next call. */
-bool names_cache__lookup(struct names_cache *c, uint32_t object, uint64_t vaddr,
+bool names_cache__lookup(struct names_cache *c, uint64_t object, uint64_t vaddr,
 			 struct symbol_frames *ret);
 
 /*
  * Keeps a copy of an answer. Of two for one address the first is kept: both come from the same
  * bytes. answer must not be one that this cache has lent.
  */
-void names_cache__insert(struct names_cache *c, uint32_t object, uint64_t vaddr,
+void names_cache__insert(struct names_cache *c, uint64_t object, uint64_t vaddr,
 			 const struct symbol_frames *answer);
 
-/* The number stands for another object from now on: what is known of it holds no longer. */
-void names_cache__forget(struct names_cache *c, uint32_t object);
-
-/* Answers that have gone so far, to make room or with their object. */
+/* Answers that have gone so far, to make room. */
 uint64_t names_cache__evicted(const struct names_cache *c);
 
 #endif
