@@ -114,6 +114,15 @@ static void check_stats(uint64_t read, uint64_t refused, uint64_t lost)
 	assert_int_equal(stats.lost, lost);
 }
 
+/* The map's number, which somebody keeps. */
+static uint32_t hold_map(void)
+{
+	uint32_t map = perf_maps__of(pm, proc);
+
+	perf_maps__ref(pm, map);
+	return map;
+}
+
 /* The process ends now, and procs lets go of it. */
 static void end_process(void)
 {
@@ -169,7 +178,7 @@ static void test_none(void **state)
 
 static void test_ended(void **state)
 {
-	uint32_t map = perf_maps__of(pm, proc);
+	uint32_t map = hold_map();
 
 	(void)state;
 	write_map("last words");
@@ -182,7 +191,7 @@ static void test_ended(void **state)
 /* It was held: what happens to the name afterwards does not matter. */
 static void test_deleted(void **state)
 {
-	uint32_t map = perf_maps__of(pm, proc);
+	uint32_t map = hold_map();
 
 	(void)state;
 	write_map("deleted");
@@ -194,7 +203,7 @@ static void test_deleted(void **state)
 /* Another process has got the same number, and writes the same file. */
 static void test_written_afterwards(void **state)
 {
-	uint32_t map = perf_maps__of(pm, proc), other;
+	uint32_t map = hold_map(), other;
 
 	(void)state;
 	write_map("first");
@@ -212,7 +221,7 @@ static void test_written_afterwards(void **state)
 /* It was written to after the process had ended, but before we took note of that. */
 static void test_written_too_late(void **state)
 {
-	uint32_t map = perf_maps__of(pm, proc);
+	uint32_t map = hold_map();
 
 	(void)state;
 	assert_true(toolrun("rm -r proc/10"));
@@ -249,7 +258,7 @@ static void test_just_old_enough(void **state)
 /* Before an exec the process was another program. */
 static void test_exec(void **state)
 {
-	uint32_t before = perf_maps__of(pm, proc), old = proc, after;
+	uint32_t before = hold_map(), old = proc, after;
 
 	(void)state;
 	write_map("before");
@@ -344,17 +353,34 @@ static void test_gone(void **state)
 	check_stats(0, 0, 1);
 }
 
-/* Numbers of processes are used again, those of maps are not. */
+/* Numbers of processes are used again at once, those of maps when nobody keeps them. */
 static void test_numbers(void **state)
 {
-	uint32_t map = perf_maps__of(pm, proc), old = proc;
+	uint32_t map = hold_map(), old = proc, other;
 
 	(void)state;
 	write_map("first");
 	end_process();
 	add_process();
 	assert_int_equal(proc, old);
-	assert_int_not_equal(perf_maps__of(pm, proc), map);
+	other = perf_maps__of(pm, proc);
+	assert_int_not_equal(other, map);
+	assert_int_equal(perf_maps__cnt(pm), 2);
+	perf_maps__unref(pm, map);
+	assert_int_equal(perf_maps__cnt(pm), 1);
+	/* of a living process it stays, though nobody keeps it */
+	perf_maps__ref(pm, other);
+	perf_maps__unref(pm, other);
+	assert_int_equal(perf_maps__of(pm, proc), other);
+	write_map("second");
+	check(other, "second");
+	end_process();
+	assert_int_equal(perf_maps__cnt(pm), 0);
+	/* what it was is not known of the one that has the number next */
+	add_process();
+	assert_int_equal(perf_maps__of(pm, proc), other);
+	assert_true(toolrun("rm " MAP));
+	check(other, NULL);
 }
 
 static int open_files(void)
@@ -363,6 +389,34 @@ static int open_files(void)
 
 	close(fd);
 	return fd;
+}
+
+/* A thousand processes come and go, each with a map of its own. */
+static void test_bounded(void **state)
+{
+	int before;
+
+	(void)state;
+	/* what opens paths is there from the first one on */
+	(void)perf_maps__of(pm, proc);
+	end_process();
+	before = open_files();
+	for (int i = 0; i < 1000; i++) {
+		uint32_t map;
+
+		add_process();
+		map = hold_map();
+		assert_int_equal(map, 0);
+		procs__end(ps, proc);
+		if (i % 2)
+			perf_maps__unref(pm, map);
+		perf_maps__end(pm, proc);
+		procs__remove(ps, proc);
+		if (i % 2 == 0)
+			perf_maps__unref(pm, map);
+	}
+	assert_int_equal(perf_maps__cnt(pm), 0);
+	assert_int_equal(open_files(), before);
 }
 
 /* Of very many that lived not all could be held; those that live still can be asked. */
@@ -374,7 +428,7 @@ static void test_many(void **state)
 	(void)state;
 	write_map("many");
 	for (size_t i = 0; i < PERF_MAPS_MAX_FDS + 20; i++) {
-		map = perf_maps__of(pm, proc);
+		map = hold_map();
 		procs__end(ps, proc);
 		perf_maps__end(pm, proc);
 		procs__remove(ps, proc);
@@ -413,6 +467,7 @@ int main(void)
 		TEST(test_folder),
 		TEST(test_gone),
 		TEST(test_numbers),
+		TEST(test_bounded),
 		TEST(test_many),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

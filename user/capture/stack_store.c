@@ -108,12 +108,32 @@ struct stack_store *stack_store__new(const struct stack_store_opts *opts, struct
 	return s;
 }
 
+/* A mapping refers to its file, by which its object stays too (code.h), or to the perf map: lest
+ * their numbers come to stand for others. */
+static void hold_code(struct stack_store *s, struct mapping *m, const struct mapping_key *key)
+{
+	m->key = *key;
+	procs__ref_file(s->procs, key->map.file);
+	if (key->owner)
+		perf_maps__ref(code__perf_maps(s->code), key->owner & ~MEMORY_OWNER);
+}
+
+static void release_code(struct stack_store *s, const struct mapping *m)
+{
+	procs__unref_file(s->procs, m->key.map.file);
+	if (m->key.owner)
+		perf_maps__unref(code__perf_maps(s->code), m->key.owner & ~MEMORY_OWNER);
+}
+
 void stack_store__free(struct stack_store *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->mapping_cnt; i++)
+	for (size_t i = 0; i < s->mapping_cnt; i++) {
+		if (s->mappings[i].m.filename && i != s->kernel)
+			release_code(s, &s->mappings[i]);
 		free(s->mappings[i].m.filename);
+	}
 	for (size_t i = 0; i < s->stack_cnt; i++)
 		free(s->stacks[i]);
 	free(s->mappings);
@@ -159,6 +179,8 @@ static void forget_mapping(struct stack_store *s, uint32_t mapping)
 		hash__remove(&s->by_range, e);
 	if (mapping == s->kernel)
 		s->kernel = STACK_NONE;
+	else
+		release_code(s, m);
 	free(m->m.filename);
 	memset(m, 0, sizeof(*m));
 	give_number(&s->free_mappings, mapping);
@@ -261,7 +283,7 @@ static uint32_t user_mapping(struct stack_store *s, uint32_t proc, const struct 
 	mapping = make_mapping(s, proc, map, key.owner);
 	if (mapping == STACK_NONE)
 		return mapping;
-	s->mappings[mapping].key = key;
+	hold_code(s, &s->mappings[mapping], &key);
 	e = hash__insert(&s->by_range, &key, &is_new);
 	if (!e) {
 		forget_mapping(s, mapping);

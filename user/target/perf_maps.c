@@ -27,8 +27,9 @@ struct map {
 		HOLDS_FILE,
 		NOTHING
 	} state;
-	int fd;	       /* O_PATH; -1: there were too many */
-	uint32_t proc; /* while the process is in procs */
+	int fd; /* O_PATH; -1: there were too many */
+	uint32_t refs;
+	uint32_t proc; /* PROCS_NONE: it is no more in procs */
 	struct proc_ids ids;
 	uint64_t since_ns; /* CLOCK_REALTIME: when the process became this program */
 	bool ended;	   /* then the file is to be what it was: */
@@ -40,7 +41,9 @@ struct perf_maps {
 	struct procs *procs;
 	struct objects *objects;
 	struct map *maps;
-	size_t cnt, cap;
+	size_t end, cap;
+	uint32_t *unused; /* numbers */
+	size_t unused_cnt, unused_cap;
 	uint32_t *by_proc; /* 1 + the number of the map; 0: none */
 	size_t by_proc_cap;
 	size_t open_cnt;
@@ -72,9 +75,10 @@ void perf_maps__free(struct perf_maps *pm)
 {
 	if (!pm)
 		return;
-	for (size_t i = 0; i < pm->cnt; i++)
+	for (size_t i = 0; i < pm->end; i++)
 		let_go(pm, &pm->maps[i]);
 	free(pm->maps);
+	free(pm->unused);
 	free(pm->by_proc);
 	free(pm);
 }
@@ -132,19 +136,60 @@ static void hold_root(struct perf_maps *pm, struct map *m)
 	keep(pm, m, fd, PERF_MAPS_MAX_FDS);
 }
 
+/* With room to note that it is unused again; PERF_MAPS_NONE: out of memory. */
+static uint32_t take_number(struct perf_maps *pm)
+{
+	if (pm->unused_cnt)
+		return pm->unused[--pm->unused_cnt];
+	if (pm->end >= INT32_MAX ||
+	    util_reserve(&pm->maps, &pm->cap, pm->end + 1, sizeof(*pm->maps)) ||
+	    util_reserve(&pm->unused, &pm->unused_cap, pm->end + 1, sizeof(*pm->unused)))
+		return PERF_MAPS_NONE;
+	return (uint32_t)pm->end++;
+}
+
 uint32_t perf_maps__of(struct perf_maps *pm, uint32_t proc)
 {
+	uint32_t ret;
+
 	if (util_reserve_zeroed(&pm->by_proc, &pm->by_proc_cap, proc, sizeof(*pm->by_proc)))
 		return PERF_MAPS_NONE;
 	if (pm->by_proc[proc])
 		return pm->by_proc[proc] - 1;
-	if (pm->cnt >= INT32_MAX ||
-	    util_reserve(&pm->maps, &pm->cap, pm->cnt + 1, sizeof(*pm->maps)))
-		return PERF_MAPS_NONE;
-	pm->maps[pm->cnt] = (struct map){ .state = HOLDS_ROOT, .fd = -1, .proc = proc };
-	hold_root(pm, &pm->maps[pm->cnt]);
-	pm->by_proc[proc] = ++pm->cnt;
-	return pm->cnt - 1;
+	ret = take_number(pm);
+	if (ret == PERF_MAPS_NONE)
+		return ret;
+	pm->maps[ret] = (struct map){ .state = HOLDS_ROOT, .fd = -1, .proc = proc };
+	hold_root(pm, &pm->maps[ret]);
+	pm->by_proc[proc] = ret + 1;
+	return ret;
+}
+
+void perf_maps__ref(struct perf_maps *pm, uint32_t map)
+{
+	pm->maps[map].refs++;
+}
+
+/* Gives the number of a map back that nobody can ask for any more. */
+static void release_unused(struct perf_maps *pm, uint32_t map)
+{
+	struct map *m = &pm->maps[map];
+
+	if (m->refs || m->proc != PROCS_NONE)
+		return;
+	give_up(pm, m);
+	pm->unused[pm->unused_cnt++] = map;
+}
+
+void perf_maps__unref(struct perf_maps *pm, uint32_t map)
+{
+	pm->maps[map].refs--;
+	release_unused(pm, map);
+}
+
+size_t perf_maps__cnt(const struct perf_maps *pm)
+{
+	return pm->end - pm->unused_cnt;
 }
 
 /* ---- files ---- */
@@ -204,13 +249,17 @@ static void find_file(struct perf_maps *pm, struct map *m, size_t most)
 void perf_maps__end(struct perf_maps *pm, uint32_t proc)
 {
 	struct map *m;
+	uint32_t map;
 
 	if (proc >= pm->by_proc_cap || !pm->by_proc[proc])
 		return;
-	m = &pm->maps[pm->by_proc[proc] - 1];
-	if (m->state == HOLDS_ROOT)
+	map = pm->by_proc[proc] - 1;
+	m = &pm->maps[map];
+	if (m->refs && m->state == HOLDS_ROOT)
 		find_file(pm, m, PERF_MAPS_MAX_FDS);
 	pm->by_proc[proc] = 0;
+	m->proc = PROCS_NONE;
+	release_unused(pm, map);
 }
 
 /* ---- names ---- */

@@ -42,12 +42,20 @@ struct perf_maps_stats {
 struct perf_maps *perf_maps__new(struct procs *procs, struct objects *objects);
 void perf_maps__free(struct perf_maps *pm);
 
-/* The number of a process's map, whether it has one or not: never that of another process, also
- * where the process's number in procs is used again. The process's start is known.
- * PERF_MAPS_NONE: out of memory. */
+/*
+ * The number of a process's map, whether it has one or not: not that of another process, also where
+ * the process's number in procs is used again, until the process has been removed from procs and
+ * nobody refers to the map any more. The process's start is known. PERF_MAPS_NONE: out of memory.
+ */
 uint32_t perf_maps__of(struct perf_maps *pm, uint32_t proc);
 
-/* The process has ended and is about to be removed from procs: its map, if it has one, is kept. */
+void perf_maps__ref(struct perf_maps *pm, uint32_t map);
+void perf_maps__unref(struct perf_maps *pm, uint32_t map);
+/* Maps that there are. */
+size_t perf_maps__cnt(const struct perf_maps *pm);
+
+/* The process has ended and is about to be removed from procs: its map, if it has one, is kept for
+ * as long as somebody refers to it. */
 void perf_maps__end(struct perf_maps *pm, uint32_t proc);
 
 /* At the end of a run: names cnt ascending addresses. 0 or -errno, -ENOENT if there is no map; *ret
