@@ -52,7 +52,7 @@ struct proc_state {
 	struct tables_extent list; /* sz 0: the kernel side knows nothing */
 	struct bpfprof_proc_key key;
 	struct bpfprof_proc value;
-	uint64_t version; /* of what was published: see version_of */
+	uint64_t ranges, loads; /* what was published: as ranges_of and code.loads were then */
 };
 
 /* A few bytes of code that were read: raw stacks that come together ask for the same ones. */
@@ -82,9 +82,10 @@ struct code {
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
 			   given up */
 	bool evicting;
-	size_t hand;	  /* of the clock by which tables are evicted */
-	size_t proc_hand; /* the same of processes */
-	struct code_stats stats;
+	size_t release_at;	 /* files */
+	size_t hand;		 /* of the clock by which tables are evicted */
+	size_t proc_hand;	 /* the same of processes */
+	struct code_stats stats; /* unopened: of files that were released */
 };
 
 static uint32_t object_of(void *ctx, uint32_t proc, const struct proc_map *map)
@@ -103,6 +104,7 @@ struct code *code__new(struct procs *procs, struct objects *objects, struct tabl
 	c->tables = tables;
 	c->perf_maps = perf_maps__new(procs, objects);
 	c->copies = copies__new(procs, objects, object_of, c);
+	c->release_at = CODE_SPARE_FILES;
 	if (c->perf_maps && c->copies)
 		return c;
 	code__free(c);
@@ -191,6 +193,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		return OBJECTS_NONE;
 	}
 	state->object = object + 1;
+	objects__ref(c->objects, object);
 	c->loads++;
 	return object;
 }
@@ -239,12 +242,24 @@ static void unpublish(struct code *c, struct proc_state *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Republishes every process whose list may name a table that is going away. */
-static void republish_all(struct code *c)
+/* Changes when a process maps anything else. */
+static uint64_t ranges_of(const struct proc_space *s)
 {
-	for (size_t i = 0; i < c->proc_cap && i < procs__cnt(c->procs); i++)
-		if (c->procs_state[i].list.sz && code__publish(c, i))
+	return util_hash(s->maps, s->map_cnt * sizeof(*s->maps), s->gen);
+}
+
+/* Publishes processes anew, lest their lists name a table that is going away: all of them, or those
+ * that map anything else by now. */
+static void republish(struct code *c, bool all)
+{
+	for (size_t i = 0; i < c->proc_cap && i < procs__cnt(c->procs); i++) {
+		struct proc_state *s = &c->procs_state[i];
+
+		if (!s->list.sz || (!all && s->ranges == ranges_of(procs__space(c->procs, i))))
+			continue;
+		if (code__publish(c, i))
 			unpublish(c, &c->procs_state[i]);
+	}
 }
 
 /*
@@ -254,7 +269,7 @@ static void republish_all(struct code *c)
  */
 static bool evict(struct code *c)
 {
-	size_t evicted = 0, cnt = MIN(objects__cnt(c->objects), c->state_cap);
+	size_t evicted = 0, cnt = MIN(objects__end(c->objects), c->state_cap);
 	uint64_t freed = 0, enough = tables__bytes(c->tables) / 4;
 
 	/*
@@ -282,13 +297,57 @@ static bool evict(struct code *c)
 		return false;
 	c->stats.evicted += evicted;
 	c->evicting = true;
-	republish_all(c);
+	republish(c, true);
 	c->evicting = false;
 	for (size_t i = 0; i < cnt; i++)
 		if (c->states[i].table != LOADED)
 			release_parts(c, &c->states[i]);
 	tables__settle(c->tables);
 	return true;
+}
+
+/* ---- what nobody needs ---- */
+
+static void forget_file(void *ctx, uint32_t file)
+{
+	struct code *c = ctx;
+	struct file_state *state = file < c->file_cap ? &c->files[file] : NULL;
+
+	if (!state)
+		return;
+	if (state->object)
+		objects__unref(c->objects, state->object - 1);
+	else
+		c->stats.unopened += state->gone;
+	memset(state, 0, sizeof(*state));
+}
+
+static void forget_object(void *ctx, uint32_t object)
+{
+	struct code *c = ctx;
+	struct object_state *s = object < c->state_cap ? &c->states[object] : NULL;
+
+	for (size_t i = 0; i < PIECES; i++)
+		if (c->pieces[i].object == object)
+			c->pieces[i].sz = 0;
+	if (!s)
+		return;
+	if (s->table == LOADED)
+		c->stats.rows -= s->rows;
+	release_parts(c, s);
+	memset(s, 0, sizeof(*s));
+}
+
+void code__release_unused(struct code *c)
+{
+	if (procs__file_cnt(c->procs) < c->release_at)
+		return;
+	/* then a list names the tables of what its process maps, and of nothing that goes */
+	republish(c, false);
+	if (procs__release_files(c->procs, forget_file, c))
+		return;
+	objects__release_unused(c->objects, forget_object, c);
+	c->release_at = 2 * procs__file_cnt(c->procs) + CODE_SPARE_FILES;
 }
 
 static int add_part(struct code *c, const struct unwind_part *part, struct tables_extent *ret)
@@ -454,12 +513,6 @@ static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
 	add_map(c, cnt, at, map->end, 0, NULL, BPFPROF_CHUNK_NO_TABLE);
 }
 
-/* Changes whenever the list that would be made now differs from one made before, or might. */
-static uint64_t version_of(const struct code *c, const struct proc_space *s)
-{
-	return util_hash(s->maps, s->map_cnt * sizeof(*s->maps), c->loads ^ (uint64_t)s->gen << 32);
-}
-
 static struct proc_state *proc_state(struct code *c, uint32_t proc)
 {
 	if (util_reserve_zeroed(&c->procs_state, &c->proc_cap, proc, sizeof(*c->procs_state)))
@@ -542,13 +595,13 @@ int code__publish(struct code *c, uint32_t proc)
 	struct bpfprof_proc_key key = { .tgid = p->tgid,
 					.exec_id = p->exec_id,
 					.start_ns = p->start_ns };
-	uint64_t version = version_of(c, space);
+	uint64_t ranges = ranges_of(space);
 	size_t cnt;
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	if (s->list.sz && s->version == version)
+	if (s->list.sz && s->ranges == ranges && s->loads == c->loads)
 		return 0;
 	if (s->list.sz && memcmp(&s->key, &key, sizeof(key)))
 		tables__del_proc(c->tables, &s->key, &s->list);
@@ -562,10 +615,10 @@ int code__publish(struct code *c, uint32_t proc)
 	if (err)
 		return err;
 	/* what was evicted changed the list, and the array of states may have moved */
-	version = version_of(c, space);
 	s = &c->procs_state[proc];
 	s->key = key;
-	s->version = version;
+	s->ranges = ranges_of(space);
+	s->loads = c->loads;
 	s->value = (struct bpfprof_proc){
 		.chunk = s->list.chunk,
 		.pos = s->list.pos,

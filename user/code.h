@@ -17,6 +17,8 @@
 #include "copies.h"
 #include "target/procs.h"
 
+#define CODE_SPARE_FILES 256
+
 struct code;
 struct object_info;
 struct objects;
@@ -52,6 +54,14 @@ bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *ma
 struct perf_maps *code__perf_maps(struct code *c);
 
 const struct object_info *code__object_info(const struct code *c, uint32_t object);
+
+/*
+ * Lets go of what nobody needs any more: the files that no process maps and nobody refers to
+ * (procs.h), and the objects of which that holds for all their files, with their descriptors and
+ * unwind tables. Their numbers are given to others from then on. Does nothing until there are
+ * CODE_SPARE_FILES files more than twice as many as were needed the last time.
+ */
+void code__release_unused(struct code *c);
 
 /* A chunk of table memory, for unwinding here. */
 const uint8_t *code__chunk(const struct code *c, uint32_t idx);

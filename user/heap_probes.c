@@ -31,7 +31,7 @@ struct point_set {
 
 /* Those of an object. */
 struct object_points {
-	bool known;
+	uint64_t serial; /* of the object; 0: not known */
 	struct point_set by_mode[HEAP_PROBES_NR_MODES];
 };
 
@@ -88,11 +88,19 @@ struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struc
 	return hp;
 }
 
-static void close_files(struct attachment *a)
+static void let_go(struct heap_probes *hp, struct attachment *a)
 {
+	objects__unref(hp->objects, a->object);
 	close(a->fd);
 	if (a->lock_fd >= 0)
 		close(a->lock_fd);
+}
+
+static void forget_points(struct object_points *op)
+{
+	for (int m = 0; m < HEAP_PROBES_NR_MODES; m++)
+		free(op->by_mode[m].points);
+	memset(op, 0, sizeof(*op));
 }
 
 void heap_probes__free(struct heap_probes *hp)
@@ -101,12 +109,10 @@ void heap_probes__free(struct heap_probes *hp)
 		return;
 	for (size_t i = 0; i < hp->attachment_cnt; i++) {
 		probe_heap__detach(&hp->attachments[i].probes, 1);
-		close_files(&hp->attachments[i]);
+		let_go(hp, &hp->attachments[i]);
 	}
-	for (size_t i = 0; i < hp->point_cap; i++) {
-		for (int m = 0; m < HEAP_PROBES_NR_MODES; m++)
-			free(hp->points[i].by_mode[m].points);
-	}
+	for (size_t i = 0; i < hp->point_cap; i++)
+		forget_points(&hp->points[i]);
 	free(hp->points);
 	free(hp->attachments);
 	free(hp);
@@ -183,15 +189,18 @@ static int set_points(const struct heap_probes *hp, const struct allocator_point
 static const struct object_points *points_of(struct heap_probes *hp, uint32_t object)
 {
 	struct allocator_points found;
+	uint64_t serial = objects__info(hp->objects, object)->serial;
 	struct object_points *op;
 	size_t left_out = 0;
 
 	if (util_reserve_zeroed(&hp->points, &hp->point_cap, object, sizeof(*hp->points)))
 		return NULL;
 	op = &hp->points[object];
-	if (op->known)
+	if (op->serial == serial)
 		return op;
-	op->known = true;
+	/* of one that had this number before */
+	forget_points(op);
+	op->serial = serial;
 	if (objects__allocators(hp->objects, object, &found))
 		return op;
 	for (size_t i = 0; i < found.cnt; i++) {
@@ -328,6 +337,7 @@ int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 	*a = (struct attachment){
 		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
 	};
+	objects__ref(hp->objects, object);
 	op = &hp->points[object];
 	throws = has_throwing(op);
 	a->lock_fd = throws ? lock_throwing(&st) : -1;
@@ -357,7 +367,7 @@ size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs)
 			hp->attachments[kept++] = *a;
 			continue;
 		}
-		close_files(a);
+		let_go(hp, a);
 		dead[cnt++] = a->probes;
 	}
 	hp->attachment_cnt = kept;

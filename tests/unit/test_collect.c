@@ -925,6 +925,74 @@ static void test_eviction(void **state)
 	file_cnt = 0;
 }
 
+/* Files come and go, enough of them to have what nobody needs released. */
+static void churn_files(void)
+{
+	char path[32];
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path };
+	uint32_t proc = procs__add(procs, FAKE_TGID + 2, 1, 12345, "churn", false, 0);
+
+	for (uint64_t i = 1; i <= MAX_FILES + 3 * CODE_SPARE_FILES; i++) {
+		snprintf(path, sizeof(path), "/memfd:%u", (unsigned int)i);
+		assert_int_equal(procs__on_mmap(procs, FAKE_TGID + 2, i, i << 12, 1 << 12, 0, &f),
+				 0);
+	}
+	assert_true(procs__space(procs, proc)->map_cnt > CODE_SPARE_FILES);
+	code__forget(code, proc);
+	procs__remove(procs, proc);
+	code__release_unused(code);
+	tables__settle(tables);
+}
+
+static void load_all(uint32_t proc)
+{
+	for (size_t i = 0; i < file_cnt; i++)
+		assert_int_equal(code__load(code, proc, procs__map_at(procs, proc, files[i].start)),
+				 0);
+	assert_int_equal(code__publish(code, proc), 0);
+	assert_true(check_published(proc) > 1);
+}
+
+/* Tables of files go with the last process that maps them, and those that come next, with the
+ * numbers and in the places of the former ones, are their own. */
+static void test_tables_go(void **state)
+{
+	const struct collect_opts opts = { .label_process = false };
+	struct code_stats stats;
+	uint32_t proc, child;
+
+	(void)state;
+	if (!start(&of_named, &opts, CHUNKS))
+		skip();
+	for (int round = 0; round < 2; round++) {
+		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
+		blob_sz = 0;
+		map_files(round ? "/usr/bin/*" : "/usr/lib/*-linux-gnu*/*.so*",
+			  BPFPROF_CHUNK_SZ / 2);
+		assert_true(file_cnt > 1);
+		load_all(proc);
+		assert_int_equal(procs__on_fork(procs, FAKE_TGID + 1, FAKE_TGID, 2), 0);
+		child = procs__find_live(procs, FAKE_TGID + 1);
+		code__forget(code, proc);
+		procs__remove(procs, proc);
+		churn_files();
+		code__stats(code, &stats);
+		assert_true(stats.bytes > 0);
+		load_all(child);
+		code__forget(code, child);
+		procs__remove(procs, child);
+		churn_files();
+		code__stats(code, &stats);
+		assert_int_equal(stats.bytes, 0);
+		assert_int_equal(stats.rows, 0);
+		assert_int_equal(objects__cnt(objects), 0);
+		assert_int_equal(procs__file_cnt(procs), 0);
+		for (size_t i = 0; i < file_cnt; i++)
+			unwind_table__done(&files[i].truth);
+		file_cnt = 0;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -937,6 +1005,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_unread_until_sampled, teardown),
 		cmocka_unit_test_teardown(test_zombie, teardown),
 		cmocka_unit_test_teardown(test_eviction, teardown),
+		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

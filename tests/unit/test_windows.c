@@ -941,6 +941,93 @@ static void stacks_go_with_their_windows(void **state)
 	assert_true(hold(&freed));
 }
 
+/* Files come and go, enough of them to have what nobody needs released. */
+static void churn_files(void)
+{
+	static unsigned int number;
+	char path[32];
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path };
+	uint32_t proc = procs__add(procs, TGID, 0, 0, "churn", false, 0);
+
+	for (uint64_t i = 1; i <= 3 * CODE_SPARE_FILES; i++) {
+		snprintf(path, sizeof(path), "/memfd:%u", number++);
+		assert_int_equal(procs__on_mmap(procs, TGID, i, i << 12, 1 << 12, 0, &f), 0);
+	}
+	assert_int_equal(procs__space(procs, proc)->map_cnt, 3 * CODE_SPARE_FILES);
+	code__forget(code, proc);
+	procs__remove(procs, proc);
+	code__release_unused(code);
+	assert_true(procs__file_cnt(procs) < CODE_SPARE_FILES);
+}
+
+/* A sample of this program, which is of no use any more afterwards, in an epoch of its own. */
+static void sample_ourselves(uint64_t pc)
+{
+	struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE,
+				   .kind = BPFPROF_CPU,
+				   .user_cnt = 1,
+				   .hash = 1,
+				   .proc.tgid = getpid(),
+				   .time_ns = util_monotonic_ns() };
+	uint32_t proc = procs__add(procs, getpid(), 0, 0, "tester", false, 0);
+
+	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
+	windows__add(windows, proc, &rec, NULL, &pc, 1, BPFPROF_STACK_complete);
+	end_epoch(0);
+	code__forget(code, proc);
+	procs__remove(procs, proc);
+}
+
+/* The object that the only sample of the window lies in. */
+static uint32_t sampled_object(const char *name)
+{
+	const struct profile *p;
+	const struct profile_mapping *m;
+	const struct symbolize_source *source;
+
+	window__commit(window, BPFPROF_CPU, 1);
+	p = profile_of(window, BPFPROF_CPU, false);
+	assert_int_equal(p->sample_cnt, 1);
+	m = &p->mappings[p->locations[p->loc_ids[p->samples[0].loc]].mapping];
+	source = &sources[BPFPROF_CPU][m - p->mappings];
+	assert_int_equal(source->what, SYMBOLIZE_OBJECT);
+	assert_non_null(strstr(strtab__get(p->strings, m->filename), name));
+	assert_non_null(strstr(objects__info(objects, source->object)->path, name));
+	assert_string_equal(objects__info(objects, source->object)->build_id,
+			    strtab__get(p->strings, m->build_id));
+	return source->object;
+}
+
+/* What a stack lies in stays as long as the stack; then others have its numbers, and their names. */
+static void numbers_go_with_their_stacks(void **state)
+{
+	uint32_t libc, cmocka;
+
+	(void)state;
+	sample_ourselves((uintptr_t)getppid + 1);
+	libc = sampled_object("libc");
+	for (int i = 0; i < 2; i++) {
+		churn_files();
+		/* and the program itself, of which pprof is told */
+		assert_int_equal(procs__file_cnt(procs), 2);
+		assert_int_equal(objects__cnt(objects), 2);
+		assert_int_equal(sampled_object("libc"), libc);
+	}
+	windows__close(windows, window);
+	window = windows__open(windows);
+	assert_non_null(window);
+	assert_int_equal(windows__stacks(windows, BPFPROF_CPU), 0);
+	churn_files();
+	assert_int_equal(procs__file_cnt(procs), 1);
+	assert_int_equal(objects__cnt(objects), 1);
+	sample_ourselves((uintptr_t)_assert_true + 1);
+	cmocka = sampled_object("libcmocka");
+	assert_int_equal(cmocka, libc);
+	sample_ourselves((uintptr_t)getppid + 1);
+	assert_int_equal(windows__stacks(windows, BPFPROF_CPU), 2);
+	assert_int_equal(objects__cnt(objects), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -968,6 +1055,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(windows_overlap, setup, teardown),
 		cmocka_unit_test_setup_teardown(stats_are_the_windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(stacks_go_with_their_windows, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers_go_with_their_stacks, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
