@@ -258,6 +258,7 @@ callcheck: all progs
 
 soak: all progs
 	$(Q)PROGS=$(PROGS_DIR) tests/soak/run $(SOAK_SECONDS)
+	$(Q)PROGS=$(PROGS_DIR) tests/soak/windows $(SOAK_SECONDS)
 
 format:
 	clang-format -i $(FORMATTED)
