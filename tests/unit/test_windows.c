@@ -972,7 +972,7 @@ static void sample_ourselves(uint64_t pc)
 	uint32_t proc = procs__add(procs, getpid(), 0, 0, "tester", false, 0);
 
 	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
-	windows__add(windows, proc, &rec, NULL, &pc, 1, BPFPROF_STACK_complete);
+	windows__add(windows, 0, proc, &rec, NULL, &pc, 1, BPFPROF_STACK_complete);
 	end_epoch(0);
 	code__forget(code, proc);
 	procs__remove(procs, proc);
