@@ -167,6 +167,40 @@ static void test_living(void **state)
 	check_stats(1, 0, 0);
 }
 
+static int open_files(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
+
+/* Profiles are made again and again: each has the names of its time, and none for want of a map
+ * that came later; and the last one is of what the process itself has written. */
+static void test_again_and_again(void **state)
+{
+	uint32_t map = hold_map();
+	int before;
+
+	(void)state;
+	check(map, NULL);
+	before = open_files();
+	write_map("first");
+	check(map, "first");
+	/* another file of this name, not the same one written again */
+	assert_true(toolrun("mv " MAP " root/tmp/old"));
+	write_map("second");
+	check(map, "second");
+	assert_int_equal(open_files(), before);
+	end_process();
+	check(map, "second");
+	wait_file_clock(LATER_NS);
+	write_map("of another process");
+	check(map, NULL);
+	check(map, NULL);
+	check_stats(1, 1, 0);
+}
+
 static void test_none(void **state)
 {
 	uint32_t map = perf_maps__of(pm, proc);
@@ -383,14 +417,6 @@ static void test_numbers(void **state)
 	check(other, NULL);
 }
 
-static int open_files(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	close(fd);
-	return fd;
-}
-
 /* A thousand processes come and go, each with a map of its own. */
 static void test_bounded(void **state)
 {
@@ -449,6 +475,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_living),
+		TEST(test_again_and_again),
 		TEST(test_none),
 		TEST(test_ended),
 		TEST(test_deleted),

@@ -18,23 +18,24 @@
 
 /* The time of a file is that of the last tick of the clock. */
 #define TICK_NS 10000000ULL
-#define CLOCKS_NS 1000000ULL	   /* that two clocks may drift apart meanwhile */
-#define MAX_NS (30 * NSEC_PER_SEC) /* for reading all of them */
+#define CLOCKS_NS 1000000ULL /* that two clocks may drift apart meanwhile */
+/* for reading all of them, in so much time */
+#define MAX_NS (30 * NSEC_PER_SEC)
+#define SPAN_NS (60 * NSEC_PER_SEC)
 
 struct map {
 	enum {
-		HOLDS_ROOT, /* the process lives */
-		HOLDS_FILE,
+		HOLDS_ROOT, /* the process is in procs */
+		HOLDS_FILE, /* it is not */
 		NOTHING
 	} state;
 	int fd; /* O_PATH; -1: there were too many */
 	uint32_t refs;
 	uint32_t proc; /* PROCS_NONE: it is no more in procs */
 	struct proc_ids ids;
-	uint64_t since_ns; /* CLOCK_REALTIME: when the process became this program */
-	bool ended;	   /* then the file is to be what it was: */
-	struct file_stat st;
-	bool counted;
+	uint64_t since_ns;   /* CLOCK_REALTIME: when the process became this program */
+	struct file_stat st; /* of the file that is held: it is to be what it was */
+	bool counted, complained;
 };
 
 struct perf_maps {
@@ -47,7 +48,7 @@ struct perf_maps {
 	uint32_t *by_proc; /* 1 + the number of the map; 0: none */
 	size_t by_proc_cap;
 	size_t open_cnt;
-	uint64_t spent_ns;
+	uint64_t spent_ns, spent_since_ns;
 	struct perf_maps_stats stats;
 };
 
@@ -221,29 +222,47 @@ static int open_file(struct perf_maps *pm, const struct map *m)
 	return fd;
 }
 
-/* From the root to the file: what is there now is the process's map. */
-static void find_file(struct perf_maps *pm, struct map *m, size_t most)
+/* Counts a map once, whatever becomes of it afterwards. */
+static void count(struct map *m, uint64_t *counter)
+{
+	*counter += !m->complained;
+	m->complained = true;
+}
+
+/* From the root to the file: what is there now is the process's map. Returns its descriptor, or
+ * -errno. */
+static int find_file(struct perf_maps *pm, struct map *m, struct file_stat *ret_st)
 {
 	uint64_t until = until_ns(procs__get(pm->procs, m->proc));
-	int fd = open_file(pm, m), err = fd < 0 ? fd : file_stat_regular(fd, &m->st);
+	int fd = open_file(pm, m), err = fd < 0 ? fd : file_stat_regular(fd, ret_st);
 
-	if (!err && !is_believed(m, &m->st, until))
+	if (!err && !is_believed(m, ret_st, until))
 		err = -EPERM;
-	if (!err) {
-		m->state = HOLDS_FILE;
-		m->ended = until != UINT64_MAX;
-		keep(pm, m, fd, most);
-		err = m->fd < 0 ? -EMFILE : 0;
-	} else if (fd >= 0) {
+	if (err && fd >= 0)
 		close(fd);
-	}
 	/* no folder: a link */
 	if (err == -EPERM || err == -ENOTSUP || err == -ENOTDIR)
-		pm->stats.refused++;
+		count(m, &pm->stats.refused);
 	else if (err && err != -ENOENT)
-		pm->stats.lost++;
-	if (err)
+		count(m, &pm->stats.lost);
+	return err ? err : fd;
+}
+
+/* Holds the file instead of the root: others may write it from now on. */
+static void hold_file(struct perf_maps *pm, struct map *m)
+{
+	int fd = find_file(pm, m, &m->st);
+
+	if (fd < 0) {
 		give_up(pm, m);
+		return;
+	}
+	m->state = HOLDS_FILE;
+	keep(pm, m, fd, PERF_MAPS_MAX_FDS);
+	if (m->fd >= 0)
+		return;
+	count(m, &pm->stats.lost);
+	give_up(pm, m);
 }
 
 void perf_maps__end(struct perf_maps *pm, uint32_t proc)
@@ -256,7 +275,7 @@ void perf_maps__end(struct perf_maps *pm, uint32_t proc)
 	map = pm->by_proc[proc] - 1;
 	m = &pm->maps[map];
 	if (m->refs && m->state == HOLDS_ROOT)
-		find_file(pm, m, PERF_MAPS_MAX_FDS);
+		hold_file(pm, m);
 	pm->by_proc[proc] = 0;
 	m->proc = PROCS_NONE;
 	release_unused(pm, map);
@@ -268,7 +287,30 @@ static bool was_changed(const struct map *m)
 {
 	struct file_stat st;
 
-	return m->ended && (file_stat_regular(m->fd, &st) || !file_stat_same(&st, &m->st));
+	return file_stat_regular(m->fd, &st) || !file_stat_same(&st, &m->st);
+}
+
+/* The file to read, as of now, or -errno. One that is not m->fd is the caller's. */
+static int file_to_read(struct perf_maps *pm, struct map *m)
+{
+	struct file_stat st;
+
+	if (m->state == HOLDS_FILE && was_changed(m)) {
+		count(m, &pm->stats.refused);
+		give_up(pm, m);
+	}
+	if (m->state == NOTHING)
+		return -ENOENT;
+	return m->state == HOLDS_FILE ? m->fd : find_file(pm, m, &st);
+}
+
+static bool has_time(struct perf_maps *pm, uint64_t now)
+{
+	if (now - pm->spent_since_ns >= SPAN_NS) {
+		pm->spent_since_ns = now;
+		pm->spent_ns = 0;
+	}
+	return pm->spent_ns <= MAX_NS;
 }
 
 int perf_maps__symbolize(struct perf_maps *pm, uint32_t map, const uint64_t *addrs, size_t cnt,
@@ -277,22 +319,18 @@ int perf_maps__symbolize(struct perf_maps *pm, uint32_t map, const uint64_t *add
 	struct map *m = &pm->maps[map];
 	struct perf_map_names names;
 	uint64_t start = util_monotonic_ns();
-	int err;
+	int fd, err;
 
-	/* the run is over: there is nobody else to leave room for */
-	if (m->state == HOLDS_ROOT)
-		find_file(pm, m, SIZE_MAX);
-	if (m->state == HOLDS_FILE && was_changed(m)) {
-		pm->stats.refused++;
-		give_up(pm, m);
-	}
-	if (m->state == HOLDS_FILE && pm->spent_ns > MAX_NS) {
-		pm->stats.lost++;
-		give_up(pm, m);
-	}
-	if (m->state != HOLDS_FILE)
+	if (m->state != NOTHING && !has_time(pm, start)) {
+		count(m, &pm->stats.lost);
 		return -ENOENT;
-	err = objects__perf_map(pm->objects, m->fd, addrs, cnt, &names);
+	}
+	fd = file_to_read(pm, m);
+	if (fd < 0)
+		return -ENOENT;
+	err = objects__perf_map(pm->objects, fd, addrs, cnt, &names);
+	if (fd != m->fd)
+		close(fd);
 	pm->spent_ns += util_monotonic_ns() - start;
 	if (err) {
 		/* it is not better the next time */

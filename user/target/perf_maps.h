@@ -33,7 +33,7 @@ struct perf_maps_stats {
 	uint64_t read;	  /* maps */
 	uint64_t refused; /* that are not believed */
 	uint64_t lost; /* processes that were gone before they could be held, or were too many, or
-			  whose turn did not come within 30 s of reading */
+			  whose turn did not come within 30 s of reading in a minute */
 	uint64_t cut;  /* maps of which only the end was read: see PERF_MAP_MAX_READ */
 	uint64_t ignored; /* lines of those that were read, each time */
 };
@@ -58,8 +58,8 @@ size_t perf_maps__cnt(const struct perf_maps *pm);
  * as long as somebody refers to it. */
 void perf_maps__end(struct perf_maps *pm, uint32_t proc);
 
-/* At the end of a run: names cnt ascending addresses. 0 or -errno, -ENOENT if there is no map; *ret
- * is the caller's after 0 only. */
+/* Names cnt ascending addresses, by what the map of a living process has now. 0 or -errno, -ENOENT if
+ * there is no map; *ret is the caller's after 0 only. */
 int perf_maps__symbolize(struct perf_maps *pm, uint32_t map, const uint64_t *addrs, size_t cnt,
 			 struct symbols *ret);
 
