@@ -128,6 +128,73 @@ static void test_one_part(void **state)
 	assert_int_equal(tables__add_part(tables, blob, BPFPROF_CHUNK_SZ + 1, &e), -EINVAL);
 }
 
+/* Does the kernel side have the chunk? */
+static bool is_there(uint32_t chunk)
+{
+	int outer = bpf_map__fd(session__skel(session)->maps.bp_chunks);
+	uint32_t id;
+
+	return !bpf_map_lookup_elem(outer, &chunk, &id);
+}
+
+/* Memory is given back when nothing lies in it, and is there again when it is asked for. */
+static void test_given_back(void **state)
+{
+	struct tables_extent all[CHUNKS], small, more;
+
+	(void)state;
+	NEED_SESSION();
+	for (uint32_t i = 0; i < CHUNKS; i++) {
+		make_blob(BPFPROF_CHUNK_SZ - 2048, i);
+		assert_int_equal(tables__add_part(tables, blob, BPFPROF_CHUNK_SZ - 2048, &all[i]),
+				 0);
+		assert_int_equal(all[i].chunk, i);
+	}
+	make_blob(1000, 9);
+	assert_int_equal(tables__add_part(tables, blob, 1000, &small), 0);
+	assert_int_equal(small.chunk, 0);
+	tables__settle(tables);
+	assert_int_equal(tables__chunk_cnt(tables), CHUNKS);
+	/* one is as good as empty: the others have no room */
+	tables__release(tables, &all[1]);
+	tables__settle(tables);
+	assert_int_equal(tables__chunk_cnt(tables), CHUNKS);
+	/* two, of which the first has something in it */
+	tables__release(tables, &all[0]);
+	tables__settle(tables);
+	assert_int_equal(tables__chunk_cnt(tables), CHUNKS - 1);
+	assert_null(tables__chunk(tables, 1));
+	assert_false(is_there(1));
+	assert_true(is_there(0) && is_there(2));
+	check_part(&(struct live){ small, 1000, 9 });
+	check_part(&(struct live){ all[2], BPFPROF_CHUNK_SZ - 2048, 2 });
+	tables__settle(tables);
+	assert_int_equal(tables__chunk_cnt(tables), CHUNKS - 1);
+	/* room for two again */
+	for (uint32_t i = 0; i < 2; i++) {
+		make_blob(BPFPROF_CHUNK_SZ - 2048, 20 + i);
+		assert_int_equal(tables__add_part(tables, blob, BPFPROF_CHUNK_SZ - 2048, &all[i]),
+				 0);
+		assert_int_equal(all[i].chunk, i);
+	}
+	assert_true(is_there(1));
+	assert_int_equal(tables__add_part(tables, blob, BPFPROF_CHUNK_SZ - 2048, &more), -ENOSPC);
+	check_part(&(struct live){ all[1], BPFPROF_CHUNK_SZ - 2048, 21 });
+	check_part(&(struct live){ small, 1000, 9 });
+	for (uint32_t i = 0; i < CHUNKS; i++)
+		tables__release(tables, &all[i]);
+	tables__release(tables, &small);
+	/* one at a time, and one stays */
+	for (uint32_t left = CHUNKS - 1; left > 0; left--) {
+		tables__settle(tables);
+		assert_int_equal(tables__chunk_cnt(tables), left);
+	}
+	tables__settle(tables);
+	assert_int_equal(tables__chunk_cnt(tables), 1);
+	assert_int_equal(tables__bytes(tables), 0);
+	assert_true(is_there(0));
+}
+
 /* The kernel side finds the same memory that we see. */
 static void test_shared(void **state)
 {
@@ -393,13 +460,10 @@ static void test_set_proc_without_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_part),
-		TEST(test_shared),
-		TEST(test_not_reused_before_settled),
-		TEST(test_against_model),
-		TEST(test_set_proc),
-		TEST(test_keys),
-		TEST(test_set_proc_without_room),
+		TEST(test_one_part),	  TEST(test_given_back),
+		TEST(test_shared),	  TEST(test_not_reused_before_settled),
+		TEST(test_against_model), TEST(test_set_proc),
+		TEST(test_keys),	  TEST(test_set_proc_without_room),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

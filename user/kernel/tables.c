@@ -24,29 +24,36 @@ struct hole {
 
 struct chunk {
 	int fd;
-	uint8_t *mem;
-	struct hole *holes; /* free extents, ascending, never adjacent */
+	uint8_t *mem;	      /* NULL: there is none of this number */
+	uint32_t used, limbo; /* bytes of extents, and of those that are in limbo */
+	struct hole *holes;   /* free extents, ascending, never adjacent */
 	size_t hole_cnt, hole_cap;
 };
 
 struct tables {
 	struct session *session;
 	struct chunk *chunks;
-	uint32_t chunk_cnt, chunk_max;
-	struct tables_extent *limbo; /* freed, but perhaps still being read */
+	uint32_t chunk_end, chunk_cnt, chunk_max; /* numbers; chunks that there are, at most */
+	struct tables_extent *limbo;		  /* freed, but perhaps still being read */
 	size_t limbo_cnt, limbo_cap;
-	uint64_t used;
+	uint64_t used, limbo_sz; /* bytes, as of a chunk */
 };
+
+static void free_chunk(struct chunk *c)
+{
+	munmap(c->mem, BPFPROF_CHUNK_SZ);
+	close(c->fd);
+	free(c->holes);
+	memset(c, 0, sizeof(*c));
+}
 
 void tables__free(struct tables *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->chunk_cnt; i++) {
-		munmap(t->chunks[i].mem, BPFPROF_CHUNK_SZ);
-		close(t->chunks[i].fd);
-		free(t->chunks[i].holes);
-	}
+	for (uint32_t i = 0; i < t->chunk_end; i++)
+		if (t->chunks[i].mem)
+			free_chunk(&t->chunks[i]);
 	free(t->chunks);
 	free(t->limbo);
 	free(t);
@@ -55,14 +62,16 @@ void tables__free(struct tables *t)
 static int add_chunk(struct tables *t)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	struct chunk *c = &t->chunks[t->chunk_cnt];
 	int outer = bpf_map__fd(session__skel(t->session)->maps.bp_chunks);
-	uint32_t idx = t->chunk_cnt;
+	struct chunk *c = t->chunks;
+	uint32_t idx = 0;
 	int err;
 
+	while (idx < t->chunk_end && t->chunks[idx].mem)
+		idx++;
 	if (idx == t->chunk_max)
 		return -ENOSPC;
-	memset(c, 0, sizeof(*c));
+	c = &t->chunks[idx];
 	err = util_reserve(&c->holes, &c->hole_cap, 16, sizeof(*c->holes));
 	if (err)
 		return err;
@@ -81,6 +90,7 @@ static int add_chunk(struct tables *t)
 		goto cleanup;
 	c->holes[0] = (struct hole){ .pos = 0, .sz = BPFPROF_CHUNK_SZ };
 	c->hole_cnt = 1;
+	t->chunk_end = MAX(t->chunk_end, idx + 1);
 	t->chunk_cnt++;
 	return 0;
 
@@ -90,6 +100,7 @@ cleanup:
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c->holes);
+	memset(c, 0, sizeof(*c));
 	return err;
 }
 
@@ -126,7 +137,7 @@ static int take(struct tables *t, uint32_t sz, struct tables_extent *ret)
 	if (!sz || sz > BPFPROF_CHUNK_SZ)
 		return -EINVAL;
 	for (;;) {
-		for (uint32_t i = 0; i < t->chunk_cnt; i++) {
+		for (uint32_t i = 0; i < t->chunk_end; i++) {
 			struct chunk *c = &t->chunks[i];
 
 			for (size_t j = 0; j < c->hole_cnt; j++) {
@@ -144,6 +155,7 @@ static int take(struct tables *t, uint32_t sz, struct tables_extent *ret)
 					memmove(h, h + 1, (c->hole_cnt - j) * sizeof(*h));
 				}
 				t->used += sz;
+				c->used += sz;
 				return 0;
 			}
 		}
@@ -163,6 +175,7 @@ static void give_back(struct tables *t, const struct tables_extent *e)
 	while (i < c->hole_cnt && c->holes[i].pos < e->pos)
 		i++;
 	t->used -= e->sz;
+	c->used -= e->sz;
 	if (i && c->holes[i - 1].pos + c->holes[i - 1].sz == e->pos) {
 		h = &c->holes[i - 1];
 		h->sz += e->sz;
@@ -189,20 +202,60 @@ static void give_back(struct tables *t, const struct tables_extent *e)
 
 void tables__release(struct tables *t, struct tables_extent *e)
 {
-	if (e->sz && !util_reserve(&t->limbo, &t->limbo_cap, t->limbo_cnt + 1, sizeof(*t->limbo)))
+	if (e->sz && !util_reserve(&t->limbo, &t->limbo_cap, t->limbo_cnt + 1, sizeof(*t->limbo))) {
 		t->limbo[t->limbo_cnt++] = *e;
+		t->limbo_sz += e->sz;
+		t->chunks[e->chunk].limbo += e->sz;
+	}
 	memset(e, 0, sizeof(*e));
+}
+
+/* A chunk in which nothing lies, while the others have as much room as it has. NULL: none */
+static struct chunk *spare_chunk(const struct tables *t)
+{
+	uint64_t needed = t->used - t->limbo_sz + 2 * (uint64_t)BPFPROF_CHUNK_SZ;
+	uint32_t i = t->chunk_end;
+
+	if (t->chunk_cnt * (uint64_t)BPFPROF_CHUNK_SZ < needed)
+		return NULL;
+	while (i-- > 0)
+		if (t->chunks[i].mem && t->chunks[i].used == t->chunks[i].limbo)
+			return &t->chunks[i];
+	return NULL;
+}
+
+/* The kernel side is to have the chunk no more. Waits as epochs__wait does, and for the same reason:
+ * maybe_wait_bpf_programs, of each change of a map of maps. */
+static int take_away(struct tables *t, const struct chunk *c)
+{
+	uint32_t idx = (uint32_t)(c - t->chunks);
+
+	return bpf_map_delete_elem(bpf_map__fd(session__skel(t->session)->maps.bp_chunks), &idx) ?
+		       -errno :
+		       0;
 }
 
 void tables__settle(struct tables *t)
 {
-	if (!t->limbo_cnt)
+	struct chunk *spare = spare_chunk(t);
+
+	if (!t->limbo_cnt && !spare)
 		return;
-	if (epochs__wait(t->session))
+	/* one wait for both */
+	if (spare && take_away(t, spare))
+		spare = NULL;
+	if (!spare && epochs__wait(t->session))
 		return;
-	for (size_t i = 0; i < t->limbo_cnt; i++)
+	for (size_t i = 0; i < t->limbo_cnt; i++) {
+		t->chunks[t->limbo[i].chunk].limbo -= t->limbo[i].sz;
 		give_back(t, &t->limbo[i]);
+	}
 	t->limbo_cnt = 0;
+	t->limbo_sz = 0;
+	if (spare) {
+		free_chunk(spare);
+		t->chunk_cnt--;
+	}
 }
 
 int tables__add_part(struct tables *t, const void *blob, uint32_t sz, struct tables_extent *ret)
@@ -290,7 +343,12 @@ void tables__del_proc(struct tables *t, const struct bpfprof_proc_key *key,
 
 const uint8_t *tables__chunk(const struct tables *t, uint32_t idx)
 {
-	return idx < t->chunk_cnt ? t->chunks[idx].mem : NULL;
+	return idx < t->chunk_end ? t->chunks[idx].mem : NULL;
+}
+
+uint32_t tables__chunk_cnt(const struct tables *t)
+{
+	return t->chunk_cnt;
 }
 
 uint64_t tables__bytes(const struct tables *t)

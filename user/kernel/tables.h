@@ -5,7 +5,8 @@
  *
  * The kernel side may be reading an extent when it is freed. Freed extents are therefore set aside,
  * and used again only after tables__settle, which waits until every program that was running has
- * ended.
+ * ended. It also gives a chunk in which nothing lies back to the system, while the others have as
+ * much room as one has: where many programs were sampled once, their tables take no memory for ever.
  */
 #ifndef KERNEL_TABLES_H
 #define KERNEL_TABLES_H
@@ -59,6 +60,9 @@ void tables__del_proc(struct tables *t, const struct bpfprof_proc_key *key,
 
 /* The chunk as we see it, for unwinding here; NULL if there is none. */
 const uint8_t *tables__chunk(const struct tables *t, uint32_t idx);
+
+/* Chunks that there are. */
+uint32_t tables__chunk_cnt(const struct tables *t);
 
 /* Bytes in use by tables and lists. */
 uint64_t tables__bytes(const struct tables *t);
