@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 #include "kernel/features.h"
-#include "launch_heap.h"
+#include "heap/launch_heap.h"
 #include "target/allocators.h"
 #include "target/objects.h"
 #include "target/procs.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "heap_frames.h"
+#include "heap/heap_frames.h"
 #include "profile/text.h"
-#include "waits.h"
+#include "capture/waits.h"
 
 /* What programs say themselves may be anything: 2^53 is as much as a double counts exactly. */
 static int64_t whole(double v)

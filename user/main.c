@@ -11,7 +11,7 @@
 #include "kinds.h"
 #include "options.h"
 #include "options_table.h"
-#include "run.h"
+#include "record/run.h"
 
 enum {
 	EXIT_WRITTEN = 0,

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats.h"
+#include "report/formats.h"
 #include "kinds.h"
 #include "options_table.h"
 

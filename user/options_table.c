@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "formats.h"
+#include "report/formats.h"
 #include "kinds.h"
 
 #define HELP_COLUMN 29 /* behind the longest option with its argument */

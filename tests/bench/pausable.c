@@ -22,14 +22,14 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "budget.h"
-#include "heap.h"
-#include "heap_probes.h"
+#include "heap/budget.h"
+#include "heap/heap.h"
+#include "heap/heap_probes.h"
 #include "kernel/probe_waits.h"
 #include "kernel/session.h"
 #include "options.h"
-#include "run.h"
-#include "run_parts.h"
+#include "record/run.h"
+#include "record/run_parts.h"
 
 int __real_session__arm(struct session *s, char *err, size_t err_sz);
 int __wrap_session__arm(struct session *s, char *err, size_t err_sz);

@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 #include "profile/profile.h"
-#include "symbolize.h"
+#include "capture/symbolize.h"
 #include "target/elf_file.h"
 #include "target/names_cache.h"
 #include "target/objects.h"

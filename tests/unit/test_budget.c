@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "budget.h"
-#include "heap_factor.h"
+#include "heap/budget.h"
+#include "heap/heap_factor.h"
 
 #define MS 1000000ULL
 #define HIT_NS 750.0

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "copies.h"
+#include "capture/copies.h"
 #include "target/beside.h"
 #include "target/copy.h"
 #include "target/elf_file.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "cpu_time.h"
+#include "heap/cpu_time.h"
 #include "target/procs.h"
 
 #define MS 1000000ULL

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "heap_factor.h"
+#include "heap/heap_factor.h"
 
 #define HIT_NS 500.0 /* as was measured */
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch.h"
+#include "record/launch.h"
 #include "toolrun.h"
 
 #define LONG_S 60 /* what takes so long hangs */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "formats.h"
+#include "report/formats.h"
 #include "kinds.h"
 #include "options.h"
 #include "options_table.h"

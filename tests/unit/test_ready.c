@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ready.h"
+#include "record/ready.h"
 
 static void test_descriptor(void **state)
 {

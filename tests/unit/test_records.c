@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "records.h"
+#include "capture/records.h"
 
 #define SMALL (sizeof(struct bpfprof_rec))
 

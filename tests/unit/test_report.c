@@ -17,10 +17,10 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kinds.h"
-#include "formats.h"
+#include "report/formats.h"
 #include "options.h"
 #include "profile/profile.h"
-#include "report.h"
+#include "report/report.h"
 #include "toolrun.h"
 
 static struct options opts;

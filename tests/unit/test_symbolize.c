@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "profile/pprof.h"
 #include "profile/profile.h"
-#include "symbolize.h"
+#include "capture/symbolize.h"
 #include "target/kallsyms.h"
 #include "target/names_cache.h"
 #include "target/objects.h"

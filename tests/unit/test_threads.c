@@ -29,12 +29,12 @@
 
 #include "base/util.h"
 #include "bpf_session.h"
-#include "collect.h"
+#include "capture/collect.h"
 #include "kernel/probe_waits.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/threads.h"
-#include "snapshot.h"
+#include "capture/snapshot.h"
 
 #define PARKED 48
 #define SPINNER PARKED /* number of the thread that runs, if there is one */

@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "profile/profile.h"
-#include "waits.h"
+#include "capture/waits.h"
 
 static uint32_t wait_in(long syscall, enum bpfprof_thread_state state)
 {

@@ -21,10 +21,10 @@
 #include "capture/stack_store.h"
 #include "capture/window.h"
 #include "capture/windows.h"
-#include "code.h"
+#include "capture/code.h"
 #include "kinds.h"
 #include "profile/profile.h"
-#include "symbolize.h"
+#include "capture/symbolize.h"
 #include "target/objects.h"
 #include "target/procs.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
-#include "code.h"
+#include "capture/code.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
 #include "target/procs.h"

@@ -14,7 +14,7 @@
 
 #include "bpfprof.h"
 #include "kinds.h"
-#include "symbolize.h"
+#include "capture/symbolize.h"
 
 struct code;
 struct procs;

@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "capture/count_keys.h"
 #include "capture/window.h"
-#include "code.h"
+#include "capture/code.h"
 #include "kinds.h"
 #include "target/procs.h"
 

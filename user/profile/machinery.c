@@ -35,7 +35,7 @@ struct walk {
 
 static struct object object_of(const char *filename)
 {
-	/* as user/code.c tells what holds no file's code */
+	/* as user/capture/code.c tells what holds no file's code */
 	static const char *const begins[] = { "//anon", "/memfd:", "/dev/zero", "/anon_hugepage",
 					      "/SYSV",	"[heap]",  "[stack",	"[anon" };
 	struct object ret = { 0 };

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The stacks of threads at one moment.
+ *
+ * A thread that does not run has its registers on its kernel stack and its frames in its memory:
+ * both can be read while it waits. What is read belongs together if the thread has left a CPU as
+ * often before as after, and was on none. So all threads are listed, the stacks copied, and all
+ * listed again: most wait, and are done with. The others, few as a rule, are gone after one by one,
+ * where only some microseconds lie between the two looks, and at the same time the sampler waits
+ * for them on the CPUs.
+ */
+#include <linux/types.h>
+
+#include "capture/snapshot.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "capture/collect.h"
+#include "kernel/probe_waits.h"
+#include "kernel/threads.h"
+
+#define DEADLINE_NS 100000000ULL     /* for those that do not come to rest */
+#define PAUSE_NS 500000L	     /* between two looks at them */
+#define COPIES_MAX_BYTES (64U << 20) /* copied between two lists of all threads */
+#define MAX_PARTS 3
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define NR_FUTEX 202
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAIT 455
+
+/* A part of a wait that is in progress, to be recorded. */
+struct part {
+	uint8_t kind; /* enum bpfprof_kind */
+	uint32_t wait;
+	uint64_t amount;
+};
+
+struct target {
+	uint32_t tid;
+	struct bpfprof_proc_key key;
+	bool thread; /* to be recorded as a thread */
+	bool due;    /* the sampler knows of it */
+	uint8_t part_cnt;
+	struct part parts[MAX_PARTS]; /* to be recorded, unless it has run since the first look */
+	uint64_t switches;	      /* at the first look */
+	uint64_t off_ns;	      /* when the wait began that they are of */
+	bool waits;		      /* still in that wait */
+	/* at the last look, which it belongs to; NULL: there is none that counts */
+	const struct bpfprof_thread *now, *next;
+	const uint64_t *kernel, *next_kernel;
+	/* its stack, copied then, in snapshot.copies */
+	bool copied;
+	size_t copy_at;
+	uint32_t copy_sz;
+};
+
+struct record {
+	struct bpfprof_rec rec;
+	uint8_t data[sizeof(struct bpfprof_raw) + BPFPROF_MAX_KFRAMES * 8 + BPFPROF_RAW_STACK_SZ];
+};
+
+struct snapshot {
+	const struct snapshot_opts *opts;
+	struct session *session;
+	struct collect *collect;
+	struct target *targets; /* ascending by tid */
+	size_t target_cnt, target_cap;
+	uint8_t *copies;
+	size_t copies_sz, copies_cap;
+	struct record *record;
+	bool waits_off;			 /* waits that end are recorded no more */
+	struct threads_sampler *sampler; /* NULL: there is none */
+};
+
+static bool is_todo(const struct target *t)
+{
+	return t->thread || t->part_cnt;
+}
+
+/* ---- waits in progress ---- */
+
+static bool is_futex_wait(const struct bpfprof_thread *t)
+{
+	const uint32_t waits = 1U << FUTEX_WAIT | 1U << FUTEX_LOCK_PI | 1U << FUTEX_WAIT_BITSET |
+			       1U << FUTEX_WAIT_REQUEUE_PI | 1U << 13 /* FUTEX_LOCK_PI2, 5.14 */;
+
+	if (!t->same || t->off_state != BPFPROF_STATE_sleeping)
+		return false;
+	switch (BPFPROF_WAIT_SYSCALL(t->wait)) {
+	case NR_FUTEX: /* (address, operation, ...) */
+		return waits >> (t->regs[4] & FUTEX_CMD_MASK & 31) & 1;
+	case NR_FUTEX_WAITV:
+	case NR_FUTEX_WAIT:
+		return true;
+	}
+	return false;
+}
+
+static void add_part(struct target *t, int kind, uint32_t wait, uint64_t ns, uint64_t min_ns)
+{
+	if (ns && ns >= min_ns)
+		t->parts[t->part_cnt++] = (struct part){ .kind = kind, .wait = wait, .amount = ns };
+}
+
+/* The wait that it was in when the run ended, as the kernel side would have recorded it. */
+static void find_parts(const struct snapshot_opts *o, const struct bpfprof_thread *t,
+		       struct target *target)
+{
+	uint32_t syscall = BPFPROF_WAIT_SYSCALL(t->wait);
+	bool queued = t->off_state == BPFPROF_STATE_runnable, woken;
+	uint64_t until;
+
+	if (!t->off_ns || t->off_ns >= o->stopped_ns)
+		return;
+	woken = t->wake_ns > t->off_ns && t->wake_ns < o->stopped_ns;
+	until = queued ? t->off_ns : woken ? t->wake_ns : o->stopped_ns;
+	if (o->block && is_futex_wait(t))
+		add_part(target, BPFPROF_BLOCK,
+			 BPFPROF_WAIT_PACK(syscall, t->off_state,
+					   woken ? t->woken : BPFPROF_WAKE_NOT_YET),
+			 until - t->off_ns, o->min_wait_ns[0]);
+	if (!o->offcpu)
+		return;
+	add_part(target, BPFPROF_OFFCPU, BPFPROF_WAIT_PACK(syscall, t->off_state, 0),
+		 until - t->off_ns, o->min_wait_ns[1]);
+	add_part(target, BPFPROF_OFFCPU, BPFPROF_WAIT_PACK(syscall, BPFPROF_STATE_runnable, 0),
+		 o->stopped_ns - until, o->min_wait_ns[1]);
+}
+
+/* A wait whose end was not seen, of a thread that has not gone into another one since. */
+static void lose_ended(struct snapshot *s, const struct bpfprof_thread *t)
+{
+	if (!t->ended || t->off_ns >= s->opts->stopped_ns)
+		return;
+	if (s->opts->offcpu)
+		collect__lose(s->collect, BPFPROF_OFFCPU, BPFPROF_LOST_ran_on);
+	if (s->opts->block && t->may_futex && t->off_state == BPFPROF_STATE_sleeping)
+		collect__lose(s->collect, BPFPROF_BLOCK, BPFPROF_LOST_ran_on);
+}
+
+static void lose_parts(struct snapshot *s, struct target *t)
+{
+	for (int i = 0; i < t->part_cnt; i++)
+		collect__lose(s->collect, t->parts[i].kind, BPFPROF_LOST_ran_on);
+	t->part_cnt = 0;
+}
+
+/* ---- records ---- */
+
+static void inject(struct snapshot *s, const struct target *t, const struct part *part)
+{
+	const struct bpfprof_thread *now = t->now;
+	struct bpfprof_rec *rec = &s->record->rec;
+	bool kernel = part->kind != BPFPROF_BLOCK && !s->opts->user_only;
+	bool waits = part->kind != BPFPROF_THREADS;
+	uint8_t *at = s->record->data;
+	struct bpfprof_raw raw = { .stack_addr = now->regs[7] - BPFPROF_RED_ZONE,
+				   .stack_sz = t->copy_sz,
+				   .ra = now->ra,
+				   .uret_pc = now->uret_pc };
+
+	*rec = (struct bpfprof_rec){
+		.type = t->copied ? BPFPROF_REC_RAW : BPFPROF_REC_SAMPLE,
+		.kind = part->kind,
+		.result = now->compat32 && !s->opts->kernel_only ? BPFPROF_STACK_compat32 :
+								   BPFPROF_STACK_complete,
+		.kernel_cnt = kernel ? MIN(now->kernel_cnt, BPFPROF_MAX_KFRAMES) : 0,
+		.tid = t->tid,
+		.wait = part->wait,
+		.time_ns = util_monotonic_ns(),
+		.units = waits ? BPFPROF_UNIT : 0,
+		.amount = part->amount,
+		.proc = t->key,
+	};
+	memcpy(rec->comm, now->comm, sizeof(rec->comm));
+	if (t->copied) {
+		memcpy(raw.regs, now->regs, sizeof(raw.regs));
+		memcpy(raw.uret, now->uret, sizeof(raw.uret));
+		at = mempcpy(at, &raw, sizeof(raw));
+	}
+	at = mempcpy(at, t->kernel, rec->kernel_cnt * 8UL);
+	if (t->copied)
+		at = mempcpy(at, s->copies + t->copy_at, t->copy_sz);
+	/* what there is no memory for is counted there */
+	(void)collect__inject(s->collect, rec, at - (uint8_t *)s->record);
+}
+
+static void record(struct snapshot *s, struct target *t)
+{
+	struct part thread = { .kind = BPFPROF_THREADS,
+			       .wait = t->now->wait & 0xffffff,
+			       .amount = t->now->since_ns };
+
+	for (int i = 0; i < t->part_cnt; i++)
+		inject(s, t, &t->parts[i]);
+	t->part_cnt = 0;
+	/* the sampler may just have met it */
+	if (t->thread && (!t->due || threads_sampler__remove(s->sampler, t->tid)))
+		inject(s, t, &thread);
+	t->thread = false;
+}
+
+/* ---- stacks ---- */
+
+/*
+ * Copies the stack from addr up to where it ends. Unlike in stack.bpf.c there are no holes: a page
+ * that was never touched reads as zeros; what cannot be read is the guard of the next stack.
+ * Returns how many bytes.
+ */
+static uint32_t copy_stack(uint32_t tid, uint64_t addr, uint8_t *dst)
+{
+	struct iovec local = { dst, BPFPROF_RAW_STACK_SZ };
+	struct iovec remote = { (void *)(uintptr_t)addr, BPFPROF_RAW_STACK_SZ };
+	ssize_t n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+
+	return n > 0 ? n : 0;
+}
+
+static bool needs_stack(const struct snapshot *s, const struct bpfprof_thread *t)
+{
+	return t->has_user && !t->compat32 && !s->opts->kernel_only;
+}
+
+/* 0, or -ENOMEM if there is no room for it. */
+static int copy(struct snapshot *s, struct target *t)
+{
+	int err;
+
+	if (s->copies_sz + BPFPROF_RAW_STACK_SZ > COPIES_MAX_BYTES)
+		return -ENOMEM;
+	err = util_reserve(&s->copies, &s->copies_cap, s->copies_sz + BPFPROF_RAW_STACK_SZ, 1);
+	if (err)
+		return err;
+	t->copy_at = s->copies_sz;
+	t->copy_sz = copy_stack(t->tid, t->now->regs[7] - BPFPROF_RED_ZONE, s->copies + t->copy_at);
+	t->copied = true;
+	s->copies_sz += t->copy_sz;
+	return 0;
+}
+
+/* ---- looks at the threads ---- */
+
+static int compare_tids(const void *a, const void *b)
+{
+	const struct target *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static int add_target(struct snapshot *s, const struct bpfprof_thread *t, const uint64_t *kernel)
+{
+	struct target new = { .tid = t->tid,
+			      .key = t->key,
+			      .thread = s->opts->threads,
+			      .switches = t->switches,
+			      .off_ns = t->off_ns,
+			      .now = t,
+			      .kernel = kernel };
+	int err;
+
+	/* a wait that has just ended is recorded where it ends, for as long as that is done */
+	if (t->same || s->waits_off)
+		find_parts(s->opts, t, &new);
+	if (!t->same)
+		lose_parts(s, &new);
+	if (!is_todo(&new))
+		return 0;
+	err = util_reserve(&s->targets, &s->target_cap, s->target_cnt + 1, sizeof(*s->targets));
+	if (!err)
+		s->targets[s->target_cnt++] = new;
+	return err;
+}
+
+static int first_look(struct snapshot *s, struct threads *ret)
+{
+	const struct bpfprof_thread *t;
+	const uint64_t *kernel;
+	uint32_t self = getpid();
+	size_t pos = 0;
+	int err = threads__read(s->session, 0, ret);
+
+	while (!err && (t = threads__next(ret, &pos, &kernel)))
+		/* its own threads are not what is asked for, and run */
+		if (t->key.tgid != self)
+			err = add_target(s, t, kernel);
+	if (!err && s->target_cnt)
+		qsort(s->targets, s->target_cnt, sizeof(*s->targets), compare_tids);
+	return err;
+}
+
+/* Has not run between the two looks. */
+static bool at_rest(const struct bpfprof_thread *a, const struct bpfprof_thread *b)
+{
+	return !a->on_cpu && !b->on_cpu && a->switches == b->switches;
+}
+
+/* Takes in the second of two looks, t->next: its copy is good, or has to be made again. */
+static void settle(struct snapshot *s, struct target *t)
+{
+	if (!t->next) {
+		/* it has ended: then it was no thread of this moment, but its wait was one */
+		if (t->due)
+			(void)threads_sampler__remove(s->sampler, t->tid);
+		t->thread = t->due = false;
+		lose_parts(s, t);
+	} else if (t->now && (t->copied || !needs_stack(s, t->now)) && at_rest(t->now, t->next)) {
+		record(s, t);
+	} else if (t->next->on_cpu || t->next->switches != t->switches) {
+		lose_parts(s, t);
+	}
+	t->copied = false;
+	t->now = t->next;
+	t->kernel = t->next_kernel;
+	t->next = NULL;
+}
+
+static struct target *find_target(struct snapshot *s, const struct bpfprof_thread *thread)
+{
+	struct target key = { .tid = thread->tid }, *t = NULL;
+
+	if (s->target_cnt)
+		t = bsearch(&key, s->targets, s->target_cnt, sizeof(key), compare_tids);
+
+	return t && !memcmp(&t->key, &thread->key, sizeof(t->key)) ? t : NULL;
+}
+
+static void match(struct snapshot *s, const struct threads *threads)
+{
+	const struct bpfprof_thread *thread;
+	const uint64_t *kernel;
+	struct target *t;
+	size_t pos = 0;
+
+	while ((thread = threads__next(threads, &pos, &kernel))) {
+		t = find_target(s, thread);
+		if (!t)
+			continue;
+		t->next = thread;
+		t->next_kernel = kernel;
+	}
+}
+
+/*
+ * From here on, waits that end are recorded no more where they end. Those that have, meanwhile, are
+ * not ours; the others are, and their stacks have been read twice by now.
+ */
+static int end_waits(struct snapshot *s)
+{
+	const struct bpfprof_thread *thread;
+	struct threads threads;
+	const uint64_t *kernel;
+	struct target *t;
+	size_t pos = 0;
+	int err;
+
+	if (s->waits_off)
+		return 0;
+	s->waits_off = true;
+	probe_waits__off(s->opts->waits);
+	err = threads__read(s->session, 0, &threads);
+	if (err)
+		return err;
+	while ((thread = threads__next(&threads, &pos, &kernel))) {
+		t = find_target(s, thread);
+		if (t)
+			t->waits = thread->off_ns == t->off_ns;
+		if (!t || !t->part_cnt)
+			lose_ended(s, thread);
+	}
+	threads__done(&threads);
+	for (size_t i = 0; i < s->target_cnt; i++)
+		if (!s->targets[i].waits)
+			s->targets[i].part_cnt = 0;
+	return 0;
+}
+
+/* All at once, as long as that leads on. *pass is the first look. */
+static int take_all(struct snapshot *s, struct threads *pass)
+{
+	struct threads next;
+	bool no_room = true;
+	size_t copied = 1;
+	int err;
+
+	while (no_room && copied) {
+		no_room = false;
+		copied = 0;
+		s->copies_sz = 0;
+		for (struct target *t = s->targets; t < s->targets + s->target_cnt; t++) {
+			if (!is_todo(t) || t->now->on_cpu || !needs_stack(s, t->now))
+				continue;
+			if (!no_room && !copy(s, t))
+				copied++;
+			else
+				no_room = true;
+		}
+		err = threads__read(s->session, 0, &next);
+		if (err)
+			return err;
+		match(s, &next);
+		err = end_waits(s);
+		if (err) {
+			threads__done(&next);
+			return err;
+		}
+		for (struct target *t = s->targets; t < s->targets + s->target_cnt; t++)
+			if (is_todo(t))
+				settle(s, t);
+		threads__done(pass);
+		*pass = next;
+	}
+	return 0;
+}
+
+/* ---- those that run ---- */
+
+/* Looks twice at one. 0 or -errno. */
+static int look(struct snapshot *s, struct target *t)
+{
+	struct threads one[2] = { 0 };
+	int err = threads__read(s->session, t->tid, &one[0]);
+
+	if (!err) {
+		match(s, &one[0]);
+		t->now = NULL;
+		t->copied = false;
+		settle(s, t);
+	}
+	if (!err && is_todo(t) && !t->now->on_cpu) {
+		s->copies_sz = 0;
+		if (!needs_stack(s, t->now)) {
+			record(s, t);
+		} else {
+			err = copy(s, t);
+			if (!err)
+				err = threads__read(s->session, t->tid, &one[1]);
+			if (!err) {
+				match(s, &one[1]);
+				settle(s, t);
+			}
+		}
+	}
+	threads__done(&one[0]);
+	threads__done(&one[1]);
+	return err;
+}
+
+static size_t count_todo(const struct snapshot *s)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < s->target_cnt; i++)
+		cnt += is_todo(&s->targets[i]);
+	return cnt;
+}
+
+static int chase(struct snapshot *s)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	uint64_t deadline_ns = util_monotonic_ns() + DEADLINE_NS;
+	int err = 0;
+
+	while (!err && count_todo(s) && util_monotonic_ns() < deadline_ns) {
+		for (size_t i = 0; i < s->target_cnt && !err; i++) {
+			struct target *t = &s->targets[i];
+
+			if (t->due && threads_sampler__has(s->sampler, t->tid)) {
+				t->thread = t->due = false;
+				lose_parts(s, t);
+			}
+			if (is_todo(t) && util_monotonic_ns() < deadline_ns)
+				err = look(s, t);
+		}
+		nanosleep(&pause, NULL);
+	}
+	return err;
+}
+
+static void start_sampler(struct snapshot *s)
+{
+	s->sampler = threads_sampler__new(s->session);
+	/* without it, or where it has no room, only what comes to rest is caught */
+	for (size_t i = 0; s->sampler && i < s->target_cnt; i++) {
+		struct target *t = &s->targets[i];
+
+		t->due = t->thread && !threads_sampler__add(s->sampler, t->tid);
+	}
+}
+
+/* Whoever is left did not come to rest, nor was met on a CPU. */
+static void give_up(struct snapshot *s)
+{
+	for (size_t i = 0; i < s->target_cnt; i++) {
+		struct target *t = &s->targets[i];
+
+		lose_parts(s, t);
+		if (t->thread && (!t->due || threads_sampler__remove(s->sampler, t->tid)))
+			collect__lose(s->collect, BPFPROF_THREADS, BPFPROF_LOST_ran_on);
+	}
+}
+
+int snapshot_take(const struct snapshot_opts *opts, struct session *session,
+		  struct collect *collect, struct snapshot_result *ret)
+{
+	uint64_t start_ns = util_monotonic_ns();
+	struct snapshot s = {
+		.opts = opts, .session = session, .collect = collect, .waits_off = !opts->waits
+	};
+	struct threads pass = { 0 };
+	int err = -ENOMEM;
+
+	s.record = malloc(sizeof(*s.record));
+	if (s.record)
+		err = first_look(&s, &pass);
+	ret->threads = s.target_cnt;
+	if (!err && s.target_cnt)
+		err = take_all(&s, &pass);
+	if (!err)
+		err = end_waits(&s);
+	if (!err && opts->threads && count_todo(&s))
+		start_sampler(&s);
+	if (!err)
+		err = chase(&s);
+	give_up(&s);
+	threads_sampler__free(s.sampler);
+	threads__done(&pass);
+	free(s.targets);
+	free(s.copies);
+	free(s.record);
+	ret->ns = util_monotonic_ns() - start_ns;
+	return err;
+}

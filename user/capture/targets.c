@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The processes that are collected, by scans and events. */
+#include <linux/types.h>
+
+#include "capture/targets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "bpfprof.h"
+#include "capture/code.h"
+#include "kernel/events.h"
+#include "kernel/session.h"
+#include "target/procs.h"
+
+/* Records of what has ended may still arrive: for so many polls, which can follow each other at once,
+ * and for so long. A thread runs on for some 20 us when its end has been told. */
+#define DEAD_POLLS 3
+#define DEAD_NS (NSEC_PER_SEC / 10)
+#define READ_ROUNDS 4		/* of reading events, where these have maps read */
+#define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
+#define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
+
+struct targets {
+	struct targets_opts opts;
+	struct session *session;
+	struct events *events;
+	struct procs *procs;
+	struct code *code;
+	struct target_note *notes; /* by number of a process */
+	size_t note_cap;
+	uint32_t *dirty; /* processes whose notes say so */
+	size_t dirty_cnt, dirty_cap;
+	uint32_t *leaderless; /* tgids whose main thread ended, when others may have run on */
+	size_t leaderless_cnt, leaderless_cap;
+	uint64_t applied_ns; /* events up to then were applied */
+	uint64_t events_lost;
+	uint64_t forks;		 /* of processes that are no targets */
+	uint64_t next_rescan_ns; /* not before */
+	bool rescan_wanted;
+};
+
+struct targets *targets__new(const struct targets_opts *opts, struct session *session,
+			     struct events *events, struct procs *procs, struct code *code)
+{
+	struct targets *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->opts = *opts;
+	t->session = session;
+	t->events = events;
+	t->procs = procs;
+	t->code = code;
+	return t;
+}
+
+void targets__free(struct targets *t)
+{
+	if (!t)
+		return;
+	free(t->notes);
+	free(t->dirty);
+	free(t->leaderless);
+	free(t);
+}
+
+struct target_note *targets__note(struct targets *t, uint32_t proc)
+{
+	if (util_reserve_zeroed(&t->notes, &t->note_cap, proc, sizeof(*t->notes)))
+		return NULL;
+	return &t->notes[proc];
+}
+
+static int rescan(struct targets *t)
+{
+	uint64_t now = util_monotonic_ns();
+
+	if (now < t->next_rescan_ns)
+		return -EAGAIN;
+	t->next_rescan_ns = now + RESCAN_NS;
+	t->rescan_wanted = false;
+	return targets__scan(t, NULL, 0);
+}
+
+/* Are mappings read as soon as a process is met? Else when it is first sampled. */
+static bool wants_all_maps(const struct targets *t)
+{
+	return t->opts.only_added || t->opts.all_maps;
+}
+
+uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec)
+{
+	const struct bpfprof_proc_key *key = &rec->proc;
+	uint32_t proc = procs__find(t->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
+
+	/* events were lost, or fell into the gap before the first scan: ask the kernel anew */
+	if (proc == PROCS_NONE && rescan(t) == 0)
+		proc = procs__find(t->procs, key->tgid, key->exec_id, key->start_ns, rec->time_ns);
+	if (proc == PROCS_NONE || procs__peek(t->procs, proc)->known ||
+	    (rec->type != BPFPROF_REC_RAW && !rec->user_cnt))
+		return proc;
+	/* it may have ended by now: then the sample says so */
+	if (!procs__read_maps(t->procs, proc, rec->tid == key->tgid ? 0 : rec->tid))
+		(void)targets__read_events(t, procs__read_ns(t->procs));
+	return proc;
+}
+
+/* ---- events ---- */
+
+static void mark_dirty(struct targets *t, uint32_t proc)
+{
+	struct target_note *note = proc < t->note_cap ? &t->notes[proc] : NULL;
+	struct bpfprof_proc value;
+
+	if (!note)
+		return;
+	note->fruitless = 0;
+	if (note->dirty || !code__published(t->code, proc, &value) ||
+	    util_reserve(&t->dirty, &t->dirty_cap, t->dirty_cnt + 1, sizeof(*t->dirty)))
+		return;
+	note->dirty = true;
+	t->dirty[t->dirty_cnt++] = proc;
+}
+
+static int take_mmap(struct targets *t, const struct event *ev)
+{
+	struct proc_file file = { .path = (char *)ev->path,
+				  .maj = ev->maj,
+				  .min = ev->min,
+				  .ino = ev->ino,
+				  .build_id_sz = ev->build_id_sz };
+	int err;
+
+	memcpy(file.build_id, ev->build_id, sizeof(file.build_id));
+	if (ev->build_id_sz || ev->ino || ev->maj || ev->min)
+		file.kind = PROC_FILE_REGULAR;
+	else
+		file.kind = strcmp(ev->path, "[vdso]") ? PROC_FILE_ANON : PROC_FILE_VDSO;
+	err = procs__on_mmap(t->procs, ev->pid, ev->time_ns, ev->addr, ev->len, ev->pgoff, &file);
+	if (!err)
+		mark_dirty(t, procs__find_live(t->procs, ev->pid));
+	return err;
+}
+
+static int take_exit(struct targets *t, const struct event *ev)
+{
+	uint32_t proc;
+	int err;
+
+	procs__on_exit(t->procs, ev->pid, ev->tid, ev->time_ns);
+	proc = procs__find_live(t->procs, ev->pid);
+	if (proc == PROCS_NONE || ev->pid != ev->tid || procs__get(t->procs, proc)->thread_cnt)
+		return 0;
+	/* told before it had left /proc, or others of its threads run on */
+	err = util_reserve(&t->leaderless, &t->leaderless_cap, t->leaderless_cnt + 1,
+			   sizeof(*t->leaderless));
+	if (!err)
+		t->leaderless[t->leaderless_cnt++] = ev->pid;
+	return err;
+}
+
+static int apply(struct targets *t, const struct event *ev)
+{
+	if (t->opts.only_added && ev->type != EVENT_LOST &&
+	    procs__find_live(t->procs, ev->type == EVENT_FORK ? ev->ppid : ev->pid) == PROCS_NONE)
+		return 0;
+	switch (ev->type) {
+	case EVENT_MMAP:
+		return take_mmap(t, ev);
+	case EVENT_FORK:
+		if (t->opts.only_added && !t->opts.follow && ev->pid != ev->ppid) {
+			t->forks++;
+			return 0;
+		}
+		return procs__on_fork(t->procs, ev->pid, ev->ppid, ev->time_ns);
+	case EVENT_EXEC:
+		return procs__on_exec(t->procs, ev->pid, ev->time_ns, ev->comm);
+	case EVENT_COMM:
+		procs__on_comm(t->procs, ev->pid, ev->tid, ev->comm);
+		return 0;
+	case EVENT_EXIT:
+		return take_exit(t, ev);
+	case EVENT_LOST:
+		procs__on_lost(t->procs);
+		t->events_lost++;
+		t->rescan_wanted = true;
+		return 0;
+	}
+	return 0;
+}
+
+static int read_events(struct targets *t, uint64_t until_ns)
+{
+	uint64_t now = util_monotonic_ns();
+	const struct event *events;
+	size_t cnt;
+	int err = events__read(t->events, until_ns, &events, &cnt);
+
+	for (size_t i = 0; !err && i < cnt; i++)
+		err = apply(t, &events[i]);
+	t->applied_ns = MAX(t->applied_ns, MIN(until_ns, now));
+	if (!err && t->rescan_wanted)
+		err = rescan(t);
+	return err == -EAGAIN ? 0 : err;
+}
+
+int targets__read_events(struct targets *t, uint64_t until_ns)
+{
+	int err = read_events(t, until_ns);
+
+	/* what was read from /proc meanwhile holds with the events up to then */
+	for (int i = 1; !err && i < READ_ROUNDS && procs__read_ns(t->procs) > t->applied_ns; i++)
+		err = read_events(t, procs__read_ns(t->procs));
+	return err;
+}
+
+static void publish_dirty(struct targets *t)
+{
+	struct bpfprof_proc value;
+
+	for (size_t i = 0; i < t->dirty_cnt; i++) {
+		uint32_t proc = t->dirty[i];
+
+		if (t->notes[proc].dirty && code__published(t->code, proc, &value))
+			(void)code__publish(t->code, proc);
+		t->notes[proc].dirty = false;
+	}
+	t->dirty_cnt = 0;
+}
+
+/* Processes whose threads nobody has counted: have all of them ended? */
+static void look_after_leaderless(struct targets *t, uint64_t now)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->leaderless_cnt; i++) {
+		uint32_t tgid = t->leaderless[i], proc = procs__find_live(t->procs, tgid);
+
+		if (proc == PROCS_NONE || !procs__get(t->procs, proc)->leader_exited ||
+		    procs__get(t->procs, proc)->thread_cnt)
+			continue;
+		procs__on_exit(t->procs, tgid, tgid, now);
+		if (procs__find_live(t->procs, tgid) == proc)
+			t->leaderless[kept++] = tgid;
+	}
+	t->leaderless_cnt = kept;
+}
+
+static void let_go(struct targets *t, uint32_t proc)
+{
+	uint32_t tgid = procs__get(t->procs, proc)->tgid;
+
+	if (t->opts.follow && procs__find_live(t->procs, tgid) == PROCS_NONE)
+		session__remove_tgid(t->session, tgid);
+	code__forget(t->code, proc);
+	procs__remove(t->procs, proc);
+	memset(&t->notes[proc], 0, sizeof(*t->notes));
+}
+
+void targets__tend(struct targets *t, bool keep_dead)
+{
+	uint64_t now = util_monotonic_ns();
+	const uint32_t *ended;
+	size_t cnt;
+
+	publish_dirty(t);
+	/* of what has ended since, records may still wait */
+	if (keep_dead)
+		return;
+	procs__drop_retired(t->procs, now - RETIRED_NS);
+	look_after_leaderless(t, now);
+	ended = procs__ended(t->procs, &cnt);
+	/* backwards, since the last one takes the place of what is removed */
+	while (cnt--) {
+		struct target_note *note = targets__note(t, ended[cnt]);
+
+		if (note)
+			note->dead_polls += note->dead_polls < DEAD_POLLS;
+		if (note && note->dead_polls == DEAD_POLLS &&
+		    now - procs__get(t->procs, ended[cnt])->to_ns >= DEAD_NS)
+			let_go(t, ended[cnt]);
+	}
+}
+
+/* Is the task one of tgids, or a descendant of one? Tasks are in the order of their numbers, which
+ * wrap. */
+static bool in_tree(const struct bpfprof_task *tasks, size_t cnt, const struct bpfprof_task *task,
+		    const uint32_t *tgids, size_t tgid_cnt, bool follow)
+{
+	for (int depth = 0; depth < 64; depth++) {
+		const struct bpfprof_task *parent = NULL;
+
+		for (size_t i = 0; i < tgid_cnt; i++)
+			if (task->key.tgid == tgids[i])
+				return true;
+		for (size_t i = 0; follow && i < cnt && !parent; i++)
+			if (tasks[i].key.tgid == task->ppid)
+				parent = &tasks[i];
+		if (!parent)
+			return false;
+		task = parent;
+	}
+	return false;
+}
+
+static int scan_task(struct targets *t, const struct bpfprof_task *task, uint64_t time_ns)
+{
+	char comm[BPFPROF_COMM_SZ];
+	struct bpfprof_proc value;
+	uint32_t proc;
+	int err;
+
+	memcpy(comm, task->comm, sizeof(comm));
+	comm[sizeof(comm) - 1] = '\0';
+	proc = procs__add(t->procs, task->key.tgid, task->key.exec_id, task->key.start_ns, comm,
+			  task->kthread, time_ns);
+	if (proc == PROCS_NONE)
+		return -ENOMEM;
+	if (t->opts.only_added) {
+		err = session__add_tgid(t->session, task->key.tgid, task->key.start_ns);
+		if (err)
+			return err;
+	}
+	if (procs__peek(t->procs, proc)->known ||
+	    (!wants_all_maps(t) && !code__published(t->code, proc, &value)))
+		return 0;
+	/* it may have ended by now: then its samples, if any, say so */
+	(void)procs__read_maps(t->procs, proc, 0);
+	mark_dirty(t, proc);
+	return 0;
+}
+
+/* Is the task a process that we know to live, with the same start? */
+static bool known(const struct targets *t, const struct bpfprof_task *task)
+{
+	uint32_t proc = procs__find_live(t->procs, task->key.tgid);
+	const struct proc *p = proc == PROCS_NONE ? NULL : procs__get(t->procs, proc);
+
+	return p && (!p->start_ns || p->start_ns == task->key.start_ns);
+}
+
+/* Ends the entries of processes that a scan which began at time_ns did not meet. */
+static void end_unseen(struct targets *t, uint64_t time_ns)
+{
+	for (size_t i = 0; i < procs__cnt(t->procs); i++) {
+		const struct proc *p = procs__get(t->procs, i);
+
+		if (p->tgid && p->to_ns == UINT64_MAX && p->from_ns < time_ns &&
+		    p->scanned_ns < time_ns)
+			procs__end(t->procs, i);
+	}
+}
+
+int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt)
+{
+	uint64_t time_ns = util_monotonic_ns();
+	struct bpfprof_task *tasks = NULL;
+	uint32_t *roots = NULL;
+	size_t cnt = 0, root_cnt = 0, root_cap = 0;
+	int err = session__scan(t->session, &tasks, &cnt);
+
+	/* children of whose start and end no event told */
+	if (t->opts.follow)
+		session__prune_tgids(t->session);
+	/* later scans start from what is known */
+	for (size_t i = 0; !err && t->opts.only_added && i < cnt + tgid_cnt; i++) {
+		if (i < cnt && !known(t, &tasks[i]))
+			continue;
+		err = util_reserve(&roots, &root_cap, root_cnt + 1, sizeof(*roots));
+		if (!err)
+			roots[root_cnt++] = i < cnt ? tasks[i].key.tgid : tgids[i - cnt];
+	}
+	for (size_t i = 0; !err && i < cnt; i++)
+		if (!t->opts.only_added ||
+		    in_tree(tasks, cnt, &tasks[i], roots, root_cnt, t->opts.follow))
+			err = scan_task(t, &tasks[i], time_ns);
+	if (!err)
+		end_unseen(t, time_ns);
+	free(roots);
+	free(tasks);
+	return err;
+}
+
+uint64_t targets__forks(const struct targets *t)
+{
+	return t->forks;
+}
+
+uint64_t targets__events_lost(const struct targets *t)
+{
+	return t->events_lost;
+}

@@ -1,0 +1,685 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The heap profile of a recording: when its probes are set, and what comes of them. */
+#include <linux/types.h>
+
+#include "heap/heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "heap/budget.h"
+#include "capture/window.h"
+#include "capture/windows.h"
+#include "capture/code.h"
+#include "capture/collect.h"
+#include "heap/cpu_time.h"
+#include "heap/heap_factor.h"
+#include "heap/heap_probes.h"
+#include "kernel/heap_cost.h"
+#include "kernel/probe_heap.h"
+#include "kernel/epochs.h"
+#include "kernel/session.h"
+#include "heap/launch_heap.h"
+#include "target/allocators.h"
+#include "target/objects.h"
+#include "target/procs.h"
+
+#define IN_FLIGHT_US 1000  /* calls under way when recording stops still return to their probes */
+#define UNMEASURED_NS 1000 /* of a hit, if it cannot be measured */
+#define GAP_CALLS 64	   /* that tell how far apart they are */
+#define UNKNOWN_GAP_NS 1e6 /* the costs of hits that are far from each other */
+#define FREES_OFTEN 2	  /* in every so manieth slice frees are probed, to learn what hits cost; */
+#define FREES_RARELY 8	  /* and once that is known */
+#define STACKS_MAX 100000 /* with their sizes, before these are rounded */
+#define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
+
+/* By number of a process. */
+struct proc_seen {
+	uint64_t maps; /* hash of the mappings that were looked at */
+	uint32_t tgid;
+};
+
+struct heap {
+	struct heap_opts opts;
+	struct session *session;
+	struct procs *procs;
+	struct objects *objects;
+	struct code *code;
+	struct collect *collect;
+	struct cpu_time *cpu;
+	struct heap_probes *probes;
+	struct proc_seen *seen;
+	size_t seen_cap;
+	uint32_t skip_proc; /* our own image, before the command has become another */
+	bool preloaded;
+	struct budget budget;
+	bool started, sliced;
+	bool rounded; /* sizes, to 6 bits */
+	uint64_t stopped_ns;
+	double stop_weight; /* of what was recorded since the last commit */
+	struct heap_cost cost;
+	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
+	uint64_t hit_cnt;		/* without the latter */
+	struct budget_time so_far;	/* when they were last accounted for */
+	struct heap_factor factor;
+	double gap_ns;	    /* CPU time from call to call */
+	uint64_t gap_calls; /* that are to tell the next one, */
+	double gap_cpu_ns;  /* and their CPU time */
+	uint64_t cpu_ns, first_cpu_ns;
+	uint64_t edge_ns; /* CPU time of attaching and detaching in slices */
+	uint64_t forks, next_clean_ns;
+	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
+	uint64_t attach_ns; /* before the start */
+};
+
+bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_cnt)
+{
+	struct procs *procs = procs__new("/proc");
+	bool found = false;
+
+	for (size_t i = 0; procs && i < pid_cnt && !found; i++) {
+		uint32_t proc = procs__add(procs, pids[i], 0, 0, "", false, 0);
+		const struct proc_space *s;
+
+		if (proc == PROCS_NONE || procs__read_maps(procs, proc, 0))
+			continue;
+		s = procs__space(procs, proc);
+		for (size_t j = 0; j < s->map_cnt && !found; j++) {
+			int fd = procs__open(procs, objects, proc, &s->maps[j]);
+			uint32_t object =
+				fd < 0 ? OBJECTS_NONE :
+					 objects__add(objects, fd,
+						      procs__file(procs, s->maps[j].file)->path);
+
+			found = object != OBJECTS_NONE && objects__has_usdt(objects, object);
+		}
+	}
+	procs__free(procs);
+	return found;
+}
+
+struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
+		       struct objects *objects, struct code *code, struct collect *collect,
+		       struct cpu_time *cpu)
+{
+	struct heap *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->probes = heap_probes__new(opts->method, opts->usdt, session, objects);
+	if (!h->probes) {
+		free(h);
+		return NULL;
+	}
+	h->opts = *opts;
+	h->session = session;
+	h->procs = procs;
+	h->objects = objects;
+	h->code = code;
+	h->collect = collect;
+	h->cpu = cpu;
+	h->skip_proc = PROCS_NONE;
+	h->gap_ns = UNKNOWN_GAP_NS;
+	return h;
+}
+
+void heap__measure(struct heap *h)
+{
+	struct bpfprof_stats stats;
+
+	if (heap_cost__measure(h->session, h->opts.method, &h->cost)) {
+		log_debug("cannot measure what a probe costs");
+		for (int i = 0; i < BPFPROF_NR_HITS; i++)
+			h->cost.points[0].hit[i] = UNMEASURED_NS;
+		for (int i = 1; i < HEAP_COST_POINTS; i++)
+			h->cost.points[i] = h->cost.points[0];
+	}
+	for (int i = 0; i < HEAP_COST_POINTS; i++) {
+		const struct heap_cost_point *p = &h->cost.points[i];
+
+		log_debug(
+			"behind %.1f us of other code a probe's hit costs %.0f ns at an "
+			"allocation, %.0f at its return, %.0f where that is not waited for, %.0f "
+			"at a free; for each further process %.0f, %.0f, %.0f, %.0f",
+			p->after_ns / 1e3, p->hit[BPFPROF_HIT_ENTRY], p->hit[BPFPROF_HIT_RETURN],
+			p->hit[BPFPROF_HIT_BEGIN], p->hit[BPFPROF_HIT_FREE],
+			p->link[BPFPROF_HIT_ENTRY], p->link[BPFPROF_HIT_RETURN],
+			p->link[BPFPROF_HIT_BEGIN], p->link[BPFPROF_HIT_FREE]);
+	}
+	if (!epochs__stats(h->session, BPFPROF_HEAP, &stats))
+		memcpy(h->hits, stats.hits, sizeof(h->hits));
+}
+
+void heap__free(struct heap *h)
+{
+	if (!h)
+		return;
+	heap_probes__free(h->probes);
+	free(h->seen);
+	free(h);
+}
+
+/* Has the main thread ended, and others go on? The kernel takes a process for its main thread's
+ * memory, and there is none: it would set breakpoints and call no program. */
+static bool leader_gone(pid_t pid)
+{
+	char path[64], *buf, *s;
+	bool gone = false;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return false;
+	s = strrchr(buf, ')');
+	gone = s && s[1] && s[2] == 'Z';
+	free(buf);
+	return gone;
+}
+
+/* Is the open file the one behind the object? In another mount namespace a path leads elsewhere,
+ * and a build id can be forged. */
+static bool is_object(struct heap *h, int fd, uint32_t object)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy >= 0 &&
+	       objects__add(h->objects, copy, objects__info(h->objects, object)->path) == object;
+}
+
+static enum heap_probes_has has(struct heap *h, uint32_t object)
+{
+	return object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(h->probes, object);
+}
+
+static bool is_target(const struct heap *h, size_t proc)
+{
+	return procs__lives(h->procs, proc) && proc != h->skip_proc;
+}
+
+/* The object of a range in which probes would be hit: what is put into a file is not in a copy of
+ * its code. */
+static uint32_t probed_object(struct heap *h, uint32_t proc, const struct proc_map *map)
+{
+	return map->copy == PROC_MAP_COPY ? OBJECTS_NONE : code__object(h->code, proc, map);
+}
+
+/* Looks through what a process has mapped. */
+static int look_at(struct heap *h, uint32_t proc)
+{
+	const struct proc_space *s = procs__space(h->procs, proc);
+	uint32_t tgid = procs__get(h->procs, proc)->tgid;
+	bool usdt = false;
+	int err = 0, fd;
+
+	if (!h->opts.all && leader_gone(tgid)) {
+		log_info(
+			"no heap profile of process %u: its main thread has ended, by which the "
+			"kernel finds its memory",
+			tgid);
+		return 0;
+	}
+
+	for (size_t i = 0; i < s->map_cnt && !usdt; i++) {
+		uint32_t object = probed_object(h, proc, &s->maps[i]);
+
+		usdt = has(h, object) == HEAP_PROBES_USDT;
+	}
+	for (size_t i = 0; !err && i < s->map_cnt; i++) {
+		uint32_t object = probed_object(h, proc, &s->maps[i]);
+		enum heap_probes_has what = has(h, object);
+
+		if (what == HEAP_PROBES_NOTHING)
+			continue;
+		/*
+		 * What the program samples by itself goes through its libraries; only an allocator
+		 * of its own, in the program file, which is mapped lowest, may be another.
+		 */
+		if (usdt && what != HEAP_PROBES_USDT && s->maps[i].file != s->maps[0].file)
+			continue;
+		fd = procs__open(h->procs, h->objects, proc, &s->maps[i]);
+		/* what was found in one file of that name must not be done to another */
+		if (fd >= 0 && !is_object(h, fd, object)) {
+			close(fd);
+			continue;
+		}
+		if (fd >= 0)
+			err = heap_probes__add(h->probes, h->opts.all ? 0 : (pid_t)tgid, fd,
+					       object);
+	}
+	return err;
+}
+
+/* Does the program that allocated it still run? */
+static bool runs(const struct heap *h, const struct bpfprof_live_key *key)
+{
+	uint32_t proc = procs__find_live(h->procs, key->tgid);
+
+	return proc != PROCS_NONE && (!procs__get(h->procs, proc)->exec_known ||
+				      procs__get(h->procs, proc)->exec_id == key->exec_id);
+}
+
+/*
+ * Makes room for what is in use, before what programs held that have ended fills it. Of processes
+ * that were named, or started by such, it counts as in use what they held when they ended; of
+ * the whole machine's, only of those that still run.
+ */
+static int sweep(struct heap *h)
+{
+	uint64_t now = util_monotonic_ns();
+	struct probe_heap_live *live;
+	struct bpfprof_stats stats;
+	size_t cnt;
+	int err;
+
+	if (epochs__stats(h->session, BPFPROF_HEAP, &stats) ||
+	    stats.recorded - h->swept < probe_heap__live_max(h->session) / 4)
+		return 0;
+	h->swept = stats.recorded;
+	/* the stacks have to be known here */
+	err = collect__cut(h->collect);
+	if (!err)
+		err = probe_heap__live(h->session, &live, &cnt);
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt; i++) {
+		if (runs(h, &live[i].key))
+			continue;
+		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns <= now)
+			(void)windows__hold(collect__windows(h->collect), NULL,
+					    &live[i].live.stack);
+		probe_heap__forget(h->session, &live[i].key);
+	}
+	free(live);
+	return 0;
+}
+
+static void clean_children(struct heap *h)
+{
+	uint64_t forks = collect__forks(h->collect), now = util_monotonic_ns();
+
+	if (forks == h->forks || now < h->next_clean_ns)
+		return;
+	h->forks = forks;
+	h->next_clean_ns = now + CLEAN_NS;
+	heap_probes__clean_children(h->probes);
+}
+
+int heap__update(struct heap *h)
+{
+	uint64_t before = util_monotonic_ns();
+	int err = 0;
+
+	/* its number may be given to another */
+	if (h->skip_proc != PROCS_NONE && procs__get(h->procs, h->skip_proc)->to_ns != UINT64_MAX)
+		h->skip_proc = PROCS_NONE;
+	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++) {
+		uint32_t tgid = procs__get(h->procs, i)->tgid;
+		const struct proc_space *s;
+		uint64_t maps;
+
+		if (!is_target(h, i))
+			continue;
+		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
+		if (err)
+			break;
+		s = procs__space(h->procs, i);
+		maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), tgid);
+		if (h->seen[i].tgid == tgid && h->seen[i].maps == maps)
+			continue;
+		h->seen[i].maps = maps;
+		h->seen[i].tgid = tgid;
+		err = look_at(h, i);
+	}
+	if (!h->started)
+		h->attach_ns += util_monotonic_ns() - before;
+	/* while those that will have ended by the next time can still be asked */
+	h->cpu_ns = cpu_time__recent_ns(h->cpu);
+	if (!h->rounded &&
+	    windows__stacks(collect__windows(h->collect), BPFPROF_HEAP) > STACKS_MAX) {
+		h->rounded = true;
+		probe_heap__round_sizes(h->session);
+	}
+	clean_children(h);
+	if (!err && (heap_probes__drop_dead(h->probes, h->procs) || h->opts.all))
+		err = sweep(h);
+	return err;
+}
+
+int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload)
+{
+	uint32_t object;
+	int fd, copy;
+
+	h->skip_proc = procs__find_live(h->procs, pid);
+	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
+	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0) {
+		if (fd >= 0)
+			close(fd);
+		return -EMFILE;
+	}
+	object = objects__add(h->objects, copy, preload ? preload : "the command");
+	if (has(h, object) == HEAP_PROBES_NOTHING) {
+		close(fd);
+		return 0;
+	}
+	h->preloaded = preload != NULL;
+	return heap_probes__add(h->probes, preload ? 0 : pid, fd, object);
+}
+
+void heap__complain(const struct heap *h)
+{
+	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++) {
+		const struct proc_space *s = procs__space(h->procs, i);
+		uint32_t tgid = procs__get(h->procs, i)->tgid;
+		char in[512] = "";
+
+		if (!is_target(h, i))
+			continue;
+		if (heap_probes__in(h->probes, (pid_t)tgid) || leader_gone(tgid))
+			continue;
+		for (size_t j = 0; j < s->map_cnt; j++) {
+			const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
+			const char *base = strrchr(f->path, '/');
+			size_t len = strlen(in);
+
+			if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
+			    (!j || s->maps[j].file != s->maps[j - 1].file))
+				snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
+					 base ? base + 1 : f->path);
+		}
+		log_info("no memory allocator found in process %u: looked for %s in %s", tgid,
+			 allocators_names(), *in ? in : "nothing, since it maps no file");
+	}
+}
+
+/* ---- the budget ---- */
+
+/* Learns how far apart calls are, from time in which probes were attached: so many of them, and so
+ * much CPU time. */
+static void learn_gap(struct heap *h, uint64_t calls, double cpu_ns)
+{
+	h->gap_calls += calls;
+	h->gap_cpu_ns += cpu_ns;
+	if (h->gap_calls < GAP_CALLS)
+		return;
+	h->gap_ns = h->gap_cpu_ns / h->gap_calls;
+	h->gap_calls = 0;
+	h->gap_cpu_ns = 0;
+}
+
+/* What hits cost, in times of what was measured. */
+static double factor(const struct heap *h)
+{
+	double error;
+
+	return heap_factor__get(&h->factor, &error);
+}
+
+/* From a slice that is over: what it has counted; hits: of probes. */
+static void learn_factor(struct heap *h, const struct budget_time *before, uint64_t hits)
+{
+	struct heap_factor_slice slice = {
+		.cpu_ns = h->so_far.cpu - before->cpu - (h->so_far.record - before->record),
+		.hits_ns = h->so_far.hits - before->hits,
+		.calls = h->so_far.calls - before->calls,
+	};
+
+	heap_factor__add(&h->factor, &slice);
+	log_debug("slice: %.1f ms, %.0f calls, %" PRIu64
+		  " hits, %.0f ns from call to call, hits cost %.0f of them or %.2f times that",
+		  slice.cpu_ns / 1e6, slice.calls, hits, slice.cpu_ns / MAX(slice.calls, 1),
+		  slice.hits_ns / MAX(slice.calls, 1), factor(h));
+}
+
+/* What hits cost is known well enough, as far as it matters. */
+static bool is_settled(const struct heap *h)
+{
+	return uprobes_by_events(h->opts.method) ||
+	       heap_factor__settled(&h->factor, budget__hit_share(&h->budget, factor(h)));
+}
+
+/* What hits and recording have cost since the last time. attached: probes have been since then;
+ * each hit has cost as by the processes that are probed by now. */
+static void account(struct heap *h, bool attached, double cpu_ns)
+{
+	uint64_t since[BPFPROF_NR_HITS], cnt = 0;
+	struct budget_time before = h->so_far;
+	struct bpfprof_stats stats;
+
+	h->so_far.cpu = cpu_ns;
+	if (epochs__stats(h->session, BPFPROF_HEAP, &stats))
+		return;
+	for (int i = 0; i < BPFPROF_NR_HITS; i++) {
+		since[i] = stats.hits[i] - h->hits[i];
+		h->hits[i] = stats.hits[i];
+		cnt += since[i];
+	}
+	h->hit_cnt += cnt;
+	if (attached)
+		learn_gap(h, heap_cost__calls(since), cpu_ns - before.cpu);
+	h->so_far.calls += since[BPFPROF_HIT_ENTRY] + since[BPFPROF_HIT_BEGIN];
+	h->so_far.record = stats.record_ns;
+	h->so_far.hits += heap_cost__ns(&h->cost, h->opts.method, since,
+					heap_probes__sharing(h->probes), h->gap_ns);
+	/* of whole slices */
+	if (attached && h->budget.state == BUDGET_ON && util_monotonic_ns() >= h->budget.next_ns)
+		learn_factor(h, &before, cnt);
+}
+
+static struct budget_figures figures(struct heap *h, bool attached)
+{
+	h->cpu_ns = cpu_time__ns(h->cpu);
+	account(h, attached, h->cpu_ns);
+	return (struct budget_figures){ .now_ns = util_monotonic_ns(),
+					.edge_ns = h->edge_ns,
+					.so_far = h->so_far,
+					.factor = factor(h) };
+}
+
+void heap__start(struct heap *h)
+{
+	struct budget_figures f = figures(h, false);
+	uint64_t seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || !seed)
+		seed = 1;
+	h->first_cpu_ns = h->cpu_ns;
+	/* what cannot be measured, such as page faults when breakpoints are set, has to fit in too
+	 */
+	budget__start(&h->budget, h->opts.budget < 1 ? 0.9 * h->opts.budget : 1, seed, &f);
+	h->started = true;
+	probe_heap__enable(h->session, true);
+}
+
+/* CPU time of ours, and of the children that have ended. */
+static uint64_t own_cpu_ns(void)
+{
+	uint64_t ret = 0;
+
+	for (int who = RUSAGE_CHILDREN; who <= RUSAGE_SELF; who++) {
+		struct rusage u;
+
+		if (getrusage(who, &u))
+			continue;
+		ret += (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC;
+		ret += (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	}
+	return ret;
+}
+_Static_assert(RUSAGE_CHILDREN + 1 == RUSAGE_SELF, "both");
+
+static int detach(struct heap *h)
+{
+	uint64_t before = own_cpu_ns();
+	int err;
+
+	probe_heap__enable(h->session, false);
+	usleep(IN_FLIGHT_US);
+	err = heap_probes__detach(h->probes);
+	h->edge_ns += own_cpu_ns() - before;
+	return err;
+}
+
+static void begin_slice(struct heap *h)
+{
+	uint64_t before = own_cpu_ns();
+	uint32_t every = is_settled(h) ? FREES_RARELY : FREES_OFTEN;
+	/* perf events take too long to detach */
+	bool frees = !uprobes_by_events(h->opts.method) && h->budget.slices % every == 0;
+	struct budget_figures f;
+	double weight;
+
+	heap_probes__attach(h->probes, frees ? HEAP_PROBES_SLICE_FREES : HEAP_PROBES_SLICE);
+	h->edge_ns += own_cpu_ns() - before;
+	f = figures(h, false);
+	weight = budget__attached(&h->budget, &f);
+	probe_heap__enable(h->session, true);
+	/* what is counted from here on is read behind this */
+	if (weight > 0)
+		windows__commit(collect__windows(h->collect), BPFPROF_HEAP, weight);
+}
+
+int heap__tick(struct heap *h)
+{
+	enum budget_state was = h->budget.state, now;
+	struct budget_figures f;
+	int err;
+
+	if (util_monotonic_ns() < h->budget.next_ns)
+		return 0;
+	/* a slice is over: what it counts and the time that it stands for end together */
+	if (was == BUDGET_ON)
+		probe_heap__enable(h->session, false);
+	f = figures(h, was != BUDGET_OFF);
+	now = budget__check(&h->budget, &f);
+	if (now == was)
+		return 0;
+	if (now == BUDGET_ON) {
+		begin_slice(h);
+		return 0;
+	}
+	if (!h->sliced)
+		log_debug("the heap's probes cost more than they may: they are attached in slices");
+	h->sliced = true;
+	/* what is still in use is not known any more */
+	probe_heap__stop_tracking(h->session);
+	err = detach(h);
+	/* what this slice has counted is apart from what the next one will */
+	return err ? err : collect__cut(h->collect);
+}
+
+uint64_t heap__next_ns(const struct heap *h)
+{
+	return h->started ? h->budget.next_ns : UINT64_MAX;
+}
+
+void heap__stop(struct heap *h)
+{
+	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
+
+	h->stopped_ns = f.now_ns;
+	h->stop_weight = budget__stop(&h->budget, &f);
+	(void)detach(h);
+}
+
+void heap__end_part(struct heap *h, struct heap_part *ret)
+{
+	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
+
+	*ret = (struct heap_part){ .weight = budget__part(&h->budget, &f) };
+}
+
+void heap__read_live(struct heap *h, struct heap_part *part)
+{
+	int err = h->sliced ? 0 : probe_heap__live(h->session, &part->live, &part->live_cnt);
+
+	if (err)
+		log_error("cannot read what is in use: %s", strerror(-err));
+}
+
+void heap_part__done(struct heap_part *part)
+{
+	free(part->live);
+	memset(part, 0, sizeof(*part));
+}
+
+/* What a window's processes still hold. */
+static void hold_live(struct heap *h, struct window *w, const struct heap_part *part,
+		      uint64_t to_ns)
+{
+	struct windows *windows = collect__windows(h->collect);
+
+	for (size_t i = 0; i < part->live_cnt; i++) {
+		const struct probe_heap_live *l = &part->live[i];
+
+		if (l->live.time_ns + h->opts.min_age_ns <= to_ns &&
+		    (!h->opts.all || runs(h, &l->key)))
+			(void)windows__hold(windows, w, &l->live.stack);
+		else
+			windows__note_live(windows, &l->live.stack);
+	}
+	windows__drop_freed(windows);
+}
+
+int heap__finish(struct heap *h, struct window *w, struct heap_part *part, uint64_t to_ns,
+		 struct window_profile_opts *ret)
+{
+	struct heap_part last = { .weight = h->stop_weight };
+	int err = 0;
+
+	windows__commit(collect__windows(h->collect), BPFPROF_HEAP,
+			part ? part->weight : last.weight);
+	if (h->sliced) {
+		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
+		ret->value_cnt = 2;
+		ret->folded_value = 1;
+		return 0;
+	}
+	ret->only_held = h->opts.min_age_ns > 0;
+	if (!part) {
+		err = probe_heap__live(h->session, &last.live, &last.live_cnt);
+		part = &last;
+	}
+	if (!err)
+		hold_live(h, w, part, to_ns);
+	heap_part__done(&last);
+	return err;
+}
+
+void heap__report(struct heap *h, struct heap_report *ret)
+{
+	struct bpfprof_stats stats = { 0 };
+	uint64_t runs;
+	double share;
+
+	/* hits while everything was detached at last */
+	if (h->stopped_ns)
+		account(h, false, h->so_far.cpu);
+	(void)epochs__stats(h->session, BPFPROF_HEAP, &stats);
+	share = budget__hit_share(&h->budget, factor(h));
+	*ret = (struct heap_report){
+		.method = h->preloaded ? "usdt" : uprobes_method_name(h->opts.method),
+		.hits = h->hit_cnt,
+		.cost_ns = factor(h) * h->so_far.hits + h->so_far.record,
+		.cpu_ns = h->cpu_ns - h->first_cpu_ns,
+		.attach_ns = h->attach_ns,
+		.attached_ns = h->budget.on_ns,
+		.slowdown = 1 / (1 - share),
+		.sliced = h->sliced,
+		.rounded = h->rounded,
+		.untracked = stats.untracked,
+		.points = heap_probes__cnt(h->probes),
+		.listens = !h->preloaded && heap_probes__listens(h->probes),
+	};
+	session__run_time(h->session, "heap_", &ret->bpf_ns, &runs);
+}

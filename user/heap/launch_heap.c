@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* How the heap of a command that is about to be started is sampled. */
+#include "heap/launch_heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "target/allocators.h"
+#include "target/objects.h"
+
+bool launch_heap_library(char *path, size_t path_sz)
+{
+	static const char *const places[] = { "", "../lib/bpfprof/" };
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	exe[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(exe, '/');
+	if (!slash)
+		return false;
+	slash[1] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		size_t len = snprintf(path, path_sz, "%s%s" LAUNCH_HEAP_LIBRARY, exe, places[i]);
+
+		/* LD_PRELOAD is split at blanks and colons (ld.so(8)) */
+		if (len < path_sz && !strpbrk(path, " :") && !access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
+static int open_program(const char *argv0)
+{
+	const char *dirs = getenv("PATH");
+	char path[PATH_MAX];
+
+	if (strchr(argv0, '/') || !dirs)
+		return open(argv0, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	for (;; dirs++) {
+		size_t len = strcspn(dirs, ":");
+
+		if (snprintf(path, sizeof(path), "%.*s%s%s", (int)len, dirs, len ? "/" : "",
+			     argv0) < (int)sizeof(path) &&
+		    !access(path, X_OK))
+			return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		dirs += len;
+		if (!*dirs)
+			return -1;
+	}
+}
+
+/* Does the program hold an allocator of its own, which no library can stand before? */
+static bool own_allocator(struct objects *objects, uint32_t object)
+{
+	struct allocator_points points;
+	bool own;
+
+	if (objects__allocators(objects, object, &points))
+		return false;
+	own = points.cnt > 0;
+	allocator_points__done(&points);
+	return own;
+}
+
+/* Why nothing can be preloaded into the program, or NULL. Scripts are started by another program.
+ */
+static const char *obstacle(struct objects *objects, int fd, const char *argv0)
+{
+	const struct object_info *info;
+	uint32_t object;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return "it cannot be read";
+	if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+	    (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getegid()))
+		return "it is setuid or setgid, which ignores LD_PRELOAD";
+	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), argv0);
+	if (object == OBJECTS_NONE || !objects__info(objects, object)->readable)
+		return NULL;
+	info = objects__info(objects, object);
+	if (!*info->interp)
+		return "it is statically linked";
+	if (strncmp(info->interp, "ld-linux", 8))
+		return "it uses another C library than glibc";
+	return own_allocator(objects, object) ? "it has an allocator of its own" : NULL;
+}
+
+void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, struct launch_heap *ret)
+{
+	const char *others = getenv("LD_PRELOAD");
+
+	memset(ret, 0, sizeof(*ret));
+	ret->file_fd = open_program(argv0);
+	ret->why = ret->file_fd < 0 ? "it cannot be read" : obstacle(objects, ret->file_fd, argv0);
+	if (!ret->why && !launch_heap_library(ret->preload, sizeof(ret->preload)))
+		ret->why = LAUNCH_HEAP_LIBRARY " is not installed";
+	if (ret->why) {
+		ret->preload[0] = '\0';
+		return;
+	}
+	if (snprintf(ret->preload_env, sizeof(ret->preload_env), "LD_PRELOAD=%s%s%s", ret->preload,
+		     others && *others ? ":" : "",
+		     others ? others : "") >= (int)sizeof(ret->preload_env)) {
+		ret->preload[0] = '\0';
+		ret->why = "LD_PRELOAD is too long";
+	}
+	snprintf(ret->rate_env, sizeof(ret->rate_env), "BPFPROF_HEAP_RATE=%" PRIu64, rate);
+}
+
+void launch_heap__done(struct launch_heap *l)
+{
+	if (l->file_fd >= 0)
+		close(l->file_fd);
+	l->file_fd = -1;
+}

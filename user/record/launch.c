@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Starts the command to be profiled, held back until the samplers are armed. */
+#include "record/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Of descriptors, before we raised it for ourselves: programs that use select(2) rely on it. */
+static struct rlimit fd_limit;
+
+static void __attribute__((constructor)) remember_fd_limit(void)
+{
+	(void)getrlimit(RLIMIT_NOFILE, &fd_limit);
+}
+
+static void __attribute__((noreturn))
+child(char *const argv[], char *const env[], int go_fd, int error_fd)
+{
+	sigset_t none;
+	char byte;
+	int err;
+
+	/* we block what we take by signalfd; the command is to have none of that */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (fd_limit.rlim_cur)
+		(void)setrlimit(RLIMIT_NOFILE, &fd_limit);
+	for (size_t i = 0; env && env[i]; i++)
+		putenv(env[i]);
+	if (read(go_fd, &byte, 1) == 1) {
+		execvp(argv[0], argv);
+		err = errno;
+		if (write(error_fd, &err, sizeof(err)) < 0)
+			_exit(126);
+	}
+	_exit(127);
+}
+
+int launch_prepare(char *const argv[], char *const env[], struct launch *ret)
+{
+	int go[2] = { -1, -1 }, error[2] = { -1, -1 }, err;
+	pid_t pid;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->go_fd = ret->error_fd = -1;
+	if (pipe2(go, O_CLOEXEC) || pipe2(error, O_CLOEXEC))
+		goto cleanup;
+	pid = fork();
+	if (pid < 0)
+		goto cleanup;
+	if (!pid) {
+		close(go[1]);
+		child(argv, env, go[0], error[1]);
+	}
+	close(go[0]);
+	close(error[1]);
+	ret->pid = pid;
+	ret->go_fd = go[1];
+	ret->error_fd = error[0];
+	return 0;
+
+cleanup:
+	err = -errno;
+	for (int i = 0; i < 2; i++) {
+		if (go[i] >= 0)
+			close(go[i]);
+		if (error[i] >= 0)
+			close(error[i]);
+	}
+	return err;
+}
+
+int launch_go(struct launch *l)
+{
+	int err = 0;
+	ssize_t n;
+
+	if (write(l->go_fd, "", 1) != 1)
+		err = errno;
+	close(l->go_fd);
+	l->go_fd = -1;
+	/* closed by a successful exec */
+	do {
+		n = err ? 0 : read(l->error_fd, &err, sizeof(err));
+	} while (n < 0 && errno == EINTR);
+	close(l->error_fd);
+	l->error_fd = -1;
+	return -err;
+}
+
+bool launch_ended(struct launch *l)
+{
+	pid_t pid = l->pid && !l->reaped ? waitpid(l->pid, &l->status, WNOHANG) : 0;
+
+	/* ECHILD: whoever started us lets the kernel reap, and the status is gone */
+	if (pid > 0 || (pid < 0 && errno == ECHILD))
+		l->reaped = true;
+	return l->reaped;
+}
+
+/* Waits for its end, ms milliseconds at most. */
+static bool ends_within(struct launch *l, int ms)
+{
+	for (; ms > 0 && !launch_ended(l); ms -= 10)
+		usleep(10000);
+	return launch_ended(l);
+}
+
+void launch_done(struct launch *l)
+{
+	if (l->go_fd >= 0)
+		close(l->go_fd);
+	if (l->error_fd >= 0)
+		close(l->error_fd);
+	l->go_fd = l->error_fd = -1;
+	if (!l->pid || launch_ended(l))
+		return;
+	l->ended_by_us = true;
+	kill(l->pid, SIGTERM);
+	kill(l->pid, SIGCONT);
+	if (ends_within(l, LAUNCH_PATIENCE_MS))
+		return;
+	kill(l->pid, SIGKILL);
+	while (!launch_ended(l))
+		usleep(1000);
+}
+
+void launch_wait(struct launch *l)
+{
+	if (l->pid)
+		(void)ends_within(l, LAUNCH_PATIENCE_MS);
+}
+
+int launch_exit_status(const struct launch *l)
+{
+	if (l->ended_by_us)
+		return 0;
+	if (WIFSIGNALED(l->status))
+		return 128 + WTERMSIG(l->status);
+	return WEXITSTATUS(l->status);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Files that appear whole or not at all. */
+#include "record/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		snprintf(folder, PATH_MAX, ".");
+	else if (slash == path)
+		snprintf(folder, PATH_MAX, "/");
+	else
+		snprintf(folder, PATH_MAX, "%.*s", (int)(slash - path), path);
+}
+
+int output_probe(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *base;
+	struct stat st;
+	size_t len = strlen(path);
+
+	if (!strcmp(path, "-"))
+		return 0;
+	base = strrchr(path, '/');
+	base = base ? base + 1 : path;
+	/* room for the suffix of the temporary name */
+	if (!len || len >= PATH_MAX - 32 || strlen(base) + 7 > NAME_MAX)
+		return len ? -ENAMETOOLONG : -EINVAL;
+	if (path[len - 1] == '/')
+		return -EISDIR;
+	if (!lstat(path, &st)) {
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		/* a name that leads elsewhere may have been put there by somebody else */
+		if (S_ISLNK(st.st_mode))
+			return -ELOOP;
+		if (S_ISCHR(st.st_mode))
+			return access(path, W_OK) ? -errno : 0;
+		if (!S_ISREG(st.st_mode))
+			return -EEXIST;
+	}
+	folder_of(path, folder);
+	if (stat(folder, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	/* of the file system, too: root may write anywhere else */
+	return access(folder, W_OK | X_OK) ? -errno : 0;
+}
+
+/* The user who called sudo gets what was made for them. */
+static void give_to_sudo_user(int fd)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	uint64_t u, g;
+
+	if (geteuid() || !uid || !gid || util_parse_u64(uid, 0, UINT32_MAX - 1, &u) ||
+	    util_parse_u64(gid, 0, UINT32_MAX - 1, &g))
+		return;
+	/* if that fails the file is root's, which is no reason to lose it */
+	if (fchown(fd, u, g))
+		return;
+}
+
+/* What was a device a moment ago, and nothing that has been put in its place since. */
+static int open_device(const char *path, struct output *ret)
+{
+	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), err = -EEXIST;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISCHR(st.st_mode)) {
+		ret->f = fdopen(fd, "w");
+		if (ret->f)
+			return 0;
+		err = -errno;
+	}
+	close(fd);
+	return err;
+}
+
+int output_open(const char *path, struct output *ret)
+{
+	struct stat st;
+	int fd, err;
+
+	memset(ret, 0, sizeof(*ret));
+	err = output_probe(path);
+	if (err)
+		return err;
+	if (!strcmp(path, "-")) {
+		ret->f = fdopen(dup(STDOUT_FILENO), "w");
+		return ret->f ? 0 : -errno;
+	}
+	/* a device, such as /dev/null, is written to: a file in its place would harm everybody */
+	if (!lstat(path, &st) && S_ISCHR(st.st_mode))
+		return open_device(path, ret);
+	err = -ENOMEM;
+	ret->path = strdup(path);
+	if (!ret->path || asprintf(&ret->tmp, "%s.XXXXXX", path) < 0)
+		goto cleanup;
+	/* made anew with mode 0600, so that no link can be in its place */
+	fd = mkostemp(ret->tmp, O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		goto cleanup;
+	}
+	give_to_sudo_user(fd);
+	ret->f = fdopen(fd, "w");
+	if (ret->f)
+		return 0;
+	err = -errno;
+	close(fd);
+	unlink(ret->tmp);
+
+cleanup:
+	free(ret->path);
+	free(ret->tmp);
+	memset(ret, 0, sizeof(*ret));
+	return err;
+}
+
+int output_commit(struct output *o)
+{
+	int err = 0;
+
+	if (fflush(o->f) || ferror(o->f))
+		err = errno ? -errno : -EIO;
+	if (!err && o->tmp && fsync(fileno(o->f)) && errno != EINVAL)
+		err = -errno;
+	if (fclose(o->f) && !err)
+		err = -errno;
+	if (!err && o->tmp && rename(o->tmp, o->path))
+		err = -errno;
+	if (err && o->tmp)
+		unlink(o->tmp);
+	free(o->path);
+	free(o->tmp);
+	memset(o, 0, sizeof(*o));
+	return err;
+}
+
+void output_abort(struct output *o)
+{
+	if (!o->f)
+		return;
+	fclose(o->f);
+	if (o->tmp)
+		unlink(o->tmp);
+	free(o->path);
+	free(o->tmp);
+	memset(o, 0, sizeof(*o));
+}

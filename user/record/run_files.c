@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the files of a run are called. */
+#include <linux/types.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "report/formats.h"
+#include "kinds.h"
+#include "options.h"
+#include "record/output.h"
+#include "record/run_parts.h"
+
+/* Several kinds were asked for: then each has a name of its own, also if one cannot be had. */
+static bool several_kinds(const struct options *o)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		n += o->kinds[i];
+	return n > 1;
+}
+
+/* Puts the number of a window in front of an ending, if the path has it, else behind all. */
+static void add_number(char path[PATH_MAX], const char *ending, unsigned int number)
+{
+	size_t len = strlen(path), sz = strlen(ending);
+	const char *tail = len > sz && !strcmp(path + len - sz, ending) ? ending : "";
+
+	if (number)
+		snprintf(path + len - strlen(tail), PATH_MAX - len + strlen(tail), ".%04u%s",
+			 number, tail);
+}
+
+void run_output_path(const struct run *r, int kind, unsigned int number, char path[PATH_MAX])
+{
+	const struct options *o = r->opts;
+	char ending[16];
+
+	snprintf(ending, sizeof(ending), ".%s", o->format->ext);
+	if (!o->output)
+		snprintf(path, PATH_MAX, "bpfprof.%s.%s%s", r->file_target, kinds[kind].name,
+			 ending);
+	else if (!several_kinds(o))
+		snprintf(path, PATH_MAX, "%s", o->output);
+	else
+		snprintf(path, PATH_MAX, "%s.%s%s", o->output, kinds[kind].name, ending);
+	add_number(path, ending, number);
+}
+
+void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s", r->opts->stats);
+	add_number(path, ".json", number);
+}
+
+static int remove_file(const char *path)
+{
+	if (!unlink(path) || errno == ENOENT)
+		return 0;
+	log_error("cannot remove '%s': %s", path, strerror(errno));
+	return -errno;
+}
+
+int run_remove_files(const struct run *r, unsigned int number)
+{
+	char path[PATH_MAX];
+	int err = 0, ret;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		if (!r->kinds[i])
+			continue;
+		run_output_path(r, i, number, path);
+		ret = remove_file(path);
+		err = err ? err : ret;
+	}
+	if (r->opts->stats) {
+		run_stats_path(r, number, path);
+		ret = remove_file(path);
+		err = err ? err : ret;
+	}
+	return err;
+}
+
+static int check_output(const char *path)
+{
+	int err = output_probe(path);
+
+	if (err == -ELOOP)
+		log_error("cannot write '%s': it is a symbolic link (name the file itself)", path);
+	else if (err)
+		log_error("cannot write '%s': %s", path, strerror(-err));
+	else if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+		log_error("'-o -' writes to standard output, which is a terminal (redirect it)");
+	else
+		return 0;
+	return err ? err : -EINVAL;
+}
+
+int run_check_outputs(const struct run *r)
+{
+	unsigned int first = r->opts->window_ns ? 1 : 0;
+	char path[PATH_MAX];
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (!r->opts->kinds[i])
+			continue;
+		run_output_path(r, i, first, path);
+		/* text for people may go to a terminal */
+		if (strcmp(path, "-") || r->opts->format->binary)
+			err = check_output(path);
+	}
+	if (!err && r->opts->stats && strcmp(r->opts->stats, "-")) {
+		run_stats_path(r, first, path);
+		err = check_output(path);
+	}
+	return err;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a run says about itself: the comments in the profile, the summary on standard error, the
+ * account of --stats. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bpfprof.h"
+#include "capture/code.h"
+#include "capture/collect.h"
+#include "heap/heap.h"
+#include "capture/symbolize.h"
+#include "target/objects.h"
+#include "target/perf_maps.h"
+
+struct options;
+struct profile;
+
+/* Facts about a finished recording; times in ns. */
+struct report {
+	const struct options *opts;
+	const char *target; /* "pid:1234", "all", "command:ls" */
+	const bool *kinds;  /* that were recorded */
+	uint32_t frequency; /* as it was, after clamping */
+	int cpus;
+	bool is_window; /* one of several: their summaries are short */
+	uint64_t duration_ns, startup_ns;
+	struct collect_account accounts[BPFPROF_NR_KINDS];
+	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
+	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */
+	struct code_stats code;
+	struct heap_report heap;
+	struct objects_stats objects;
+	struct perf_maps_stats perf_maps;
+	uint64_t wait_cost_ns[BPFPROF_NR_KINDS]; /* of recording them, to the programs */
+	uint64_t wait_rate_ns;			 /* mean of what there was; 0: all were recorded */
+	uint64_t limited_ns; /* how long there was one because of --wait-budget */
+	uint64_t bpf_ns, bpf_runs;
+	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
+	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */
+};
+
+/* Writes into the profile how it was made, what was lost and what is not whole. 0 or -ENOMEM. */
+int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p);
+
+/* The lines at the end of a run: one for the profile, its hottest functions, how to look further.
+ * path: "-" for standard output. */
+void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
+		    const char *path);
+
+/*
+ * Is everything there? Nothing may be lost, and of the stacks of a kind 1 % may be cut short.
+ * Returns 0, or -ENODATA with what is not as it should be in text, a list without full stop.
+ */
+int report_strict(const struct report *r, char *text, size_t text_sz);
+
+/* The JSON object of --stats. */
+void report_stats(const struct report *r, FILE *f);
+
+#endif

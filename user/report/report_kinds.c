@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What only some kinds say of themselves. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/util.h"
+#include "kinds.h"
+#include "options.h"
+#include "report/report_parts.h"
+
+#define ROUGH_SLOWDOWN 2 /* times: what is wrong in the cost of hits is as wrong in the figures */
+
+/* ---- cpu ---- */
+
+static void cpu_how(const struct report *r, enum bpfprof_kind kind, char *buf, size_t buf_sz)
+{
+	(void)kind;
+	snprintf(buf, buf_sz, ", event %s, %u Hz",
+		 r->opts->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock", r->frequency);
+}
+
+static void cpu_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	(void)kind;
+	json__u64(j, "period_ns", NSEC_PER_SEC / r->frequency);
+}
+
+/* ---- heap ---- */
+
+static void heap_how(const struct report *r, enum bpfprof_kind kind, char *buf, size_t buf_sz)
+{
+	(void)kind;
+	snprintf(buf, buf_sz, ", rate %" PRIu64 " bytes", r->opts->heap_rate);
+}
+
+/* Share of the targets' CPU time that the heap's probes took, in percent. */
+static double heap_share(const struct heap_report *h)
+{
+	return h->cpu_ns ? MIN(100.0 * h->cost_ns / h->cpu_ns, 100.0) : 0;
+}
+
+/* How far the scaling up can be trusted: an error in what hits cost is one in what was left for the
+ * program itself, the larger the less that was. */
+static const char *heap_trust(const struct heap_report *h)
+{
+	return h->slowdown > ROUGH_SLOWDOWN ?
+		       ", roughly, since hits take most of the time while it is probed" :
+		       "";
+}
+
+static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	const struct heap_report *h = &r->heap;
+	int err = report_say(to,
+			     "%zu probes (%s), %" PRIu64
+			     " hits, which took %.2f %% of the program's CPU "
+			     "time",
+			     h->points, h->method, h->hits, heap_share(h));
+
+	(void)kind;
+	if (!err && h->sliced)
+		err = report_say(
+			to,
+			"in use is left out: probes were attached %.1f %% of the time only, to "
+			"stay within --heap-budget %g; alloc is scaled up%s (--heap-budget 100 "
+			"lifts the limit)",
+			r->duration_ns ? 100.0 * h->attached_ns / r->duration_ns : 0.0,
+			r->opts->heap_budget, heap_trust(h));
+	if (!err && h->untracked)
+		err = report_say(
+			to,
+			"in use is not complete: the frees of %" PRIu64
+			" samples were not followed, the table was full (a larger --heap-rate "
+			"needs less)",
+			h->untracked);
+	if (!err && h->rounded)
+		err = report_say(
+			to,
+			"sizes are rounded to 6 bits (1.6 %%): there were too many different "
+			"ones");
+	if (!err && r->opts->min_age_ns)
+		err = report_say(to, "only what was held for at least %g s at the end",
+				 (double)r->opts->min_age_ns / NSEC_PER_SEC);
+	return err;
+}
+
+static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	const struct heap_report *h = &r->heap;
+
+	(void)kind;
+	json__u64(j, "period_bytes", r->opts->heap_rate);
+	json__begin_object(j, "heap");
+	json__string(j, "method", h->method);
+	json__u64(j, "probes", h->points);
+	json__u64(j, "hits", h->hits);
+	json__u64(j, "cost_ns", h->cost_ns);
+	json__u64(j, "bpf_ns", h->bpf_ns);
+	json__u64(j, "target_cpu_ns", h->cpu_ns);
+	json__u64(j, "attach_ns", h->attach_ns);
+	json__u64(j, "attached_ns", h->attached_ns);
+	json__bool(j, "sliced", h->sliced);
+	json__u64(j, "untracked", h->untracked);
+	json__end_object(j);
+}
+
+/* ---- waits ---- */
+
+static void wait_how(const struct report *r, enum bpfprof_kind kind, char *buf, size_t buf_sz)
+{
+	uint64_t min_wait = options_min_wait_ns(r->opts, kind);
+	char text[32];
+
+	if (min_wait)
+		snprintf(buf, buf_sz, ", waits of %s and more",
+			 report_time_text(min_wait, text, sizeof(text)));
+	else
+		snprintf(buf, buf_sz, ", waits of any length");
+}
+
+static int wait_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	const struct collect_account *a = &r->accounts[kind];
+	uint64_t min_wait = options_min_wait_ns(r->opts, kind);
+	char text[32], together[32];
+	int err = 0;
+
+	/* of waits without any length nobody wants to hear */
+	if (a->below && min_wait)
+		err = report_say(to, "left out: %" PRIu64 " waits shorter than %s, together %s",
+				 a->below, report_time_text(min_wait, text, sizeof(text)),
+				 report_time_text(a->below_ns, together, sizeof(together)));
+	if (!err && r->limited_ns)
+		err = report_say(
+			to,
+			"to stay within --wait-budget %g, %.1f %% of the time a wait shorter than "
+			"a limit, %s on average, was recorded with the probability length / limit, "
+			"and weighted accordingly (--wait-budget 100 lifts the limit)",
+			r->opts->wait_budget,
+			r->duration_ns ? 100.0 * r->limited_ns / r->duration_ns : 0.0,
+			report_time_text(r->wait_rate_ns, text, sizeof(text)));
+	if (!err && r->opts->wait_rate_ns) {
+		report_time_text(r->opts->wait_rate_ns, text, sizeof(text));
+		err = report_say(
+			to,
+			"a wait shorter than %s was recorded with the probability length / %s, "
+			"and weighted accordingly",
+			text, text);
+	}
+	return err;
+}
+
+static void wait_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	const struct collect_account *a = &r->accounts[kind];
+
+	json__u64(j, "below", a->below);
+	json__u64(j, "below_ns", a->below_ns);
+	json__u64(j, "min_wait_ns", options_min_wait_ns(r->opts, kind));
+	json__u64(j, "wait_rate_ns", r->wait_rate_ns);
+	json__u64(j, "limited_ns", r->limited_ns);
+	json__u64(j, "cost_ns", r->wait_cost_ns[kind]);
+	report_stats_cache(j, "kernel_stacks", &a->kernel_stacks);
+	report_stats_cache(j, "user_stacks", &a->user_stacks);
+}
+
+/* ---- threads ---- */
+
+static int created_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	(void)kind;
+	return !r->threads_at_start ?
+		       0 :
+		       report_say(to, "threads alive at the start: %" PRIu64, r->threads_at_start);
+}
+
+static void created_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	(void)kind;
+	if (r->threads_at_start)
+		json__u64(j, "threads_at_start", r->threads_at_start);
+}
+
+static int snapshot_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	(void)kind;
+	return report_say(to, "the stacks were read within %.1f ms", r->snapshot_ns / 1e6);
+}
+
+static void snapshot_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	(void)kind;
+	json__u64(j, "snapshot_ns", r->snapshot_ns);
+}
+
+/* ---- the table ---- */
+
+#define WAITS                                                             \
+	{                                                                 \
+		.how = wait_how, .notes = wait_notes, .stats = wait_stats \
+	}
+
+const struct report_kind report_kinds[BPFPROF_NR_KINDS] = {
+	[BPFPROF_CPU] = { .how = cpu_how, .stats = cpu_stats },
+	[BPFPROF_HEAP] = { .how = heap_how, .notes = heap_notes, .stats = heap_stats },
+	[BPFPROF_BLOCK] = WAITS,
+	[BPFPROF_MUTEX] = WAITS,
+	[BPFPROF_OFFCPU] = WAITS,
+	[BPFPROF_THREADCREATE] = { .notes = created_notes, .stats = created_stats },
+	[BPFPROF_THREADS] = { .notes = snapshot_notes, .stats = snapshot_stats },
+};
