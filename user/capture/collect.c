@@ -27,7 +27,8 @@
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define HELD_MAX (128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
-#define HOLD_NS 5000000ULL    /* how long the rings may be left alone while stacks are unwound */
+#define MAX_ENDED (CAPTURE_EPOCHS - 2) /* epochs that wait: one more goes on, and one is spare */
+#define HOLD_NS 5000000ULL /* how long the rings may be left alone while stacks are unwound */
 
 /* An epoch that has ended, and is not added up yet. */
 struct ended {
@@ -47,8 +48,8 @@ struct collect {
 	struct procs *procs;
 	struct code *code;
 	struct windows *windows;
-	uint32_t epoch;				/* that goes on */
-	struct ended ended[CAPTURE_EPOCHS - 1]; /* the oldest one first */
+	uint32_t epoch;			   /* that goes on */
+	struct ended ended[MAX_ENDED + 1]; /* the oldest one first */
 	size_t ended_cnt;
 	uint64_t raw; /* stacks unwound here */
 	bool calm;    /* none in the last poll */
@@ -387,7 +388,7 @@ int collect__end_epoch(struct collect *c, bool boundary)
 
 	/* all records of an epoch that has ended have to be out of the ring before the next one
 	 * ends: they tell the two sides apart, no more */
-	if (c->ended_cnt == CAPTURE_EPOCHS - 2 || c->pending.sz + c->held.sz >= HELD_MAX)
+	if (c->ended_cnt == MAX_ENDED || c->pending.sz + c->held.sz >= HELD_MAX)
 		return -EAGAIN;
 	*e = (struct ended){ .slot = slot_of(c->epoch), .boundary = boundary, .end_ns = now };
 	side = epochs__next(c->session, e->stats);
@@ -441,7 +442,8 @@ int collect__cut(struct collect *c)
 		err = poll_until(c, UINT64_MAX, UINT64_MAX);
 		if (!err)
 			err = settle_all(c, false);
-		if (err)
+		/* or a boundary has to be taken in: what has arrived is known all the same */
+		if (err || c->ended_cnt == MAX_ENDED)
 			return err;
 	}
 	return err ? err : settle_all(c, false);
