@@ -29,6 +29,7 @@
 
 #include "base/util.h"
 #include "bpf_session.h"
+#include "capture/count_keys.h"
 #include "capture/window.h"
 #include "capture/windows.h"
 #include "capture/code.h"
@@ -470,6 +471,55 @@ static void test_injected(void **state)
 		deepest = MAX(deepest, profile->samples[i].loc_cnt);
 	/* make_raw 31 times, this function, cmocka's, main, and what called it */
 	assert_in_range(deepest, 31 + 4, 31 + 20);
+}
+
+static uint64_t total(void)
+{
+	return window__account(window, BPFPROF_CPU)->total;
+}
+
+/* Epochs that end while nobody adds them up wait, and a boundary is not passed by a cut. */
+static void test_epochs_wait(void **state)
+{
+	const struct collect_opts opts = { .only_added = true };
+	struct {
+		struct bpfprof_rec rec;
+		uint64_t pc;
+	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	uint64_t before = util_monotonic_ns(), end_ns = 0;
+	uint32_t self = getpid();
+	int ended = 0, err;
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	walked.rec = record_of(self, BPFPROF_REC_SAMPLE);
+	walked.rec.user_cnt = 1;
+	for (uint64_t i = 1; i <= 3; i++) {
+		for (uint64_t n = 0; n < i; n++)
+			assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
+		assert_false(collect__has_boundary(collect));
+		assert_int_equal(collect__end_epoch(collect, i == 3), 0);
+	}
+	assert_true(collect__has_boundary(collect));
+	assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
+	assert_int_equal(total(), 0);
+	/* up to the boundary, and not beyond */
+	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(total(), 1 + 2);
+	while (!(err = collect__end_epoch(collect, false)))
+		ended++;
+	assert_int_equal(err, -EAGAIN);
+	assert_in_range(ended, 1, CAPTURE_EPOCHS);
+	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(total(), 1 + 2);
+	assert_int_equal(collect__settle_boundary(collect, &end_ns), 0);
+	assert_in_range(end_ns, before, util_monotonic_ns());
+	assert_false(collect__has_boundary(collect));
+	assert_int_equal(total(), 1 + 2 + 3);
+	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(total(), 1 + 2 + 3 + 1);
 }
 
 /* More than there is time for in a poll: what is left is done by later ones, and who has ended by
@@ -999,6 +1049,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_ourselves, teardown),
 		cmocka_unit_test_teardown(test_prepared, teardown),
 		cmocka_unit_test_teardown(test_injected, teardown),
+		cmocka_unit_test_teardown(test_epochs_wait, teardown),
 		cmocka_unit_test_teardown(test_behind, teardown),
 		cmocka_unit_test_teardown(test_children, teardown),
 		cmocka_unit_test_teardown(test_short_lived, teardown),
