@@ -5,7 +5,7 @@
  *            in code that it has made itself
  *   libs     a library, of which FILE is copied, called and deleted: its symbol alpha_entry
  *   threads  a thread, which computes for a moment
- * usage: churn SECONDS execs|libs|threads RATE FOLDER [FILE]. Each copy is a file of its own, with a
+ * usage: turnover SECONDS execs|libs|threads RATE FOLDER [FILE]. Each copy is a file of its own, with a
  * build id of its own.
  */
 #include <dlfcn.h>
