@@ -40,7 +40,7 @@ static int setup(void **state)
 	report.target = "pid:1234";
 	report.frequency = 99;
 	report.cpus = 2;
-	report.duration_ns = 10000000123;
+	report.duration_ns = report.run_ns = 10000000123;
 	report.startup_ns = 98765432;
 	report.samples[BPFPROF_CPU] = 321;
 	report.bpf_ns = 5555;
@@ -481,6 +481,36 @@ static void test_notes_of_waits(void **state)
 	}
 }
 
+/* In the profile of a window, what is counted from the start of the run is said to be, and shares of
+ * time are of that. */
+static void test_notes_of_windows(void **state)
+{
+	struct profile *heap = profile_of(BPFPROF_HEAP, (const int64_t[]){ 1, 1, 0, 0 });
+	struct profile *block = profile_of(BPFPROF_BLOCK, (const int64_t[]){ 1, 1 });
+
+	(void)state;
+	report.is_window = true;
+	report.duration_ns = 1000000000;
+	report.heap = (struct heap_report){ .method = "multi",
+					    .points = 3,
+					    .hits = 77,
+					    .cost_ns = 1,
+					    .cpu_ns = 100,
+					    .sliced = true,
+					    .attached_ns = 2500000000 };
+	report.limited_ns = 5000000000;
+	opts.wait_budget = 1;
+	assert_int_equal(report_comment(&report, BPFPROF_HEAP, heap), 0);
+	assert_true(has_comment(heap,
+				"77 hits, which took 1.00 % of the program's CPU time since "
+				"the start of the run"));
+	assert_true(has_comment(heap, "attached 25.0 % of the time only since the start"));
+	assert_int_equal(report_comment(&report, BPFPROF_BLOCK, block), 0);
+	assert_true(has_comment(block, "50.0 % of the time since the start of the run a wait"));
+	profile__free(heap);
+	profile__free(block);
+}
+
 static void test_summary(void **state)
 {
 	struct profile *p = new_profile();
@@ -607,6 +637,7 @@ int main(void)
 		cmocka_unit_test_setup(test_summary_of_kinds, setup),
 		cmocka_unit_test_setup(test_summary_counts_at_own, setup),
 		cmocka_unit_test_setup(test_notes_of_waits, setup),
+		cmocka_unit_test_setup(test_notes_of_windows, setup),
 		cmocka_unit_test_setup(test_strict, setup),
 		cmocka_unit_test_setup(test_kinds, setup),
 	};

@@ -215,6 +215,7 @@ static int write_window(struct run *r, struct heap_part *part, uint64_t to_ns)
 		.cpus = cpus_possible(),
 		.is_window = r->window_number,
 		.duration_ns = to_ns - r->window_from_ns,
+		.run_ns = to_ns - r->armed_ns,
 		.startup_ns = r->startup_ns,
 		.snapshot_ns = r->snapshot.ns,
 		.threads_at_start = r->threads_at_start,

@@ -49,24 +49,35 @@ static const char *heap_trust(const struct heap_report *h)
 		       "";
 }
 
+/* Behind what is counted from the start of the run, in the profile of a window. */
+static const char *since_start(const struct report *r)
+{
+	return r->is_window ? " since the start of the run" : "";
+}
+
+/* How much of the time so far that is, in percent. */
+static double share_of_run(const struct report *r, uint64_t ns)
+{
+	return r->run_ns ? 100.0 * ns / r->run_ns : 0;
+}
+
 static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
 	const struct heap_report *h = &r->heap;
 	int err = report_say(to,
 			     "%zu probes (%s), %" PRIu64
-			     " hits, which took %.2f %% of the program's CPU "
-			     "time",
-			     h->points, h->method, h->hits, heap_share(h));
+			     " hits, which took %.2f %% of the program's CPU time%s",
+			     h->points, h->method, h->hits, heap_share(h), since_start(r));
 
 	(void)kind;
 	if (!err && h->sliced)
 		err = report_say(
 			to,
-			"in use is left out: probes were attached %.1f %% of the time only, to "
+			"in use is left out: probes were attached %.1f %% of the time only%s, to "
 			"stay within --heap-budget %g; alloc is scaled up%s (--heap-budget 100 "
 			"lifts the limit)",
-			r->duration_ns ? 100.0 * h->attached_ns / r->duration_ns : 0.0,
-			r->opts->heap_budget, heap_trust(h));
+			share_of_run(r, h->attached_ns), since_start(r), r->opts->heap_budget,
+			heap_trust(h));
 	if (!err && h->untracked)
 		err = report_say(
 			to,
@@ -134,11 +145,11 @@ static int wait_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 	if (!err && r->limited_ns)
 		err = report_say(
 			to,
-			"to stay within --wait-budget %g, %.1f %% of the time a wait shorter than "
+			"to stay within --wait-budget %g, %.1f %% of the time%s a wait shorter "
+			"than "
 			"a limit, %s on average, was recorded with the probability length / limit, "
 			"and weighted accordingly (--wait-budget 100 lifts the limit)",
-			r->opts->wait_budget,
-			r->duration_ns ? 100.0 * r->limited_ns / r->duration_ns : 0.0,
+			r->opts->wait_budget, share_of_run(r, r->limited_ns), since_start(r),
 			report_time_text(r->wait_rate_ns, text, sizeof(text)));
 	if (!err && r->opts->wait_rate_ns) {
 		report_time_text(r->opts->wait_rate_ns, text, sizeof(text));
