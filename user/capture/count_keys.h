@@ -25,18 +25,15 @@ struct stack_store;
 /* What a key stands for. */
 struct count_key_stack {
 	uint32_t stack; /* a reference is held as long as the key is known */
-	uint32_t pad;
-	double unit; /* what each sample stands for, where the counts do not say */
+	double unit;	/* what each sample stands for, where the counts do not say */
 };
 
 /* Borrows store. NULL with errno. */
 struct count_keys *count_keys__new(struct stack_store *store);
 void count_keys__free(struct count_keys *k);
 
-/*
- * The key of a stack, in the epoch of a slot; live: and of allocations. One that was known means this stack from
- * now on. 0, or -ENOMEM.
- */
+/* The key of a stack, in the epoch of a slot; live: and of allocations. One that was known means
+ * this stack from now on. 0, or -ENOMEM. */
 int count_keys__set(struct count_keys *k, uint32_t slot, bool live,
 		    const struct bpfprof_count_key *key, const struct count_key_stack *stack);
 

@@ -104,7 +104,6 @@ struct stack_store *stack_store__new(const struct stack_store_opts *opts, struct
 	hash__init(&s->by_address, sizeof(struct location_entry),
 		   offsetof(struct location_entry, location), STACK_STORE_MAX);
 	hash__init(&s->by_frames, sizeof(uint32_t), 0, STACK_STORE_MAX);
-	s->by_frames.seed = hash_seed();
 	return s;
 }
 
