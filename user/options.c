@@ -481,6 +481,8 @@ static int check_window(struct parser *p)
 
 	if (o->keep && !o->window_ns)
 		return fail(p, "--keep goes with --window: it says how many sets of files stay");
+	if (o->window_ns && o->window_ns < OPTIONS_MIN_WINDOW_NS)
+		return fail(p, "--window is too short: give it at least 10ms");
 	if (o->window_ns && o->duration_ns && o->window_ns > o->duration_ns)
 		return fail(p, "--window is longer than --duration: give it at most that long");
 	if (o->window_ns && o->output && !strcmp(o->output, "-"))

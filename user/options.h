@@ -20,6 +20,7 @@ struct format;
 #define OPTIONS_NAMED_HEAP_BUDGET 5   /* where kinds are named */
 #define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
 #define OPTIONS_DEFAULT_WAIT_BUDGET 1
+#define OPTIONS_MIN_WINDOW_NS 10000000ULL /* to end one takes as long */
 
 enum options_command {
 	OPTIONS_RECORD,
@@ -73,7 +74,8 @@ struct options {
 
 	const char *output; /* "-": standard output; NULL: a name made from the target */
 	const struct format *format;
-	uint64_t window_ns; /* of each set of files; 0: one set for the whole run */
+	/* of each set of files, at least OPTIONS_MIN_WINDOW_NS; 0: one set for the whole run */
+	uint64_t window_ns;
 	uint32_t keep;	    /* sets; 0: all */
 	const char *stats;  /* "-": standard output; NULL: none */
 	bool strict;	    /* see report_strict */
