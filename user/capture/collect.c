@@ -27,7 +27,7 @@
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define HELD_MAX (128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
-#define MAX_ENDED (CAPTURE_EPOCHS - 2) /* epochs that wait: one more goes on, and one is spare */
+#define MAX_ENDED (CAPTURE_EPOCHS - 1) /* epochs that wait: one more goes on */
 #define HOLD_NS 5000000ULL /* how long the rings may be left alone while stacks are unwound */
 
 /* An epoch that has ended, and is not added up yet. */
@@ -48,8 +48,8 @@ struct collect {
 	struct procs *procs;
 	struct code *code;
 	struct windows *windows;
-	uint32_t epoch;			   /* that goes on */
-	struct ended ended[MAX_ENDED + 1]; /* the oldest one first */
+	uint32_t epoch;		       /* that goes on */
+	struct ended ended[MAX_ENDED]; /* the oldest one first */
 	size_t ended_cnt;
 	uint64_t raw; /* stacks unwound here */
 	bool calm;    /* none in the last poll */
@@ -380,16 +380,22 @@ bool collect__wants_cut(const struct collect *c)
 
 /* ---- epochs ---- */
 
+bool collect__can_end(const struct collect *c)
+{
+	/* all records of an epoch that has ended have to be out of the ring before the next one
+	 * ends: they tell the two sides apart, no more */
+	return c->ended_cnt < MAX_ENDED && c->pending.sz + c->held.sz < HELD_MAX;
+}
+
 int collect__end_epoch(struct collect *c, bool boundary)
 {
 	uint64_t now = util_monotonic_ns();
-	struct ended *e = &c->ended[c->ended_cnt];
+	struct ended *e;
 	int side, err;
 
-	/* all records of an epoch that has ended have to be out of the ring before the next one
-	 * ends: they tell the two sides apart, no more */
-	if (c->ended_cnt == MAX_ENDED || c->pending.sz + c->held.sz >= HELD_MAX)
+	if (!collect__can_end(c))
 		return -EAGAIN;
+	e = &c->ended[c->ended_cnt];
 	*e = (struct ended){ .slot = slot_of(c->epoch), .boundary = boundary, .end_ns = now };
 	side = epochs__next(c->session, e->stats);
 	if (side < 0)
@@ -459,14 +465,16 @@ bool collect__has_boundary(const struct collect *c)
 
 int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
 {
-	for (size_t i = c->ended_cnt; i-- > 0;)
-		if (c->ended[i].boundary)
-			*ret_ns = c->ended[i].end_ns;
+	size_t i = 0;
+
+	while (!c->ended[i].boundary)
+		i++;
+	*ret_ns = c->ended[i].end_ns;
 	return settle_all(c, true);
 }
 
-int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
-		     struct collect_account *ret)
+void collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
+		      struct collect_account *ret)
 {
 	const struct window_account *a = window__account(w, kind);
 	uint64_t here = a->total + a->no_memory;
@@ -491,7 +499,6 @@ int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind
 	ret->rules = a->stats.rules;
 	ret->events_lost = targets__events_lost(c->targets);
 	ret->not_followed = session__not_followed(c->session);
-	return 0;
 }
 
 uint64_t collect__forks(const struct collect *c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the kernel to the windows (capture/windows.h): reads records, counts and process
- * events, brings them into the order of time, and keeps the kernel side informed about the code of
- * the processes.
+ * From the kernel to the windows (capture/windows.h): reads records, counts and process events,
+ * brings them into the order of time, and keeps the kernel side informed about the code of the
+ * processes.
  */
 #ifndef COLLECT_H
 #define COLLECT_H
@@ -44,9 +44,9 @@ struct collect_account {
 	uint64_t raw;		  /* stacks that were copied and unwound here */
 	uint64_t below, below_ns; /* waits that were left out as too short; not in seen */
 	struct bpfprof_cache_stats kernel_stacks, user_stacks, rules;
-	uint64_t events_lost; /* times that process events were lost and everything was read anew */
-	uint64_t not_followed; /* children that should have been, and what these have made is not
-				  known either */
+	/* since the start: times that process events were lost and everything was read anew, and
+	 * children that should have been followed, of whom is not known what they have made */
+	uint64_t events_lost, not_followed;
 };
 
 /* Borrows everything. NULL with errno. */
@@ -94,8 +94,8 @@ void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost 
 /*
  * Ends the epoch that goes on, and keeps what was counted in it: no more, so that it takes some 10
  * to 40 ms whatever else is going on, and can be called while collect waits (objects__meanwhile).
- * boundary: a window ends with it. 0; -EAGAIN if too many wait already; -errno: the recording cannot
- * go on.
+ * boundary: a window ends with it. 0; -EAGAIN if too much waits already; -errno: the recording
+ * cannot go on.
  */
 int collect__end_epoch(struct collect *c, bool boundary);
 
@@ -105,17 +105,21 @@ int collect__end_epoch(struct collect *c, bool boundary);
  */
 int collect__cut(struct collect *c);
 
-/* Does an epoch wait that a window ends with? Then collect__settle_boundary adds up what has ended
- * by then, in all open windows; *ret_ns: when that was, CLOCK_MONOTONIC. 0 or -errno. */
+/* Could an epoch end now? No, if collect__end_epoch would answer -EAGAIN. */
+bool collect__can_end(const struct collect *c);
+
+/* Does an epoch wait that a window ends with? */
 bool collect__has_boundary(const struct collect *c);
+/* Adds up what has ended by the first boundary, in all open windows. There is one. *ret_ns: when it
+ * was, CLOCK_MONOTONIC. 0 or -errno. */
 int collect__settle_boundary(struct collect *c, uint64_t *ret_ns);
 
 /* Should collect__cut be called soon, to make room? */
 bool collect__wants_cut(const struct collect *c);
 
-/* Of an open window, after a cut. 0 or -errno. */
-int collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
-		     struct collect_account *ret);
+/* Of an open window, after a cut. */
+void collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
+		      struct collect_account *ret);
 
 /* The windows that are open. */
 struct windows *collect__windows(struct collect *c);

@@ -62,10 +62,8 @@ struct heap {
 	uint32_t skip_proc; /* our own image, before the command has become another */
 	bool preloaded;
 	struct budget budget;
-	bool started, sliced;
+	bool started, sliced, stopped;
 	bool rounded; /* sizes, to 6 bits */
-	uint64_t stopped_ns;
-	double stop_weight; /* of what was recorded since the last commit */
 	struct heap_cost cost;
 	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
 	uint64_t hit_cnt;		/* without the latter */
@@ -583,15 +581,6 @@ uint64_t heap__next_ns(const struct heap *h)
 	return h->started ? h->budget.next_ns : UINT64_MAX;
 }
 
-void heap__stop(struct heap *h)
-{
-	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
-
-	h->stopped_ns = f.now_ns;
-	h->stop_weight = budget__stop(&h->budget, &f);
-	(void)detach(h);
-}
-
 void heap__end_part(struct heap *h, struct heap_part *ret)
 {
 	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
@@ -599,12 +588,21 @@ void heap__end_part(struct heap *h, struct heap_part *ret)
 	*ret = (struct heap_part){ .weight = budget__part(&h->budget, &f) };
 }
 
+void heap__stop(struct heap *h, struct heap_part *ret)
+{
+	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
+
+	*ret = (struct heap_part){ .weight = budget__stop(&h->budget, &f) };
+	(void)detach(h);
+	h->stopped = true;
+}
+
 void heap__read_live(struct heap *h, struct heap_part *part)
 {
-	int err = h->sliced ? 0 : probe_heap__live(h->session, &part->live, &part->live_cnt);
-
-	if (err)
-		log_error("cannot read what is in use: %s", strerror(-err));
+	/* what is allocated from here on is the next window's */
+	part->read_ns = util_monotonic_ns();
+	if (!h->sliced)
+		part->err = probe_heap__live(h->session, &part->live, &part->live_cnt);
 }
 
 void heap_part__done(struct heap_part *part)
@@ -614,15 +612,14 @@ void heap_part__done(struct heap_part *part)
 }
 
 /* What a window's processes still hold. */
-static void hold_live(struct heap *h, struct window *w, const struct heap_part *part,
-		      uint64_t to_ns)
+static void hold_live(struct heap *h, struct window *w, const struct heap_part *part)
 {
 	struct windows *windows = collect__windows(h->collect);
 
 	for (size_t i = 0; i < part->live_cnt; i++) {
 		const struct probe_heap_live *l = &part->live[i];
 
-		if (l->live.time_ns + h->opts.min_age_ns <= to_ns &&
+		if (l->live.time_ns + h->opts.min_age_ns <= part->read_ns &&
 		    (!h->opts.all || runs(h, &l->key)))
 			(void)windows__hold(windows, w, &l->live.stack);
 		else
@@ -631,29 +628,21 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 	windows__drop_freed(windows);
 }
 
-int heap__finish(struct heap *h, struct window *w, struct heap_part *part, uint64_t to_ns,
+int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
 		 struct window_profile_opts *ret)
 {
-	struct heap_part last = { .weight = h->stop_weight };
-	int err = 0;
-
-	windows__commit(collect__windows(h->collect), BPFPROF_HEAP,
-			part ? part->weight : last.weight);
+	windows__commit(collect__windows(h->collect), BPFPROF_HEAP, part->weight);
 	if (h->sliced) {
 		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
 		ret->value_cnt = 2;
 		ret->folded_value = 1;
 		return 0;
 	}
+	if (part->err)
+		return part->err;
+	hold_live(h, w, part);
 	ret->only_held = h->opts.min_age_ns > 0;
-	if (!part) {
-		err = probe_heap__live(h->session, &last.live, &last.live_cnt);
-		part = &last;
-	}
-	if (!err)
-		hold_live(h, w, part, to_ns);
-	heap_part__done(&last);
-	return err;
+	return 0;
 }
 
 void heap__report(struct heap *h, struct heap_report *ret)
@@ -663,7 +652,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 	double share;
 
 	/* hits while everything was detached at last */
-	if (h->stopped_ns)
+	if (h->stopped)
 		account(h, false, h->so_far.cpu);
 	(void)epochs__stats(h->session, BPFPROF_HEAP, &stats);
 	share = budget__hit_share(&h->budget, factor(h));

@@ -90,27 +90,29 @@ void heap__start(struct heap *h);
 int heap__tick(struct heap *h);
 uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: nothing is due */
 
-/* Detaches everything; what was recorded stays. To be called before the last cut. */
-void heap__stop(struct heap *h);
-
 /* What is known of the heap when a window ends. */
 struct heap_part {
 	double weight; /* of what was recorded last */
+	/* what is in use, since when it was read, CLOCK_MONOTONIC; err: -errno, it could not be */
 	struct probe_heap_live *live;
 	size_t live_cnt;
+	uint64_t read_ns;
+	int err;
 };
 
-/* A window is about to end, and the run goes on: before the end of its epoch, and behind it. Asks
- * nobody, so that both can be called while others wait (objects__meanwhile). */
+/*
+ * A window is about to end, and the run goes on: before the end of its epoch, and behind it. Asks
+ * nobody, so that both can be called while others wait (objects__meanwhile).
+ */
 void heap__end_part(struct heap *h, struct heap_part *ret);
 void heap__read_live(struct heap *h, struct heap_part *part);
 
-/*
- * A window has ended at to_ns (CLOCK_MONOTONIC), and its epochs are added up: what all of it stands
- * for, and what is in use. part: NULL where heap__stop was called before. ret: what its profile has.
- * 0 or -errno.
- */
-int heap__finish(struct heap *h, struct window *w, struct heap_part *part, uint64_t to_ns,
+/* The run ends, in place of heap__end_part: detaches everything; what was recorded stays. */
+void heap__stop(struct heap *h, struct heap_part *ret);
+
+/* A window has ended, and its epochs are added up: what all of it stands for, and what is in use.
+ * ret: what its profile has. 0 or -errno. */
+int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
 		 struct window_profile_opts *ret);
 void heap_part__done(struct heap_part *part);
 

@@ -138,12 +138,13 @@ static int tend_windows(struct run *r)
 
 	if (!r->opts->window_ns)
 		return 0;
-	if (util_monotonic_ns() >= run_next_window_ns(r) && !finished(r)) {
+	if (util_monotonic_ns() >= run_next_window_ns(r) && !finished(r) &&
+	    collect__can_end(r->collect)) {
 		err = take_snapshot(r, false);
 		if (!err)
 			err = run_end_window(r);
 	}
-	if (err && err != -EAGAIN)
+	if (err)
 		return err;
 	if (collect__has_boundary(r->collect) && r->progress_shown) {
 		fprintf(stderr, "\r%40s\r", "");
@@ -219,18 +220,17 @@ static int record(struct run *r)
 	if (r->waits)
 		probe_waits__stop(r->waits, r->stopped_ns);
 	if (r->heap)
-		heap__stop(r->heap);
+		heap__stop(r->heap, &r->heap_parts[r->current_number % CAPTURE_EPOCHS]);
 	if (!err)
 		err = take_snapshot(r, true);
 	probe_waits__free(r->waits);
 	r->waits = NULL;
 	if (r->progress_shown)
 		fprintf(stderr, "\r%40s\r", "");
-	if (err) {
+	/* an abort was said */
+	if (err && err != -EINTR)
 		log_error("the recording failed: %s", strerror(-err));
-		return err;
-	}
-	return run_write(r);
+	return err ? err : run_write(r);
 }
 
 int run_record(const struct options *opts)

@@ -57,32 +57,12 @@ void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX
 	add_number(path, ".json", number);
 }
 
-static int remove_file(const char *path)
+int run_remove_file(const char *path)
 {
 	if (!unlink(path) || errno == ENOENT)
 		return 0;
 	log_error("cannot remove '%s': %s", path, strerror(errno));
 	return -errno;
-}
-
-int run_remove_files(const struct run *r, unsigned int number)
-{
-	char path[PATH_MAX];
-	int err = 0, ret;
-
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		if (!r->kinds[i])
-			continue;
-		run_output_path(r, i, number, path);
-		ret = remove_file(path);
-		err = err ? err : ret;
-	}
-	if (r->opts->stats) {
-		run_stats_path(r, number, path);
-		ret = remove_file(path);
-		err = err ? err : ret;
-	}
-	return err;
 }
 
 static int check_output(const char *path)

@@ -231,16 +231,9 @@ static int open_heap(struct run *r)
 	return r->heap ? 0 : -errno;
 }
 
-/* While a file is read the rings fill, and a window may have to end. */
-static void hold(void *ctx)
+static void meanwhile(void *ctx)
 {
-	struct run *r = ctx;
-
-	collect__hold(r->collect);
-	/* a snapshot of threads would have to be taken first */
-	if (r->window_number && !r->kinds[BPFPROF_THREADS] && !r->stopped_ns &&
-	    util_monotonic_ns() >= run_next_window_ns(r))
-		(void)run_end_window(r);
+	run_meanwhile(ctx);
 }
 
 static int open_parts(struct run *r)
@@ -283,7 +276,7 @@ static int open_parts(struct run *r)
 	r->window = windows__open(collect__windows(r->collect));
 	if (!r->window)
 		return -errno;
-	objects__meanwhile(r->objects, hold, r);
+	objects__meanwhile(r->objects, meanwhile, r);
 	r->cpu_time = cpu_time__new(r->procs, o->all, o->follow || o->argv);
 	if (!r->cpu_time)
 		return -errno;
@@ -546,7 +539,7 @@ int run_open(struct run *r)
 	r->start_ns = util_realtime_ns();
 	r->window_from_ns = r->boundary_ns = r->armed_ns;
 	if (r->opts->window_ns)
-		r->window_number = 1;
+		r->window_number = r->current_number = 1;
 	ready_tell(r->opts->ready_fd);
 	return 0;
 }

@@ -69,16 +69,19 @@ struct run {
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start; /* of the targets; 0: not counted */
 	int64_t periods[BPFPROF_NR_KINDS];
-	/* the window that goes on: its number, 0 where there is only this one, and since when */
+	/* the first window that is not written: its number, 0 where there is only this one, and
+	 * since when */
 	struct window *window;
 	unsigned int window_number;
 	uint64_t window_from_ns;
-	/* windows that have ended, of these, those that were written, and when the last one ended */
-	unsigned int ended_windows, written_windows;
-	uint64_t boundary_ns;
-	struct heap_part heap_parts[CAPTURE_EPOCHS]; /* of those that were not written yet */
-	struct profile *profiles[BPFPROF_NR_KINDS];  /* of a window that has ended */
-	bool failed;				     /* the files of a window are not all right */
+	/* the window that goes on: those before it may wait, or be on their way to their files */
+	unsigned int current_number;
+	uint64_t boundary_ns; /* when the last one has ended */
+	/* by number of the window: of those that are not written yet */
+	struct heap_part heap_parts[CAPTURE_EPOCHS];
+	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
+	uint64_t events_lost, not_followed;	    /* that former windows have told of */
+	bool failed;				    /* the files of a window are not all right */
 	int64_t start_ns; /* CLOCK_REALTIME at armed_ns: profiles of a window have the same start */
 	int *pidfds;	  /* of the processes named, -1: ended */
 	size_t alive;
@@ -117,19 +120,24 @@ int run_check_outputs(const struct run *r);
 /* The paths of a window's files, number 0: of the whole run's. Its account is wanted. */
 void run_output_path(const struct run *r, int kind, unsigned int number, char path[PATH_MAX]);
 void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX]);
-/* Removes them, as far as they are there. 0 or -errno, said. */
-int run_remove_files(const struct run *r, unsigned int number);
+/* Removes a file if it is there. 0 or -errno, said. */
+int run_remove_file(const char *path);
 
 /* When the window that goes on is to end, CLOCK_MONOTONIC. */
 uint64_t run_next_window_ns(const struct run *r);
-/* Ends it. May be called while somebody waits (objects__meanwhile). 0; -EAGAIN: not now; -errno: the
- * run cannot go on. */
+/* Ends it. 0; -EAGAIN: not now; -errno: the run cannot go on. */
 int run_end_window(struct run *r);
+/* What cannot wait while something else takes its time: makes room in the rings, and ends the window
+ * when it is time. Asks nobody. */
+void run_meanwhile(struct run *r);
 /* Writes the files of the windows that have ended, and begins the next ones. A window that cannot be
- * written is said to be missing. 0; -errno: the run cannot go on. */
+ * written is said to be missing. 0; -errno: the run cannot go on, -EINTR: as its user wants. */
 int run_write_windows(struct run *r);
-/* After the run: puts the profiles of the last window together and writes them. 0; -errno, said,
- * also if a former one could not be written. */
+/* After the run, the same of the last window. 0; -errno, said, also if a former one is missing. */
 int run_write(struct run *r);
+
+/* Puts the profiles of the window that goes on, whose epochs are added up, together, and writes its
+ * files. 0 or -errno, said. */
+int run_write_window(struct run *r, const struct heap_part *part, uint64_t to_ns);
 
 #endif

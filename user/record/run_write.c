@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The end of a recording: profiles are put together, get their names, and become files. */
+/* The end of a window: profiles are put together, get their names, and become files. */
 #include <linux/types.h>
 
 #include <errno.h>
@@ -8,12 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "base/util.h"
 #include "capture/window.h"
-#include "capture/windows.h"
 #include "capture/code.h"
 #include "capture/collect.h"
 #include "report/formats.h"
@@ -78,7 +75,8 @@ static int write_stats(const struct run *r, const struct report *report)
 
 /* The profile of a kind, as it was sampled. NULL with errno. */
 static struct profile *profile_of(struct run *r, const struct report *report, int kind,
-				  struct heap_part *part, struct symbolize_source **ret_sources)
+				  const struct heap_part *part,
+				  struct symbolize_source **ret_sources)
 {
 	struct window_profile_opts opts = { .period = r->periods[kind],
 					    .value_cnt = kinds[kind].value_cnt,
@@ -87,8 +85,7 @@ static struct profile *profile_of(struct run *r, const struct report *report, in
 	int err = 0;
 
 	if (kind == BPFPROF_HEAP)
-		err = heap__finish(r->heap, r->window, part,
-				   r->window_from_ns + report->duration_ns, &opts);
+		err = heap__finish(r->heap, r->window, part, &opts);
 	else
 		window__commit(r->window, kind, 1);
 	errno = -err;
@@ -100,7 +97,15 @@ static struct profile *profile_of(struct run *r, const struct report *report, in
 	return p;
 }
 
-static int finish_kind(struct run *r, struct report *report, int kind, struct heap_part *part)
+/* What became of the window's samples. */
+static void set_account(struct run *r, int kind, struct collect_account *ret)
+{
+	collect__account(r->collect, r->window, kind, ret);
+	ret->events_lost -= r->events_lost;
+	ret->not_followed -= r->not_followed;
+}
+
+static int finish_kind(struct run *r, struct report *report, int kind, const struct heap_part *part)
 {
 	struct symbolize_source *sources;
 	struct profile *p = profile_of(r, report, kind, part, &sources);
@@ -109,9 +114,8 @@ static int finish_kind(struct run *r, struct report *report, int kind, struct he
 	if (!p)
 		return -errno;
 	r->profiles[kind] = p;
-	err = collect__account(r->collect, r->window, kind, &report->accounts[kind]);
-	if (!err)
-		err = report_comment(report, kind, p);
+	set_account(r, kind, &report->accounts[kind]);
+	err = report_comment(report, kind, p);
 	if (!err)
 		err = symbolize(p, r->objects, r->names, code__perf_maps(r->code), r->ksyms,
 				sources, p->mapping_cnt, &report->symbols[kind]);
@@ -130,27 +134,84 @@ static int finish_kind(struct run *r, struct report *report, int kind, struct he
 	return err;
 }
 
-/* Asked to stop a second time? Nothing has been put in place before the files are renamed. */
+/* Asked to stop a second time? */
 static bool aborted(struct run *r)
 {
 	run_read_signals(r);
 	return r->stops > 1;
 }
 
-static int write_files(struct run *r, const struct report *report)
+/* ret_written: which files are in place now. */
+static int write_files(struct run *r, const struct report *report,
+		       bool ret_written[BPFPROF_NR_KINDS])
 {
 	int err = 0;
 
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
-		if (aborted(r)) {
-			log_error("aborted: nothing was written");
-			return -EINTR;
-		}
-		if (r->profiles[i])
-			err = write_profile(r, report, i);
+		if (!r->profiles[i])
+			continue;
+		run_meanwhile(r);
+		err = aborted(r) ? -EINTR : write_profile(r, report, i);
+		ret_written[i] = !err;
 	}
 	if (!err && r->opts->stats)
 		err = write_stats(r, report);
+	return err;
+}
+
+static int remove_profile(const struct run *r, int kind, unsigned int number)
+{
+	char path[PATH_MAX];
+
+	run_output_path(r, kind, number, path);
+	return run_remove_file(path);
+}
+
+/* A set is whole, or it is not there. */
+static void take_back(const struct run *r, const bool written[BPFPROF_NR_KINDS])
+{
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (written[i])
+			(void)remove_profile(r, i, r->window_number);
+}
+
+/* --keep: the set that is one too many. */
+static int drop_oldest(const struct run *r)
+{
+	unsigned int number = r->window_number - r->opts->keep;
+	char path[PATH_MAX];
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (r->kinds[i])
+			err = remove_profile(r, i, number);
+	if (err || !r->opts->stats)
+		return err;
+	run_stats_path(r, number, path);
+	return run_remove_file(path);
+}
+
+/* The files of a window, as its number has them. 0 or -errno, said. */
+static int write_set(struct run *r, const struct report *report)
+{
+	bool written[BPFPROF_NR_KINDS] = { false }, any = false;
+	int err = write_files(r, report, written);
+
+	if (!err && r->opts->keep && r->window_number > r->opts->keep)
+		return drop_oldest(r);
+	if (!err)
+		return 0;
+	if (r->window_number) {
+		take_back(r, written);
+		log_error("%swindow %u is missing", err == -EINTR ? "aborted: " : "",
+			  r->window_number);
+		return err;
+	}
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		any |= written[i];
+	if (err == -EINTR)
+		log_error("aborted: %s",
+			  any ? "not all files were written" : "nothing was written");
 	return err;
 }
 
@@ -179,7 +240,7 @@ static void say_unnamed(const struct report *report)
 }
 
 /* Makes the profiles of the window that has ended, with their names. 0 or -errno, said. */
-static int finish_kinds(struct run *r, struct report *report, struct heap_part *part)
+static int finish_kinds(struct run *r, struct report *report, const struct heap_part *part)
 {
 	int err = 0;
 
@@ -203,9 +264,7 @@ static int finish_kinds(struct run *r, struct report *report, struct heap_part *
 	return 0;
 }
 
-/* Writes the files of the window that has ended at to_ns; part: NULL of the last one. 0 or -errno,
- * said. */
-static int write_window(struct run *r, struct heap_part *part, uint64_t to_ns)
+int run_write_window(struct run *r, const struct heap_part *part, uint64_t to_ns)
 {
 	struct report report = {
 		.opts = r->opts,
@@ -222,109 +281,25 @@ static int write_window(struct run *r, struct heap_part *part, uint64_t to_ns)
 		.wait_rate_ns = wait_budget__mean_rate(&r->wait_budget),
 		.limited_ns = r->wait_budget.limited_ns,
 	};
+	struct collect_account so_far;
 	char text[1024];
 	int err = finish_kinds(r, &report, part);
 
 	if (err)
 		return err;
-	if (!part)
+	if (r->stopped_ns)
 		say_unnamed(&report);
 	rights_to_write(true);
-	err = write_files(r, &report);
-	if (err && err != -EINTR && r->window_number) {
-		/* a set is whole, or it is not there */
-		(void)run_remove_files(r, r->window_number);
-		log_error("window %u is missing", r->window_number);
-	} else if (!err && r->opts->keep && r->window_number > r->opts->keep) {
-		err = run_remove_files(r, r->window_number - r->opts->keep);
-	}
+	err = write_set(r, &report);
 	rights_to_write(false);
 	if (!err && r->opts->strict) {
 		err = report_strict(&report, text, sizeof(text));
 		if (err)
 			log_error("--strict: %s", text);
 	}
+	/* of the run, whichever kind is asked for */
+	collect__account(r->collect, r->window, BPFPROF_CPU, &so_far);
+	r->events_lost = so_far.events_lost;
+	r->not_followed = so_far.not_followed;
 	return err;
-}
-
-static void free_profiles(struct run *r)
-{
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		profile__free(r->profiles[i]);
-		r->profiles[i] = NULL;
-	}
-}
-
-/* Windows are as long as they are to be, all together, also if one is late. */
-uint64_t run_next_window_ns(const struct run *r)
-{
-	uint64_t len = r->opts->window_ns;
-
-	return r->armed_ns + ((r->boundary_ns - r->armed_ns) / len + 1) * len;
-}
-
-int run_end_window(struct run *r)
-{
-	struct heap_part *part = &r->heap_parts[r->ended_windows % CAPTURE_EPOCHS];
-	uint64_t now = util_monotonic_ns();
-	int err;
-
-	if (r->heap)
-		heap__end_part(r->heap, part);
-	err = collect__end_epoch(r->collect, true);
-	if (err)
-		return err;
-	if (r->heap)
-		heap__read_live(r->heap, part);
-	r->boundary_ns = now;
-	r->ended_windows++;
-	return 0;
-}
-
-/* The first window that has ended. */
-static int write_first(struct run *r)
-{
-	struct windows *windows = collect__windows(r->collect);
-	struct heap_part *part = &r->heap_parts[r->written_windows % CAPTURE_EPOCHS];
-	uint64_t to_ns;
-	int err = collect__settle_boundary(r->collect, &to_ns);
-
-	if (err)
-		return err;
-	err = write_window(r, part, to_ns);
-	free_profiles(r);
-	heap_part__done(part);
-	/* what was not written is said to be missing, and the run goes on */
-	r->failed |= err != 0;
-	if (err == -ENOMEM || err == -EINTR)
-		return err;
-	windows__close(windows, r->window);
-	r->window = windows__open(windows);
-	if (!r->window)
-		return -errno;
-	r->window_from_ns = to_ns;
-	r->window_number++;
-	r->written_windows++;
-	return 0;
-}
-
-int run_write_windows(struct run *r)
-{
-	int err = 0;
-
-	while (!err && collect__has_boundary(r->collect))
-		err = write_first(r);
-	return err;
-}
-
-int run_write(struct run *r)
-{
-	int err = collect__cut(r->collect);
-
-	if (err)
-		log_error("cannot take in what was sampled last: %s", strerror(-err));
-	else
-		err = write_window(r, NULL, r->stopped_ns);
-	free_profiles(r);
-	return err ? err : r->failed ? -EIO : 0;
 }
