@@ -304,7 +304,10 @@ static int add_thread(struct run *r, uint32_t tid)
 		log_error("no thread %u%s", tid, r->opts->all ? "" : " in the processes named");
 		return -ESRCH;
 	}
-	return session__add_tid(r->session, tid, procs__get(r->procs, proc)->start_ns);
+	err = session__add_tid(r->session, tid, procs__get(r->procs, proc)->start_ns);
+	if (err)
+		log_error("cannot watch thread %u: %s", tid, strerror(-err));
+	return err;
 }
 
 static int watch(struct run *r, int fd, uint64_t id)
@@ -317,6 +320,7 @@ static int watch(struct run *r, int fd, uint64_t id)
 static int open_pids(struct run *r)
 {
 	const struct options_ids *pids = &r->opts->pids;
+	int err;
 
 	r->pidfds = calloc(pids->cnt, sizeof(*r->pidfds));
 	if (!r->pidfds)
@@ -331,8 +335,11 @@ static int open_pids(struct run *r)
 			log_error("no process %u", pids->ids[i]);
 			return -ESRCH;
 		}
-		if (watch(r, r->pidfds[i], WATCH_PID + i))
-			return -errno;
+		err = watch(r, r->pidfds[i], WATCH_PID + i);
+		if (err) {
+			log_error("cannot watch process %u: %s", pids->ids[i], strerror(-err));
+			return err;
+		}
 		r->alive++;
 	}
 	return 0;
@@ -388,8 +395,26 @@ static int add_targets(struct run *r)
 	for (size_t i = 0; !err && i < o->tids.cnt; i++)
 		err = add_thread(r, o->tids.ids[i]);
 	/* a command is still our own image: its tables are loaded as it runs */
-	if (!err && o->pids.cnt)
-		err = collect__prepare(r->collect);
+	if (err || !o->pids.cnt)
+		return err;
+	err = collect__prepare(r->collect);
+	if (err)
+		log_error("cannot read the code of the processes: %s", strerror(-err));
+	return err;
+}
+
+/* Attaches to the heaps of the targets. 0 or -errno, said. */
+static int prepare_heap(struct run *r)
+{
+	int err;
+
+	heap__measure(r->heap);
+	err = heap__update(r->heap);
+	/* a command has not been started yet */
+	if (!err && !r->opts->argv)
+		heap__complain(r->heap);
+	if (err)
+		log_error("cannot attach to the heap: %s", strerror(-err));
 	return err;
 }
 
@@ -453,14 +478,12 @@ static uint64_t since_exec_ns(void)
 	       ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
-int run_open(struct run *r)
+/* What has to be true before anything is opened. 0 or -errno, said. */
+static int check(struct run *r)
 {
 	struct feature_result ns;
-	char text[512];
-	int err;
+	int err = ready_check(r->opts->ready_fd);
 
-	describe_target(r);
-	err = ready_check(r->opts->ready_fd);
 	if (err) {
 		log_error("--ready-fd %d is not open", r->opts->ready_fd);
 		return err;
@@ -468,28 +491,19 @@ int run_open(struct run *r)
 	err = run_check_outputs(r);
 	if (err)
 		return err;
-	clamp_frequency(r);
-	err = open_loop(r);
-	if (err) {
-		log_error("cannot set up signals and timers: %s", strerror(-err));
-		return err;
-	}
 	ns = features_probe(FEATURE_PID_NAMESPACE);
 	if (!ns.ok) {
 		log_error("%s", ns.text);
 		return -ENOTSUP;
 	}
-	r->objects = objects__new();
-	err = r->objects ? choose_uprobes(r) : -ENOMEM;
-	if (!err)
-		err = choose_waits(r);
-	if (!err && r->kinds[BPFPROF_HEAP])
-		choose_usdt(r);
-	if (!err)
-		err = open_session(r);
-	if (err)
-		return err;
-	err = open_parts(r);
+	return 0;
+}
+
+/* What reads, and what says when there is something to read. 0 or -errno, said. */
+static int open_readers(struct run *r)
+{
+	int err = open_parts(r);
+
 	if (err == -EACCES || err == -EPERM) {
 		refuse("needs root or CAP_BPF+CAP_PERFMON (try sudo)");
 		return err;
@@ -498,27 +512,17 @@ int run_open(struct run *r)
 		err = watch(r, samples__fd(r->samples), WATCH_RING);
 	if (!err)
 		err = watch(r, events__fd(r->events), WATCH_EVENTS);
-	if (err) {
+	if (err)
 		log_error("cannot watch processes: %s", strerror(-err));
-		return err;
-	}
-	err = add_targets(r);
-	if (err)
-		return err;
-	if (r->heap) {
-		heap__measure(r->heap);
-		err = heap__update(r->heap);
-		if (err)
-			return err;
-		if (!r->opts->argv)
-			heap__complain(r->heap);
-	}
-	err = open_waits(r);
-	if (err)
-		return err;
-	if (r->kinds[BPFPROF_THREADCREATE])
-		r->threads_at_start = procs__thread_cnt(r->procs);
-	err = session__arm(r->session, text, sizeof(text));
+	return err;
+}
+
+/* Samples are taken from here on. 0 or -errno, said. */
+static int arm(struct run *r)
+{
+	char text[512];
+	int err = session__arm(r->session, text, sizeof(text));
+
 	if (err) {
 		refuse(text);
 		return err;
@@ -527,10 +531,53 @@ int run_open(struct run *r)
 		heap__start(r->heap);
 	r->armed_ns = util_monotonic_ns();
 	err = run_waits_start(r);
-	if (err) {
+	if (err)
 		log_error("cannot watch threads: %s", strerror(-err));
+	return err;
+}
+
+int run_open(struct run *r)
+{
+	int err;
+
+	describe_target(r);
+	err = check(r);
+	if (err)
+		return err;
+	r->objects = objects__new();
+	if (!r->objects) {
+		err = -errno;
+		log_error("cannot read files: %s", strerror(-err));
 		return err;
 	}
+	clamp_frequency(r);
+	err = open_loop(r);
+	if (err) {
+		log_error("cannot set up signals and timers: %s", strerror(-err));
+		return err;
+	}
+	err = choose_uprobes(r);
+	if (!err)
+		err = choose_waits(r);
+	if (!err && r->kinds[BPFPROF_HEAP])
+		choose_usdt(r);
+	if (!err)
+		err = open_session(r);
+	if (!err)
+		err = open_readers(r);
+	if (!err)
+		err = add_targets(r);
+	if (!err && r->heap)
+		err = prepare_heap(r);
+	if (!err)
+		err = open_waits(r);
+	if (err)
+		return err;
+	if (r->kinds[BPFPROF_THREADCREATE])
+		r->threads_at_start = procs__thread_cnt(r->procs);
+	err = arm(r);
+	if (err)
+		return err;
 	/* the command, if there is one, has been forked with all that it may */
 	err = rights_reduce(r->heap && uprobes_by_events(r->uprobes));
 	if (err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a recording consists of: run_open.c puts it together, run.c lets it run, run_waits.c its
- * waits, run_write.c makes files of it. For these alone. */
+ * waits; run_windows.c ends windows, run_write.c makes files of them. For these alone. */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
