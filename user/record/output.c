@@ -97,7 +97,7 @@ int output_open(const char *path, struct output *ret)
 	struct stat st;
 	int fd, err;
 
-	memset(ret, 0, sizeof(*ret));
+	*ret = (struct output){ .sync = true };
 	err = output_probe(path);
 	if (err)
 		return err;
@@ -139,7 +139,7 @@ int output_commit(struct output *o)
 
 	if (fflush(o->f) || ferror(o->f))
 		err = errno ? -errno : -EIO;
-	if (!err && o->tmp && fsync(fileno(o->f)) && errno != EINVAL)
+	if (!err && o->tmp && o->sync && fsync(fileno(o->f)) && errno != EINVAL)
 		err = -errno;
 	if (fclose(o->f) && !err)
 		err = -errno;

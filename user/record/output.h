@@ -7,11 +7,13 @@
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct output {
 	FILE *f;
 	char *path, *tmp; /* NULL for standard output */
+	bool sync; /* written to the disk before it is put in its place; output_open sets it */
 };
 
 /* Could `path` be written? Without changing anything. 0 or -errno: -EISDIR, -ENOENT, -EACCES,

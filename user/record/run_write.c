@@ -32,6 +32,15 @@
 
 /* ---- profiles ---- */
 
+/* A disk may take a second to sync a file: the next windows would end late for it. */
+static int open_file(const struct run *r, const char *path, struct output *ret)
+{
+	int err = output_open(path, ret);
+
+	ret->sync = !r->window_number;
+	return err;
+}
+
 static int write_profile(struct run *r, const struct report *report, int kind)
 {
 	const struct profile *p = r->profiles[kind];
@@ -40,7 +49,7 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 	int err;
 
 	run_output_path(r, kind, r->window_number, path);
-	err = output_open(path, &out);
+	err = open_file(r, path, &out);
 	if (!err) {
 		err = r->opts->format->write(p, &kinds[kind], out.f);
 		if (err)
@@ -63,7 +72,7 @@ static int write_stats(const struct run *r, const struct report *report)
 	int err;
 
 	run_stats_path(r, r->window_number, path);
-	err = output_open(path, &out);
+	err = open_file(r, path, &out);
 	if (!err) {
 		report_stats(report, out.f);
 		err = output_commit(&out);
