@@ -37,6 +37,8 @@ void __real_run_waits_tick(struct run *r);
 void __wrap_run_waits_tick(struct run *r);
 int __real_heap__tick(struct heap *h);
 int __wrap_heap__tick(struct heap *h);
+int __real_heap__end_slice(struct heap *h);
+int __wrap_heap__end_slice(struct heap *h);
 uint64_t __real_heap__next_ns(const struct heap *h);
 uint64_t __wrap_heap__next_ns(const struct heap *h);
 struct heap_probes *__real_heap_probes__new(enum uprobe_method method, bool usdt,
@@ -72,6 +74,11 @@ uint64_t __wrap_heap__next_ns(const struct heap *h)
 int __wrap_heap__tick(struct heap *h)
 {
 	return off || util_monotonic_ns() < held_ns ? 0 : __real_heap__tick(h);
+}
+
+int __wrap_heap__end_slice(struct heap *h)
+{
+	return off || util_monotonic_ns() < held_ns ? 0 : __real_heap__end_slice(h);
 }
 
 /* ---- turns ---- */

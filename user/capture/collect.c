@@ -28,7 +28,7 @@
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
 #define HELD_MAX (128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
 #define MAX_ENDED (CAPTURE_EPOCHS - 1) /* epochs that wait: one more goes on */
-#define HOLD_NS 5000000ULL /* how long the rings may be left alone while stacks are unwound */
+#define MEANWHILE_NS 5000000ULL /* how long all else may be left alone while stacks are unwound */
 
 /* An epoch that has ended, and is not added up yet. */
 struct ended {
@@ -303,6 +303,14 @@ int collect__prepare(struct collect *c)
 	return err;
 }
 
+static void meanwhile(struct collect *c)
+{
+	if (c->opts.meanwhile)
+		c->opts.meanwhile(c->opts.ctx);
+	else
+		collect__hold(c);
+}
+
 /*
  * Handles what was pending up to until_ns; the rest stays. A record's own time decides, not the
  * order of arrival, since events before it may come from another CPU. Many raw stacks take their
@@ -324,9 +332,9 @@ static void take_pending(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 			(void)put(c, &later, rec, sz, slot);
 		records__drop(&c->pending);
 		now = util_monotonic_ns();
-		if (now - last_ns >= HOLD_NS) {
+		if (now - last_ns >= MEANWHILE_NS) {
+			meanwhile(c);
 			last_ns = now;
-			collect__hold(c);
 		}
 		c->behind = now >= end_ns && c->pending.sz;
 	}

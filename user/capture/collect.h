@@ -31,6 +31,10 @@ struct collect_opts {
 			     followed */
 	bool all_maps;	  /* mappings are asked for before there are samples */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
+	/* called every 5 ms while collect is at work; collect__hold and collect__end_epoch are all
+	 * of it that may be used there. NULL: collect__hold */
+	void (*meanwhile)(void *ctx);
+	void *ctx;
 	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
 };
 

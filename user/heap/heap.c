@@ -63,6 +63,7 @@ struct heap {
 	bool preloaded;
 	struct budget budget;
 	bool started, sliced, stopped;
+	bool uncut;   /* a slice is over, and what it has counted is not added up yet */
 	bool rounded; /* sizes, to 6 bits */
 	struct heap_cost cost;
 	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
@@ -547,33 +548,45 @@ static void begin_slice(struct heap *h)
 		windows__commit(collect__windows(h->collect), BPFPROF_HEAP, weight);
 }
 
-int heap__tick(struct heap *h)
+int heap__end_slice(struct heap *h)
 {
 	enum budget_state was = h->budget.state, now;
 	struct budget_figures f;
-	int err;
 
-	if (util_monotonic_ns() < h->budget.next_ns)
+	if (!h->started || was == BUDGET_OFF || util_monotonic_ns() < h->budget.next_ns)
 		return 0;
-	/* a slice is over: what it counts and the time that it stands for end together */
+	/* what it counts and the time that it stands for end together */
 	if (was == BUDGET_ON)
 		probe_heap__enable(h->session, false);
-	f = figures(h, was != BUDGET_OFF);
+	f = figures(h, true);
 	now = budget__check(&h->budget, &f);
 	if (now == was)
 		return 0;
-	if (now == BUDGET_ON) {
-		begin_slice(h);
-		return 0;
-	}
 	if (!h->sliced)
 		log_debug("the heap's probes cost more than they may: they are attached in slices");
 	h->sliced = true;
 	/* what is still in use is not known any more */
 	probe_heap__stop_tracking(h->session);
-	err = detach(h);
-	/* what this slice has counted is apart from what the next one will */
-	return err ? err : collect__cut(h->collect);
+	h->uncut = true;
+	return detach(h);
+}
+
+int heap__tick(struct heap *h)
+{
+	struct budget_figures f;
+	int err = heap__end_slice(h);
+
+	/* what a slice has counted is apart from what the next one will */
+	if (!err && h->uncut) {
+		err = collect__cut(h->collect);
+		h->uncut = false;
+	}
+	if (err || h->budget.state != BUDGET_OFF || util_monotonic_ns() < h->budget.next_ns)
+		return err;
+	f = figures(h, false);
+	if (budget__check(&h->budget, &f) == BUDGET_ON)
+		begin_slice(h);
+	return 0;
 }
 
 uint64_t heap__next_ns(const struct heap *h)

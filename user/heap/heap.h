@@ -88,6 +88,9 @@ void heap__start(struct heap *h);
 
 /* Keeps the budget. To be called when heap__next_ns has come, and more often. 0 or -errno. */
 int heap__tick(struct heap *h);
+/* Of that, what must not be late: probes that are attached for too long cost too much. Asks nobody,
+ * see below. 0 or -errno. */
+int heap__end_slice(struct heap *h);
 uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: nothing is due */
 
 /* What is known of the heap when a window ends. */

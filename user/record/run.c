@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/knobs.h"
@@ -30,6 +31,8 @@
 #include "record/run_parts.h"
 #include "capture/snapshot.h"
 
+/* how often the rings are read; a process that lived shorter is still known by events */
+#define TICK_NS 100000000ULL
 #define STALL_US 100000
 #define POLLS 4 /* at a time, at most */
 
@@ -59,24 +62,48 @@ void run_read_signals(struct run *r)
 			r->stops++;
 }
 
-static int on_tick(struct run *r)
+int run_start_ticks(struct run *r)
+{
+	struct itimerspec tick = { .it_interval.tv_nsec = TICK_NS };
+
+	r->tick_ns = util_monotonic_ns() + TICK_NS;
+	tick.it_value.tv_sec = r->tick_ns / NSEC_PER_SEC;
+	tick.it_value.tv_nsec = r->tick_ns % NSEC_PER_SEC;
+	return timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME, &tick, NULL) ? -errno : 0;
+}
+
+/* Does what is due. Returns whether something was. */
+static bool tick(struct run *r)
 {
 	uint64_t expirations, now = util_monotonic_ns();
 	char text[512];
 
-	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
-		return -errno;
+	if (read(r->timer_fd, &expirations, sizeof(expirations)) != sizeof(expirations))
+		return false;
+	r->late_ns = MAX(r->late_ns, now - MIN(now, r->tick_ns));
+	r->tick_ns += expirations * TICK_NS;
 	/* each time, or a CPU might go and come back unseen; one that cannot be watched now is
 	 * tried again the next time */
 	if (session__arm(r->session, text, sizeof(text)))
 		log_debug("%s", text);
 	(void)events__sync_cpus(r->events);
 	run_waits_tick(r);
-	progress(r, now);
-	/* it waits, for 10 to 40 ms, in which copies of stacks could fill the ring */
-	if (collect__is_calm(r->collect))
-		tables__settle(r->tables);
-	return 0;
+	return true;
+}
+
+void run_meanwhile(struct run *r)
+{
+	collect__hold(r->collect);
+	if (!r->tick_ns || r->stopped_ns)
+		return;
+	(void)tick(r);
+	/* what fails here fails again where it is said */
+	if (r->heap)
+		(void)heap__end_slice(r->heap);
+	/* a snapshot of threads would have to be taken first */
+	if (r->window_number && !r->kinds[BPFPROF_THREADS] &&
+	    util_monotonic_ns() >= run_next_window_ns(r))
+		(void)run_end_window(r);
 }
 
 static bool finished(struct run *r)
@@ -156,6 +183,7 @@ static int tend_windows(struct run *r)
 static int loop(struct run *r)
 {
 	struct epoll_event ev[8];
+	bool ticked;
 	int n, err = 0;
 
 	while (!err && !finished(r)) {
@@ -169,14 +197,13 @@ static int loop(struct run *r)
 
 			if (id == WATCH_SIGNAL) {
 				run_read_signals(r);
-			} else if (id == WATCH_TIMER) {
-				err = on_tick(r);
 			} else if (id >= WATCH_PID && r->pidfds[id - WATCH_PID] >= 0) {
 				close(r->pidfds[id - WATCH_PID]);
 				r->pidfds[id - WATCH_PID] = -1;
 				r->alive--;
 			}
 		}
+		ticked = tick(r);
 		/* the tables that stacks ask for come first: without them, all are copied */
 		for (int i = 0; !err && i < POLLS; i++) {
 			err = collect__poll(r->collect);
@@ -191,6 +218,12 @@ static int loop(struct run *r)
 			err = heap__tick(r->heap);
 		if (!err && collect__wants_cut(r->collect))
 			err = collect__cut(r->collect);
+		if (!ticked)
+			continue;
+		progress(r, util_monotonic_ns());
+		/* it waits, for 10 to 40 ms, in which copies of stacks could fill the ring */
+		if (collect__is_calm(r->collect))
+			tables__settle(r->tables);
 	}
 	return err;
 }

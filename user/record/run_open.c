@@ -42,8 +42,6 @@
 #include "target/objects.h"
 #include "target/procs.h"
 
-/* how often the rings are read; a process that lived shorter is still known by events */
-#define TICK_NS 100000000ULL
 #define POLL_NS 250000000ULL /* how much later a run may end for all that comes in */
 #define EVENT_RING_PAGES 64  /* 256 KiB a CPU: some 1,200 process starts between two ticks */
 #define TABLE_CHUNKS_PID 24  /* MiB of unwind tables at most */
@@ -246,6 +244,8 @@ static int open_parts(struct run *r)
 		.only_added = !o->all,
 		.all_maps = r->kinds[BPFPROF_HEAP],
 		.poll_ns = POLL_NS,
+		.meanwhile = meanwhile,
+		.ctx = r,
 	};
 	int err;
 
@@ -434,7 +434,6 @@ static int open_waits(struct run *r)
 /* Signals arrive as reads of a descriptor; SIGCHLD tells of the command's end. */
 static int open_loop(struct run *r)
 {
-	struct itimerspec tick = { .it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = TICK_NS };
 	sigset_t set;
 	int err;
 
@@ -448,8 +447,7 @@ static int open_loop(struct run *r)
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	r->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (r->epoll_fd < 0 || r->signal_fd < 0 || r->timer_fd < 0 ||
-	    timerfd_settime(r->timer_fd, 0, &tick, NULL))
+	if (r->epoll_fd < 0 || r->signal_fd < 0 || r->timer_fd < 0)
 		return -errno;
 	err = watch(r, r->signal_fd, WATCH_SIGNAL);
 	if (!err)
@@ -531,8 +529,13 @@ static int arm(struct run *r)
 		heap__start(r->heap);
 	r->armed_ns = util_monotonic_ns();
 	err = run_waits_start(r);
-	if (err)
+	if (err) {
 		log_error("cannot watch threads: %s", strerror(-err));
+		return err;
+	}
+	err = run_start_ticks(r);
+	if (err)
+		log_error("cannot set a timer: %s", strerror(-err));
 	return err;
 }
 

@@ -87,6 +87,8 @@ struct run {
 	size_t alive;
 	int epoll_fd, signal_fd, timer_fd;
 	uint64_t armed_ns, stopped_ns, startup_ns, next_progress_ns;
+	uint64_t tick_ns; /* when the next tick is due */
+	uint64_t late_ns; /* the longest time that one came too late, since a window was written */
 	bool progress_shown;
 	int stops; /* signals that asked to stop */
 };
@@ -112,6 +114,8 @@ int run_waits_start(struct run *r);
 /* To be called some ten times a second, and at the end: sees to it that waits cost no more than
  * they may. */
 void run_waits_tick(struct run *r);
+/* Ticks begin. 0 or -errno. */
+int run_start_ticks(struct run *r);
 /* Counts those that ask to stop. */
 void run_read_signals(struct run *r);
 
@@ -127,8 +131,11 @@ int run_remove_file(const char *path);
 uint64_t run_next_window_ns(const struct run *r);
 /* Ends it. 0; -EAGAIN: not now; -errno: the run cannot go on. */
 int run_end_window(struct run *r);
-/* What cannot wait while something else takes its time: makes room in the rings, and ends the window
- * when it is time. Asks nobody. */
+/*
+ * The loop's duties but for those that may have to wait themselves: to be called every few ms by
+ * whatever takes its time. Makes room in the rings, does what a tick does, ends a slice of the
+ * heap's probes and a window when it is time. Asks nobody.
+ */
 void run_meanwhile(struct run *r);
 /* Writes the files of the windows that have ended, and begins the next ones. A window that cannot be
  * written is said to be missing. 0; -errno: the run cannot go on, -EINTR: as its user wants. */

@@ -48,15 +48,6 @@ int run_end_window(struct run *r)
 	return 0;
 }
 
-void run_meanwhile(struct run *r)
-{
-	collect__hold(r->collect);
-	/* a snapshot of threads would have to be taken first */
-	if (r->window_number && !r->kinds[BPFPROF_THREADS] && !r->stopped_ns &&
-	    util_monotonic_ns() >= run_next_window_ns(r))
-		(void)run_end_window(r);
-}
-
 static void free_profiles(struct run *r)
 {
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {

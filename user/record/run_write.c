@@ -259,9 +259,12 @@ static int finish_kinds(struct run *r, struct report *report, const struct heap_
 		heap__report(r->heap, &report->heap);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		report->wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (r->kinds[i])
-			err = finish_kind(r, report, i, part);
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (!r->kinds[i])
+			continue;
+		run_meanwhile(r);
+		err = finish_kind(r, report, i, part);
+	}
 	if (err) {
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
@@ -285,6 +288,7 @@ int run_write_window(struct run *r, const struct heap_part *part, uint64_t to_ns
 		.duration_ns = to_ns - r->window_from_ns,
 		.run_ns = to_ns - r->armed_ns,
 		.startup_ns = r->startup_ns,
+		.late_ns = r->late_ns,
 		.snapshot_ns = r->snapshot.ns,
 		.threads_at_start = r->threads_at_start,
 		.wait_rate_ns = wait_budget__mean_rate(&r->wait_budget),
@@ -294,6 +298,7 @@ int run_write_window(struct run *r, const struct heap_part *part, uint64_t to_ns
 	char text[1024];
 	int err = finish_kinds(r, &report, part);
 
+	r->late_ns = 0;
 	if (err)
 		return err;
 	if (r->stopped_ns)

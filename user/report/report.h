@@ -30,7 +30,8 @@ struct report {
 	int cpus;
 	bool is_window; /* one of several: their summaries are short */
 	uint64_t duration_ns, startup_ns;
-	uint64_t run_ns; /* from the start of the run to the end of the window */
+	uint64_t late_ns; /* the longest time that the event loop came too late to its ticks */
+	uint64_t run_ns;  /* from the start of the run to the end of the window */
 	struct collect_account accounts[BPFPROF_NR_KINDS];
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
 	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */

@@ -193,6 +193,7 @@ void report_stats(const struct report *r, FILE *f)
 	json__u64(&j, "cpu_ns", cpu_ns);
 	json__u64(&j, "bpf_ns", r->bpf_ns);
 	json__u64(&j, "peak_rss", util_peak_rss(getpid()));
+	json__u64(&j, "late_ns", r->late_ns);
 	json__end_object(&j);
 	json__end_object(&j);
 	putc('\n', f);

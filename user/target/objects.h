@@ -54,8 +54,8 @@ struct objects_stats {
 struct objects *objects__new(void);
 void objects__free(struct objects *o);
 
-/* While a file is read, which may take seconds, call(ctx) is called some 50 times a second. It must
- * not use objects. */
+/* While a file is read, which may take seconds, call(ctx) is called every 5 ms. It must not use
+ * objects. */
 void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx);
 
 /*

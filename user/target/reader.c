@@ -82,6 +82,15 @@ static void meanwhile(struct reader *r)
 		r->meanwhile(r->meanwhile_ctx);
 }
 
+/* The same for so long. */
+static void rest(struct reader *r, unsigned int ms)
+{
+	for (unsigned int slept = 0; slept < ms; slept += STREAM_TICK_MS) {
+		usleep(1000 * STREAM_TICK_MS);
+		meanwhile(r);
+	}
+}
+
 /* Has a child ended? If so it is no more. */
 static bool ended(struct reader *r, pid_t pid)
 {
@@ -390,7 +399,7 @@ static bool try_again(struct reader *r, int err, int tries)
 	if (err != -EPIPE || tries == MAX_TRIES)
 		return false;
 	if (r->deaths++)
-		usleep(1000 * MIN(1U << MIN(r->deaths, 16U), MAX_BACKOFF_MS));
+		rest(r, MIN(1U << MIN(r->deaths, 16U), MAX_BACKOFF_MS));
 	return true;
 }
 

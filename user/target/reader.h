@@ -60,7 +60,7 @@ struct reader_stats {
 struct reader *reader__new(unsigned int patience);
 void reader__free(struct reader *r);
 
-/* While an answer is waited for, call(ctx) is called some 50 times a second. It must not ask. */
+/* While an answer is waited for, call(ctx) is called every 5 ms. It must not ask. */
 void reader__meanwhile(struct reader *r, void (*call)(void *ctx), void *ctx);
 
 void reader__stats(const struct reader *r, struct reader_stats *ret);
