@@ -238,7 +238,7 @@ $(OUT)/tests/bench/heap_pairs: tests/bench/heap_pairs.c
 $(OUT)/tests/bench/cputime.so: tests/bench/cputime.c
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -shared -o $@ $<
 
-WRAPPED := session__arm run_waits_tick heap__tick heap__end_slice heap__next_ns heap_probes__new
+WRAPPED := session__arm capture_waits_tick heap__tick heap__end_slice heap__next_ns heap_probes__new
 $(OUT)/tests/bench/pausable: LDLIBS += $(WRAPPED:%=-Wl,--wrap=%)
 
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)

@@ -29,12 +29,12 @@
 #include "kernel/session.h"
 #include "options.h"
 #include "record/run.h"
-#include "record/run_parts.h"
+#include "capture/capture_parts.h"
 
 int __real_session__arm(struct session *s, char *err, size_t err_sz);
 int __wrap_session__arm(struct session *s, char *err, size_t err_sz);
-void __real_run_waits_tick(struct run *r);
-void __wrap_run_waits_tick(struct run *r);
+void __real_capture_waits_tick(struct capture *c);
+void __wrap_capture_waits_tick(struct capture *c);
 int __real_heap__tick(struct heap *h);
 int __wrap_heap__tick(struct heap *h);
 int __real_heap__end_slice(struct heap *h);
@@ -83,54 +83,54 @@ int __wrap_heap__end_slice(struct heap *h)
 
 /* ---- turns ---- */
 
-static bool is_sliced(const struct run *r)
+static bool is_sliced(const struct capture *c)
 {
 	struct heap_report report;
 
-	heap__report(r->heap, &report);
+	heap__report(c->heap, &report);
 	return report.sliced;
 }
 
-static bool is_always_attached(const struct run *r)
+static bool is_always_attached(const struct capture *c)
 {
-	return r->heap && !is_sliced(r);
+	return c->heap && !is_sliced(c);
 }
 
 /* Gaps are longer. */
-static bool in_slice(const struct run *r)
+static bool in_slice(const struct capture *c)
 {
-	return r->heap && is_sliced(r) &&
-	       __real_heap__next_ns(r->heap) < util_monotonic_ns() + BUDGET_SLICE_NS + 1000000;
+	return c->heap && is_sliced(c) &&
+	       __real_heap__next_ns(c->heap) < util_monotonic_ns() + BUDGET_SLICE_NS + 1000000;
 }
 
-static int turn_off(struct run *r)
+static int turn_off(struct capture *c)
 {
 	off = true;
-	session__disarm(r->session);
-	had_waits = r->waits != NULL;
-	probe_waits__free(r->waits);
-	r->waits = NULL;
-	if (is_always_attached(r))
+	session__disarm(c->session);
+	had_waits = c->waits != NULL;
+	probe_waits__free(c->waits);
+	c->waits = NULL;
+	if (is_always_attached(c))
 		return heap_probes__detach(probes);
-	left_ns = r->heap ? __real_heap__next_ns(r->heap) - util_monotonic_ns() : 0;
+	left_ns = c->heap ? __real_heap__next_ns(c->heap) - util_monotonic_ns() : 0;
 	return 0;
 }
 
-static int turn_on(struct run *r)
+static int turn_on(struct capture *c)
 {
 	char text[512];
 
 	off = false;
-	if (is_always_attached(r))
+	if (is_always_attached(c))
 		heap_probes__attach(probes, HEAP_PROBES_ALWAYS);
 	else
 		held_ns = util_monotonic_ns() + left_ns;
-	if (__real_session__arm(r->session, text, sizeof(text)))
+	if (__real_session__arm(c->session, text, sizeof(text)))
 		return -EIO;
 	if (!had_waits)
 		return 0;
-	r->waits = probe_waits__new(r->session);
-	return r->waits ? probe_waits__start(r->waits, util_monotonic_ns()) : -errno;
+	c->waits = probe_waits__new(c->session);
+	return c->waits ? probe_waits__start(c->waits, util_monotonic_ns()) : -errno;
 }
 
 static bool is_asked(void)
@@ -146,20 +146,20 @@ static void answer(int err, const char *what)
 	fflush(stdout);
 }
 
-void __wrap_run_waits_tick(struct run *r)
+void __wrap_capture_waits_tick(struct capture *c)
 {
 	char line[8] = "";
 
 	if (is_asked() && read(STDIN_FILENO, line, sizeof(line) - 1) > 0) {
 		want_off = !strcmp(line, "off\n");
 		if (!want_off)
-			answer(off ? turn_on(r) : 0, "on");
+			answer(off ? turn_on(c) : 0, "on");
 	}
-	if (want_off && !in_slice(r)) {
+	if (want_off && !in_slice(c)) {
 		want_off = false;
-		answer(off ? 0 : turn_off(r), "off");
+		answer(off ? 0 : turn_off(c), "off");
 	}
-	__real_run_waits_tick(r);
+	__real_capture_waits_tick(c);
 }
 
 int main(int argc, char **argv)

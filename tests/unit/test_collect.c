@@ -168,7 +168,7 @@ static struct collect_account finish(void)
 	assert_int_equal(collect__cut(collect), 0);
 	assert_int_equal(collect__cut(collect), 0);
 	build_profile();
-	collect__account(collect, window, BPFPROF_CPU, &a);
+	collect__account(window, BPFPROF_CPU, &a);
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		lost += a.lost[i];
 	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
@@ -453,16 +453,16 @@ static void test_injected(void **state)
 	collect__lose(collect, BPFPROF_CPU, BPFPROF_LOST_ran_on);
 	collect__lose(collect, BPFPROF_HEAP, BPFPROF_LOST_no_memory);
 	/* before the cut, nothing is in the window */
-	collect__account(collect, window, BPFPROF_CPU, &a);
+	collect__account(window, BPFPROF_CPU, &a);
 	assert_int_equal(a.seen + a.recorded, 0);
 	assert_int_equal(collect__cut(collect), 0);
-	collect__account(collect, window, BPFPROF_CPU, &a);
+	collect__account(window, BPFPROF_CPU, &a);
 	assert_int_equal(a.seen, 4);
 	assert_int_equal(a.recorded, 2);
 	assert_int_equal(a.lost[BPFPROF_LOST_orphan], 0);
 	assert_int_equal(a.lost[BPFPROF_LOST_ran_on], 2);
 	assert_int_equal(a.raw, 1);
-	collect__account(collect, window, BPFPROF_HEAP, &a);
+	collect__account(window, BPFPROF_HEAP, &a);
 	assert_int_equal(a.seen, 1);
 	assert_int_equal(a.lost[BPFPROF_LOST_no_memory], 1);
 	build_profile();

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "record/wait_budget.h"
+#include "capture/wait_budget.h"
 
 #define TICK_NS 100000000ULL
 #define TICKS_A_SECOND 10

@@ -481,8 +481,7 @@ int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
 	return settle_all(c, true);
 }
 
-void collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
-		      struct collect_account *ret)
+void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_account *ret)
 {
 	const struct window_account *a = window__account(w, kind);
 	uint64_t here = a->total + a->no_memory;
@@ -505,8 +504,11 @@ void collect__account(struct collect *c, struct window *w, enum bpfprof_kind kin
 	ret->kernel_stacks = a->stats.kernel_stacks;
 	ret->user_stacks = a->stats.user_stacks;
 	ret->rules = a->stats.rules;
-	ret->events_lost = targets__events_lost(c->targets);
-	ret->not_followed = session__not_followed(c->session);
+}
+
+uint64_t collect__events_lost(const struct collect *c)
+{
+	return targets__events_lost(c->targets);
 }
 
 uint64_t collect__forks(const struct collect *c)

@@ -48,8 +48,8 @@ struct collect_account {
 	uint64_t raw;		  /* stacks that were copied and unwound here */
 	uint64_t below, below_ns; /* waits that were left out as too short; not in seen */
 	struct bpfprof_cache_stats kernel_stacks, user_stacks, rules;
-	/* since the start: times that process events were lost and everything was read anew, and
-	 * children that should have been followed, of whom is not known what they have made */
+	/* times that process events were lost and everything was read anew, and children that should
+	 * have been followed, of whom is not known what they have made: capture__profile sets them */
 	uint64_t events_lost, not_followed;
 };
 
@@ -122,8 +122,10 @@ int collect__settle_boundary(struct collect *c, uint64_t *ret_ns);
 bool collect__wants_cut(const struct collect *c);
 
 /* Of an open window, after a cut. */
-void collect__account(struct collect *c, struct window *w, enum bpfprof_kind kind,
-		      struct collect_account *ret);
+void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_account *ret);
+
+/* How often process events were lost so far. */
+uint64_t collect__events_lost(const struct collect *c);
 
 /* The windows that are open. */
 struct windows *collect__windows(struct collect *c);

@@ -644,7 +644,6 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
 		 struct window_profile_opts *ret)
 {
-	windows__commit(collect__windows(h->collect), BPFPROF_HEAP, part->weight);
 	if (h->sliced) {
 		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
 		ret->value_cnt = 2;

@@ -95,7 +95,7 @@ uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: no
 
 /* What is known of the heap when a window ends. */
 struct heap_part {
-	double weight; /* of what was recorded last */
+	double weight; /* of what was recorded last: for windows__commit */
 	/* what is in use, since when it was read, CLOCK_MONOTONIC; err: -errno, it could not be */
 	struct probe_heap_live *live;
 	size_t live_cnt;
@@ -113,8 +113,8 @@ void heap__read_live(struct heap *h, struct heap_part *part);
 /* The run ends, in place of heap__end_part: detaches everything; what was recorded stays. */
 void heap__stop(struct heap *h, struct heap_part *ret);
 
-/* A window has ended, and its epochs are added up: what all of it stands for, and what is in use.
- * ret: what its profile has. 0 or -errno. */
+/* A window has ended, its epochs are added up and committed: what all of it stands for, and what is
+ * in use. ret: what its profile has. 0 or -errno. */
 int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
 		 struct window_profile_opts *ret);
 void heap_part__done(struct heap_part *part);

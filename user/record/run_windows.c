@@ -1,52 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* When windows end, and that all that have ended are written. */
+/* One window after the other, and that all that have ended are written. */
 #include <linux/types.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "base/util.h"
-#include "capture/collect.h"
-#include "capture/windows.h"
-#include "heap/heap.h"
-#include "options.h"
+#include "capture/capture.h"
 #include "profile/profile.h"
 #include "record/run_parts.h"
-
-/* Windows are as long as they are to be, all together, also if one is late. */
-uint64_t run_next_window_ns(const struct run *r)
-{
-	uint64_t len = r->opts->window_ns;
-
-	return r->armed_ns + ((r->boundary_ns - r->armed_ns) / len + 1) * len;
-}
-
-static struct heap_part *part_of(struct run *r, unsigned int number)
-{
-	return &r->heap_parts[number % CAPTURE_EPOCHS];
-}
-
-int run_end_window(struct run *r)
-{
-	struct heap_part *part = part_of(r, r->current_number);
-	uint64_t now = util_monotonic_ns();
-	int err;
-
-	/* what a part of the heap's budget has seen is told once */
-	if (!collect__can_end(r->collect))
-		return -EAGAIN;
-	if (r->heap)
-		heap__end_part(r->heap, part);
-	err = collect__end_epoch(r->collect, true);
-	if (err)
-		return err;
-	if (r->heap)
-		heap__read_live(r->heap, part);
-	r->boundary_ns = now;
-	r->current_number++;
-	return 0;
-}
 
 static void free_profiles(struct run *r)
 {
@@ -56,59 +18,54 @@ static void free_profiles(struct run *r)
 	}
 }
 
-/* The files of the first window that is not written, which has ended at to_ns. */
-static int write_oldest(struct run *r, uint64_t to_ns)
+/* The files of the window, which ends here. What was not written is said to be missing, and the run
+ * goes on. 0; -errno: it cannot. */
+static int write_window(struct run *r, const struct capture_boundary *to)
 {
-	struct heap_part *part = part_of(r, r->window_number);
-	int err = run_write_window(r, part, to_ns);
+	int err = run_write_window(r, to);
 
 	free_profiles(r);
-	heap_part__done(part);
-	return err;
+	r->failed |= err != 0;
+	return err == -ENOMEM || err == -EINTR ? err : 0;
 }
 
-/* The first window that has ended. */
-static int write_first(struct run *r)
+static int begin_window(struct run *r, const struct capture_boundary *from)
 {
-	struct windows *windows = collect__windows(r->collect);
-	uint64_t to_ns;
-	int err = collect__settle_boundary(r->collect, &to_ns);
-
-	if (err)
-		return err;
-	err = write_oldest(r, to_ns);
-	/* what was not written is said to be missing, and the run goes on */
-	r->failed |= err != 0;
-	if (err == -ENOMEM || err == -EINTR)
-		return err;
-	windows__close(windows, r->window);
-	r->window = windows__open(windows);
-	if (!r->window)
-		return -errno;
-	r->window_from_ns = to_ns;
+	capture__close_window(r->capture, r->window);
+	r->window = capture__open_window(r->capture, from);
 	r->window_number++;
-	return 0;
+	return r->window ? 0 : -errno;
 }
 
 int run_write_windows(struct run *r)
 {
+	struct capture_boundary boundary;
 	int err = 0;
 
-	while (!err && collect__has_boundary(r->collect))
-		err = write_first(r);
+	if (capture__has_boundary(r->capture))
+		run_end_progress(r);
+	while (!err && capture__has_boundary(r->capture)) {
+		err = capture__settle(r->capture, &boundary);
+		if (!err)
+			err = write_window(r, &boundary);
+		if (!err)
+			err = begin_window(r, &boundary);
+		capture_boundary__done(&boundary);
+	}
 	return err;
 }
 
-int run_write(struct run *r)
+int run_write_last(struct run *r)
 {
-	int err = collect__cut(r->collect);
+	struct capture_boundary boundary;
+	int err = capture__stop(r->capture, &boundary);
 
-	if (err) {
+	r->stopped = true;
+	run_end_progress(r);
+	if (err)
 		log_error("cannot take in what was sampled last: %s", strerror(-err));
-		return err;
-	}
-	if (r->heap)
-		heap__read_live(r->heap, part_of(r, r->window_number));
-	err = write_oldest(r, r->stopped_ns);
+	else
+		err = write_window(r, &boundary);
+	capture_boundary__done(&boundary);
 	return err ? err : r->failed ? -EIO : 0;
 }

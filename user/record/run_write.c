@@ -10,13 +10,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "capture/window.h"
-#include "capture/code.h"
-#include "capture/collect.h"
+#include "capture/capture.h"
 #include "report/formats.h"
-#include "heap/heap.h"
 #include "kernel/cpus.h"
-#include "kernel/session.h"
 #include "kinds.h"
 #include "options.h"
 #include "record/output.h"
@@ -26,9 +22,6 @@
 #include "report/report.h"
 #include "record/rights.h"
 #include "record/run_parts.h"
-#include "capture/symbolize.h"
-#include "target/objects.h"
-#include "target/perf_maps.h"
 
 /* ---- profiles ---- */
 
@@ -82,64 +75,38 @@ static int write_stats(const struct run *r, const struct report *report)
 	return err;
 }
 
-/* The profile of a kind, as it was sampled. NULL with errno. */
-static struct profile *profile_of(struct run *r, const struct report *report, int kind,
-				  const struct heap_part *part,
-				  struct symbolize_source **ret_sources)
+/* What is in it by its kind and its format: once all has names. 0 or -errno. */
+static int finish_profile(const struct run *r, int kind, struct profile *p)
 {
-	struct window_profile_opts opts = { .period = r->periods[kind],
-					    .value_cnt = kinds[kind].value_cnt,
-					    .folded_value = kinds[kind].folded_value };
-	struct profile *p;
 	int err = 0;
 
-	if (kind == BPFPROF_HEAP)
-		err = heap__finish(r->heap, r->window, part, &opts);
-	else
-		window__commit(r->window, kind, 1);
-	errno = -err;
-	p = err ? NULL : window__profile(r->window, kind, &opts, ret_sources);
-	if (p) {
-		p->time_ns = r->start_ns + (int64_t)(r->window_from_ns - r->armed_ns);
-		p->duration_ns = (int64_t)report->duration_ns;
-	}
-	return p;
-}
-
-/* What became of the window's samples. */
-static void set_account(struct run *r, int kind, struct collect_account *ret)
-{
-	collect__account(r->collect, r->window, kind, ret);
-	ret->events_lost -= r->events_lost;
-	ret->not_followed -= r->not_followed;
-}
-
-static int finish_kind(struct run *r, struct report *report, int kind, const struct heap_part *part)
-{
-	struct symbolize_source *sources;
-	struct profile *p = profile_of(r, report, kind, part, &sources);
-	int err;
-
-	if (!p)
-		return -errno;
-	r->profiles[kind] = p;
-	set_account(r, kind, &report->accounts[kind]);
-	err = report_comment(report, kind, p);
-	if (!err)
-		err = symbolize(p, r->objects, r->names, code__perf_maps(r->code), r->ksyms,
-				sources, p->mapping_cnt, &report->symbols[kind]);
-	free(sources);
-	if (!err)
-		go_frames__elide(p);
-	if (!err && r->opts->format->like_pprof)
+	go_frames__elide(p);
+	if (r->opts->format->like_pprof)
 		go_frames__like_pprof(p);
-	if (!err && kinds[kind].hide)
+	if (kinds[kind].hide)
 		kinds[kind].hide(p);
-	if (!err && kinds[kind].drops)
+	if (kinds[kind].drops)
 		err = machinery_hide(p, kinds[kind].drops);
+	return err ? err : profile__finish(p);
+}
+
+static int finish_kind(struct run *r, struct report *report, int kind,
+		       const struct capture_boundary *to)
+{
+	struct capture_profile p;
+	int err = capture__profile(r->capture, r->window, to, kind, &p);
+
+	if (err)
+		return err;
+	r->profiles[kind] = p.profile;
+	report->accounts[kind] = p.account;
+	err = report_comment(report, kind, p.profile);
 	if (!err)
-		err = profile__finish(p);
-	report->samples[kind] = p->sample_cnt;
+		err = capture__name(r->capture, &p, &report->symbols[kind]);
+	free(p.sources);
+	if (!err)
+		err = finish_profile(r, kind, p.profile);
+	report->samples[kind] = p.profile->sample_cnt;
 	return err;
 }
 
@@ -159,7 +126,7 @@ static int write_files(struct run *r, const struct report *report,
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (!r->profiles[i])
 			continue;
-		run_meanwhile(r);
+		capture__meanwhile(r->capture);
 		err = aborted(r) ? -EINTR : write_profile(r, report, i);
 		ret_written[i] = !err;
 	}
@@ -188,11 +155,12 @@ static void take_back(const struct run *r, const bool written[BPFPROF_NR_KINDS])
 static int drop_oldest(const struct run *r)
 {
 	unsigned int number = r->window_number - r->opts->keep;
+	const bool *recorded = capture__kinds(r->capture);
 	char path[PATH_MAX];
 	int err = 0;
 
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (r->kinds[i])
+		if (recorded[i])
 			err = remove_profile(r, i, number);
 	if (err || !r->opts->stats)
 		return err;
@@ -248,60 +216,74 @@ static void say_unnamed(const struct report *report)
 			 report->code.unopened);
 }
 
+/* What the capture is known to have been and to have cost, by now. */
+static void note_stats(struct run *r, struct report *report)
+{
+	struct capture_stats s;
+
+	capture__stats(r->capture, &s);
+	report->frequency = s.frequency;
+	report->late_ns = s.late_ns;
+	report->snapshot_ns = s.snapshot_ns;
+	report->threads_at_start = s.threads_at_start;
+	report->wait_rate_ns = s.wait_rate_ns;
+	report->limited_ns = s.limited_ns;
+	memcpy(report->wait_cost_ns, s.wait_cost_ns, sizeof(report->wait_cost_ns));
+	report->bpf_ns = s.bpf_ns;
+	report->bpf_runs = s.bpf_runs;
+	report->heap = s.heap;
+	report->code = s.code;
+}
+
+/* Names may be of files that nothing else asked for. */
+static void note_files(struct run *r, struct report *report)
+{
+	struct capture_files_stats s;
+
+	capture__files_stats(r->capture, &s);
+	report->code = s.code;
+	report->objects = s.objects;
+	report->perf_maps = s.perf_maps;
+}
+
 /* Makes the profiles of the window that has ended, with their names. 0 or -errno, said. */
-static int finish_kinds(struct run *r, struct report *report, const struct heap_part *part)
+static int finish_kinds(struct run *r, struct report *report, const struct capture_boundary *to)
 {
 	int err = 0;
 
-	session__run_time(r->session, "", &report->bpf_ns, &report->bpf_runs);
-	code__stats(r->code, &report->code);
-	if (r->heap)
-		heap__report(r->heap, &report->heap);
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		report->wait_cost_ns[i] = (uint64_t)r->wait_costs[i].ns;
+	note_stats(r, report);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
-		if (!r->kinds[i])
+		if (!report->kinds[i])
 			continue;
-		run_meanwhile(r);
-		err = finish_kind(r, report, i, part);
+		capture__meanwhile(r->capture);
+		err = finish_kind(r, report, i, to);
 	}
 	if (err) {
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
 	}
-	/* once more: names may be of files that nothing else asked for */
-	code__stats(r->code, &report->code);
-	objects__stats(r->objects, &report->objects);
-	perf_maps__stats(code__perf_maps(r->code), &report->perf_maps);
+	note_files(r, report);
 	return 0;
 }
 
-int run_write_window(struct run *r, const struct heap_part *part, uint64_t to_ns)
+int run_write_window(struct run *r, const struct capture_boundary *to)
 {
 	struct report report = {
 		.opts = r->opts,
 		.target = r->target,
-		.kinds = r->kinds,
-		.frequency = r->frequency,
+		.kinds = capture__kinds(r->capture),
 		.cpus = cpus_possible(),
 		.is_window = r->window_number,
-		.duration_ns = to_ns - r->window_from_ns,
-		.run_ns = to_ns - r->armed_ns,
+		.duration_ns = to->ns - capture__window_start_ns(r->capture, r->window),
+		.run_ns = to->ns - capture__start_ns(r->capture),
 		.startup_ns = r->startup_ns,
-		.late_ns = r->late_ns,
-		.snapshot_ns = r->snapshot.ns,
-		.threads_at_start = r->threads_at_start,
-		.wait_rate_ns = wait_budget__mean_rate(&r->wait_budget),
-		.limited_ns = r->wait_budget.limited_ns,
 	};
-	struct collect_account so_far;
 	char text[1024];
-	int err = finish_kinds(r, &report, part);
+	int err = finish_kinds(r, &report, to);
 
-	r->late_ns = 0;
 	if (err)
 		return err;
-	if (r->stopped_ns)
+	if (r->stopped)
 		say_unnamed(&report);
 	rights_to_write(true);
 	err = write_set(r, &report);
@@ -311,9 +293,5 @@ int run_write_window(struct run *r, const struct heap_part *part, uint64_t to_ns
 		if (err)
 			log_error("--strict: %s", text);
 	}
-	/* of the run, whichever kind is asked for */
-	collect__account(r->collect, r->window, BPFPROF_CPU, &so_far);
-	r->events_lost = so_far.events_lost;
-	r->not_followed = so_far.not_followed;
 	return err;
 }

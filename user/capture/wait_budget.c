@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The rate that keeps what waits cost within a share of CPU time. */
-#include "record/wait_budget.h"
+#include "capture/wait_budget.h"
 
 #include "base/util.h"
 

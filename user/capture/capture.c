@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A capture at work: what is due is done, boundaries are passed, profiles are made of windows. */
+#include <linux/types.h>
+
+#include "capture/capture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/knobs.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "capture/capture_parts.h"
+#include "capture/window.h"
+#include "capture/windows.h"
+#include "kernel/epochs.h"
+#include "kernel/events.h"
+#include "kernel/probe_waits.h"
+#include "kernel/session.h"
+#include "kernel/tables.h"
+#include "kinds.h"
+#include "profile/profile.h"
+
+/* how often the rings are read; a process that lived shorter is still known by events */
+#define TICK_NS 100000000ULL
+#define STALL_US 100000
+#define POLLS 4 /* at a time, at most */
+
+struct capture_window {
+	struct window *window;
+	uint64_t start_ns; /* 0: since the start */
+	uint64_t events_lost, not_followed;
+};
+
+const bool *capture__kinds(const struct capture *c)
+{
+	return c->kinds;
+}
+
+uint64_t capture__start_ns(const struct capture *c)
+{
+	return c->armed_ns;
+}
+
+int capture__fd(const struct capture *c)
+{
+	return c->epoll_fd;
+}
+
+/* ---- what is due ---- */
+
+int capture_start_ticks(struct capture *c)
+{
+	struct itimerspec tick = { .it_interval.tv_nsec = TICK_NS };
+
+	c->tick_ns = util_monotonic_ns() + TICK_NS;
+	tick.it_value.tv_sec = c->tick_ns / NSEC_PER_SEC;
+	tick.it_value.tv_nsec = c->tick_ns % NSEC_PER_SEC;
+	return timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &tick, NULL) ? -errno : 0;
+}
+
+/* Returns whether there was something to do. */
+static bool tick(struct capture *c)
+{
+	uint64_t expirations, now = util_monotonic_ns();
+	char text[512];
+
+	if (read(c->timer_fd, &expirations, sizeof(expirations)) != sizeof(expirations))
+		return false;
+	c->late_ns = MAX(c->late_ns, now - MIN(now, c->tick_ns));
+	c->tick_ns += expirations * TICK_NS;
+	/* each time, or a CPU might go and come back unseen; one that cannot be watched now is
+	 * tried again the next time */
+	if (session__arm(c->session, text, sizeof(text)))
+		log_debug("%s", text);
+	(void)events__sync_cpus(c->events);
+	capture_waits_tick(c);
+	return true;
+}
+
+/* When the next boundary is due: windows are as long as they are to be, all together, also if one
+ * is late. */
+static uint64_t next_boundary_ns(const struct capture *c)
+{
+	uint64_t len = c->opts.window_ns, ns;
+
+	if (!len)
+		return UINT64_MAX;
+	ns = c->armed_ns + ((c->boundary_ns - c->armed_ns) / len + 1) * len;
+	return c->opts.duration_ns && ns >= c->armed_ns + c->opts.duration_ns ? UINT64_MAX : ns;
+}
+
+static bool boundary_is_due(const struct capture *c)
+{
+	return util_monotonic_ns() >= next_boundary_ns(c) && collect__can_end(c->collect);
+}
+
+uint64_t capture__next_ns(const struct capture *c)
+{
+	uint64_t ns = next_boundary_ns(c);
+
+	if (collect__is_behind(c->collect))
+		return 0;
+	return c->heap ? MIN(ns, heap__next_ns(c->heap)) : ns;
+}
+
+/* What threads are doing at a boundary: as a profile of its own; last: and where waits are in
+ * progress, which belong to the window in which they end. */
+static int take_snapshot(struct capture *c, bool last)
+{
+	const struct capture_opts *o = &c->opts;
+	struct snapshot_opts s = {
+		.threads = c->kinds[BPFPROF_THREADS],
+		.block = last && c->kinds[BPFPROF_BLOCK],
+		.offcpu = last && c->kinds[BPFPROF_OFFCPU],
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+		.min_wait_ns = { o->min_wait_ns[BPFPROF_BLOCK], o->min_wait_ns[BPFPROF_OFFCPU] },
+		.waits = last ? c->waits : NULL,
+		.stopped_ns = last ? c->stopped_ns : util_monotonic_ns(),
+	};
+
+	if (!s.threads && !s.block && !s.offcpu)
+		return 0;
+	return snapshot_take(&s, c->session, c->collect, &c->snapshot);
+}
+
+/* ---- boundaries ---- */
+
+/* All that was sampled before it has been added up. */
+static void note_counters(const struct capture *c, struct capture_boundary *b)
+{
+	b->events_lost = collect__events_lost(c->collect);
+	b->not_followed = session__not_followed(c->session);
+}
+
+/* What was sampled before it stands for. */
+static void commit(struct capture *c, const struct capture_boundary *b)
+{
+	struct windows *windows = collect__windows(c->collect);
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (c->kinds[i])
+			windows__commit(windows, i, i == BPFPROF_HEAP ? b->heap.weight : 1);
+}
+
+/* The heap is read before the end of the epoch, and behind it. */
+static int pass_boundary(struct capture *c)
+{
+	struct capture_boundary *b =
+		&c->boundaries[(c->boundary_first + c->boundary_cnt) % CAPTURE_EPOCHS];
+	int err;
+
+	/* what a part of the heap's budget has seen is told once */
+	if (!collect__can_end(c->collect))
+		return -EAGAIN;
+	*b = (struct capture_boundary){ .ns = util_monotonic_ns() };
+	if (c->heap)
+		heap__end_part(c->heap, &b->heap);
+	err = collect__end_epoch(c->collect, true);
+	if (err)
+		return err;
+	if (c->heap)
+		heap__read_live(c->heap, &b->heap);
+	c->boundary_ns = b->ns;
+	c->boundary_cnt++;
+	return 0;
+}
+
+int capture__cut(struct capture *c)
+{
+	int err = collect__can_end(c->collect) ? take_snapshot(c, false) : -EAGAIN;
+
+	return err ? err : pass_boundary(c);
+}
+
+bool capture__has_boundary(const struct capture *c)
+{
+	return c->boundary_cnt;
+}
+
+int capture__settle(struct capture *c, struct capture_boundary *ret)
+{
+	int err;
+
+	*ret = c->boundaries[c->boundary_first];
+	c->boundaries[c->boundary_first] = (struct capture_boundary){ 0 };
+	c->boundary_first = (c->boundary_first + 1) % CAPTURE_EPOCHS;
+	c->boundary_cnt--;
+	err = collect__settle_boundary(c->collect, &ret->ns);
+	note_counters(c, ret);
+	if (!err)
+		commit(c, ret);
+	return err;
+}
+
+void capture_boundary__done(struct capture_boundary *b)
+{
+	heap_part__done(&b->heap);
+}
+
+/* ---- at work ---- */
+
+void capture__meanwhile(struct capture *c)
+{
+	collect__hold(c->collect);
+	if (!c->tick_ns || c->stopped_ns)
+		return;
+	(void)tick(c);
+	/* what fails here fails again where it is said */
+	if (c->heap)
+		(void)heap__end_slice(c->heap);
+	/* a snapshot of threads would have to be taken first */
+	if (!c->kinds[BPFPROF_THREADS] && boundary_is_due(c))
+		(void)pass_boundary(c);
+}
+
+/* What the heap needs to be known of what has arrived is known once no boundary waits. */
+static int tend_heap(struct capture *c)
+{
+	int err = 0;
+
+	if (c->heap && !c->boundary_cnt)
+		err = heap__update(c->heap);
+	if (!err && c->heap && !c->boundary_cnt)
+		err = heap__tick(c->heap);
+	if (!err && !c->boundary_cnt && collect__wants_cut(c->collect))
+		err = collect__cut(c->collect);
+	return err;
+}
+
+int capture__poll(struct capture *c)
+{
+	bool ticked;
+	int err = 0;
+
+	if (knobs.tight_time)
+		usleep(STALL_US);
+	ticked = tick(c);
+	/* the tables that stacks ask for come first: without them, all are copied */
+	for (int i = 0; !err && i < POLLS; i++) {
+		err = collect__poll(c->collect);
+		if (collect__is_calm(c->collect) || collect__is_behind(c->collect))
+			break;
+	}
+	if (!err && boundary_is_due(c))
+		err = capture__cut(c);
+	if (!err)
+		err = tend_heap(c);
+	/* it waits, for 10 to 40 ms, in which copies of stacks could fill the ring */
+	if (!err && ticked && collect__is_calm(c->collect))
+		tables__settle(c->tables);
+	return err;
+}
+
+int capture__stop(struct capture *c, struct capture_boundary *ret)
+{
+	int err;
+
+	*ret = (struct capture_boundary){ 0 };
+	capture_waits_tick(c);
+	c->stopped_ns = ret->ns = util_monotonic_ns();
+	session__disarm(c->session);
+	if (c->waits)
+		probe_waits__stop(c->waits, c->stopped_ns);
+	if (c->heap)
+		heap__stop(c->heap, &ret->heap);
+	err = take_snapshot(c, true);
+	probe_waits__free(c->waits);
+	c->waits = NULL;
+	if (!err)
+		err = collect__cut(c->collect);
+	if (err)
+		return err;
+	if (c->heap)
+		heap__read_live(c->heap, &ret->heap);
+	note_counters(c, ret);
+	commit(c, ret);
+	return 0;
+}
+
+/* ---- windows ---- */
+
+struct capture_window *capture__open_window(struct capture *c, const struct capture_boundary *from)
+{
+	struct capture_window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->window = windows__open(collect__windows(c->collect));
+	if (!w->window) {
+		free(w);
+		return NULL;
+	}
+	if (from) {
+		w->start_ns = from->ns;
+		w->events_lost = from->events_lost;
+		w->not_followed = from->not_followed;
+	}
+	return w;
+}
+
+void capture__close_window(struct capture *c, struct capture_window *w)
+{
+	if (!w)
+		return;
+	windows__close(collect__windows(c->collect), w->window);
+	free(w);
+}
+
+uint64_t capture__window_start_ns(const struct capture *c, const struct capture_window *w)
+{
+	return w->start_ns ? w->start_ns : c->armed_ns;
+}
+
+int capture__profile(struct capture *c, struct capture_window *w, const struct capture_boundary *to,
+		     enum bpfprof_kind kind, struct capture_profile *ret)
+{
+	struct window_profile_opts opts = { .period = c->periods[kind],
+					    .value_cnt = kinds[kind].value_cnt,
+					    .folded_value = kinds[kind].folded_value };
+	uint64_t start_ns = capture__window_start_ns(c, w);
+	int err = 0;
+
+	*ret = (struct capture_profile){ 0 };
+	if (kind == BPFPROF_HEAP)
+		err = heap__finish(c->heap, w->window, &to->heap, &opts);
+	if (err)
+		return err;
+	ret->profile = window__profile(w->window, kind, &opts, &ret->sources);
+	if (!ret->profile)
+		return -errno;
+	ret->profile->time_ns = c->start_ns + (int64_t)(start_ns - c->armed_ns);
+	ret->profile->duration_ns = (int64_t)(to->ns - start_ns);
+	collect__account(w->window, kind, &ret->account);
+	ret->account.events_lost = to->events_lost - w->events_lost;
+	ret->account.not_followed = to->not_followed - w->not_followed;
+	return 0;
+}
+
+int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret)
+{
+	int err = symbolize(p->profile, c->objects, c->names, code__perf_maps(c->code), c->ksyms,
+			    p->sources, p->profile->mapping_cnt, ret);
+
+	free(p->sources);
+	p->sources = NULL;
+	return err;
+}
+
+/* ---- what is known of it ---- */
+
+uint64_t capture__recorded(const struct capture *c, enum bpfprof_kind kind)
+{
+	struct bpfprof_stats stats;
+
+	return epochs__stats(c->session, kind, &stats) ? 0 : stats.recorded;
+}
+
+void capture__stats(struct capture *c, struct capture_stats *ret)
+{
+	*ret = (struct capture_stats){
+		.frequency = c->frequency,
+		.late_ns = c->late_ns,
+		.snapshot_ns = c->snapshot.ns,
+		.threads_at_start = c->threads_at_start,
+		.wait_rate_ns = wait_budget__mean_rate(&c->wait_budget),
+		.limited_ns = c->wait_budget.limited_ns,
+	};
+	c->late_ns = 0;
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		ret->wait_cost_ns[i] = (uint64_t)c->wait_costs[i].ns;
+	session__run_time(c->session, "", &ret->bpf_ns, &ret->bpf_runs);
+	code__stats(c->code, &ret->code);
+	if (c->heap)
+		heap__report(c->heap, &ret->heap);
+}
+
+void capture__files_stats(const struct capture *c, struct capture_files_stats *ret)
+{
+	code__stats(c->code, &ret->code);
+	objects__stats(c->objects, &ret->objects);
+	perf_maps__stats(code__perf_maps(c->code), &ret->perf_maps);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A capture: one set of probes, and any number of windows in which is what they have seen.
+ *
+ *   capture__open          chooses what the kernel has, loads the programs, learns the processes
+ *   capture__open_window   before the start: has everything
+ *   capture__start         samples are taken from here on
+ *   capture__poll          when capture__fd is readable, or when capture__next_ns has come
+ *   capture__stop          they are taken no more
+ *   capture__close
+ *
+ * Windows begin and end at boundaries: moments at which an epoch ends (kernel/epochs.h). They are
+ * made every window_ns, and by capture__cut. A boundary is passed at once, whatever else is going
+ * on; that all windows have what was sampled before it, and nothing else, takes longer, and is
+ * waited for by capture__settle. Until then further boundaries may be passed, and wait:
+ *
+ *   while (capture__has_boundary(c)) {
+ *           capture__settle(c, &boundary);
+ *           for each kind of a window that ends: capture__profile, capture__name, profile__free
+ *           capture__close_window; capture__open_window(c, &boundary) for those that begin
+ *           capture_boundary__done(&boundary);
+ *   }
+ *
+ * Everything in it is one thread's. What fails at the start is said (base/log.h) where it fails.
+ */
+#ifndef CAPTURE_H
+#define CAPTURE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpfprof.h"
+#include "capture/code.h"
+#include "capture/collect.h"
+#include "capture/symbolize.h"
+#include "heap/heap.h"
+#include "target/objects.h"
+#include "target/perf_maps.h"
+
+struct capture;
+struct capture_window;
+struct profile;
+
+/* What is recorded, of whom. Strings and arrays are borrowed for as long as there is a capture. */
+struct capture_opts {
+	/* Of whom: all; or processes; or a command, argv[0] of what capture__add_command is given
+	 * then. */
+	bool all;
+	const uint32_t *pids;
+	size_t pid_cnt;
+	const char *command;
+	bool follow; /* children, too */
+	/* What narrows it: threads, a control group's path, a pattern of thread names (glob.h). */
+	const uint32_t *tids;
+	size_t tid_cnt;
+	const char *cgroup, *comm;
+	bool user_only, kernel_only; /* not both */
+
+	bool kinds[BPFPROF_NR_KINDS]; /* at least one */
+	bool kinds_given;    /* by name: one that cannot be had is an error, else left out */
+	uint32_t frequency;  /* per second and CPU; no more than the kernel allows */
+	bool hw_cycles;	     /* by the processor's cycle counter, not by a timer */
+	uint64_t heap_rate;  /* mean bytes between samples */
+	double heap_budget;  /* share of the targets' CPU time, above 0; 1: any */
+	uint64_t min_age_ns; /* heap: only what has been held so long; 0: all */
+	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out */
+	double wait_budget; /* share of the targets' CPU time or of one CPU, above 0; 1: any */
+	uint64_t
+		wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0: all */
+	bool thread_labels;   /* threads of different names are kept apart */
+
+	uint64_t window_ns;   /* from boundary to boundary; 0: none are made but by capture__cut */
+	uint64_t duration_ns; /* since the start, after which none are made; 0: no end */
+	bool run_time_stats;  /* of the BPF programs: struct capture_stats' bpf_ns */
+};
+
+/* A boundary that was passed. */
+struct capture_boundary {
+	uint64_t ns; /* CLOCK_MONOTONIC */
+	/* since the start: see struct collect_account */
+	uint64_t events_lost, not_followed;
+	struct heap_part heap;
+};
+
+/* A profile, and what goes with it. */
+struct capture_profile {
+	struct profile *profile;	  /* the caller's; without names, not finished yet */
+	struct symbolize_source *sources; /* of capture__name, which frees it */
+	struct collect_account account;
+};
+
+/* What is known of all of it so far. */
+struct capture_stats {
+	uint32_t frequency; /* as it is */
+	uint64_t
+		late_ns; /* the longest time that a tick came too late since they were last asked for */
+	uint64_t snapshot_ns;	   /* that the last snapshot of threads took */
+	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */
+	uint64_t wait_rate_ns;	   /* mean of what there was; 0: all waits were recorded */
+	uint64_t limited_ns;	   /* how long there was one because of the budget */
+	uint64_t wait_cost_ns[BPFPROF_NR_KINDS]; /* of recording them, to the programs */
+	uint64_t bpf_ns, bpf_runs;
+	struct code_stats code;
+	struct heap_report heap;
+};
+
+/* And of the files that it has read. */
+struct capture_files_stats {
+	struct code_stats code;
+	struct objects_stats objects;
+	struct perf_maps_stats perf_maps;
+};
+
+/*
+ * Processes that are named are looked at here; those that are not there are no error
+ * (capture__has_process). 0 or -errno, said. *ret: NULL on failure.
+ */
+int capture__open(const struct capture_opts *opts, struct capture **ret);
+void capture__close(struct capture *c);
+
+/* What is recorded: without what cannot be had. */
+const bool *capture__kinds(const struct capture *c);
+/* Does it know a process that runs? */
+bool capture__has_process(const struct capture *c, uint32_t pid);
+/* Will probes of processes that come be perf events, which take rights of their own? */
+bool capture__adds_perf_probes(const struct capture *c);
+
+/* What the command's environment is to have for its heap to be sampled inside, as launch_prepare takes
+ * it; NULL: nothing. */
+char *const *capture__command_env(struct capture *c);
+/* The command, which has been forked and waits to be started. 0 or -errno, said. */
+int capture__add_command(struct capture *c, pid_t pid);
+
+/* 0 or -errno, said. */
+int capture__start(struct capture *c);
+/* CLOCK_MONOTONIC; 0: it was not started. */
+uint64_t capture__start_ns(const struct capture *c);
+
+/* A descriptor to be waited for, epoll(7), with others. */
+int capture__fd(const struct capture *c);
+/* When capture__poll is to be called, CLOCK_MONOTONIC; UINT64_MAX: when there is something to read. */
+uint64_t capture__next_ns(const struct capture *c);
+/* Takes in what has arrived, keeps the budgets, makes the boundary that is due. 0 or -errno: the
+ * capture cannot go on. */
+int capture__poll(struct capture *c);
+/*
+ * Of that, what must not be late, and waits for nobody: makes room in the rings, does what is due ten
+ * times a second, ends a slice of the heap's probes, makes the boundary that is due. To be called
+ * every few ms by whatever takes its time.
+ */
+void capture__meanwhile(struct capture *c);
+
+/* Passes a boundary. 0; -EAGAIN: too much waits already; -errno: the capture cannot go on. */
+int capture__cut(struct capture *c);
+bool capture__has_boundary(const struct capture *c);
+/* The first boundary that waits; there is one. 0 or -errno: the capture cannot go on. */
+int capture__settle(struct capture *c, struct capture_boundary *ret);
+void capture_boundary__done(struct capture_boundary *b);
+
+/*
+ * Detaches everything. No boundary waits. threads are read, and waits that are in progress are taken
+ * in. *ret: the end of all windows. 0 or -errno; the caller releases *ret in either case.
+ */
+int capture__stop(struct capture *c, struct capture_boundary *ret);
+
+/* A window since a boundary that was settled just now; NULL: since the start, before it. NULL with
+ * errno. */
+struct capture_window *capture__open_window(struct capture *c, const struct capture_boundary *from);
+void capture__close_window(struct capture *c, struct capture_window *w);
+/* When it began, CLOCK_MONOTONIC. */
+uint64_t capture__window_start_ns(const struct capture *c, const struct capture_window *w);
+
+/* What a window has of a kind, up to the boundary that was settled last. 0 or -errno. */
+int capture__profile(struct capture *c, struct capture_window *w, const struct capture_boundary *to,
+		     enum bpfprof_kind kind, struct capture_profile *ret);
+/* Names all of it, which may take long. 0 or -ENOMEM. */
+int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret);
+
+/* How many samples of a kind were recorded so far. */
+uint64_t capture__recorded(const struct capture *c, enum bpfprof_kind kind);
+void capture__stats(struct capture *c, struct capture_stats *ret);
+void capture__files_stats(const struct capture *c, struct capture_files_stats *ret);
+
+#endif

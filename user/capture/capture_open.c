@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The begin of a capture: what the kernel has is chosen, the parts are made, and all that is named
+ * is attached. And its end. */
+#include <linux/types.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/knobs.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "capture/capture_parts.h"
+#include "heap/cpu_time.h"
+#include "kernel/events.h"
+#include "kernel/features.h"
+#include "kernel/ksyms.h"
+#include "kernel/probe_waits.h"
+#include "kernel/samples.h"
+#include "kernel/session.h"
+#include "kernel/tables.h"
+#include "kinds.h"
+#include "target/names_cache.h"
+#include "target/procs.h"
+
+#define POLL_NS 250000000ULL /* how much later a capture may stop for all that comes in */
+#define EVENT_RING_PAGES 64  /* 256 KiB a CPU: some 1,200 process starts between two ticks */
+#define TABLE_CHUNKS_PID 24  /* MiB of unwind tables at most */
+#define TABLE_CHUNKS_ALL 64
+
+/* ---- what can be had ---- */
+
+/* The kernel refuses more than this sysctl says, and lowers it by itself when sampling takes too
+ * long. */
+static void clamp_frequency(struct capture *c)
+{
+	uint64_t limit;
+	char *buf;
+	size_t sz;
+
+	c->frequency = c->opts.frequency;
+	if (util_read_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &buf, &sz))
+		return;
+	buf[strcspn(buf, "\n")] = '\0';
+	if (!util_parse_u64(buf, 1, UINT32_MAX, &limit) && c->frequency > limit) {
+		log_info("%u Hz is above this kernel's limit: sampling at %" PRIu64
+			 " Hz (kernel.perf_event_max_sample_rate)",
+			 c->frequency, limit);
+		c->frequency = limit;
+	}
+	free(buf);
+}
+
+/* By what the heap's probes are attached. Takes the kind out where there is nothing, unless it was
+ * named. */
+static int choose_uprobes(struct capture *c)
+{
+	static const char *const names[] = { "session", "multi", "perf", "event" };
+	enum uprobe_method best = UPROBES_SESSION;
+	struct feature_result uprobes;
+
+	c->uprobes = UPROBES_NONE;
+	if (!c->kinds[BPFPROF_HEAP])
+		return 0;
+	for (size_t i = 0; knobs.uprobes && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(knobs.uprobes, names[i]))
+			best = (enum uprobe_method)i;
+	c->uprobes = uprobes_probe(best);
+	if (c->uprobes != UPROBES_NONE)
+		return 0;
+	uprobes = features_probe(FEATURE_UPROBES);
+	if (c->opts.kinds_given) {
+		log_error("%s", uprobes.text);
+		return -ENOTSUP;
+	}
+	log_info("%s", uprobes.text);
+	c->kinds[BPFPROF_HEAP] = false;
+	return 0;
+}
+
+static bool ends_are_seen(const struct capture *c)
+{
+	if (c->waits_how.resume != WAITS_RESUME_NONE)
+		return true;
+	if (c->kinds[BPFPROF_OFFCPU])
+		return false;
+	return !c->kinds[BPFPROF_BLOCK] || c->waits_how.futex;
+}
+
+/* Takes out waits where their end cannot be seen, unless they were named. */
+static int choose_waits(struct capture *c)
+{
+	static const char why[] = "this kernel has neither sched_exit_tp (6.15) nor kprobes";
+
+	if (!c->kinds[BPFPROF_BLOCK] && !c->kinds[BPFPROF_MUTEX] && !c->kinds[BPFPROF_OFFCPU])
+		return 0;
+	waits_how__probe(&c->waits_how);
+	if (ends_are_seen(c))
+		return 0;
+	if (c->opts.kinds_given) {
+		log_error("cannot record waits: %s", why);
+		return -ENOTSUP;
+	}
+	log_info("no block profile: %s", why);
+	c->kinds[BPFPROF_BLOCK] = c->kinds[BPFPROF_OFFCPU] = false;
+	return 0;
+}
+
+/* Is there anything to listen to? Programs that are not needed take time to load. */
+static void choose_usdt(struct capture *c)
+{
+	const struct capture_opts *o = &c->opts;
+
+	if (!c->kinds[BPFPROF_HEAP])
+		return;
+	if (o->command)
+		launch_heap(o->command, o->heap_rate, c->objects, &c->launch_heap);
+	c->usdt = o->all || *c->launch_heap.preload ||
+		  heap_finds_usdt(c->objects, o->pids, o->pid_cnt);
+	if (*c->launch_heap.preload) {
+		c->command_env[0] = c->launch_heap.preload_env;
+		c->command_env[1] = c->launch_heap.rate_env;
+	}
+}
+
+static int choose(struct capture *c)
+{
+	int err;
+
+	clamp_frequency(c);
+	err = choose_uprobes(c);
+	if (!err)
+		err = choose_waits(c);
+	if (!err)
+		choose_usdt(c);
+	return err;
+}
+
+/* ---- the parts ---- */
+
+/* Nothing can be recorded: because of what the kernel or our rights lack, as `check` has it, else
+ * of text. */
+static void refuse(const char *text)
+{
+	const char *missing = features_missing();
+
+	log_error("%s", missing ? missing : text);
+}
+
+static int open_session(struct capture *c)
+{
+	const struct capture_opts *o = &c->opts;
+	struct session_opts s = {
+		.frequency = c->frequency,
+		.hw_cycles = o->hw_cycles,
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+		.thread_names = o->thread_labels,
+		.filter_tgid = !o->all,
+		.filter_tid = o->tid_cnt > 0,
+		.follow = o->follow || o->command,
+		.cgroup = o->cgroup,
+		.comm = o->comm,
+		.heap_rate = o->heap_rate,
+		.heap_slices = o->heap_budget < 1,
+		.uprobes = c->uprobes,
+		.waits = c->waits_how,
+		.usdt = c->usdt,
+		.run_time_stats = o->run_time_stats,
+		.tight_maps = knobs.tight_maps,
+		.tight_ring = knobs.tight_ring,
+	};
+	char err[512];
+	int ret;
+
+	memcpy(s.kinds, c->kinds, sizeof(s.kinds));
+	memcpy(s.min_wait_ns, o->min_wait_ns, sizeof(s.min_wait_ns));
+	c->session = session__open(&s, err, sizeof(err));
+	if (c->session)
+		return 0;
+	ret = -errno;
+	refuse(err);
+	return ret;
+}
+
+static int open_heap(struct capture *c)
+{
+	struct heap_opts h = {
+		.method = c->uprobes,
+		.usdt = c->usdt,
+		.all = c->opts.all,
+		.budget = c->opts.heap_budget,
+		.min_age_ns = c->opts.min_age_ns,
+	};
+
+	if (!c->kinds[BPFPROF_HEAP])
+		return 0;
+	c->heap = heap__new(&h, c->session, c->procs, c->objects, c->code, c->collect, c->cpu_time);
+	return c->heap ? 0 : -errno;
+}
+
+static void meanwhile(void *ctx)
+{
+	capture__meanwhile(ctx);
+}
+
+static int open_parts(struct capture *c)
+{
+	const struct capture_opts *o = &c->opts;
+	struct collect_opts opts = {
+		.label_process = o->all,
+		.label_thread = o->thread_labels,
+		.follow = o->follow || o->command,
+		.only_added = !o->all,
+		.all_maps = c->kinds[BPFPROF_HEAP],
+		.poll_ns = POLL_NS,
+		.meanwhile = meanwhile,
+		.ctx = c,
+	};
+	int err;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		c->periods[i] = kinds[i].period ? kinds[i].period(c->frequency, o->heap_rate) : 1;
+	memcpy(opts.periods, c->periods, sizeof(opts.periods));
+	errno = ENOMEM;
+	c->procs = procs__new("/proc");
+	c->tables = tables__new(c->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
+	c->samples = samples__new(c->session);
+	c->events = events__new(knobs.tight_ring ? 1 : EVENT_RING_PAGES);
+	if (!c->procs || !c->tables || !c->samples || !c->events)
+		return -errno;
+	c->names = names_cache__new();
+	if (!c->names)
+		return -errno;
+	c->ksyms = ksyms__new(c->session);
+	/* before the scan, so that nothing falls between the two */
+	err = events__sync_cpus(c->events);
+	if (err)
+		return err;
+	c->code = code__new(c->procs, c->objects, c->tables);
+	if (!c->code)
+		return -errno;
+	c->collect = collect__new(&opts, c->session, c->samples, c->events, c->procs, c->code);
+	if (!c->collect)
+		return -errno;
+	objects__meanwhile(c->objects, meanwhile, c);
+	c->cpu_time = cpu_time__new(c->procs, o->all, o->follow || o->command);
+	if (!c->cpu_time)
+		return -errno;
+	return open_heap(c);
+}
+
+static int watch(struct capture *c, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* What reads, and what says when there is something to read. 0 or -errno, said. */
+static int open_readers(struct capture *c)
+{
+	int err = open_parts(c);
+
+	if (err == -EACCES || err == -EPERM) {
+		refuse("needs root or CAP_BPF+CAP_PERFMON (try sudo)");
+		return err;
+	}
+	if (!err) {
+		c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (c->epoll_fd < 0 || c->timer_fd < 0)
+			err = -errno;
+	}
+	if (!err)
+		err = watch(c, c->timer_fd);
+	if (!err)
+		err = watch(c, samples__fd(c->samples));
+	if (!err)
+		err = watch(c, events__fd(c->events));
+	if (err)
+		log_error("cannot watch processes: %s", strerror(-err));
+	return err;
+}
+
+/* ---- whom ---- */
+
+/* The process of a thread, and the process's start, for the filter by thread. */
+static int add_thread(struct capture *c, uint32_t tid)
+{
+	char path[64], *buf, *s;
+	size_t sz;
+	uint32_t proc;
+	int err, tgid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tid);
+	err = util_read_file(path, 65536, &buf, &sz);
+	if (!err) {
+		s = strstr(buf, "\nTgid:");
+		if (s)
+			tgid = atoi(s + 6);
+		free(buf);
+	}
+	proc = tgid ? procs__find_live(c->procs, tgid) : PROCS_NONE;
+	if (proc == PROCS_NONE) {
+		log_error("no thread %u%s", tid, c->opts.all ? "" : " in the processes named");
+		return -ESRCH;
+	}
+	err = session__add_tid(c->session, tid, procs__get(c->procs, proc)->start_ns);
+	if (err)
+		log_error("cannot watch thread %u: %s", tid, strerror(-err));
+	return err;
+}
+
+/* 0 or -errno, said. */
+static int scan(struct capture *c, const uint32_t *pids, size_t cnt)
+{
+	int err = collect__scan(c->collect, pids, cnt);
+
+	/* children that were forked before their parents were in the filter */
+	if (!err && cnt && c->opts.follow)
+		err = collect__scan(c->collect, pids, cnt);
+	if (err)
+		log_error("cannot read the list of processes: %s", strerror(-err));
+	return err;
+}
+
+static int open_all(struct capture *c)
+{
+	int err = choose(c);
+
+	if (!err)
+		err = open_session(c);
+	if (!err)
+		err = open_readers(c);
+	if (!err && !c->opts.command)
+		err = scan(c, c->opts.pids, c->opts.pid_cnt);
+	return err;
+}
+
+int capture__open(const struct capture_opts *opts, struct capture **ret)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+	int err = c ? 0 : -ENOMEM;
+
+	*ret = NULL;
+	if (c) {
+		c->opts = *opts;
+		memcpy(c->kinds, opts->kinds, sizeof(c->kinds));
+		c->epoll_fd = c->timer_fd = c->launch_heap.file_fd = -1;
+		c->objects = objects__new();
+		err = c->objects ? 0 : -errno;
+	}
+	if (err)
+		log_error("cannot read files: %s", strerror(-err));
+	if (!err)
+		err = open_all(c);
+	if (err)
+		capture__close(c);
+	else
+		*ret = c;
+	return err;
+}
+
+bool capture__has_process(const struct capture *c, uint32_t pid)
+{
+	return procs__find_live(c->procs, pid) != PROCS_NONE;
+}
+
+char *const *capture__command_env(struct capture *c)
+{
+	return c->command_env[0] ? c->command_env : NULL;
+}
+
+int capture__add_command(struct capture *c, pid_t pid)
+{
+	const struct launch_heap *l = &c->launch_heap;
+	uint32_t child = pid;
+	int err = scan(c, &child, 1);
+
+	if (err || !c->heap)
+		return err;
+	if (!*l->preload)
+		log_info(
+			"the heap of '%s' is sampled by probes, which cost more than the library "
+			"that samples inside: %s",
+			c->opts.command, l->why);
+	err = heap__prepare_command(c->heap, pid, l->file_fd, *l->preload ? l->preload : NULL);
+	if (err)
+		log_error("cannot attach to the heap: %s", strerror(-err));
+	return err;
+}
+
+/* ---- the start ---- */
+
+/* Attaches to the heaps of the targets. 0 or -errno, said. */
+static int prepare_heap(struct capture *c)
+{
+	int err;
+
+	heap__measure(c->heap);
+	err = heap__update(c->heap);
+	/* a command has not been started yet */
+	if (!err && !c->opts.command)
+		heap__complain(c->heap);
+	if (err)
+		log_error("cannot attach to the heap: %s", strerror(-err));
+	return err;
+}
+
+/* Loads the tables of processes that were named. A command is still our own image: its tables are
+ * loaded as it runs. 0 or -errno, said. */
+static int prepare_code(struct capture *c)
+{
+	int err;
+
+	if (!c->opts.pid_cnt)
+		return 0;
+	err = collect__prepare(c->collect);
+	if (err)
+		log_error("cannot read the code of the processes: %s", strerror(-err));
+	return err;
+}
+
+/* Watches for waits and for new threads: whoever is in the filter by now. */
+static int open_waits(struct capture *c)
+{
+	if (!c->kinds[BPFPROF_BLOCK] && !c->kinds[BPFPROF_MUTEX] && !c->kinds[BPFPROF_OFFCPU] &&
+	    !c->kinds[BPFPROF_THREADCREATE])
+		return 0;
+	c->waits = probe_waits__new(c->session);
+	if (c->waits)
+		return 0;
+	log_error("cannot watch threads: %s", strerror(errno));
+	return -errno;
+}
+
+/* Samples are taken from here on. 0 or -errno, said. */
+static int arm(struct capture *c)
+{
+	char text[512];
+	int err = session__arm(c->session, text, sizeof(text));
+
+	if (err) {
+		refuse(text);
+		return err;
+	}
+	if (c->heap)
+		heap__start(c->heap);
+	c->armed_ns = c->boundary_ns = util_monotonic_ns();
+	c->start_ns = util_realtime_ns();
+	err = capture_waits_start(c);
+	if (err) {
+		log_error("cannot watch threads: %s", strerror(-err));
+		return err;
+	}
+	err = capture_start_ticks(c);
+	if (err)
+		log_error("cannot set a timer: %s", strerror(-err));
+	return err;
+}
+
+int capture__start(struct capture *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->opts.tid_cnt; i++)
+		err = add_thread(c, c->opts.tids[i]);
+	if (!err)
+		err = prepare_code(c);
+	if (!err && c->heap)
+		err = prepare_heap(c);
+	if (!err)
+		err = open_waits(c);
+	if (err)
+		return err;
+	if (c->kinds[BPFPROF_THREADCREATE])
+		c->threads_at_start = procs__thread_cnt(c->procs);
+	return arm(c);
+}
+
+bool capture__adds_perf_probes(const struct capture *c)
+{
+	return c->heap && uprobes_by_events(c->uprobes);
+}
+
+/* ---- the end ---- */
+
+void capture__close(struct capture *c)
+{
+	if (!c)
+		return;
+	probe_waits__free(c->waits);
+	heap__free(c->heap);
+	for (size_t i = 0; i < CAPTURE_EPOCHS; i++)
+		capture_boundary__done(&c->boundaries[i]);
+	launch_heap__done(&c->launch_heap);
+	cpu_time__free(c->cpu_time);
+	if (c->objects)
+		objects__meanwhile(c->objects, NULL, NULL);
+	collect__free(c->collect);
+	code__free(c->code);
+	ksyms__free(c->ksyms);
+	names_cache__free(c->names);
+	samples__free(c->samples);
+	tables__free(c->tables);
+	objects__free(c->objects);
+	procs__free(c->procs);
+	events__free(c->events);
+	session__free(c->session);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	if (c->timer_fd >= 0)
+		close(c->timer_fd);
+	free(c);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a capture consists of: capture_open.c puts it together, capture.c lets it run,
+ * capture_waits.c keeps the budget of waits. For these alone. */
+#ifndef CAPTURE_PARTS_H
+#define CAPTURE_PARTS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+#include "capture/capture.h"
+#include "capture/count_keys.h"
+#include "capture/snapshot.h"
+#include "capture/wait_budget.h"
+#include "heap/launch_heap.h"
+#include "kernel/cpus.h"
+#include "kernel/uprobes.h"
+#include "kernel/waits_how.h"
+
+struct probe_waits;
+
+/* What recording the waits of a kind has cost the programs: so far, by samples that were timed. */
+struct wait_cost {
+	uint64_t samples, timed, timed_ns; /* so far */
+	double mean_ns;			   /* of a sample, of late */
+	double ns;
+};
+
+/* What looking at context switches takes. */
+struct switch_cost {
+	uint64_t next_ns;      /* when to look again */
+	bool known;	       /* the following is of an earlier look */
+	struct cpus_work work; /* so far */
+	double share;	       /* of what CPUs are busy, 0..1 */
+};
+
+struct capture {
+	struct capture_opts opts;
+	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
+	uint32_t frequency;
+	enum uprobe_method uprobes;
+	struct waits_how waits_how;
+	bool usdt; /* some program may sample its heap by itself */
+	struct launch_heap launch_heap;
+	char *command_env[3];
+	struct session *session;
+	struct events *events;
+	struct procs *procs;
+	struct objects *objects;
+	struct tables *tables;
+	struct code *code;
+	struct samples *samples;
+	struct names_cache *names;
+	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
+	struct collect *collect;
+	struct cpu_time *cpu_time; /* of the targets */
+	struct heap *heap;	   /* NULL: not recorded */
+	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
+	struct wait_budget wait_budget;
+	struct wait_cost wait_costs[BPFPROF_NR_KINDS];
+	struct switch_cost switch_cost;
+	struct snapshot_result snapshot;
+	uint64_t threads_at_start;
+	int64_t periods[BPFPROF_NR_KINDS];
+	int epoll_fd, timer_fd;
+	uint64_t armed_ns, stopped_ns; /* 0: not yet */
+	int64_t start_ns;	       /* CLOCK_REALTIME at armed_ns */
+	uint64_t tick_ns;	       /* when the next tick is due; 0: none are */
+	uint64_t late_ns;	       /* the longest time that one came too late */
+	uint64_t boundary_ns;	       /* the last one */
+	/* those that wait, the first one at first; as many as collect can keep */
+	struct capture_boundary boundaries[CAPTURE_EPOCHS];
+	size_t boundary_first, boundary_cnt;
+};
+
+/* Ticks begin. 0 or -errno. */
+int capture_start_ticks(struct capture *c);
+/* Waits are recorded from now on, armed_ns. 0 or -errno. */
+int capture_waits_start(struct capture *c);
+/* To be called some ten times a second, and at the end: sees to it that waits cost no more than
+ * they may. */
+void capture_waits_tick(struct capture *c);
+
+#endif
