@@ -574,7 +574,7 @@ struct bpfprof_config {
 	__u64 heap_rate;   /* mean bytes between heap samples; 1: every allocation */
 	__u64 sample_seed; /* what is sampled follows from it: see sample.h; 0: chance decides */
 	/* bytes; a smaller allocation fails only for a limit on the process, or where heap_strict */
-	__u64 heap_sure;
+	__u64 heap_cannot_fail_below;
 	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */
 	/* of the preempt count from the run queue, among a CPU's variables; 0: unknown */
 	__s64 preempt_count_off;

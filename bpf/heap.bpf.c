@@ -205,7 +205,7 @@ static __always_inline bool may_fail(__u64 size)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	return bp_config.heap_strict || size >= bp_config.heap_sure ||
+	return bp_config.heap_strict || size >= bp_config.heap_cannot_fail_below ||
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_AS].rlim_cur) != RLIM_INFINITY ||
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
 }
@@ -362,7 +362,7 @@ int heap_begin(struct pt_regs *ctx)
 	/* to resize to nothing frees */
 	if (!t || (resizes(op) && !size && PT_REGS_PARM1(ctx)) || !sampled(t, size))
 		return 0;
-	if (size >= bp_config.heap_sure)
+	if (size >= bp_config.heap_cannot_fail_below)
 		lose(BPFPROF_HEAP, BPFPROF_LOST_may_fail);
 	else
 		heap_record(ctx, 0, size, 0, false);

@@ -206,7 +206,7 @@ void capture_boundary__done(struct capture_boundary *b)
 
 void capture__meanwhile(struct capture *c)
 {
-	collect__hold(c->collect);
+	collect__spill(c->collect);
 	if (!c->tick_ns || c->stopped_ns)
 		return;
 	(void)tick(c);

@@ -26,7 +26,8 @@
 #define RAW_ROUNDS 512 /* tables loaded for one raw stack at most */
 #define FRUITLESS_MAX \
 	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
-#define HELD_MAX (128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
+#define SPILLED_MAX \
+	(128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
 #define MAX_ENDED (CAPTURE_EPOCHS - 1) /* epochs that wait: one more goes on */
 #define MEANWHILE_NS 5000000ULL /* how long all else may be left alone while stacks are unwound */
 
@@ -55,7 +56,7 @@ struct collect {
 	bool calm;    /* none in the last poll */
 	struct targets *targets;
 	struct records pending; /* read from the ring, waiting for the events that explain them */
-	struct records held;	/* the same, read while the pending ones were worked on */
+	struct records spilled; /* the same, read while the pending ones were worked on */
 	bool behind;		/* pending ones could not all be worked on */
 };
 
@@ -99,7 +100,7 @@ void collect__free(struct collect *c)
 	windows__free(c->windows);
 	targets__free(c->targets);
 	records__free(&c->pending);
-	records__free(&c->held);
+	records__free(&c->spilled);
 	free(c);
 }
 
@@ -237,20 +238,20 @@ static int put(struct collect *c, struct records *to, const struct bpfprof_rec *
 	return err;
 }
 
-static void hold_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
+static void spill_record(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 {
 	struct collect *c = ctx;
 
-	(void)put(c, &c->held, rec, sz, slot_of_record(c, rec));
+	(void)put(c, &c->spilled, rec, sz, slot_of_record(c, rec));
 }
 
-void collect__hold(struct collect *c)
+void collect__spill(struct collect *c)
 {
 	/* Memory that was not used before may be slower than stacks are copied: as long as there is
 	 * room in the ring they stay there. What is left there beyond what may be kept is counted
 	 * when it is full. */
-	if (samples__is_half_full(c->samples) && c->pending.sz + c->held.sz < HELD_MAX)
-		(void)samples__read(c->samples, hold_record, c);
+	if (samples__is_half_full(c->samples) && c->pending.sz + c->spilled.sz < SPILLED_MAX)
+		(void)samples__read(c->samples, spill_record, c);
 	(void)events__hold(c->events);
 }
 
@@ -308,7 +309,7 @@ static void meanwhile(struct collect *c)
 	if (c->opts.meanwhile)
 		c->opts.meanwhile(c->opts.ctx);
 	else
-		collect__hold(c);
+		collect__spill(c);
 }
 
 /*
@@ -350,8 +351,8 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	int err = 0;
 
 	/* what was held comes before what is in the ring now */
-	records__join(&c->pending, &c->held);
-	if (c->pending.sz < HELD_MAX || end_ns == UINT64_MAX)
+	records__join(&c->pending, &c->spilled);
+	if (c->pending.sz < SPILLED_MAX || end_ns == UINT64_MAX)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
 		err = targets__read_events(c->targets, until_ns);
@@ -378,7 +379,7 @@ bool collect__is_behind(const struct collect *c)
 
 bool collect__is_calm(const struct collect *c)
 {
-	return c->calm && !c->pending.sz && !c->held.sz;
+	return c->calm && !c->pending.sz && !c->spilled.sz;
 }
 
 bool collect__wants_cut(const struct collect *c)
@@ -392,7 +393,7 @@ bool collect__can_end(const struct collect *c)
 {
 	/* all records of an epoch that has ended have to be out of the ring before the next one
 	 * ends: they tell the two sides apart, no more */
-	return c->ended_cnt < MAX_ENDED && c->pending.sz + c->held.sz < HELD_MAX;
+	return c->ended_cnt < MAX_ENDED && c->pending.sz + c->spilled.sz < SPILLED_MAX;
 }
 
 int collect__end_epoch(struct collect *c, bool boundary)
@@ -413,7 +414,7 @@ int collect__end_epoch(struct collect *c, bool boundary)
 	err = samples__drain_counts(c->samples, (uint32_t)side, &e->counts, &e->cnt);
 	if (err)
 		return err;
-	err = samples__read(c->samples, hold_record, c);
+	err = samples__read(c->samples, spill_record, c);
 	return err < 0 ? err : 0;
 }
 

@@ -31,8 +31,8 @@ struct collect_opts {
 			     followed */
 	bool all_maps;	  /* mappings are asked for before there are samples */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
-	/* called every 5 ms while collect is at work; collect__hold and collect__end_epoch are all
-	 * of it that may be used there. NULL: collect__hold */
+	/* called every 5 ms while collect is at work; collect__spill and collect__end_epoch are all
+	 * of it that may be used there. NULL: collect__spill */
 	void (*meanwhile)(void *ctx);
 	void *ctx;
 	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
@@ -72,10 +72,10 @@ int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt);
 int collect__prepare(struct collect *c);
 
 /*
- * Makes room in the rings, as far as memory may be used for that: keeps what has arrived for the
- * next collect__poll. For when that is itself at work, and waits (objects__meanwhile).
+ * Copies what is in the rings to memory, as far as it may be used for that, and processes nothing:
+ * the next collect__poll does. For when that is itself at work, and waits (objects__meanwhile).
  */
-void collect__hold(struct collect *c);
+void collect__spill(struct collect *c);
 
 /* Takes in what has arrived. Where poll_ns is not enough for that, the rest is left for the next
  * time, lest a run does not end. To be called several times a second. 0 or -errno. */

@@ -134,7 +134,7 @@ enum budget_state budget__check(struct budget *b, const struct budget_figures *f
 		b->state = BUDGET_ON;
 		return b->state;
 	}
-	b->seen = sum(&b->seen, &t, 1);
+	b->pending = sum(&b->pending, &t, 1);
 	b->attached = sum(&b->attached, &t, 1);
 	learn(b, cost, ns);
 	/* what it would have been without probes */
@@ -147,25 +147,25 @@ enum budget_state budget__check(struct budget *b, const struct budget_figures *f
 	return b->state;
 }
 
-static double weight_of(const struct budget_seen *s, double factor)
+static double weight_of(const struct budget_observation *s, double factor)
 {
-	double own = own_of(&s->seen, factor);
+	double own = own_of(&s->observed, factor);
 
 	/* a last moment is not to stand for everything before it */
-	return (own + s->unseen) / MAX(own, BUDGET_MIN_OWN_NS);
+	return (own + s->unobserved_ns) / MAX(own, BUDGET_MIN_OWN_NS);
 }
 
 /* What was seen until now stands for itself and for so much more. Returns its weight. */
-static double weigh(struct budget *b, double unseen, double factor)
+static double weigh(struct budget *b, double unobserved_ns, double factor)
 {
-	struct budget_seen s = { .seen = b->seen, .unseen = unseen };
+	struct budget_observation s = { .observed = b->pending, .unobserved_ns = unobserved_ns };
 
 	s.weight = weight_of(&s, factor);
-	if (b->seen_cnt < BUDGET_REVISED)
-		b->first[b->seen_cnt] = s;
-	b->seen_cnt++;
-	b->calls += s.seen.calls * s.weight;
-	b->seen = (struct budget_time){ 0 };
+	if (b->observation_cnt < BUDGET_REVISED)
+		b->first[b->observation_cnt] = s;
+	b->observation_cnt++;
+	b->calls += s.observed.calls * s.weight;
+	b->pending = (struct budget_time){ 0 };
 	return s.weight;
 }
 
@@ -178,12 +178,12 @@ double budget__attached(struct budget *b, const struct budget_figures *f)
 	b->edges += cost_of(&t, f->factor);
 	b->since_ns = f->now_ns;
 	b->next_ns = f->now_ns + BUDGET_SLICE_NS;
-	if (own_of(&b->seen, f->factor) < BUDGET_MIN_OWN_NS) {
-		b->unseen += b->gap;
+	if (own_of(&b->pending, f->factor) < BUDGET_MIN_OWN_NS) {
+		b->pending_unobserved_ns += b->gap;
 		return 0;
 	}
-	weight = weigh(b, b->unseen + b->gap / 2, f->factor);
-	b->unseen = b->gap / 2;
+	weight = weigh(b, b->pending_unobserved_ns + b->gap / 2, f->factor);
+	b->pending_unobserved_ns = b->gap / 2;
 	return weight;
 }
 
@@ -193,12 +193,12 @@ static void end_part(struct budget *b, const struct budget_figures *f)
 	struct budget_time t = look(b, f);
 
 	if (b->state == BUDGET_OFF) {
-		b->unseen += b->gap + own_of(&t, f->factor);
+		b->pending_unobserved_ns += b->gap + own_of(&t, f->factor);
 		b->gap = 0;
 		b->edges += cost_of(&t, f->factor);
 		return;
 	}
-	b->seen = sum(&b->seen, &t, 1);
+	b->pending = sum(&b->pending, &t, 1);
 	b->attached = sum(&b->attached, &t, 1);
 	b->on_ns += f->now_ns - b->since_ns;
 	b->since_ns = f->now_ns;
@@ -207,7 +207,7 @@ static void end_part(struct budget *b, const struct budget_figures *f)
 double budget__stop(struct budget *b, const struct budget_figures *f)
 {
 	end_part(b, f);
-	return b->state == BUDGET_FULL ? 1 : weigh(b, b->unseen, f->factor);
+	return b->state == BUDGET_FULL ? 1 : weigh(b, b->pending_unobserved_ns, f->factor);
 }
 
 double budget__part(struct budget *b, const struct budget_figures *f)
@@ -216,14 +216,14 @@ double budget__part(struct budget *b, const struct budget_figures *f)
 
 	end_part(b, f);
 	if (b->state == BUDGET_FULL) {
-		b->calls += b->seen.calls;
-		b->seen = (struct budget_time){ 0 };
+		b->calls += b->pending.calls;
+		b->pending = (struct budget_time){ 0 };
 		return 1;
 	}
-	if (own_of(&b->seen, f->factor) <= 0)
+	if (own_of(&b->pending, f->factor) <= 0)
 		return 1;
-	weight = weigh(b, b->unseen, f->factor);
-	b->unseen = 0;
+	weight = weigh(b, b->pending_unobserved_ns, f->factor);
+	b->pending_unobserved_ns = 0;
 	return weight;
 }
 
@@ -231,10 +231,10 @@ double budget__revision(const struct budget *b, double factor)
 {
 	double calls = b->calls;
 
-	for (uint32_t i = 0; i < MIN(b->seen_cnt, (uint32_t)BUDGET_REVISED); i++) {
-		const struct budget_seen *s = &b->first[i];
+	for (uint32_t i = 0; i < MIN(b->observation_cnt, (uint32_t)BUDGET_REVISED); i++) {
+		const struct budget_observation *s = &b->first[i];
 
-		calls += s->seen.calls * (weight_of(s, factor) - s->weight);
+		calls += s->observed.calls * (weight_of(s, factor) - s->weight);
 	}
 	return b->calls > 0 ? calls / b->calls : 1;
 }

@@ -56,11 +56,11 @@ struct budget_figures {
 	double factor;
 };
 
-/* What was seen, the programs' own CPU time without probes that it stood for as well, ns, and the
+/* What was observed, the programs' own CPU time without probes that it stood for as well, and the
  * weight that it had. */
-struct budget_seen {
-	struct budget_time seen;
-	double unseen, weight;
+struct budget_observation {
+	struct budget_time observed;
+	double unobserved_ns, weight;
 };
 
 struct budget {
@@ -73,15 +73,16 @@ struct budget {
 	double credit;		    /* ns of cost that may still be caused */
 	uint32_t slices;	    /* so far */
 	double edges;		    /* cost of the current gap, of attaching and detaching; ns */
-	double cost, rate;	 /* of a slice, ns; own CPU time per time: means over many slices */
-	double mean_gap;	 /* ns, by all slices but the last one */
-	struct budget_time seen; /* that stands for nothing yet */
-	double unseen; /* of the gaps before, or their halves, that it will stand for as well */
-	double gap;    /* of the current gap */
+	double cost, rate; /* of a slice, ns; own CPU time per time: means over many slices */
+	double mean_gap;   /* ns, by all slices but the last one */
+	struct budget_time pending; /* observed, and has no weight yet */
+	/* of the gaps before it, or their halves, that it will stand for as well */
+	double pending_unobserved_ns;
+	double gap;		     /* of the current gap */
 	struct budget_time attached; /* of all slices */
-	struct budget_seen first[BUDGET_REVISED];
-	uint32_t seen_cnt; /* that have been given a weight */
-	double calls;	   /* by these weights */
+	struct budget_observation first[BUDGET_REVISED];
+	uint32_t observation_cnt; /* that have been given a weight */
+	double calls;		  /* by these weights */
 	uint64_t random;
 };
 

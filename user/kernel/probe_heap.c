@@ -196,7 +196,7 @@ static void set_sure_sizes(struct bpfprof_config *cfg)
 	char *buf;
 	size_t sz;
 
-	cfg->heap_sure = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
+	cfg->heap_cannot_fail_below = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
 	cfg->heap_strict = 1;
 	if (util_read_file("/proc/sys/vm/overcommit_memory", 64, &buf, &sz))
 		return;

@@ -22,9 +22,9 @@
 #include "base/util.h"
 #include "kernel/cpus.h"
 
-#define MAX_POINTS 65536 /* of one attachment; the kernel takes 2^20 */
-#define MAX_CLOSERS 16	 /* processes that uprobes__detach starts */
-#define KTHREADD_PID 2	 /* rest_init in init/main.c; it has no memory of its own, ever */
+#define MAX_POINTS 65536      /* of one attachment; the kernel takes 2^20 */
+#define MAX_DETACH_HELPERS 16 /* processes that uprobes__detach starts */
+#define KTHREADD_PID 2	      /* rest_init in init/main.c; it has no memory of its own, ever */
 #define EVENT_SOURCE "/sys/bus/event_source/devices/uprobe/"
 
 struct uprobes {
@@ -468,42 +468,45 @@ failed:
 
 /* ---- Detaching ---- */
 
-struct closers {
+struct detach_work {
 	struct uprobes **sets;
 	size_t set_cnt;
-	size_t cnt; /* of closers: a descriptor belongs to that of its number modulo cnt */
+	size_t cnt; /* of helpers: a descriptor belongs to that of its number modulo cnt */
 	int go[2];
 };
 
-struct closer {
-	const struct closers *all;
+struct detach_helper {
+	const struct detach_work *work;
 	size_t idx;
 	char stack[32768] __attribute__((aligned(16)));
 };
 
-/* Closes all descriptors of the sets but those of one closer; -1: all. */
-static void close_others(const struct closers *c, ssize_t idx)
+/* Closes all descriptors of the sets but those of one helper; -1: all. */
+static void close_others(const struct detach_work *work, ssize_t idx)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->set_cnt; i++)
-		for (size_t j = 0; c->sets[i] && j < c->sets[i]->fd_cnt; j++, n++)
-			if ((ssize_t)(n % c->cnt) != idx)
-				close(c->sets[i]->fds[j]);
+	for (size_t i = 0; i < work->set_cnt; i++)
+		for (size_t j = 0; work->sets[i] && j < work->sets[i]->fd_cnt; j++, n++)
+			if ((ssize_t)(n % work->cnt) != idx)
+				close(work->sets[i]->fds[j]);
 }
 
-/* Holds its descriptors until the pipe's other end is closed by all: not before every closer has
- * let go of the others' descriptors, or the last one to do so would close them one after the other.
+/*
+ * A barrier: a helper keeps its share of the descriptors until all have closed the pipe's other end,
+ * and so have closed what is the others' share. All exit together then, and the kernel waits for
+ * one RCU grace period for all of them; a helper that came late would close the rest alone, one
+ * descriptor after the other.
  */
-static int run_closer(void *arg)
+static int run_detach_helper(void *arg)
 {
-	struct closer *c = arg;
+	struct detach_helper *helper = arg;
 	char byte;
 
 	leave_group();
-	close_others(c->all, c->idx);
-	close(c->all->go[1]);
-	return read(c->all->go[0], &byte, 1) != 0;
+	close_others(helper->work, helper->idx);
+	close(helper->work->go[1]);
+	return read(helper->work->go[0], &byte, 1) != 0;
 }
 
 /*
@@ -520,27 +523,30 @@ static int run_closer(void *arg)
  */
 static void close_all(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
 {
-	static struct closer closers[MAX_CLOSERS];
-	struct closers all = { sets, set_cnt, MIN(fd_cnt, (size_t)MAX_CLOSERS), { -1, -1 } };
-	pid_t pids[MAX_CLOSERS];
+	static struct detach_helper helpers[MAX_DETACH_HELPERS];
+	struct detach_work work = {
+		sets, set_cnt, MIN(fd_cnt, (size_t)MAX_DETACH_HELPERS), { -1, -1 }
+	};
+	pid_t pids[MAX_DETACH_HELPERS];
 	int status;
 
-	if (pipe2(all.go, O_CLOEXEC)) {
-		close_others(&all, -1);
+	if (pipe2(work.go, O_CLOEXEC)) {
+		close_others(&work, -1);
 		return;
 	}
-	for (size_t i = 0; i < all.cnt; i++) {
-		struct closer *c = &closers[i];
+	for (size_t i = 0; i < work.cnt; i++) {
+		struct detach_helper *h = &helpers[i];
 
-		c->all = &all;
-		c->idx = i;
-		pids[i] = clone(run_closer, c->stack + sizeof(c->stack), CLONE_VM | SIGCHLD, c);
+		h->work = &work;
+		h->idx = i;
+		pids[i] = clone(run_detach_helper, h->stack + sizeof(h->stack), CLONE_VM | SIGCHLD,
+				h);
 	}
-	close_others(&all, -1);
-	close(all.go[1]);
-	close(all.go[0]);
+	close_others(&work, -1);
+	close(work.go[1]);
+	close(work.go[0]);
 	/* errno is theirs as well */
-	for (size_t i = 0; i < all.cnt; i++)
+	for (size_t i = 0; i < work.cnt; i++)
 		while (pids[i] > 0 && waitpid(pids[i], &status, 0) < 0 && errno != ECHILD)
 			;
 }

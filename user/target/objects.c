@@ -21,7 +21,7 @@
 #define MAX_OPEN 2048 /* descriptors kept */
 #define SPARE_FDS 64  /* descriptors left to all others: debug files, processes, what is written */
 
-#define PATIENCE 3 /* with the system's own files: a disk may be slow, and nobody gains by it */
+#define TIMEOUT_FACTOR 3 /* with the system's own files: a disk may be slow, and nobody gains by it */
 
 struct object {
 	uint32_t refs;
@@ -111,7 +111,7 @@ struct objects *objects__new(void)
 		   sizeof(((struct by_build_id *)0)->key), HASH_MAX);
 	o->vdso = OBJECTS_NONE;
 	o->max_open = MAX_OPEN;
-	o->reader = reader__new(PATIENCE);
+	o->reader = reader__new(TIMEOUT_FACTOR);
 	if (!o->reader) {
 		free(o);
 		return NULL;

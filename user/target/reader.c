@@ -30,15 +30,15 @@
 #include "target/unwind_build.h"
 
 #define MS 1000000ULL
-#define SILENT_MS 1000		 /* that a request may keep its processes from doing anything */
-#define KILLED_MS 200		 /* that a killed process may take to end until it is left behind */
-#define MAX_LEFT_BEHIND 64	 /* processes that are killed but wait for a file system's server */
-#define MAX_TRIES 3		 /* workers that may die of one request */
-#define MAX_BACKOFF_MS 256	 /* between the death of a worker and the start of the next one */
+#define STALLED_MS 1000	   /* that a request may keep its processes from doing anything */
+#define KILLED_MS 200	   /* that a killed process may take to end before it counts as a zombie */
+#define MAX_ZOMBIES 64	   /* processes that are killed but wait for a file system's server */
+#define MAX_TRIES 3	   /* workers that may die of one request */
+#define MAX_BACKOFF_MS 256 /* between the death of a worker and the start of the next one */
 #define START_NS (10000 * MS)	 /* that fresh processes may take until they can be asked */
 #define OPEN_NS (1000 * MS)	 /* that getting hold of a path may take */
-#define MAX_HASTE 5		 /* how often the time for a request is halved */
-#define MAX_SILENCES 3		 /* how often the time without a sign of life is */
+#define MAX_TIMEOUT_HALVINGS 5	 /* how often the time for a request is halved */
+#define MAX_STALL_HALVINGS 3	 /* how often the time without a sign of life is */
 #define MAX_VADDR (1ULL << 47)	 /* of a program */
 #define MAX_PARTS 4096		 /* of an unwind table */
 #define MAX_TABLE (256U << 20)	 /* bytes of its parts */
@@ -58,18 +58,18 @@ struct reader {
 	pid_t worker, opener; /* 0: none */
 	int opener_fd;	      /* SOCK_SEQPACKET */
 	bool ready;	      /* both have entered their sandboxes */
-	unsigned int patience;
+	unsigned int timeout_factor;
 	unsigned int deaths;	/* since the last answer */
 	unsigned int time_outs; /* the same */
 	/* so far: nothing that is answered speaks for the files, and folders, that keep silent */
-	unsigned int silences;
+	unsigned int stalls;
 	/* the request that is waited for */
 	uint64_t next_tick_ns, used_ns; /* CPU time */
 	unsigned int idle_ticks;	/* since that has grown */
 	void (*meanwhile)(void *ctx);
 	void *meanwhile_ctx;
-	pid_t left_behind[MAX_LEFT_BEHIND];
-	size_t left_behind_cnt;
+	pid_t zombies[MAX_ZOMBIES];
+	size_t zombie_cnt;
 	struct reader_stats stats;
 	struct stream stream; /* to the worker */
 };
@@ -109,10 +109,10 @@ static void reap(struct reader *r)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->left_behind_cnt; i++)
-		if (!ended(r, r->left_behind[i]))
-			r->left_behind[n++] = r->left_behind[i];
-	r->left_behind_cnt = n;
+	for (size_t i = 0; i < r->zombie_cnt; i++)
+		if (!ended(r, r->zombies[i]))
+			r->zombies[n++] = r->zombies[i];
+	r->zombie_cnt = n;
 }
 
 /* Kills a process and waits for its end, but not for one that the kernel keeps waiting itself. */
@@ -130,7 +130,7 @@ static void end(struct reader *r, pid_t *pid)
 		close(p.fd);
 	/* there is room, see start_all */
 	if (!ended(r, *pid))
-		r->left_behind[r->left_behind_cnt++] = *pid;
+		r->zombies[r->zombie_cnt++] = *pid;
 	*pid = 0;
 }
 
@@ -160,7 +160,7 @@ static int start_all(struct reader *r)
 
 	r->ready = false;
 	reap(r);
-	if (r->left_behind_cnt + 2 > MAX_LEFT_BEHIND)
+	if (r->zombie_cnt + 2 > MAX_ZOMBIES)
 		return -EAGAIN;
 	if (!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) &&
 	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, paths) &&
@@ -184,13 +184,13 @@ static int start_all(struct reader *r)
 	return 0;
 }
 
-struct reader *reader__new(unsigned int patience)
+struct reader *reader__new(unsigned int timeout_factor)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	r->patience = patience;
+	r->timeout_factor = timeout_factor;
 	stream__init(&r->stream, -1);
 	r->opener_fd = -1;
 	(void)start_all(r);
@@ -256,15 +256,15 @@ static bool is_runnable(pid_t pid)
  * Neither process has used its CPU for long: both wait for a file, whose server does not answer.
  * Counted in ticks, so that the time for which we got no CPU ourselves is not theirs.
  */
-static bool is_silent(struct reader *r)
+static bool is_stalled(struct reader *r)
 {
 	uint64_t used_ns = cpu_ns(r->worker) + cpu_ns(r->opener);
 
 	if (used_ns != r->used_ns)
 		r->idle_ticks = 0;
 	r->used_ns = used_ns;
-	return ++r->idle_ticks > r->patience * (SILENT_MS / STREAM_TICK_MS) >>
-		       MIN(r->silences, MAX_SILENCES) &&
+	return ++r->idle_ticks > r->timeout_factor * (STALLED_MS / STREAM_TICK_MS) >>
+		       MIN(r->stalls, MAX_STALL_HALVINGS) &&
 	       !is_runnable(r->worker) && !is_runnable(r->opener);
 }
 
@@ -277,9 +277,9 @@ static int tick(void *ctx)
 		return 0;
 	r->next_tick_ns = now + STREAM_TICK_MS * MS;
 	meanwhile(r);
-	if (!is_silent(r))
+	if (!is_stalled(r))
 		return 0;
-	r->silences++;
+	r->stalls++;
 	return -ETIMEDOUT;
 }
 
@@ -302,7 +302,7 @@ static int make_ready(struct reader *r)
 {
 	struct reader_opened opened = {};
 	int fds[FD_MESSAGE_MAX], err = r->worker ? 0 : start_all(r);
-	struct stream_wait w = wait_for(r, r->patience * START_NS);
+	struct stream_wait w = wait_for(r, r->timeout_factor * START_NS);
 	uint32_t word = 0;
 	size_t cnt = 0;
 	ssize_t n;
@@ -374,8 +374,8 @@ static int ask_once(struct reader *r, const struct query *q, int32_t *ret_refuse
 
 	if (err)
 		return err;
-	r->stream.wait = wait_for(
-		r, r->patience * (limit_ns[q->request.op] >> MIN(r->time_outs, MAX_HASTE)));
+	r->stream.wait = wait_for(r, r->timeout_factor * (limit_ns[q->request.op] >>
+							  MIN(r->time_outs, MAX_TIMEOUT_HALVINGS)));
 	err = send_files(r, q);
 	if (!err)
 		err = stream__put(&r->stream, &q->request, sizeof(q->request));
@@ -444,14 +444,14 @@ static int get_descriptor(struct reader *r, int *ret_fd)
 static int open_once(struct reader *r, int folder, const char *path, int *ret_fd)
 {
 	int err = make_ready(r);
-	struct stream_wait w = wait_for(r, OPEN_NS >> MIN(r->silences, MAX_SILENCES));
+	struct stream_wait w = wait_for(r, OPEN_NS >> MIN(r->stalls, MAX_STALL_HALVINGS));
 
 	if (!err)
 		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, &folder, folder >= 0,
 				      MSG_DONTWAIT);
 	if (!err)
 		err = stream_wait(r->opener_fd, POLLIN, &w);
-	r->silences += err == -ETIMEDOUT;
+	r->stalls += err == -ETIMEDOUT;
 	return err ? err : get_descriptor(r, ret_fd);
 }
 

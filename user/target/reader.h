@@ -54,10 +54,10 @@ struct reader_stats {
 };
 
 /*
- * Starts its processes; if that fails, it is tried again with the first request. patience: it waits
+ * Starts its processes; if that fails, it is tried again with the first request. timeout_factor: it waits
  * so many times as long for an answer as it would for a stranger's. NULL with errno.
  */
-struct reader *reader__new(unsigned int patience);
+struct reader *reader__new(unsigned int timeout_factor);
 void reader__free(struct reader *r);
 
 /* While an answer is waited for, call(ctx) is called every 5 ms. It must not ask. */
