@@ -41,21 +41,21 @@ int stack_undo_breakpoint(__u32 slot);
 int stack_begin(__u32 slot, int returned);
 int stack_start(__u32 slot);
 int stack_walk(__u32 slot, __u32 how);
-/* The same, behind stack_begin: is the walk that would come now remembered? Then it would be
- * complete. STACK_RECALLED: u.nr and u.hash are what it would give; the frames are not there.
- * STACK_CHECK: it has to be made all the same, and compared by stack_check. */
-#define STACK_RECALLED 1
-#define STACK_CHECK 2
-int stack_recall(__u32 slot);
-int stack_check(__u32 slot, int result);
-/* The same: remembers a complete walk, if it can be recalled. */
-int stack_remember(__u32 slot);
-/* The same: of what known says of a walk and of the words on the stack that have decided it; 0: one
- * of them is not there. */
-__u64 stack_sum(__u32 slot);
+/* The same, behind stack_begin: does the cache have the walk that would come now? Then it would be
+ * complete. USTACK_CACHE_HIT: u.nr and u.hash are what it would give; the frames are not there.
+ * USTACK_CACHE_CHECK: it has to be made all the same, and compared by ustack_cache_check. */
+#define USTACK_CACHE_HIT 1
+#define USTACK_CACHE_CHECK 2
+int ustack_cache_lookup(__u32 slot);
+int ustack_cache_check(__u32 slot, int result);
+/* The same: puts a complete walk into the cache, if it can be. */
+int ustack_cache_insert(__u32 slot);
+/* The same: of what `cached` says of a walk and of the stack words that it depended on; 0: one of them
+ * is not there. */
+__u64 ustack_checksum(__u32 slot);
 /* kstack.bpf.c: the same */
 __u64 kstack_key(__u32 slot);
-__u64 kstack_sum(__u32 slot);
+__u64 kstack_checksum(__u32 slot);
 __u32 kstack_find(__u32 slot, __u64 addr);
 __u64 kstack_trim(__u32 slot, __u32 first);
 int kstack_places(__u32 slot);
@@ -74,8 +74,8 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
 /* include/uapi/linux/sched.h */
 #define CLONE_THREAD 0x00010000
 
-/* A user stack that was walked: see stack.bpf.c. */
-struct known_ustack {
+/* An entry of the cache of user stacks: see stack.bpf.c. */
+struct cached_ustack {
 	__u64 start;   /* hash of what the walk began with */
 	__u64 from;    /* sp, then */
 	__u64 sz;      /* bytes from there that the words lie in */
@@ -88,8 +88,8 @@ struct known_ustack {
 };
 
 #define MAX_KSTACK_PLACES 32 /* a power of two */
-/* A stack in the kernel that was walked: see kstack.bpf.c. */
-struct known_kstack {
+/* An entry of the cache of kernel stacks: see kstack.bpf.c. */
+struct cached_kstack {
 	__u64 key;  /* what it is looked for by; 0: none */
 	__u64 sum;  /* of all below, and of the words in these places */
 	__u64 hash; /* of its frames */
@@ -112,15 +112,15 @@ struct known_kstack {
 struct scratch {
 	__u32 busy;
 	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
-	struct known_ustack known; /* the one that is looked at */
-	__u64 begun;		   /* unw.hash before the walk that was recalled */
+	struct cached_ustack cached; /* the one that is looked at */
+	__u64 begun;		     /* unw.hash before the walk that was looked up */
 	__u64 timed_from; /* when recording began, 0: it is not timed; then how long it took */
 	__u64 words[512]; /* of a kernel's stack, or of a user's */
 	__u64 slept;	  /* where the stack that it has slept with begins: see kstack.bpf.c */
 	__u64 slept_cnt;  /* words of it */
 	__u64 slept_ra;	  /* the first of them; 0: not known */
 	__u64 kstack_key; /* of what was looked for */
-	struct known_kstack kstack;	     /* the one that is looked at */
+	struct cached_kstack kstack;	     /* the one that is looked at */
 	__u32 way;			     /* WALK_… */
 	__u32 walks;			     /* in which rules are remembered */
 	struct bpfprof_cache_stats by_rules; /* of this walk */
@@ -304,8 +304,8 @@ struct futex_waiters {
 	__u64 create_ns; /* of this entry */
 };
 
-/* Only for the mutex profile. Entries that were dropped are no harm: who was counted in one stands
- * for itself. */
+/* Only for the mutex profile. An entry that was dropped does no harm: a waiter that was counted in it
+ * is charged by its own wait alone. */
 struct bp_futexes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -328,21 +328,21 @@ struct bp_sched_cpus_map {
 	__type(value, struct sched_cpu);
 };
 
-#define MAX_KNOWN_USTACKS 2048 /* a power of two */
-#define USTACK_WAYS 4	       /* of them, in which one may be */
+#define USTACK_CACHE_SZ 2048 /* a power of two */
+#define USTACK_WAYS 4	     /* of them, in which one may be */
 struct bp_ustacks_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_KNOWN_USTACKS);
+	__uint(max_entries, USTACK_CACHE_SZ);
 	__type(key, __u32);
-	__type(value, struct known_ustack);
+	__type(value, struct cached_ustack);
 };
 
-#define MAX_KNOWN_KSTACKS 1024 /* a power of two */
+#define KSTACK_CACHE_SZ 1024 /* a power of two */
 struct bp_kstacks_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_KNOWN_KSTACKS);
+	__uint(max_entries, KSTACK_CACHE_SZ);
 	__type(key, __u32);
-	__type(value, struct known_kstack);
+	__type(value, struct cached_kstack);
 };
 
 struct bp_waits_map {
@@ -429,8 +429,8 @@ struct bp_thread_map {
 	__type(value, struct thread_buf);
 };
 
-/* Threads, by id, that are to be sampled as soon as they are met on a CPU: who takes one out has
- * it. */
+/* Threads, by id, that are to be sampled as soon as they are met on a CPU: the program that removes
+ * one samples it. */
 struct bp_threads_due_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, BPFPROF_MAX_DUE);
@@ -762,7 +762,7 @@ struct record_what {
 	struct bpfprof_count_key ret_key; /* that it was counted under */
 };
 
-/* record.bpf.c: the part of record_wanted that is not about who the task is. */
+/* record.bpf.c: the part of record_wanted that is not about the task's identity. */
 __hidden bool record_wanted_more(void);
 
 /* How a sample is taken. Not in struct record_what: of a number in a register the verifier knows
@@ -771,7 +771,7 @@ __hidden bool record_wanted_more(void);
 #define RECORD_USER_ONLY 2 /* none are wanted */
 #define RECORD_SLEPT 4	   /* it has slept, in the frames it is in */
 #define RECORD_JOINED 8	   /* it is joined to its stack later, by ret_key, raw or not */
-#define RECORD_MEMO 16	   /* it may be where it was before */
+#define RECORD_CACHED 16   /* look in the cache of user stacks first */
 
 /*
  * record.bpf.c: takes the current stack as a sample, counts it and sends it if it is new. task has

@@ -191,7 +191,7 @@ static __always_inline enum bpfprof_wake woken_by(struct task_struct *sleeper,
 	/* timers run in threads of the kernel where all is preemptible */
 	if (interrupt || flags & PF_KTHREAD)
 		return BPFPROF_WAKE_TIMEOUT;
-	/* a thread that ends wakes who waits for its id, and those for locks that it held */
+	/* a thread that ends wakes those that wait for its id, and for locks that it held */
 	return tgid == (__u32)sleeper->tgid ? BPFPROF_WAKE_PEER : BPFPROF_WAKE_SIGNAL;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * The kernel's part of a stack. The kernel's own unwinder is the dearest part of a sample, 0.2 us a
- * frame. A thread that has slept is still in the frames that it slept in, and a walk through these
+ * The kernel's part of a stack. The kernel's own unwinder is the most expensive part of a sample, 0.2 us
+ * a frame. A thread that has slept is still in the frames that it slept in, and a walk through these
  * follows from their return addresses: where the next one lies is told by the last one, since the
  * ORC tables have one frame size for each. So where those of a walk that is remembered stand in the
  * same places, a walk now would find the same. A remembered stack that has to be sent is walked.
@@ -120,15 +120,15 @@ static __always_inline long read_slept(struct scratch *s, __u64 cnt)
 
 /* ---- a stack that was walked before ---- */
 
-static __always_inline __u16 *place(struct known_kstack *k, __u32 nr)
+static __always_inline __u16 *place(struct cached_kstack *k, __u32 nr)
 {
 	/* what the compiler knows of it the verifier does not */
 	UNW_OPAQUE(nr);
 	return &k->places[nr % MAX_KSTACK_PLACES];
 }
 
-/* What a thread is expected by to have slept in the same frames as one before: in which call, and
- * who has called schedule(); 0: the stack cannot be read. */
+/* The key of a kernel stack: the system call, and the function that called schedule(). Threads with
+ * equal keys are expected to have slept in the same frames. 0: the stack cannot be read. */
 __noinline __u64 kstack_key(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
@@ -147,11 +147,11 @@ __noinline __u64 kstack_key(__u32 slot)
 }
 
 /* Of what s->kstack says, and of the words in its places; 0: there are none. */
-__noinline __u64 kstack_sum(__u32 slot)
+__noinline __u64 kstack_checksum(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	__u64 sum, at, cnt, outer;
-	struct known_kstack *k;
+	struct cached_kstack *k;
 
 	if (!s)
 		return 0;
@@ -178,7 +178,7 @@ __noinline __u64 kstack_sum(__u32 slot)
 __noinline int kstack_places(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	struct known_kstack *k;
+	struct cached_kstack *k;
 	__u32 found;
 
 	if (!s || read_slept(s, s->slept_cnt))
@@ -201,25 +201,25 @@ __noinline int kstack_places(__u32 slot)
 	       *place(k, k->cnt - 1) + 1 != s->slept_cnt;
 }
 
-static __always_inline struct known_kstack *known_at(__u64 key)
+static __always_inline struct cached_kstack *entry_at(__u64 key)
 {
-	__u32 at = (key >> 32) % MAX_KNOWN_KSTACKS;
+	__u32 at = (key >> 32) % KSTACK_CACHE_SZ;
 
 	return bpf_map_lookup_elem(&bp_kstacks, &at);
 }
 
 /* Is what s->kstack_key stands for where it was? Then s->kstack is what a walk would find. */
-static __always_inline bool recall(struct scratch *s, const struct known_kstack *known)
+static __always_inline bool is_hit(struct scratch *s, const struct cached_kstack *entry)
 {
-	if (known->key != s->kstack_key)
+	if (entry->key != s->kstack_key)
 		return false;
 	/* a copy: another CPU may be writing it, and the sum is of all that is used */
-	s->kstack = *known;
-	return s->kstack.sum && kstack_sum(s->u.slot) == s->kstack.sum;
+	s->kstack = *entry;
+	return s->kstack.sum && kstack_checksum(s->u.slot) == s->kstack.sum;
 }
 
-/* Where schedule() has been called by who goes on to sleep in a system call, it is learnt whom its
- * return address is to be looked for as. */
+/* Learns where the return address into the caller of schedule() lies, from a thread that sleeps in a
+ * system call. */
 static __always_inline void learn_caller(const struct scratch *s)
 {
 	__u32 wait = s->u.rec.wait;
@@ -230,9 +230,9 @@ static __always_inline void learn_caller(const struct scratch *s)
 }
 
 /* That has just been walked. */
-static __always_inline void remember(struct scratch *s, struct known_kstack *known, __u64 hash)
+static __always_inline void insert(struct scratch *s, struct cached_kstack *entry, __u64 hash)
 {
-	struct known_kstack *k = &s->kstack;
+	struct cached_kstack *k = &s->kstack;
 
 	if (kstack_places(s->u.slot))
 		return;
@@ -242,29 +242,29 @@ static __always_inline void remember(struct scratch *s, struct known_kstack *kno
 	}
 	k->key = s->kstack_key;
 	k->hash = hash;
-	k->sum = kstack_sum(s->u.slot);
+	k->sum = kstack_checksum(s->u.slot);
 	if (k->sum)
-		*known = *k;
+		*entry = *k;
 }
 
 __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 {
 	struct bpfprof_stats *stats;
-	struct known_kstack *known;
+	struct cached_kstack *entry;
 	__u64 hash;
 
 	s->kstack_key = kstack_key(s->u.slot);
-	known = known_at(s->kstack_key);
-	if (!known || !s->kstack_key)
+	entry = entry_at(s->kstack_key);
+	if (!entry || !s->kstack_key)
 		return kstack_walk(ctx, s);
-	if (recall(s, known)) {
+	if (is_hit(s, entry)) {
 		stats = stats_in(s->u.rec.side, s->u.rec.kind);
 		if (stats && check_is_due(&stats->kernel_stacks)) {
 			hash = kstack_walk(ctx, s);
 			if (!check_same(&stats->kernel_stacks,
 					hash == s->kstack.hash &&
 						s->u.rec.kernel_cnt == s->kstack.cnt))
-				known->key = 0;
+				entry->key = 0;
 			return hash;
 		}
 		s->u.rec.kernel_cnt = s->kstack.cnt;
@@ -273,7 +273,7 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 	}
 	hash = kstack_walk(ctx, s);
 	/* not each time where several take turns */
-	if (!known->key || !(bpf_get_prandom_u32() % 4))
-		remember(s, known, hash);
+	if (!entry->key || !(bpf_get_prandom_u32() % 4))
+		insert(s, entry, hash);
 	return hash;
 }

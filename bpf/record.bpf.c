@@ -107,11 +107,11 @@ static __always_inline __u64 take_kernel(void *ctx, struct scratch *s, bool with
 }
 
 /*
- * Of a sample whose user frames were left out: counts it, one or two, if its stack has been sent;
- * else all is as before the walk, which has to be made.
+ * A hit in the cache of user stacks: counts the sample, or both, if its stack is known to user space;
+ * else restores the state for a full walk, which has to be made.
  */
-static __noinline bool record_recalled(void *ctx, struct scratch *s, struct record_what *what,
-				       __u32 how, bool with_kernel)
+static __noinline bool record_cached(void *ctx, struct scratch *s, struct record_what *what,
+				     __u32 how, bool with_kernel)
 {
 	struct bpfprof_count_key *key = &what->ret_key;
 	struct bpfprof_count *first, *second = NULL;
@@ -248,7 +248,7 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 	bool with_user = task->has_user && !bp_config.kernel_only;
 	struct unw *u = &s->u;
 	__u64 kernel;
-	int result = BPFPROF_STACK_complete, recalled = 0, lost;
+	int result = BPFPROF_STACK_complete, cached = 0, lost;
 	__u32 user_cnt = 0;
 
 	u->hash = describe(u, task, what, how);
@@ -257,9 +257,9 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 
 	if (with_user) {
 		result = stack_begin(u->slot, what->returned);
-		if (result == UNW_CONTINUE && how & RECORD_MEMO)
-			recalled = stack_recall(u->slot);
-		if (recalled == STACK_RECALLED && record_recalled(ctx, s, what, how, with_kernel))
+		if (result == UNW_CONTINUE && how & RECORD_CACHED)
+			cached = ustack_cache_lookup(u->slot);
+		if (cached == USTACK_CACHE_HIT && record_cached(ctx, s, what, how, with_kernel))
 			return 0;
 	}
 	u->rec.time_ns = bpf_ktime_get_ns();
@@ -267,10 +267,10 @@ static __always_inline int take_sample(void *ctx, struct scratch *s, const struc
 		stack_start(u->slot);
 		if (result == UNW_CONTINUE) {
 			result = stack_walk(u->slot, how);
-			if (recalled == STACK_CHECK)
-				stack_check(u->slot, result);
-			if (how & RECORD_MEMO && result == BPFPROF_STACK_complete)
-				stack_remember(u->slot);
+			if (cached == USTACK_CACHE_CHECK)
+				ustack_cache_check(u->slot, result);
+			if (how & RECORD_CACHED && result == BPFPROF_STACK_complete)
+				ustack_cache_insert(u->slot);
 		}
 		if (result == UNW_MISS && may_copy())
 			return send_raw(ctx, s, what, how, with_kernel);

@@ -343,22 +343,22 @@ __noinline int stack_undo_uprobes(__u32 slot, int returned)
 }
 
 /*
- * A thread that waits mostly waits where it did before, and most of a walk is to wait for memory:
- * for tables that nobody has used since. What a walk finds follows from the registers that it
- * begins with, the tables, and some words of the stack: return addresses, and frame pointers that a
- * frame was found by. So where these are what they were in a walk that is remembered, its frames
- * are the same. All are compared by a hash; the one that a walk begins with stands for the process,
- * its tables (gen), the kind and the thread's name.
+ * The cache of user stacks. A thread that waits mostly waits where it did before, and most of a walk
+ * is to wait for memory, for tables that were not used since. What a walk finds follows from the
+ * registers that it begins with, the tables, and the stack words that it depended on: return
+ * addresses, and frame pointers by which a frame was found. So the key is a hash of the registers,
+ * the process and the generation of its tables, the kind and the thread's name; and an entry is
+ * valid if the checksum of those stack words is what it was.
  */
-__noinline __u64 stack_sum(__u32 slot)
+__noinline __u64 ustack_checksum(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	__u64 sum, off, sz, other = 0;
-	struct known_ustack *k;
+	struct cached_ustack *k;
 
 	if (!s)
 		return 0;
-	k = &s->known;
+	k = &s->cached;
 	sz = k->sz;
 	if (sz > sizeof(s->words) || bpf_probe_read_user(s->words, sz, (const void *)k->from))
 		return 0;
@@ -375,36 +375,36 @@ __noinline __u64 stack_sum(__u32 slot)
 }
 
 /* Two functions may have called the one that waits with the same sp: so there are several ways. */
-static __always_inline struct known_ustack *known_at(__u64 start, __u32 way)
+static __always_inline struct cached_ustack *entry_at(__u64 start, __u32 way)
 {
 	__u32 at = (__u32)(start >> 32) * USTACK_WAYS + way % USTACK_WAYS;
 
-	at %= MAX_KNOWN_USTACKS;
+	at %= USTACK_CACHE_SZ;
 	return bpf_map_lookup_elem(&bp_ustacks, &at);
 }
 
-/* Is that what is looked for by s->known.start? Then s->known is what a walk would find. */
-static __always_inline bool recall(struct scratch *s, const struct known_ustack *known)
+/* Is that what is looked for by s->cached.start? Then s->cached is what a walk would find. */
+static __always_inline bool is_hit(struct scratch *s, const struct cached_ustack *entry)
 {
-	__u64 start = s->known.start, from = s->known.from;
+	__u64 start = s->cached.start, from = s->cached.from;
 
-	if (!known || known->start != start)
+	if (!entry || entry->start != start)
 		return false;
 	/* a copy: another CPU may be writing it, and the sum is of all that is used */
-	s->known = *known;
-	s->known.from = from;
-	if (s->known.start == start && s->known.nr <= BPFPROF_MAX_UFRAMES && s->known.sum &&
-	    stack_sum(s->u.slot) == s->known.sum)
+	s->cached = *entry;
+	s->cached.from = from;
+	if (s->cached.start == start && s->cached.nr <= BPFPROF_MAX_UFRAMES && s->cached.sum &&
+	    ustack_checksum(s->u.slot) == s->cached.sum)
 		return true;
-	s->known.start = start;
+	s->cached.start = start;
 	return false;
 }
 
-__noinline int stack_recall(__u32 slot)
+__noinline int ustack_cache_lookup(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	struct bpfprof_stats *stats;
-	bool recalled = false;
+	bool hit = false;
 	struct unw *u;
 	__u64 start;
 
@@ -413,48 +413,48 @@ __noinline int stack_recall(__u32 slot)
 	u = &s->u;
 	start = unw_mix(unw_mix(u->hash, u->regs[UNW_REG_PC]), u->regs[UNW_REG_SP]);
 	start = unw_mix(start, u->ra);
-	s->known.start = start;
-	s->known.from = u->regs[UNW_REG_SP];
-	for (__u32 way = 0; way < USTACK_WAYS && !recalled; way++)
-		recalled = recall(s, known_at(start, way));
-	if (!recalled)
+	s->cached.start = start;
+	s->cached.from = u->regs[UNW_REG_SP];
+	for (__u32 way = 0; way < USTACK_WAYS && !hit; way++)
+		hit = is_hit(s, entry_at(start, way));
+	if (!hit)
 		return 0;
 	stats = stats_in(u->rec.side, u->rec.kind);
 	if (stats && check_is_due(&stats->user_stacks))
-		return STACK_CHECK;
+		return USTACK_CACHE_CHECK;
 	s->begun = u->hash;
-	u->nr = s->known.nr;
-	u->hash = s->known.hash;
-	return STACK_RECALLED;
+	u->nr = s->cached.nr;
+	u->hash = s->cached.hash;
+	return USTACK_CACHE_HIT;
 }
 
-/* A walk that is remembered, s->known, was made again and has ended so. */
-__noinline int stack_check(__u32 slot, int result)
+/* A walk that the cache has, s->cached, was made again and has ended so. */
+__noinline int ustack_cache_check(__u32 slot, int result)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	struct bpfprof_stats *stats;
-	struct known_ustack *known;
+	struct cached_ustack *entry;
 
 	/* a table has gone meanwhile: user space will tell */
 	if (!s || result == UNW_MISS)
 		return 0;
 	stats = stats_in(s->u.rec.side, s->u.rec.kind);
 	if (!stats || check_same(&stats->user_stacks, result == BPFPROF_STACK_complete &&
-							      s->u.nr == s->known.nr &&
-							      s->u.hash == s->known.hash))
+							      s->u.nr == s->cached.nr &&
+							      s->u.hash == s->cached.hash))
 		return 0;
 	for (__u32 way = 0; way < USTACK_WAYS; way++) {
-		known = known_at(s->known.start, way);
-		if (known && known->start == s->known.start)
-			known->sum = 0;
+		entry = entry_at(s->cached.start, way);
+		if (entry && entry->start == s->cached.start)
+			entry->sum = 0;
 	}
 	return 0;
 }
 
-__noinline int stack_remember(__u32 slot)
+__noinline int ustack_cache_insert(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	struct known_ustack *known;
+	struct cached_ustack *entry;
 	struct unw *u;
 
 	if (!s)
@@ -462,17 +462,17 @@ __noinline int stack_remember(__u32 slot)
 	u = &s->u;
 	if (u->other || u->word_cnt > UNW_MAX_WORDS)
 		return 0;
-	s->known.hash = u->hash;
-	s->known.nr = u->nr;
-	s->known.fp_mask = u->fp_mask;
-	s->known.cnt = u->word_cnt;
+	s->cached.hash = u->hash;
+	s->cached.nr = u->nr;
+	s->cached.fp_mask = u->fp_mask;
+	s->cached.cnt = u->word_cnt;
 	/* the last one is the highest, or that is none to remember */
-	s->known.sz = u->words[(u->word_cnt - 1) & (UNW_MAX_WORDS - 1)] - s->known.from + 8;
-	__builtin_memcpy(s->known.words, u->words, sizeof(u->words));
-	s->known.sum = stack_sum(slot);
-	known = known_at(s->known.start, bpf_get_prandom_u32());
-	if (known && s->known.sum)
-		*known = s->known;
+	s->cached.sz = u->words[(u->word_cnt - 1) & (UNW_MAX_WORDS - 1)] - s->cached.from + 8;
+	__builtin_memcpy(s->cached.words, u->words, sizeof(u->words));
+	s->cached.sum = ustack_checksum(slot);
+	entry = entry_at(s->cached.start, bpf_get_prandom_u32());
+	if (entry && s->cached.sum)
+		*entry = s->cached;
 	return 0;
 }
 
@@ -540,7 +540,7 @@ __noinline int stack_walk(__u32 slot, __u32 how)
 		s->u.other = 1;
 	/* a walk that is to be remembered notes the words that decide it, which unw_run does not;
 	 * and tables that are in use have to be searched now and then: user space evicts others */
-	if (how & RECORD_MEMO)
+	if (how & RECORD_CACHED)
 		s->way = WALK_TABLES;
 	else
 		s->way = s->walks++ % BPFPROF_CHECKED ? WALK_RUN : WALK_LEARN;

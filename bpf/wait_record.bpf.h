@@ -119,9 +119,9 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	w->waits[1].units = 0;
 	what.waits = w->waits;
 	if (bp_config.futex_probes)
-		record_preemptible(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
+		record_preemptible(ctx, &what, RECORD_USER_ONLY | RECORD_CACHED);
 	else
-		record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
+		record(ctx, &what, RECORD_USER_ONLY | RECORD_CACHED);
 }
 
 /* Until the wake the thread was blocked, and from then on it was on a run queue. */
@@ -147,7 +147,7 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
 	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
 	/* a thread that was preempted may be anywhere */
-	record(ctx, &what, RECORD_SLEPT | (w->state == BPFPROF_STATE_runnable ? 0 : RECORD_MEMO));
+	record(ctx, &what, RECORD_SLEPT | (w->state == BPFPROF_STATE_runnable ? 0 : RECORD_CACHED));
 }
 
 /* The wait that w describes has ended at now. */

@@ -139,7 +139,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
 	w->waits[1].units = 0;
 	what.waits = w->waits;
-	record(ctx, &what, RECORD_USER_ONLY | RECORD_MEMO);
+	record(ctx, &what, RECORD_USER_ONLY | RECORD_CACHED);
 }
 
 /* For the mutex profile. In the waker's context, which may be an interrupt. */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps what recording waits costs the profiled programs, together with what is taken from them by
- * looking at context switches, within a share of their CPU time, or of one CPU where they use less:
- * who mostly waits uses little. Nothing can be done about the switches; what they leave, but in any
- * case a quarter, is for recording. That is kept by the rate below which a wait is recorded with
- * probability length / rate only, and stands for so many more. Sums stay unbiased whatever the rate
- * is, since it never depends on the wait that is looked at. Pure: the figures come from the caller.
+ * Keeps what waits cost the profiled programs within a share of their CPU time, or of one CPU where
+ * they use less, since programs that mostly wait use little. Two things cost: the programs at each
+ * context switch, whose cost is fixed, and recording a wait. Recording may take what the switches
+ * leave of the share, and a quarter of it in any case.
  *
- * The share is a credit, with room for a burst; as long as it lasts all waits are recorded. Then
- * the rate is what makes the cost what it may be, found by trying: how long waits are nobody knows
- * before.
+ * A multiplicative controller: it adapts the sampling threshold (the rate), below which a wait is
+ * recorded with probability length / rate and then stands for rate / length waits, so that the
+ * measured cost converges to the budget. How long waits will be is not known before. Sums stay
+ * unbiased whatever the rate is, since it does not depend on the wait that is looked at.
+ *
+ * The share is a credit, with room for a burst; as long as it lasts, all waits are recorded. Pure:
+ * the figures come from the caller.
  */
 #ifndef WAIT_BUDGET_H
 #define WAIT_BUDGET_H

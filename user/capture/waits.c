@@ -68,7 +68,7 @@ static const char *syscall_reason(uint32_t wait)
 			if (at[-1] == ' ' && at[strlen(name)] == ' ')
 				return reasons[i].reason;
 	}
-	/* who cannot be interrupted waits for the kernel itself */
+	/* a thread that cannot be interrupted waits for the kernel itself */
 	return BPFPROF_WAIT_STATE(wait) == BPFPROF_STATE_disk_sleep ? "kernel" : "other";
 }
 

@@ -119,7 +119,7 @@ uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint)
 
 /* ---- which functions return ---- */
 
-void flow__add_wait(struct flow *f, uint32_t func, uint32_t at, uint16_t state, uint32_t who)
+void flow__add_wait(struct flow *f, uint32_t func, uint32_t at, uint16_t state, uint32_t caller)
 {
 	if (f->wait_cnt >= FLOW_MAX_WAYS)
 		f->err = f->err ?: -E2BIG;
@@ -127,7 +127,7 @@ void flow__add_wait(struct flow *f, uint32_t func, uint32_t at, uint16_t state, 
 		f->err ?: util_reserve(&f->waits, &f->wait_cap, f->wait_cnt + 1, sizeof(*f->waits));
 	if (f->err)
 		return;
-	f->waits[f->wait_cnt] = (struct wait){ f->funcs[func].waits, at, state, who };
+	f->waits[f->wait_cnt] = (struct wait){ f->funcs[func].waits, at, state, caller };
 	f->funcs[func].waits = (uint32_t)f->wait_cnt++;
 }
 

@@ -201,7 +201,7 @@ uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint);
 uint32_t flow__func_of(const struct flow *f, uint32_t at);
 
 /* Something is true once `func` is known to return: see struct wait. */
-void flow__add_wait(struct flow *f, uint32_t func, uint32_t at, uint16_t state, uint32_t who);
+void flow__add_wait(struct flow *f, uint32_t func, uint32_t at, uint16_t state, uint32_t caller);
 /* A function returns; and so do those that were found to if it does. */
 void flow__set_returns(struct flow *f, uint32_t func);
 /* `func` returns if `other` does. */
