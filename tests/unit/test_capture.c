@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Windows of one capture that overlap, of programs at work: what a window has is what adjoining
+ * windows over the same time have together, stack by stack.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/types.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "capture/capture.h"
+#include "profile/profile.h"
+
+#define HZ 997
+#define PARTS 4		/* adjoining windows */
+#define NEEDED 40	/* samples of each kind in each */
+#define MAX_STACKS 4096 /* in a window */
+#define PATIENCE_NS (60 * NSEC_PER_SEC)
+
+static const enum bpfprof_kind kinds_of[] = { BPFPROF_CPU, BPFPROF_HEAP };
+#define NR_KINDS ARRAY_SIZE(kinds_of)
+
+struct stack {
+	uint64_t hash;
+	int64_t value[2];
+};
+
+/* What windows have of a kind, together. */
+struct sums {
+	struct stack stacks[MAX_STACKS];
+	size_t cnt;
+	uint64_t seen, recorded, lost;
+	int64_t held;
+};
+
+static struct capture *capture;
+static struct sums parts[NR_KINDS], parts_but_first[NR_KINDS], whole[NR_KINDS], late[NR_KINDS];
+
+/* ---- the programs ---- */
+
+static pid_t start_prog(const char *name, const char *mode)
+{
+	const char *progs = getenv("PROGS");
+	char path[PATH_MAX];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	snprintf(path, sizeof(path), "%s/%s", progs ? progs : "build/tests/progs", name);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)!freopen("/dev/null", "w", stdout);
+	execl(path, path, "300", mode, "now", NULL);
+	_exit(127);
+}
+
+static void stop_prog(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	/* it was there until now */
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* Until it is the program, and no longer this one. */
+static void await_exec(pid_t pid, const char *name)
+{
+	char path[64], *comm;
+	size_t sz;
+	bool there = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	for (int i = 0; !there && i < 6000; i++) {
+		assert_int_equal(util_read_file(path, 64, &comm, &sz), 0);
+		there = !strncmp(comm, name, strlen(name));
+		free(comm);
+		if (!there)
+			usleep(10000);
+	}
+	assert_true(there);
+}
+
+/* ---- sums ---- */
+
+static struct stack *find(struct sums *s, uint64_t hash)
+{
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->stacks[i].hash == hash)
+			return &s->stacks[i];
+	assert_true(s->cnt < MAX_STACKS);
+	s->stacks[s->cnt] = (struct stack){ .hash = hash };
+	return &s->stacks[s->cnt++];
+}
+
+/* Of the frames and the labels, by value. */
+static uint64_t hash_of(const struct profile *p, const struct profile_sample *s)
+{
+	uint64_t hash = 1;
+
+	for (uint32_t i = 0; i < s->loc_cnt; i++) {
+		const struct profile_location *l = &p->locations[p->loc_ids[s->loc + i]];
+		uint32_t owner = l->mapping == PROFILE_NONE ? 0 : p->mappings[l->mapping].owner;
+
+		hash = util_hash(&l->address, sizeof(l->address), hash);
+		hash = util_hash(&owner, sizeof(owner), hash);
+	}
+	for (uint32_t i = 0; i < s->label_cnt; i++) {
+		const struct profile_label *l = &p->labels[s->label + i];
+		const char *str = l->str ? strtab__get(p->strings, l->str) : "";
+
+		hash = util_hash(str, strlen(str), hash);
+		hash = util_hash(&l->num, sizeof(l->num), hash);
+	}
+	return hash;
+}
+
+static void add(struct capture_window *w, const struct capture_boundary *to, enum bpfprof_kind kind,
+		struct sums *ret)
+{
+	struct capture_profile p;
+
+	assert_int_equal(capture__profile(capture, w, to, kind, &p), 0);
+	ret->held = 0;
+	for (size_t i = 0; i < p.profile->sample_cnt; i++) {
+		const struct profile_sample *s = &p.profile->samples[i];
+		struct stack *stack = find(ret, hash_of(p.profile, s));
+
+		stack->value[0] += s->value[0];
+		stack->value[1] += s->value[1];
+		ret->held += kind == BPFPROF_HEAP ? s->value[2] : 0;
+	}
+	ret->seen += p.account.seen;
+	ret->recorded += p.account.recorded;
+	for (int i = 0; i < BPFPROF_NR_LOST; i++)
+		ret->lost += p.account.lost[i];
+	free(p.sources);
+	profile__free(p.profile);
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct stack *x = a, *y = b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* Stacks that have nothing are of what is in use alone, which is no sum. */
+static void sort(struct sums *s)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->stacks[i].value[0])
+			s->stacks[cnt++] = s->stacks[i];
+	s->cnt = cnt;
+	qsort(s->stacks, cnt, sizeof(*s->stacks), by_hash);
+}
+
+static void same(struct sums *a, struct sums *b)
+{
+	sort(a);
+	sort(b);
+	assert_int_equal(a->cnt, b->cnt);
+	assert_memory_equal(a->stacks, b->stacks, a->cnt * sizeof(*a->stacks));
+	assert_int_equal(a->seen, b->seen);
+	assert_int_equal(a->recorded, b->recorded);
+	assert_int_equal(a->lost, b->lost);
+	assert_int_equal(a->seen, a->recorded + a->lost);
+	assert_int_equal(a->held, b->held);
+}
+
+/* ---- at work ---- */
+
+static bool recorded_enough(const uint64_t before[NR_KINDS])
+{
+	for (size_t i = 0; i < NR_KINDS; i++)
+		if (capture__recorded(capture, kinds_of[i]) - before[i] < NEEDED)
+			return false;
+	return true;
+}
+
+static void work(void)
+{
+	struct pollfd p = { .fd = capture__fd(capture), .events = POLLIN };
+	uint64_t before[NR_KINDS], end = util_monotonic_ns() + PATIENCE_NS;
+
+	for (size_t i = 0; i < NR_KINDS; i++)
+		before[i] = capture__recorded(capture, kinds_of[i]);
+	while (!recorded_enough(before)) {
+		assert_true(util_monotonic_ns() < end);
+		(void)poll(&p, 1, 20);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+}
+
+static bool open_capture(const pid_t pids[2])
+{
+	const uint32_t ids[2] = { pids[0], pids[1] };
+	struct capture_opts o = { .pids = ids,
+				  .pid_cnt = 2,
+				  .kinds_given = true,
+				  .frequency = HZ,
+				  .heap_rate = 1,
+				  .heap_budget = 1,
+				  .wait_budget = 1 };
+
+	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
+		return false;
+	for (size_t i = 0; i < NR_KINDS; i++)
+		o.kinds[kinds_of[i]] = true;
+	assert_int_equal(capture__open(&o, &capture), 0);
+	assert_true(capture__has_process(capture, ids[0]));
+	assert_true(capture__has_process(capture, ids[1]));
+	return true;
+}
+
+/* What a window that ends here has of all kinds. */
+static void add_all(struct capture_window *w, const struct capture_boundary *to, struct sums *ret)
+{
+	for (size_t i = 0; i < NR_KINDS; i++)
+		add(w, to, kinds_of[i], &ret[i]);
+}
+
+/* The end of a part: a boundary, or, the last one, of the capture. */
+static struct capture_boundary end_part(bool last)
+{
+	struct capture_boundary b;
+
+	if (last) {
+		assert_int_equal(capture__stop(capture, &b), 0);
+		return b;
+	}
+	assert_int_equal(capture__cut(capture), 0);
+	assert_true(capture__has_boundary(capture));
+	assert_int_equal(capture__settle(capture, &b), 0);
+	assert_false(capture__has_boundary(capture));
+	return b;
+}
+
+/* A window over all parts, one from the second on, and one of each. */
+static void record_parts(void)
+{
+	struct capture_window *all = capture__open_window(capture, NULL), *later = NULL;
+	struct capture_window *part = capture__open_window(capture, NULL);
+	uint64_t start_ns;
+
+	assert_true(all && part);
+	assert_int_equal(capture__start(capture), 0);
+	start_ns = capture__start_ns(capture);
+	for (int i = 0; i < PARTS; i++) {
+		struct capture_boundary b;
+
+		assert_int_equal(capture__window_start_ns(capture, part), start_ns);
+		work();
+		b = end_part(i == PARTS - 1);
+		assert_true(b.ns > start_ns);
+		start_ns = b.ns;
+		add_all(part, &b, parts);
+		if (i)
+			add_all(part, &b, parts_but_first);
+		if (i == PARTS - 1) {
+			add_all(all, &b, whole);
+			add_all(later, &b, late);
+		}
+		capture__close_window(capture, part);
+		part = capture__open_window(capture, &b);
+		if (!i)
+			later = capture__open_window(capture, &b);
+		assert_true(part && later);
+		capture_boundary__done(&b);
+	}
+	capture__close_window(capture, part);
+	capture__close_window(capture, later);
+	capture__close_window(capture, all);
+}
+
+static void test_overlapping(void **state)
+{
+	const pid_t pids[2] = { start_prog("busy", "plain"), start_prog("alloc", "loop") };
+
+	(void)state;
+	assert_true(pids[0] > 0 && pids[1] > 0);
+	await_exec(pids[0], "busy");
+	await_exec(pids[1], "alloc");
+	if (!open_capture(pids)) {
+		print_message("needs root, and the kernel's types\n");
+		stop_prog(pids[0]);
+		stop_prog(pids[1]);
+		skip();
+	}
+	record_parts();
+	for (size_t i = 0; i < NR_KINDS; i++) {
+		assert_true(whole[i].recorded >= PARTS * NEEDED);
+		assert_true(late[i].recorded >= (PARTS - 1) * NEEDED);
+		same(&whole[i], &parts[i]);
+		same(&late[i], &parts_but_first[i]);
+	}
+	capture__close(capture);
+	stop_prog(pids[0]);
+	stop_prog(pids[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_overlapping),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
