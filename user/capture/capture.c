@@ -24,8 +24,12 @@
 #include "kinds.h"
 #include "profile/profile.h"
 
-/* how often the rings are read; a process that lived shorter is still known by events */
+/* How often the rings are read, and budgets kept: a process that lived shorter is still known by
+ * events. Where there are no budgets, what arrives can lie for longer: to wake up is most of what a
+ * tick costs. */
 #define TICK_NS 100000000ULL
+#define SLOW_TICK_NS 500000000ULL
+#define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */
 #define STALL_US 100000
 #define POLLS 4 /* at a time, at most */
 
@@ -52,31 +56,45 @@ int capture__fd(const struct capture *c)
 
 /* ---- what is due ---- */
 
+static uint64_t tick_length(const struct capture *c)
+{
+	return c->heap || c->waits ? TICK_NS : SLOW_TICK_NS;
+}
+
 int capture_start_ticks(struct capture *c)
 {
-	struct itimerspec tick = { .it_interval.tv_nsec = TICK_NS };
+	struct itimerspec tick = { .it_interval.tv_nsec = (long)tick_length(c) };
 
-	c->tick_ns = util_monotonic_ns() + TICK_NS;
+	c->tick_ns = util_monotonic_ns() + tick_length(c);
 	tick.it_value.tv_sec = c->tick_ns / NSEC_PER_SEC;
 	tick.it_value.tv_nsec = c->tick_ns % NSEC_PER_SEC;
 	return timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &tick, NULL) ? -errno : 0;
+}
+
+/* Watches CPUs that have come, and tries again those that could not be watched. */
+static void follow_cpus(struct capture *c)
+{
+	uint64_t now = util_monotonic_ns();
+	char text[512];
+
+	if (!cpus_changed() && now < c->next_arm_ns)
+		return;
+	c->next_arm_ns = now + ARM_NS;
+	if (session__arm(c->session, text, sizeof(text)))
+		log_debug("%s", text);
+	(void)events__sync_cpus(c->events);
 }
 
 /* Returns whether there was something to do. */
 static bool tick(struct capture *c)
 {
 	uint64_t expirations, now = util_monotonic_ns();
-	char text[512];
 
 	if (read(c->timer_fd, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return false;
 	c->late_ns = MAX(c->late_ns, now - MIN(now, c->tick_ns));
-	c->tick_ns += expirations * TICK_NS;
-	/* each time, or a CPU might go and come back unseen; one that cannot be watched now is
-	 * tried again the next time */
-	if (session__arm(c->session, text, sizeof(text)))
-		log_debug("%s", text);
-	(void)events__sync_cpus(c->events);
+	c->tick_ns += expirations * tick_length(c);
+	follow_cpus(c);
 	capture_waits_tick(c);
 	return true;
 }
@@ -240,6 +258,8 @@ int capture__poll(struct capture *c)
 	if (knobs.tight_time)
 		usleep(STALL_US);
 	ticked = tick(c);
+	if (!ticked)
+		follow_cpus(c);
 	/* the tables that stacks ask for come first: without them, all are copied */
 	for (int i = 0; !err && i < POLLS; i++) {
 		err = collect__poll(c->collect);

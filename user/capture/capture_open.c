@@ -277,6 +277,9 @@ static int open_readers(struct capture *c)
 		if (c->epoll_fd < 0 || c->timer_fd < 0)
 			err = -errno;
 	}
+	/* where the kernel does not tell of CPUs, they are looked at in every tick */
+	if (!err && cpus_watch() >= 0)
+		err = watch(c, cpus_watch());
 	if (!err)
 		err = watch(c, c->timer_fd);
 	if (!err)

@@ -69,6 +69,7 @@ struct capture {
 	int64_t start_ns;	       /* CLOCK_REALTIME at armed_ns */
 	uint64_t tick_ns;	       /* when the next tick is due; 0: none are */
 	uint64_t late_ns;	       /* the longest time that one came too late */
+	uint64_t next_arm_ns;	       /* when to try again to watch what could not be */
 	uint64_t boundary_ns;	       /* the last one */
 	/* those that wait, the first one at first; as many as collect can keep */
 	struct capture_boundary boundaries[CAPTURE_EPOCHS];

@@ -22,6 +22,7 @@
 
 struct cpu_ring {
 	int fd;
+	uint32_t gone;			   /* how often its CPU had gone when it was opened */
 	struct perf_event_mmap_page *page; /* head, then the data */
 };
 
@@ -138,23 +139,6 @@ static int open_ring(struct events *e, int cpu)
 	r->fd = fd;
 	(void)epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 	return 0;
-}
-
-int events__sync_cpus(struct events *e)
-{
-	int err, last = -ENODEV, open = 0;
-
-	err = cpus_online(e->online, e->cpu_cnt);
-	if (err)
-		return err;
-	for (int i = 0; i < e->cpu_cnt; i++) {
-		if (!e->online[i])
-			close_ring(e, &e->rings[i]);
-		else if (e->rings[i].fd < 0 && (err = open_ring(e, i)))
-			last = err;
-		open += e->rings[i].fd >= 0;
-	}
-	return open ? 0 : last;
 }
 
 int events__fd(const struct events *e)
@@ -346,19 +330,49 @@ static int carry_over(struct events *e)
 	return index_records(e, 0);
 }
 
+static int take_ring(struct events *e, struct cpu_ring *r)
+{
+	size_t from = e->buf_sz;
+	int err = drain_ring(e, r);
+
+	return err ? err : index_records(e, from);
+}
+
+/* What a CPU that went away has left is read before its ring goes. */
+static void end_ring(struct events *e, struct cpu_ring *r)
+{
+	if (r->fd >= 0)
+		(void)take_ring(e, r);
+	close_ring(e, r);
+}
+
+int events__sync_cpus(struct events *e)
+{
+	int err, last = -ENODEV, open = 0;
+
+	err = cpus_online(e->online, e->cpu_cnt);
+	if (err)
+		return err;
+	for (int i = 0; i < e->cpu_cnt; i++) {
+		struct cpu_ring *r = &e->rings[i];
+
+		if (!e->online[i] || r->gone != cpus_gone(i))
+			end_ring(e, r);
+		r->gone = cpus_gone(i);
+		if (e->online[i] && r->fd < 0 && (err = open_ring(e, i)))
+			last = err;
+		open += r->fd >= 0;
+	}
+	return open ? 0 : last;
+}
+
 int events__hold(struct events *e)
 {
 	int err = 0;
 
-	for (int i = 0; !err && i < e->cpu_cnt; i++) {
-		size_t from = e->buf_sz;
-
-		if (e->rings[i].fd < 0)
-			continue;
-		err = drain_ring(e, &e->rings[i]);
-		if (!err)
-			err = index_records(e, from);
-	}
+	for (int i = 0; !err && i < e->cpu_cnt; i++)
+		if (e->rings[i].fd >= 0)
+			err = take_ring(e, &e->rings[i]);
 	return err;
 }
 

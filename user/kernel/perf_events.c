@@ -18,6 +18,7 @@ struct perf_events {
 	const struct bpf_program *prog;
 	struct perf_event_attr attr;
 	struct bpf_link **cpus; /* NULL: that one has none; a link owns its event */
+	uint32_t *gone;		/* how often each had gone when it was attached */
 	bool *online;
 	int cpu_cnt;
 };
@@ -36,8 +37,9 @@ struct perf_events *perf_events__new(const struct bpf_program *prog,
 	e->attr.size = sizeof(e->attr);
 	e->attr.disabled = 1;
 	e->cpus = calloc(cnt, sizeof(*e->cpus));
+	e->gone = calloc(cnt, sizeof(*e->gone));
 	e->online = calloc(cnt, sizeof(*e->online));
-	if (!e->cpus || !e->online)
+	if (!e->cpus || !e->gone || !e->online)
 		goto cleanup;
 	e->cpu_cnt = cnt;
 	return e;
@@ -79,9 +81,10 @@ int perf_events__sync(struct perf_events *e)
 		return err;
 	for (int i = 0; i < e->cpu_cnt; i++) {
 		/* an event of a CPU that went away never counts again, even if the CPU returns */
-		if (!e->online[i])
+		if (!e->online[i] || e->gone[i] != cpus_gone(i))
 			detach(e, i);
-		else if (!e->cpus[i] && (err = attach(e, i)))
+		e->gone[i] = cpus_gone(i);
+		if (e->online[i] && !e->cpus[i] && (err = attach(e, i)))
 			last = err;
 		attached += e->cpus[i] != NULL;
 	}
@@ -95,6 +98,7 @@ void perf_events__free(struct perf_events *e)
 	for (int i = 0; i < e->cpu_cnt; i++)
 		detach(e, i);
 	free(e->cpus);
+	free(e->gone);
 	free(e->online);
 	free(e);
 }
