@@ -30,6 +30,8 @@ static size_t room_of(size_t sz)
 	return sizeof(struct header) + ((sz + 7) & ~(size_t)7);
 }
 
+/* A small one is kept: most of the time there is one at a time, and to map it anew costs more than what
+ * is done with it. */
 static void free_first(struct records *r)
 {
 	struct records_block *b = r->first;
@@ -37,13 +39,19 @@ static void free_first(struct records *r)
 	r->first = b->next;
 	if (!r->first)
 		r->last = NULL;
-	munmap(b, b->cap);
+	if (b->cap == FIRST_BLOCK && !r->spare)
+		r->spare = b;
+	else
+		munmap(b, b->cap);
 }
 
 void records__free(struct records *r)
 {
 	while (r->first)
 		free_first(r);
+	if (r->spare)
+		munmap(r->spare, r->spare->cap);
+	r->spare = NULL;
 	r->sz = 0;
 }
 
@@ -63,17 +71,31 @@ static void *map_aligned(size_t cap)
 	return p + before;
 }
 
+/* NULL: there is no memory. */
+static struct records_block *new_block(struct records *r)
+{
+	size_t cap = r->first ? NEXT_BLOCK : FIRST_BLOCK;
+	struct records_block *b = cap == FIRST_BLOCK ? r->spare : NULL;
+
+	if (b) {
+		r->spare = NULL;
+	} else {
+		b = map_aligned(cap);
+		if (b && cap == NEXT_BLOCK)
+			(void)madvise(b, cap, MADV_HUGEPAGE);
+	}
+	if (b)
+		*b = (struct records_block){ .cap = cap };
+	return b;
+}
+
 /* An empty block at the end. 0 or -ENOMEM. */
 static int add_block(struct records *r)
 {
-	size_t cap = r->first ? NEXT_BLOCK : FIRST_BLOCK;
-	struct records_block *b = map_aligned(cap);
+	struct records_block *b = new_block(r);
 
 	if (!b)
 		return -ENOMEM;
-	if (cap == NEXT_BLOCK)
-		(void)madvise(b, cap, MADV_HUGEPAGE);
-	b->cap = cap;
 	if (r->last)
 		r->last->next = b;
 	else

@@ -19,7 +19,7 @@ struct records_block;
 
 /* Starts as {}. */
 struct records {
-	struct records_block *first, *last;
+	struct records_block *first, *last, *spare;
 	size_t sz; /* bytes that wait */
 };
 
@@ -35,7 +35,7 @@ const struct bpfprof_rec *records__first(const struct records *r, size_t *ret_sz
 /* There is one. */
 void records__drop(struct records *r);
 
-/* Moves those of another behind its own. */
+/* Moves those of another behind its own; what that one keeps for later stays there. */
 void records__join(struct records *r, struct records *from);
 
 #endif
