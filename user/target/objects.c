@@ -21,7 +21,8 @@
 #define MAX_OPEN 2048 /* descriptors kept */
 #define SPARE_FDS 64  /* descriptors left to all others: debug files, processes, what is written */
 
-#define TIMEOUT_FACTOR 3 /* with the system's own files: a disk may be slow, and nobody gains by it */
+#define TIMEOUT_FACTOR \
+	3 /* with the system's own files: a disk may be slow, and nobody gains by it */
 
 struct object {
 	uint32_t refs;
