@@ -574,8 +574,8 @@ static void test_stopped(void **state)
 {
 	struct reader *r = reader__new(1);
 	struct reader_stats stats;
-	const unsigned int limit = SILENT_MS / STREAM_TICK_MS;
-	unsigned int silences;
+	const unsigned int limit = STALLED_MS / STREAM_TICK_MS;
+	unsigned int stalls;
 	int ticks = 0;
 	uint64_t start, ns;
 	pid_t pid;
@@ -586,18 +586,18 @@ static void test_stopped(void **state)
 		assert_int_equal(i ? make_ready(r) : describe(r), 0);
 		pid = reader__pid(r);
 		assert_int_equal(kill(pid, SIGSTOP), 0);
-		silences = r->silences;
+		stalls = r->stalls;
 		start = util_monotonic_ns();
 		assert_int_equal(describe(r), -ETIMEDOUT);
 		ns = util_monotonic_ns() - start;
 		assert_true(ns < HANGS_NS);
 		/* on a busy machine so many ticks may take longer than an answer may */
-		if (r->silences > silences)
-			assert_int_equal(r->idle_ticks, (limit >> silences) + 1);
+		if (r->stalls > stalls)
+			assert_int_equal(r->idle_ticks, (limit >> stalls) + 1);
 		else
 			assert_true(ns >= limit_ns[READER_DESCRIBE] >> i);
 		/* on a busy machine it may be left behind for a while */
-		while (r->left_behind_cnt)
+		while (r->zombie_cnt)
 			reap(r);
 		assert_int_equal(kill(pid, 0), -1);
 	}
@@ -625,7 +625,7 @@ static void test_busy(void **state)
 		for (;;)
 			;
 	start = util_monotonic_ns();
-	assert_true(limit > SILENT_MS * MS);
+	assert_true(limit > STALLED_MS * MS);
 	assert_int_equal(describe(r), -ETIMEDOUT);
 	assert_in_range(util_monotonic_ns() - start, limit, HANGS_NS);
 	assert_int_equal(kill(stopped, SIGKILL), 0);
