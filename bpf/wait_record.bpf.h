@@ -150,6 +150,13 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	record(ctx, &what, RECORD_SLEPT | (w->state == BPFPROF_STATE_runnable ? 0 : RECORD_CACHED));
 }
 
+/* A thread that has slept has done so for a moment at least, also where the clocks of two CPUs say that
+ * it was none: the wait is counted. */
+static __always_inline __u64 slept_ns(const struct wait_task *w, __u64 ns)
+{
+	return ns || w->state == BPFPROF_STATE_runnable ? ns : 1;
+}
+
 /* The wait that w describes has ended at now. */
 static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
 				       __u64 now)
@@ -175,7 +182,7 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 			w->woken = BPFPROF_WAKE_NOT_YET;
 		}
 	}
-	blocked_ns = wake_ns - off_ns;
+	blocked_ns = slept_ns(w, wake_ns - off_ns);
 	runq_ns = now - wake_ns;
 	VERIFIER_FORGET(off_ns);
 	VERIFIER_FORGET(blocked_ns);
@@ -192,7 +199,7 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 /* Is the wait below the threshold whatever it consists of? Then it is counted and over. */
 static __always_inline bool was_short(struct wait_task *w, __u64 now)
 {
-	__u64 ns = now > w->off_ns ? now - w->off_ns : 0;
+	__u64 ns = slept_ns(w, now > w->off_ns ? now - w->off_ns : 0);
 
 	if (w->may_futex || w->futex || bp_control.stop_ns || bp_config.filter_cgroup ||
 	    bp_config.filter_comm || !is_below(BPFPROF_OFFCPU, ns))

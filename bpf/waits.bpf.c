@@ -133,7 +133,7 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	wait_note_wake(w, woken, now);
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
 	/* it is the wait itself that counts as long or short */
-	if (!peer || !weigh_any(BPFPROF_MUTEX, waited_ns(w, w->wake_ns), &w->waits[0]))
+	if (!peer || !weigh_any(BPFPROF_MUTEX, slept_ns(w, waited_ns(w, w->wake_ns)), &w->waits[0]))
 		return;
 	w->waits[0].amount = (w->waits[0].units >> 8) * due_ns >> 8;
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
