@@ -42,11 +42,6 @@ static __always_inline struct task_struct *compat_as_task(__u64 at)
 	return bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct task_struct));
 }
 
-static __always_inline const struct rq *compat_as_rq(__u64 at)
-{
-	return bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct rq));
-}
-
 /* A reference to the thread of that id, among those of the machine, or NULL: 6.2,
  * Documentation/bpf/kfuncs.rst */
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;

@@ -66,15 +66,6 @@ static __always_inline const struct rq *run_queue(struct task_struct *task)
 	return compat_as_task((__u64)task)->se.cfs_rq->rq;
 }
 
-/* What interrupts and other virtual machines have taken of a CPU so far: the difference of two clocks.
- * Another CPU may be at work on both; it moves the one that is read first at first. */
-static __always_inline __u64 sched_taken_ns(const struct rq *rq)
-{
-	__u64 clock = WAIT_GET(rq->clock);
-
-	return clock - WAIT_GET(rq->clock_task);
-}
-
 /* When the switch to task began, by the clock of the scheduler. 0: it was to the idle task, and the
  * CPU has been given something to do meanwhile. */
 static __always_inline __u64 arrival_clock(const struct rq *rq, struct task_struct *task)

@@ -250,8 +250,8 @@ static __always_inline void wait_slot_release(struct task_struct *task)
 
 /* task has switched in, by that switch of the CPU; watched: it may be. What identifies the thread
  * comes first: see wait_arrival_read. */
-static __always_inline void wait_arrive(struct wait_arrival *a, struct task_struct *task, __u64 rq,
-					__u64 taken_ns, __u64 switches, bool watched)
+static __always_inline void wait_arrive(struct wait_arrival *a, struct task_struct *task,
+					__u64 switches, bool watched)
 {
 	WAIT_PUT(a->switches, switches);
 	if (!watched) {
@@ -261,9 +261,7 @@ static __always_inline void wait_arrive(struct wait_arrival *a, struct task_stru
 	/* stored as it is, not made a number */
 	WAIT_PUT(a->addr, (__u64)task);
 	WAIT_PUT(a->number, wait_number(task));
-	WAIT_PUT(a->rq, rq);
 	WAIT_PUT(a->clock, WAIT_TASK(task, sched_info.last_arrival));
-	WAIT_PUT(a->taken_ns, taken_ns);
 	WAIT_PUT(a->ran_ns, WAIT_TASK(task, se.sum_exec_runtime));
 	WAIT_PUT(a->queued_ns, WAIT_TASK(task, sched_info.run_delay));
 	WAIT_PUT(a->tid, WAIT_TASK(task, pid));
@@ -296,9 +294,7 @@ static __always_inline bool wait_arrival_read(const struct wait_arrival *a, __u6
 {
 	if (!wait_arrival_is(a, number, switch_outs))
 		return false;
-	ret->rq = WAIT_GET(a->rq);
 	ret->clock = WAIT_GET(a->clock);
-	ret->taken_ns = WAIT_GET(a->taken_ns);
 	ret->ran_ns = WAIT_GET(a->ran_ns);
 	ret->queued_ns = WAIT_GET(a->queued_ns);
 	ret->sleeps = WAIT_GET(a->sleeps);

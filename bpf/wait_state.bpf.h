@@ -128,14 +128,11 @@ static __always_inline void wait_task_put(struct task_struct *task)
 	bpf_task_release(task);
 }
 
-/* When it had run as long as it has since, and the CPU was taken away for as long as it was: what it
- * has run leaves out what interrupts and other virtual machines took (update_rq_clock_task). The
- * switch-out is of this moment, or the record would be another thread's by now. */
+/* When it had run as long as it has since, which leaves out what interrupts and other virtual
+ * machines took. */
 static __always_inline __u64 wait_left_clock(const struct wait_arrival *a, struct task_struct *task)
 {
-	__s64 taken_ns = sched_taken_ns(compat_as_rq(a->rq)) - a->taken_ns;
-
-	return a->clock + task->se.sum_exec_runtime - a->ran_ns + (taken_ns > 0 ? taken_ns : 0);
+	return a->clock + task->se.sum_exec_runtime - a->ran_ns;
 }
 
 /* When the successor arrived, unless others have been here since, or that is of a time when the CPU

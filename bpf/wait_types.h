@@ -52,9 +52,7 @@ struct wait_arrival {
 	__u64 stack;	 /* the thread's in the kernel; 0: it is certainly not watched */
 	__u64 addr;	 /* of its task_struct */
 	__u64 number;	 /* its wait_number */
-	__u64 rq;	 /* address of the CPU's struct rq */
 	__u64 clock;	 /* of the scheduler */
-	__u64 taken_ns;	 /* of the CPU, by interrupts and other virtual machines, so far */
 	__u64 ran_ns;	 /* that the thread had run in all its life */
 	__u64 queued_ns; /* and been on run queues */
 	__u64 sleeps;	 /* its voluntary switch-outs */

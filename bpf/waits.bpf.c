@@ -208,10 +208,7 @@ static __always_inline void switched(void *ctx, struct task_struct *task, struct
 
 static __always_inline void arrived(struct sched_cpu *c, struct task_struct *task)
 {
-	const struct rq *rq = run_queue(task);
-
-	wait_arrive(&c->here, task, (__u64)rq, sched_taken_ns(rq), rq->nr_switches,
-		    !is_other(task));
+	wait_arrive(&c->here, task, run_queue(task)->nr_switches, !is_other(task));
 }
 
 static __noinline int switched_apart(void *ctx, bool out, bool in)
@@ -374,8 +371,7 @@ static __always_inline void note_running(struct task_struct *task)
 	struct sched_cpu *c = bpf_map_lookup_percpu_elem(&bp_sched_cpus, &zero, cpu);
 
 	if (c && !c->here.switches)
-		wait_arrive(&c->here, task, (__u64)rq, sched_taken_ns(rq), rq->nr_switches,
-			    !is_other(task));
+		wait_arrive(&c->here, task, rq->nr_switches, !is_other(task));
 }
 
 /*

@@ -713,7 +713,7 @@ static void switch_to(struct task_struct *prev, struct task_struct *next,
 	forget();
 	resumed(next);
 	forget();
-	wait_arrive(here, next, 0, 0, 1, true);
+	wait_arrive(here, next, 1, true);
 	program_ends();
 }
 

@@ -201,7 +201,6 @@ struct cfs_rq {
 struct rq {
 	u64 nr_switches;
 	u64 clock;
-	u64 clock_task;
 	int cpu;
 	u64 idle_stamp;
 };
