@@ -624,7 +624,7 @@ struct bpfprof_state {
 	__u32 stateless;     /* 1: there was no memory for a thread's state */
 	__u32 slot_overflow; /* 1: a state of waits is in task storage, its slot was taken */
 	__u32 not_followed; /* children of watched processes that are not watched, for want of room */
-	__u32 pad;
+	__u32 cpu_changes; /* steps that CPUs took to come or go */
 	__u64 regs_off; /* where a thread's registers lie on its kernel stack, for bpf_rdonly_cast */
 	/* where the return address into the caller of schedule() lies, see kstack.bpf.c; 0: unknown */
 	__u64 kstack_caller;

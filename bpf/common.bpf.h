@@ -154,6 +154,7 @@ extern struct bp_raw_map bp_raw SEC(".maps");
 extern struct bp_filter_map bp_tgids SEC(".maps");
 extern struct bp_filter_map bp_tids SEC(".maps");
 extern struct bp_cgroup_map bp_cgroup SEC(".maps");
+extern struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 extern struct bp_ksyms_map bp_ksyms SEC(".maps");
 extern struct bp_slots_map bp_slots SEC(".maps");
 extern struct bp_live_map bp_live SEC(".maps");
@@ -241,6 +242,14 @@ struct bp_raw_map {
 struct bp_cgroup_map {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
 	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+
+/* By CPU: differs from what it was if the CPU has gone since. */
+struct bp_cpus_gone_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one for each CPU there can be, when loaded */
 	__type(key, __u32);
 	__type(value, __u32);
 };

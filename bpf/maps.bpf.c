@@ -19,6 +19,7 @@ struct bp_raw_map bp_raw SEC(".maps");
 struct bp_filter_map bp_tgids SEC(".maps");
 struct bp_filter_map bp_tids SEC(".maps");
 struct bp_cgroup_map bp_cgroup SEC(".maps");
+struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 struct bp_ksyms_map bp_ksyms SEC(".maps");
 struct bp_slots_map bp_slots SEC(".maps");
 struct bp_live_map bp_live SEC(".maps");

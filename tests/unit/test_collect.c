@@ -107,7 +107,7 @@ static bool start(const struct session_opts *s, const struct collect_opts *c, ui
 	procs = procs__new("/proc");
 	objects = objects__new();
 	assert_true(tables && samples && events && procs && objects);
-	assert_int_equal(events__sync_cpus(events), 0);
+	assert_int_equal(events__sync_cpus(events, session__cpus_gone(session)), 0);
 	code = code__new(procs, objects, tables);
 	assert_non_null(code);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)

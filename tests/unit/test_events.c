@@ -28,6 +28,7 @@
 #define MAX_EVENTS 4096
 
 static struct events *events;
+static uint32_t gone[1024]; /* by CPU */
 
 /* What was read so far, with the paths. */
 static struct event all[MAX_EVENTS];
@@ -43,7 +44,7 @@ static int setup(void **state)
 	events = events__new(PAGES);
 	if (!events)
 		return 1;
-	err = events__sync_cpus(events);
+	err = events__sync_cpus(events, gone);
 	if (!err)
 		return 0;
 	print_message("no process events: %s\n", strerror(-err));
@@ -279,7 +280,7 @@ static void test_lost(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	small = events__new(1);
 	assert_non_null(small);
-	assert_int_equal(events__sync_cpus(small), 0);
+	assert_int_equal(events__sync_cpus(small, gone), 0);
 	for (int i = 0; i < 400; i++)
 		prctl(PR_SET_NAME, i % 2 ? "one" : "two");
 	p = (struct pollfd){ .fd = events__fd(small), .events = POLLIN };
@@ -348,7 +349,32 @@ static void test_many(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
 		find(EVENT_EXIT, pids[i], find(EVENT_FORK, pids[i], 0));
 	/* again when nothing came and went: still open, no second time */
-	assert_int_equal(events__sync_cpus(events), 0);
+	assert_int_equal(events__sync_cpus(events, gone), 0);
+}
+
+/* A CPU that is said to have gone, and is there, is watched anew; what had arrived is not lost. */
+static void test_cpus_back(void **state)
+{
+	static pid_t pids[2];
+
+	(void)state;
+	NEED_EVENTS();
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(0);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+		for (size_t j = 0; !i && j < ARRAY_SIZE(gone); j++)
+			gone[j]++;
+		assert_int_equal(events__sync_cpus(events, gone), 0);
+	}
+	read_all();
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		find(EVENT_EXIT, pids[i], find(EVENT_FORK, pids[i], 0));
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_false(all[i].type == EVENT_FORK && all[j].type == EVENT_FORK &&
+				     all[i].tid == all[j].tid);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -356,9 +382,11 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_life_of_a_child), TEST(test_own_mapping), TEST(test_made_executable),
-		TEST(test_odd_path),	    TEST(test_thread),	    TEST(test_lost),
-		TEST(test_until),	    TEST(test_many),
+		TEST(test_cpus_back),	TEST(test_life_of_a_child),
+		TEST(test_own_mapping), TEST(test_made_executable),
+		TEST(test_odd_path),	TEST(test_thread),
+		TEST(test_lost),	TEST(test_until),
+		TEST(test_many),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -77,12 +77,12 @@ static void follow_cpus(struct capture *c)
 	uint64_t now = util_monotonic_ns();
 	char text[512];
 
-	if (!cpus_changed() && now < c->next_arm_ns)
+	if (!session__cpus_changed(c->session) && now < c->next_arm_ns)
 		return;
 	c->next_arm_ns = now + ARM_NS;
 	if (session__arm(c->session, text, sizeof(text)))
 		log_debug("%s", text);
-	(void)events__sync_cpus(c->events);
+	(void)events__sync_cpus(c->events, session__cpus_gone(c->session));
 }
 
 /* Returns whether there was something to do. */
@@ -197,7 +197,7 @@ int capture__cut(struct capture *c)
 
 bool capture__has_boundary(const struct capture *c)
 {
-	return c->boundary_cnt;
+	return collect__has_boundary(c->collect);
 }
 
 int capture__settle(struct capture *c, struct capture_boundary *ret)

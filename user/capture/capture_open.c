@@ -239,7 +239,7 @@ static int open_parts(struct capture *c)
 		return -errno;
 	c->ksyms = ksyms__new(c->session);
 	/* before the scan, so that nothing falls between the two */
-	err = events__sync_cpus(c->events);
+	err = events__sync_cpus(c->events, session__cpus_gone(c->session));
 	if (err)
 		return err;
 	c->code = code__new(c->procs, c->objects, c->tables);
@@ -277,9 +277,6 @@ static int open_readers(struct capture *c)
 		if (c->epoll_fd < 0 || c->timer_fd < 0)
 			err = -errno;
 	}
-	/* where the kernel does not tell of CPUs, they are looked at in every tick */
-	if (!err && cpus_watch() >= 0)
-		err = watch(c, cpus_watch());
 	if (!err)
 		err = watch(c, c->timer_fd);
 	if (!err)

@@ -346,7 +346,7 @@ static void end_ring(struct events *e, struct cpu_ring *r)
 	close_ring(e, r);
 }
 
-int events__sync_cpus(struct events *e)
+int events__sync_cpus(struct events *e, const uint32_t *gone)
 {
 	int err, last = -ENODEV, open = 0;
 
@@ -356,9 +356,9 @@ int events__sync_cpus(struct events *e)
 	for (int i = 0; i < e->cpu_cnt; i++) {
 		struct cpu_ring *r = &e->rings[i];
 
-		if (!e->online[i] || r->gone != cpus_gone(i))
+		if (!e->online[i] || r->gone != gone[i])
 			end_ring(e, r);
-		r->gone = cpus_gone(i);
+		r->gone = gone[i];
 		if (e->online[i] && r->fd < 0 && (err = open_ring(e, i)))
 			last = err;
 		open += r->fd >= 0;

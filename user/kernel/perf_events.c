@@ -73,7 +73,7 @@ static void detach(struct perf_events *e, int cpu)
 	e->cpus[cpu] = NULL;
 }
 
-int perf_events__sync(struct perf_events *e)
+int perf_events__sync(struct perf_events *e, const uint32_t *gone)
 {
 	int err = cpus_online(e->online, e->cpu_cnt), last = -ENODEV, attached = 0;
 
@@ -81,9 +81,9 @@ int perf_events__sync(struct perf_events *e)
 		return err;
 	for (int i = 0; i < e->cpu_cnt; i++) {
 		/* an event of a CPU that went away never counts again, even if the CPU returns */
-		if (!e->online[i] || e->gone[i] != cpus_gone(i))
+		if (!e->online[i] || e->gone[i] != gone[i])
 			detach(e, i);
-		e->gone[i] = cpus_gone(i);
+		e->gone[i] = gone[i];
 		if (e->online[i] && !e->cpus[i] && (err = attach(e, i)))
 			last = err;
 		attached += e->cpus[i] != NULL;

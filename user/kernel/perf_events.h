@@ -3,6 +3,8 @@
 #ifndef KERNEL_PERF_EVENTS_H
 #define KERNEL_PERF_EVENTS_H
 
+#include <stdint.h>
+
 struct bpf_program;
 struct perf_event_attr;
 struct perf_events;
@@ -15,10 +17,11 @@ struct perf_events *perf_events__new(const struct bpf_program *prog,
 				     const struct perf_event_attr *attr);
 /*
  * Attaches the program on CPUs that are online and have none yet, and lets go of those that went
- * offline. To be called again while it runs, to follow CPUs that come and go. Returns 0 if at least
- * one CPU has it, else -errno of the last one that was tried.
+ * offline. To be called again while it runs, to follow CPUs that come and go. gone, by CPU: differs
+ * from that of the last call if the CPU has gone meanwhile. Returns 0 if at least one CPU has it,
+ * else -errno of the last one that was tried.
  */
-int perf_events__sync(struct perf_events *e);
+int perf_events__sync(struct perf_events *e, const uint32_t *gone);
 /* Detaches from all. NULL is allowed. */
 void perf_events__free(struct perf_events *e);
 

@@ -39,7 +39,7 @@ static int arm(struct session *s, void **armed, char *err, size_t err_sz)
 
 	if (!*armed)
 		*armed = new_events(s);
-	ret = *armed ? perf_events__sync(*armed) : -errno;
+	ret = *armed ? perf_events__sync(*armed, session__cpus_gone(s)) : -errno;
 	if (ret == -EACCES || ret == -EPERM)
 		snprintf(err, err_sz, "needs root or CAP_BPF+CAP_PERFMON (try sudo)");
 	else if (session__opts(s)->hw_cycles && (ret == -ENOENT || ret == -EOPNOTSUPP))

@@ -64,14 +64,15 @@ static struct faults *new_faults(struct session *s)
 
 static int sync(struct session *s, struct faults **f)
 {
+	const uint32_t *gone = session__cpus_gone(s);
 	int err;
 
 	if (!*f)
 		*f = new_faults(s);
 	if (!*f)
 		return -errno;
-	err = perf_events__sync((*f)->minor);
-	return err ? err : perf_events__sync((*f)->major);
+	err = perf_events__sync((*f)->minor, gone);
+	return err ? err : perf_events__sync((*f)->major, gone);
 }
 
 static int arm(struct session *s, void **armed, char *err, size_t err_sz)

@@ -52,6 +52,8 @@ struct session {
 	void *armed[BPFPROF_NR_KINDS]; /* see struct probe */
 	unsigned int needs;	       /* SESSION_… */
 	int cpu_cnt;
+	uint32_t cpu_changes; /* of bpfprof_state, when it was looked at */
+	uint32_t *cpus_gone;  /* by CPU, since then */
 	struct epochs *epochs;
 	int cgroup_fd;
 	int stats_fd;
@@ -155,7 +157,7 @@ static void turn_off(struct session *s)
 		s->skel->maps.bp_counts0, s->skel->maps.bp_counts1, s->skel->maps.bp_stats,
 		s->skel->maps.bp_scratch, s->skel->maps.bp_raw,	    s->skel->maps.bp_tgids,
 		s->skel->maps.bp_tids,	  s->skel->maps.bp_cgroup,  s->skel->maps.bp_ksyms,
-		s->skel->maps.bp_ustacks, s->skel->maps.bp_thread,
+		s->skel->maps.bp_ustacks, s->skel->maps.bp_thread,  s->skel->maps.bp_cpus_gone,
 	};
 	struct bpf_program *prog;
 	struct bpf_map *map;
@@ -217,6 +219,8 @@ static int configure(struct session *s, char *err, size_t err_sz)
 		s->skel->progs.ksyms_name,
 		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
+	bpf_program__set_autoload(s->skel->progs.cpu_changes, features_tracepoint("cpuhp_enter"));
+	bpf_map__set_max_entries(s->skel->maps.bp_cpus_gone, s->cpu_cnt);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		cfg->record[i] = o->kinds[i];
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
@@ -277,6 +281,9 @@ static int load(struct session *s, char *err, size_t err_sz)
 		say(err, err_sz, "cannot follow child processes: %s", strerror(-ret));
 		return ret;
 	}
+	/* else they are looked at in every tick */
+	if (session__attach(s->skel->progs.cpu_changes, &s->skel->links.cpu_changes))
+		log_debug("the kernel does not tell of CPUs that come and go");
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		if (!s->opts.kinds[i] || !probes[i]->attach)
 			continue;
@@ -310,6 +317,9 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 		s->cpu_cnt = 0;
 		goto cleanup;
 	}
+	s->cpus_gone = calloc(s->cpu_cnt, sizeof(*s->cpus_gone));
+	if (!s->cpus_gone)
+		goto cleanup;
 	s->skel = skeleton__open();
 	if (!s->skel) {
 		ret = -errno;
@@ -343,6 +353,7 @@ void session__free(struct session *s)
 	for (size_t i = 0; i < s->copy_cnt; i++)
 		close(s->copies[i].fd);
 	free(s->copies);
+	free(s->cpus_gone);
 	bpfprof_bpf__destroy(s->skel);
 	if (s->cgroup_fd >= 0)
 		close(s->cgroup_fd);
@@ -431,6 +442,26 @@ void session__disarm(struct session *s)
 			probes[i]->disarm(s->armed[i]);
 		s->armed[i] = NULL;
 	}
+}
+
+bool session__cpus_changed(struct session *s)
+{
+	uint32_t changes = s->skel->bss->bp_state.cpu_changes;
+	int fd = bpf_map__fd(s->skel->maps.bp_cpus_gone);
+
+	if (!s->skel->links.cpu_changes)
+		return true;
+	if (changes == s->cpu_changes)
+		return false;
+	s->cpu_changes = changes;
+	for (int i = 0; i < s->cpu_cnt; i++)
+		(void)bpf_map_lookup_elem(fd, &i, &s->cpus_gone[i]);
+	return true;
+}
+
+const uint32_t *session__cpus_gone(const struct session *s)
+{
+	return s->cpus_gone;
 }
 
 static void add_run_time(int fd, uint64_t *ns, uint64_t *runs)

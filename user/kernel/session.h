@@ -70,6 +70,11 @@ void session__prune_tgids(struct session *s);
  * of them can be had on no CPU, and err says why.
  */
 int session__arm(struct session *s, char *err, size_t err_sz);
+/* May a CPU have come or gone since the last call? Always, where the kernel does not tell. */
+bool session__cpus_changed(struct session *s);
+/* By CPU, as many as cpus_possible: differs from what it was if the CPU has gone since, as the last
+ * session__cpus_changed has seen it. The session's own. */
+const uint32_t *session__cpus_gone(const struct session *s);
 /* Stops these; what was recorded stays to be drained. */
 void session__disarm(struct session *s);
 

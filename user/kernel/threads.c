@@ -108,7 +108,7 @@ struct threads_sampler *threads_sampler__new(struct session *s)
 		return NULL;
 	ts->skel = session__skel(s);
 	ts->events = perf_events__new(ts->skel->progs.threads_sample, &attr);
-	err = ts->events ? perf_events__sync(ts->events) : -errno;
+	err = ts->events ? perf_events__sync(ts->events, session__cpus_gone(s)) : -errno;
 	if (!err)
 		return ts;
 	threads_sampler__free(ts);
