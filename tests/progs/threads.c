@@ -52,6 +52,9 @@ static void wait_worked(pthread_t thread)
 	}
 }
 
+/* Bound when the program is loaded: at its first call, the dynamic linker would be what main is in. */
+extern int pthread_join(pthread_t thread, void **value) __attribute__((noplt));
+
 int main(int argc, char **argv)
 {
 	const char *mode = prog_start(argc, argv);
