@@ -38,13 +38,13 @@ static int setup(void **state)
 	report.opts = &opts;
 	report.kinds = opts.kinds;
 	report.target = "pid:1234";
-	report.frequency = 99;
+	report.stats.frequency = 99;
 	report.cpus = 2;
 	report.duration_ns = report.run_ns = 10000000123;
 	report.startup_ns = 98765432;
 	report.samples[BPFPROF_CPU] = 321;
-	report.bpf_ns = 5555;
-	report.bpf_runs = 1100;
+	report.stats.bpf_ns = 5555;
+	report.stats.bpf_runs = 1100;
 	for (int i = 0; i < BPFPROF_NR_LOST; i++)
 		a->lost[i] = i + 1;
 	/* 55 that are cut, by the first ten reasons */
@@ -62,11 +62,12 @@ static int setup(void **state)
 	a->raw = 17;
 	a->events_lost = 3;
 	report.symbols[BPFPROF_CPU] = (struct symbolize_stats){ 100, 90, 80, 7000, 60, 30, 2 };
-	report.code = (struct code_stats){ .objects = 4,
-					   .rows = 5,
-					   .bytes = 6,
-					   .build_ns = 7,
-					   .copies = { .proved = 12, .differ = 13, .unread = 14 } };
+	report.files.code =
+		(struct code_stats){ .objects = 4,
+				     .rows = 5,
+				     .bytes = 6,
+				     .build_ns = 7,
+				     .copies = { .proved = 12, .differ = 13, .unread = 14 } };
 	return 0;
 }
 
@@ -157,9 +158,9 @@ static void test_stats_of_waits(void **state)
 	report.accounts[BPFPROF_BLOCK].below_ns = 18446744073709551615ULL;
 	report.accounts[BPFPROF_BLOCK].kernel_stacks = (struct bpfprof_cache_stats){ 514, 3, 1 };
 	report.accounts[BPFPROF_BLOCK].user_stacks = (struct bpfprof_cache_stats){ 9, 2, 0 };
-	report.wait_cost_ns[BPFPROF_BLOCK] = 4711;
-	report.limited_ns = 12;
-	report.snapshot_ns = 7654321;
+	report.stats.wait_cost_ns[BPFPROF_BLOCK] = 4711;
+	report.stats.limited_ns = 12;
+	report.stats.snapshot_ns = 7654321;
 	write_stats();
 	assert_true(
 		judge("k = s['kinds']\n"
@@ -180,7 +181,7 @@ static void test_stats_of_waits(void **state)
 		      "assert k['threads']['snapshot_ns'] == 7654321\n"
 		      "assert [n for n in k if 'period_ns' in k[n]] == ['cpu']\n"
 		      "assert 'threads_at_start' not in k['threadcreate']\n"));
-	report.threads_at_start = 17;
+	report.stats.threads_at_start = 17;
 	write_stats();
 	assert_true(judge("assert s['kinds']['threadcreate']['threads_at_start'] == 17\n"));
 }
@@ -291,7 +292,7 @@ static void test_comments(void **state)
 	/* what did not happen is not spoken of; copies that were proved are as good as the file */
 	p = new_profile();
 	memset(a, 0, sizeof(*a));
-	report.code.copies.differ = report.code.copies.unread = 0;
+	report.files.code.copies.differ = report.files.code.copies.unread = 0;
 	assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
 	assert_true(has_comment(p, "0 seen, 0 recorded, 0 lost"));
 	assert_true(has_comment(p, "0 whole (100.00 %), 0 cut short"));
@@ -350,7 +351,7 @@ static void test_summary_of_kinds(void **state)
 	};
 
 	(void)state;
-	report.heap.method = "session";
+	report.stats.heap.method = "session";
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct profile *p = profile_of(rows[i].kind, rows[i].values);
 		char *text;
@@ -371,7 +372,7 @@ static void test_summary_of_kinds(void **state)
 static void test_summary_counts_at_own(void **state)
 {
 	(void)state;
-	report.heap.method = "session";
+	report.stats.heap.method = "session";
 	for (int kind = 0; kind < BPFPROF_NR_KINDS; kind++) {
 		const struct kind *k = &kinds[kind];
 		struct profile *p = profile__new(k->value_types, k->value_cnt, k->period_type, 1);
@@ -452,8 +453,8 @@ static void test_notes_of_waits(void **state)
 	};
 
 	(void)state;
-	report.snapshot_ns = 12345678;
-	report.threads_at_start = 17;
+	report.stats.snapshot_ns = 12345678;
+	report.stats.threads_at_start = 17;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct profile *p = profile_of(rows[i].kind, (const int64_t[]){ 1, 1 });
 		char *text;
@@ -462,8 +463,8 @@ static void test_notes_of_waits(void **state)
 		opts.min_wait_ns = rows[i].min_wait;
 		opts.wait_rate_ns = rows[i].rate;
 		opts.wait_budget = 2;
-		report.limited_ns = rows[i].limited_ns;
-		report.wait_rate_ns = rows[i].limit;
+		report.stats.limited_ns = rows[i].limited_ns;
+		report.stats.wait_rate_ns = rows[i].limit;
 		report.accounts[rows[i].kind].below = rows[i].below;
 		report.accounts[rows[i].kind].below_ns = rows[i].below_ns;
 		assert_int_equal(report_comment(&report, rows[i].kind, p), 0);
@@ -491,14 +492,14 @@ static void test_notes_of_windows(void **state)
 	(void)state;
 	report.is_window = true;
 	report.duration_ns = 1000000000;
-	report.heap = (struct heap_report){ .method = "multi",
-					    .points = 3,
-					    .hits = 77,
-					    .cost_ns = 1,
-					    .cpu_ns = 100,
-					    .sliced = true,
-					    .attached_ns = 2500000000 };
-	report.limited_ns = 5000000000;
+	report.stats.heap = (struct heap_report){ .method = "multi",
+						  .points = 3,
+						  .hits = 77,
+						  .cost_ns = 1,
+						  .cpu_ns = 100,
+						  .sliced = true,
+						  .attached_ns = 2500000000 };
+	report.stats.limited_ns = 5000000000;
 	opts.wait_budget = 1;
 	assert_int_equal(report_comment(&report, BPFPROF_HEAP, heap), 0);
 	assert_true(has_comment(heap,
@@ -589,7 +590,7 @@ static void test_strict(void **state)
 		memcpy(a->lost, rows[i].lost, sizeof(a->lost));
 		a->stacks[BPFPROF_STACK_complete] = rows[i].whole;
 		a->stacks[BPFPROF_STACK_no_table] = rows[i].cut;
-		report.heap.untracked = rows[i].untracked;
+		report.stats.heap.untracked = rows[i].untracked;
 		assert_int_equal(report_strict(&report, text, sizeof(text)),
 				 rows[i].says ? -ENODATA : 0);
 		assert_string_equal(text, rows[i].says ? rows[i].says : "");

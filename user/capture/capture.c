@@ -394,7 +394,6 @@ void capture__stats(struct capture *c, struct capture_stats *ret)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		ret->wait_cost_ns[i] = (uint64_t)c->wait_costs[i].ns;
 	session__run_time(c->session, "", &ret->bpf_ns, &ret->bpf_runs);
-	code__stats(c->code, &ret->code);
 	if (c->heap)
 		heap__report(c->heap, &ret->heap);
 }

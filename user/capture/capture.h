@@ -103,7 +103,6 @@ struct capture_stats {
 	uint64_t limited_ns;	   /* how long there was one because of the budget */
 	uint64_t wait_cost_ns[BPFPROF_NR_KINDS]; /* of recording them, to the programs */
 	uint64_t bpf_ns, bpf_runs;
-	struct code_stats code;
 	struct heap_report heap;
 };
 

@@ -195,55 +195,25 @@ static int write_set(struct run *r, const struct report *report)
 /* What there is to say about names that are missing. */
 static void say_unnamed(const struct report *report)
 {
-	if (report->perf_maps.refused)
+	if (report->files.perf_maps.refused)
 		log_info("%" PRIu64
 			 " perf maps (/tmp/perf-PID.map) are not read: they are no regular files, "
 			 "or not the process's own, or not from its time",
-			 report->perf_maps.refused);
-	if (report->objects.set_aside)
+			 report->files.perf_maps.refused);
+	if (report->files.objects.set_aside)
 		log_info("%" PRIu64
 			 " files have no names here: they ended what read them, or kept "
 			 "it waiting",
-			 report->objects.set_aside);
-	if (report->objects.lost)
+			 report->files.objects.set_aside);
+	if (report->files.objects.lost)
 		log_info("%" PRIu64
 			 " files have no names here: there were too many to keep all of them "
 			 "open, and they are gone",
-			 report->objects.lost);
-	if (report->code.unopened)
+			 report->files.objects.lost);
+	if (report->files.code.unopened)
 		log_info("%" PRIu64
 			 " files have no names here: they were gone when they were to be opened",
-			 report->code.unopened);
-}
-
-/* What the capture is known to have been and to have cost, by now. */
-static void note_stats(struct run *r, struct report *report)
-{
-	struct capture_stats s;
-
-	capture__stats(r->capture, &s);
-	report->frequency = s.frequency;
-	report->late_ns = s.late_ns;
-	report->snapshot_ns = s.snapshot_ns;
-	report->threads_at_start = s.threads_at_start;
-	report->wait_rate_ns = s.wait_rate_ns;
-	report->limited_ns = s.limited_ns;
-	memcpy(report->wait_cost_ns, s.wait_cost_ns, sizeof(report->wait_cost_ns));
-	report->bpf_ns = s.bpf_ns;
-	report->bpf_runs = s.bpf_runs;
-	report->heap = s.heap;
-	report->code = s.code;
-}
-
-/* Names may be of files that nothing else asked for. */
-static void note_files(struct run *r, struct report *report)
-{
-	struct capture_files_stats s;
-
-	capture__files_stats(r->capture, &s);
-	report->code = s.code;
-	report->objects = s.objects;
-	report->perf_maps = s.perf_maps;
+			 report->files.code.unopened);
 }
 
 /* Makes the profiles of the window that has ended, with their names. 0 or -errno, said. */
@@ -251,7 +221,8 @@ static int finish_kinds(struct run *r, struct report *report, const struct captu
 {
 	int err = 0;
 
-	note_stats(r, report);
+	capture__stats(r->capture, &report->stats);
+	capture__files_stats(r->capture, &report->files);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (!report->kinds[i])
 			continue;
@@ -262,7 +233,8 @@ static int finish_kinds(struct run *r, struct report *report, const struct captu
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
 	}
-	note_files(r, report);
+	/* and once more: names may be of files that nothing else has asked for */
+	capture__files_stats(r->capture, &report->files);
 	return 0;
 }
 

@@ -11,12 +11,9 @@
 #include <stdio.h>
 
 #include "bpfprof.h"
-#include "capture/code.h"
+#include "capture/capture.h"
 #include "capture/collect.h"
-#include "heap/heap.h"
 #include "capture/symbolize.h"
-#include "target/objects.h"
-#include "target/perf_maps.h"
 
 struct options;
 struct profile;
@@ -26,25 +23,15 @@ struct report {
 	const struct options *opts;
 	const char *target; /* "pid:1234", "all", "command:ls" */
 	const bool *kinds;  /* that were recorded */
-	uint32_t frequency; /* as it was, after clamping */
 	int cpus;
 	bool is_window; /* one of several: their summaries are short */
 	uint64_t duration_ns, startup_ns;
-	uint64_t late_ns; /* the longest time that the event loop came too late to its ticks */
-	uint64_t run_ns;  /* from the start of the run to the end of the window */
+	uint64_t run_ns; /* from the start of the run to the end of the window */
 	struct collect_account accounts[BPFPROF_NR_KINDS];
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
 	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */
-	struct code_stats code;
-	struct heap_report heap;
-	struct objects_stats objects;
-	struct perf_maps_stats perf_maps;
-	uint64_t wait_cost_ns[BPFPROF_NR_KINDS]; /* of recording them, to the programs */
-	uint64_t wait_rate_ns;			 /* mean of what there was; 0: all were recorded */
-	uint64_t limited_ns; /* how long there was one because of --wait-budget */
-	uint64_t bpf_ns, bpf_runs;
-	uint64_t snapshot_ns;	   /* that the threads' snapshot took */
-	uint64_t threads_at_start; /* of the targets, for threadcreate; 0: not counted */
+	struct capture_stats stats;	  /* so far, but for late_ns */
+	struct capture_files_stats files; /* so far */
 };
 
 /* Writes into the profile how it was made, what was lost and what is not whole. 0 or -ENOMEM. */

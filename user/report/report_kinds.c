@@ -17,13 +17,13 @@ static void cpu_how(const struct report *r, enum bpfprof_kind kind, char *buf, s
 {
 	(void)kind;
 	snprintf(buf, buf_sz, ", event %s, %u Hz",
-		 r->opts->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock", r->frequency);
+		 r->opts->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock", r->stats.frequency);
 }
 
 static void cpu_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
 {
 	(void)kind;
-	json__u64(j, "period_ns", NSEC_PER_SEC / r->frequency);
+	json__u64(j, "period_ns", NSEC_PER_SEC / r->stats.frequency);
 }
 
 /* ---- heap ---- */
@@ -63,7 +63,7 @@ static double share_of_run(const struct report *r, uint64_t ns)
 
 static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
-	const struct heap_report *h = &r->heap;
+	const struct heap_report *h = &r->stats.heap;
 	int err = report_say(to,
 			     "%zu probes (%s), %" PRIu64
 			     " hits, which took %.2f %% of the program's CPU time%s",
@@ -98,7 +98,7 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 
 static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
 {
-	const struct heap_report *h = &r->heap;
+	const struct heap_report *h = &r->stats.heap;
 
 	(void)kind;
 	json__u64(j, "period_bytes", r->opts->heap_rate);
@@ -142,15 +142,15 @@ static int wait_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 		err = report_say(to, "left out: %" PRIu64 " waits shorter than %s, together %s",
 				 a->below, report_time_text(min_wait, text, sizeof(text)),
 				 report_time_text(a->below_ns, together, sizeof(together)));
-	if (!err && r->limited_ns)
+	if (!err && r->stats.limited_ns)
 		err = report_say(
 			to,
 			"to stay within --wait-budget %g, %.1f %% of the time%s a wait shorter "
 			"than "
 			"a limit, %s on average, was recorded with the probability length / limit, "
 			"and weighted accordingly (--wait-budget 100 lifts the limit)",
-			r->opts->wait_budget, share_of_run(r, r->limited_ns), since_start(r),
-			report_time_text(r->wait_rate_ns, text, sizeof(text)));
+			r->opts->wait_budget, share_of_run(r, r->stats.limited_ns), since_start(r),
+			report_time_text(r->stats.wait_rate_ns, text, sizeof(text)));
 	if (!err && r->opts->wait_rate_ns) {
 		report_time_text(r->opts->wait_rate_ns, text, sizeof(text));
 		err = report_say(
@@ -169,9 +169,9 @@ static void wait_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__u64(j, "below", a->below);
 	json__u64(j, "below_ns", a->below_ns);
 	json__u64(j, "min_wait_ns", options_min_wait_ns(r->opts, kind));
-	json__u64(j, "wait_rate_ns", r->wait_rate_ns);
-	json__u64(j, "limited_ns", r->limited_ns);
-	json__u64(j, "cost_ns", r->wait_cost_ns[kind]);
+	json__u64(j, "wait_rate_ns", r->stats.wait_rate_ns);
+	json__u64(j, "limited_ns", r->stats.limited_ns);
+	json__u64(j, "cost_ns", r->stats.wait_cost_ns[kind]);
 	report_stats_cache(j, "kernel_stacks", &a->kernel_stacks);
 	report_stats_cache(j, "user_stacks", &a->user_stacks);
 }
@@ -181,28 +181,28 @@ static void wait_stats(const struct report *r, enum bpfprof_kind kind, struct js
 static int created_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
 	(void)kind;
-	return !r->threads_at_start ?
-		       0 :
-		       report_say(to, "threads alive at the start: %" PRIu64, r->threads_at_start);
+	return !r->stats.threads_at_start ? 0 :
+					    report_say(to, "threads alive at the start: %" PRIu64,
+						       r->stats.threads_at_start);
 }
 
 static void created_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
 {
 	(void)kind;
-	if (r->threads_at_start)
-		json__u64(j, "threads_at_start", r->threads_at_start);
+	if (r->stats.threads_at_start)
+		json__u64(j, "threads_at_start", r->stats.threads_at_start);
 }
 
 static int snapshot_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
 	(void)kind;
-	return report_say(to, "the stacks were read within %.1f ms", r->snapshot_ns / 1e6);
+	return report_say(to, "the stacks were read within %.1f ms", r->stats.snapshot_ns / 1e6);
 }
 
 static void snapshot_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
 {
 	(void)kind;
-	json__u64(j, "snapshot_ns", r->snapshot_ns);
+	json__u64(j, "snapshot_ns", r->stats.snapshot_ns);
 }
 
 /* ---- the table ---- */

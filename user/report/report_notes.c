@@ -107,10 +107,11 @@ static int process_notes(const struct report *r, const struct collect_account *a
 
 	if (!err && a->not_followed)
 		err = report_say(to, NOT_FOLLOWED_TEXT, a->not_followed);
-	if (!err && r->code.cut_maps)
-		err = report_say(to, CUT_MAPS_TEXT, r->code.cut_maps);
-	if (!err && (r->code.copies.differ || r->code.copies.unread))
-		err = report_say(to, COPIES_TEXT, r->code.copies.differ, r->code.copies.unread);
+	if (!err && r->files.code.cut_maps)
+		err = report_say(to, CUT_MAPS_TEXT, r->files.code.cut_maps);
+	if (!err && (r->files.code.copies.differ || r->files.code.copies.unread))
+		err = report_say(to, COPIES_TEXT, r->files.code.copies.differ,
+				 r->files.code.copies.unread);
 	return err;
 }
 

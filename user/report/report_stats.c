@@ -52,7 +52,7 @@ static void stats_stacks(const struct report *r, int kind, struct json *j)
 	json__end_object(j);
 	json__begin_object(j, "unwind");
 	json__u64(j, "frames", a->frames);
-	json__u64(j, "bpf_ns", r->bpf_ns);
+	json__u64(j, "bpf_ns", r->stats.bpf_ns);
 	json__u64(j, "runs", a->unwinds);
 	if (!kinds[kind].waits)
 		report_stats_cache(j, "rules", &a->rules);
@@ -124,7 +124,7 @@ static void stats_symbols(const struct report *r, struct json *j)
 
 static void stats_readers(const struct report *r, struct json *j)
 {
-	const struct objects_stats *o = &r->objects;
+	const struct objects_stats *o = &r->files.objects;
 
 	json__begin_object(j, "readers");
 	json__u64(j, "died", o->readers_died);
@@ -132,7 +132,7 @@ static void stats_readers(const struct report *r, struct json *j)
 	json__u64(j, "lied", o->readers_lied);
 	json__u64(j, "set_aside", o->set_aside);
 	json__u64(j, "lost", o->lost);
-	json__u64(j, "unopened", r->code.unopened);
+	json__u64(j, "unopened", r->files.code.unopened);
 	json__u64(j, "cpu_ns", o->readers_cpu_ns);
 	json__u64(j, "peak_rss", o->readers_peak_rss);
 	json__end_object(j);
@@ -182,18 +182,18 @@ void report_stats(const struct report *r, FILE *f)
 	json__u64(&j, "duration_ns", r->duration_ns);
 	json__u64(&j, "startup_ns", r->startup_ns);
 	stats_kinds(r, &j);
-	stats_tables(&r->code, &j);
+	stats_tables(&r->files.code, &j);
 	stats_symbols(r, &j);
 	stats_readers(r, &j);
-	stats_perf_maps(&r->perf_maps, &j);
-	stats_copies(&r->code.copies, &j);
+	stats_perf_maps(&r->files.perf_maps, &j);
+	stats_copies(&r->files.code.copies, &j);
 	json__u64(&j, "events_lost", report_any_account(r)->events_lost);
 	json__u64(&j, "not_followed", report_any_account(r)->not_followed);
 	json__begin_object(&j, "self");
 	json__u64(&j, "cpu_ns", cpu_ns);
-	json__u64(&j, "bpf_ns", r->bpf_ns);
+	json__u64(&j, "bpf_ns", r->stats.bpf_ns);
 	json__u64(&j, "peak_rss", util_peak_rss(getpid()));
-	json__u64(&j, "late_ns", r->late_ns);
+	json__u64(&j, "late_ns", r->stats.late_ns);
 	json__end_object(&j);
 	json__end_object(&j);
 	putc('\n', f);

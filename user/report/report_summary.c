@@ -48,9 +48,9 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			sep = "; ";
 		}
 	}
-	if (r->kinds[BPFPROF_HEAP] && r->heap.untracked) {
+	if (r->kinds[BPFPROF_HEAP] && r->stats.heap.untracked) {
 		fprintf(f, "%sheap: the frees of %" PRIu64 " samples were not followed", sep,
-			r->heap.untracked);
+			r->stats.heap.untracked);
 		sep = "; ";
 	}
 	if (any->events_lost) {
@@ -118,7 +118,7 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 	(void)report_say_notes(r, kind, NULL);
 	if (!a->recorded) {
 		fprintf(stderr, "  %s\n",
-			kind == BPFPROF_HEAP && r->heap.listens ?
+			kind == BPFPROF_HEAP && r->stats.heap.listens ?
 				"the program samples its allocations by itself, and has told of "
 				"none" :
 				kinds[kind].nothing);
