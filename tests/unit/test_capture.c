@@ -246,6 +246,7 @@ static struct capture_boundary end_part(bool last)
 		return b;
 	}
 	assert_int_equal(capture__cut(capture), 0);
+	assert_int_equal(capture__complete(capture), 0);
 	assert_true(capture__has_boundary(capture));
 	assert_int_equal(capture__settle(capture, &b), 0);
 	assert_false(capture__has_boundary(capture));

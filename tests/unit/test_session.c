@@ -213,10 +213,12 @@ static void drain(struct session *session, struct samples *s)
 	struct samples_count *counts;
 	uint64_t in_epoch = 0, lost = 0;
 	size_t cnt;
-	int side = epochs__next(session, stats);
+	uint32_t side = epochs__end(session);
 
 	assert_in_range(side, 0, BPFPROF_SIDES - 1);
-	assert_int_equal(samples__drain_counts(s, (uint32_t)side, &counts, &cnt), 0);
+	assert_int_equal(epochs__has_ended(session, true), 1);
+	assert_int_equal(epochs__take(session, side, stats), 0);
+	assert_int_equal(samples__drain_counts(s, side, &counts, &cnt), 0);
 	assert_true(samples__read(s, take, &seen) >= 0);
 	for (size_t i = 0; i < cnt; i++) {
 		size_t j = 0;

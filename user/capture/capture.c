@@ -5,8 +5,10 @@
 #include "capture/capture.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "capture/windows.h"
 #include "kernel/epochs.h"
 #include "kernel/events.h"
+#include "kernel/grace.h"
 #include "kernel/probe_waits.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
@@ -32,6 +35,7 @@
 #define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */
 #define STALL_US 100000
 #define POLLS 4 /* at a time, at most */
+#define MEANWHILE_MS 5
 
 struct capture_window {
 	struct window *window;
@@ -118,7 +122,8 @@ static bool boundary_is_due(const struct capture *c)
 
 uint64_t capture__next_ns(const struct capture *c)
 {
-	uint64_t ns = next_boundary_ns(c);
+	/* what ends an epoch makes capture__fd readable */
+	uint64_t ns = collect__is_ending(c->collect) ? UINT64_MAX : next_boundary_ns(c);
 
 	if (collect__is_behind(c->collect))
 		return 0;
@@ -165,11 +170,15 @@ static void commit(struct capture *c, const struct capture_boundary *b)
 			windows__commit(windows, i, i == BPFPROF_HEAP ? b->heap.weight : 1);
 }
 
+static struct capture_boundary *next_boundary(struct capture *c)
+{
+	return &c->boundaries[(c->boundary_first + c->boundary_cnt) % CAPTURE_EPOCHS];
+}
+
 /* The heap is read before the end of the epoch, and behind it. */
 static int pass_boundary(struct capture *c)
 {
-	struct capture_boundary *b =
-		&c->boundaries[(c->boundary_first + c->boundary_cnt) % CAPTURE_EPOCHS];
+	struct capture_boundary *b = next_boundary(c);
 	int err;
 
 	/* what a part of the heap's budget has seen is told once */
@@ -181,11 +190,23 @@ static int pass_boundary(struct capture *c)
 	err = collect__end_epoch(c->collect, true);
 	if (err)
 		return err;
-	if (c->heap)
-		heap__read_live(c->heap, &b->heap);
 	c->boundary_ns = b->ns;
-	c->boundary_cnt++;
+	c->boundary_ending = true;
 	return 0;
+}
+
+/* Of an epoch that is ending. */
+static void tend_epoch(struct capture *c)
+{
+	int err = collect__tend_epoch(c->collect);
+
+	c->err = c->err ? c->err : err;
+	if (c->err || !c->boundary_ending || collect__is_ending(c->collect))
+		return;
+	if (c->heap)
+		heap__read_live(c->heap, &next_boundary(c)->heap);
+	c->boundary_ending = false;
+	c->boundary_cnt++;
 }
 
 int capture__cut(struct capture *c)
@@ -197,7 +218,16 @@ int capture__cut(struct capture *c)
 
 bool capture__has_boundary(const struct capture *c)
 {
-	return collect__has_boundary(c->collect);
+	return c->boundary_cnt;
+}
+
+int capture__complete(struct capture *c)
+{
+	struct pollfd p = { .fd = grace__fd(session__grace(c->session)), .events = POLLIN };
+
+	for (tend_epoch(c); !c->err && c->boundary_ending; tend_epoch(c))
+		(void)poll(&p, 1, MEANWHILE_MS);
+	return c->err;
 }
 
 int capture__settle(struct capture *c, struct capture_boundary *ret)
@@ -228,6 +258,7 @@ void capture__meanwhile(struct capture *c)
 	if (!c->tick_ns || c->stopped_ns)
 		return;
 	(void)tick(c);
+	tend_epoch(c);
 	/* what fails here fails again where it is said */
 	if (c->heap)
 		(void)heap__end_slice(c->heap);
@@ -239,15 +270,26 @@ void capture__meanwhile(struct capture *c)
 /* What the heap needs to be known of what has arrived is known once no boundary waits. */
 static int tend_heap(struct capture *c)
 {
-	int err = 0;
+	int err;
 
-	if (c->heap && !c->boundary_cnt)
-		err = heap__update(c->heap);
-	if (!err && c->heap && !c->boundary_cnt)
-		err = heap__tick(c->heap);
-	if (!err && !c->boundary_cnt && collect__wants_cut(c->collect))
-		err = collect__cut(c->collect);
-	return err;
+	if (!c->heap)
+		return 0;
+	if (c->boundary_cnt || c->boundary_ending)
+		return heap__end_slice(c->heap);
+	err = heap__update(c->heap);
+	return err ? err : heap__tick(c->heap);
+}
+
+/* Says when there is something to do for an epoch that is ending, once. */
+static int watch_epoch(const struct capture *c)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
+
+	return collect__is_ending(c->collect) &&
+			       epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD,
+					 grace__fd(session__grace(c->session)), &ev) ?
+		       -errno :
+		       0;
 }
 
 int capture__poll(struct capture *c)
@@ -266,14 +308,20 @@ int capture__poll(struct capture *c)
 		if (collect__is_calm(c->collect) || collect__is_behind(c->collect))
 			break;
 	}
+	tend_epoch(c);
 	if (!err && boundary_is_due(c))
 		err = capture__cut(c);
 	if (!err)
+		err = collect__settle(c->collect);
+	if (!err && collect__wants_cut(c->collect) && collect__can_end(c->collect))
+		err = collect__end_epoch(c->collect, false);
+	if (!err)
 		err = tend_heap(c);
-	/* it waits, for 10 to 40 ms, in which copies of stacks could fill the ring */
-	if (!err && ticked && collect__is_calm(c->collect))
-		tables__settle(c->tables);
-	return err;
+	if (ticked)
+		tables__tend(c->tables);
+	if (!err)
+		err = watch_epoch(c);
+	return err ? err : c->err;
 }
 
 int capture__stop(struct capture *c, struct capture_boundary *ret)

@@ -18,6 +18,7 @@
 #include "capture/capture_parts.h"
 #include "heap/cpu_time.h"
 #include "kernel/events.h"
+#include "kernel/grace.h"
 #include "kernel/features.h"
 #include "kernel/ksyms.h"
 #include "kernel/probe_waits.h"
@@ -255,9 +256,9 @@ static int open_parts(struct capture *c)
 	return open_heap(c);
 }
 
-static int watch(struct capture *c, int fd)
+static int watch(struct capture *c, int fd, uint32_t events)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = events };
 
 	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
@@ -278,11 +279,14 @@ static int open_readers(struct capture *c)
 			err = -errno;
 	}
 	if (!err)
-		err = watch(c, c->timer_fd);
+		err = watch(c, c->timer_fd, EPOLLIN);
+	/* as long as an epoch is ending, see capture__poll */
 	if (!err)
-		err = watch(c, samples__fd(c->samples));
+		err = watch(c, grace__fd(session__grace(c->session)), EPOLLONESHOT);
 	if (!err)
-		err = watch(c, events__fd(c->events));
+		err = watch(c, samples__fd(c->samples), EPOLLIN);
+	if (!err)
+		err = watch(c, events__fd(c->events), EPOLLIN);
 	if (err)
 		log_error("cannot watch processes: %s", strerror(-err));
 	return err;

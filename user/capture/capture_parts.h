@@ -74,6 +74,8 @@ struct capture {
 	/* those that wait, the first one at first; as many as collect can keep */
 	struct capture_boundary boundaries[CAPTURE_EPOCHS];
 	size_t boundary_first, boundary_cnt;
+	bool boundary_ending; /* one more, whose epoch is ending */
+	int err;	      /* the capture cannot go on */
 };
 
 /* Ticks begin. 0 or -errno. */

@@ -33,7 +33,7 @@
 
 /* An epoch that has ended, and is not added up yet. */
 struct ended {
-	uint32_t slot;
+	uint32_t slot, side;
 	bool boundary;
 	uint64_t end_ns;
 	struct bpfprof_stats stats[BPFPROF_NR_KINDS];
@@ -52,6 +52,7 @@ struct collect {
 	uint32_t epoch;		       /* that goes on */
 	struct ended ended[MAX_ENDED]; /* the oldest one first */
 	size_t ended_cnt;
+	bool ending;  /* programs may still add to the last one */
 	uint64_t raw; /* stacks unwound here */
 	bool calm;    /* none in the last poll */
 	struct targets *targets;
@@ -393,29 +394,54 @@ bool collect__can_end(const struct collect *c)
 {
 	/* all records of an epoch that has ended have to be out of the ring before the next one
 	 * ends: they tell the two sides apart, no more */
-	return c->ended_cnt < MAX_ENDED && c->pending.sz + c->spilled.sz < SPILLED_MAX;
+	return !c->ending && c->ended_cnt < MAX_ENDED &&
+	       c->pending.sz + c->spilled.sz < SPILLED_MAX;
 }
 
 int collect__end_epoch(struct collect *c, bool boundary)
 {
-	uint64_t now = util_monotonic_ns();
-	struct ended *e;
-	int side, err;
-
 	if (!collect__can_end(c))
 		return -EAGAIN;
-	e = &c->ended[c->ended_cnt];
-	*e = (struct ended){ .slot = slot_of(c->epoch), .boundary = boundary, .end_ns = now };
-	side = epochs__next(c->session, e->stats);
-	if (side < 0)
-		return side;
+	c->ended[c->ended_cnt++] = (struct ended){ .slot = slot_of(c->epoch),
+						   .boundary = boundary,
+						   .end_ns = util_monotonic_ns(),
+						   .side = epochs__end(c->session) };
 	c->epoch++;
-	c->ended_cnt++;
-	err = samples__drain_counts(c->samples, (uint32_t)side, &e->counts, &e->cnt);
+	c->ending = true;
+	return 0;
+}
+
+bool collect__is_ending(const struct collect *c)
+{
+	return c->ending;
+}
+
+/* Keeps what was counted in the epoch that is ending, once that is all of it. wait: for that. 0 or
+ * -errno. */
+static int finish_epoch(struct collect *c, bool wait)
+{
+	struct ended *e;
+	int err;
+
+	if (!c->ending)
+		return 0;
+	err = epochs__has_ended(c->session, wait);
+	if (err <= 0)
+		return err;
+	c->ending = false;
+	e = &c->ended[c->ended_cnt - 1];
+	err = epochs__take(c->session, e->side, e->stats);
+	if (!err)
+		err = samples__drain_counts(c->samples, e->side, &e->counts, &e->cnt);
 	if (err)
 		return err;
 	err = samples__read(c->samples, spill_record, c);
 	return err < 0 ? err : 0;
+}
+
+int collect__tend_epoch(struct collect *c)
+{
+	return finish_epoch(c, false);
 }
 
 /* Adds up the first one that has ended: all of its records have been read. */
@@ -433,8 +459,8 @@ static int settle(struct collect *c)
 	return err ? err : windows__end_epoch(c->windows, e.slot, e.stats);
 }
 
-/* Adds up those before the first boundary, or up to it. */
-static int settle_all(struct collect *c, bool up_to_boundary)
+/* Adds up those before the first boundary, or up to it. wait: also one that is ending. */
+static int settle_all(struct collect *c, bool up_to_boundary, bool wait)
 {
 	bool boundary = false;
 	int err = 0;
@@ -443,9 +469,25 @@ static int settle_all(struct collect *c, bool up_to_boundary)
 		boundary = c->ended[0].boundary;
 		if (boundary && !up_to_boundary)
 			break;
+		if (c->ended_cnt == 1)
+			err = finish_epoch(c, wait);
+		if (err || (c->ended_cnt == 1 && c->ending))
+			break;
 		err = settle(c);
 	}
 	return err;
+}
+
+int collect__settle(struct collect *c)
+{
+	int err = finish_epoch(c, false);
+
+	return err ? err : settle_all(c, false, false);
+}
+
+bool collect__has_settled(const struct collect *c)
+{
+	return !c->ended_cnt;
 }
 
 int collect__cut(struct collect *c)
@@ -454,22 +496,18 @@ int collect__cut(struct collect *c)
 
 	/* what waits is to be taken in first, if it is too much */
 	while ((err = collect__end_epoch(c, false)) == -EAGAIN) {
-		err = poll_until(c, UINT64_MAX, UINT64_MAX);
+		err = finish_epoch(c, true);
 		if (!err)
-			err = settle_all(c, false);
+			err = poll_until(c, UINT64_MAX, UINT64_MAX);
+		if (!err)
+			err = settle_all(c, false, true);
 		/* or a boundary has to be taken in: what has arrived is known all the same */
 		if (err || c->ended_cnt == MAX_ENDED)
 			return err;
 	}
-	return err ? err : settle_all(c, false);
-}
-
-bool collect__has_boundary(const struct collect *c)
-{
-	for (size_t i = 0; i < c->ended_cnt; i++)
-		if (c->ended[i].boundary)
-			return true;
-	return false;
+	if (!err)
+		err = finish_epoch(c, true);
+	return err ? err : settle_all(c, false, true);
 }
 
 int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
@@ -479,7 +517,7 @@ int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
 	while (!c->ended[i].boundary)
 		i++;
 	*ret_ns = c->ended[i].end_ns;
-	return settle_all(c, true);
+	return settle_all(c, true, true);
 }
 
 void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_account *ret)

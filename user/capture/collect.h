@@ -32,7 +32,7 @@ struct collect_opts {
 	bool all_maps;	  /* mappings are asked for before there are samples */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
 	/* called every 5 ms while collect is at work; collect__spill and collect__end_epoch are all
-	 * of it that may be used there. NULL: collect__spill */
+	 * of it that may be used there, with what goes with it. NULL: collect__spill */
 	void (*meanwhile)(void *ctx);
 	void *ctx;
 	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
@@ -96,29 +96,34 @@ int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why);
 
 /*
- * Ends the epoch that goes on, and keeps what was counted in it: no more, so that it takes some 10
- * to 40 ms whatever else is going on, and can be called while collect waits (objects__meanwhile).
- * boundary: a window ends with it. 0; -EAGAIN if too much waits already; -errno: the recording
- * cannot go on.
+ * Ends the epoch that goes on, and does not wait for programs that may still add to it. boundary: a
+ * window ends with it. No other one can end until it has: collect__tend_epoch, called now and then,
+ * keeps what was counted in it. 0; -EAGAIN if too much waits already; -errno: the recording cannot go
+ * on. All of this may be called while collect waits (objects__meanwhile).
  */
 int collect__end_epoch(struct collect *c, bool boundary);
-
-/*
- * Ends the epoch: all that was sampled in it, and nothing else, is in all open windows then, unless
- * a boundary waits that collect__settle_boundary has to take in first. 0 or -errno.
- */
-int collect__cut(struct collect *c);
-
+bool collect__is_ending(const struct collect *c);
+int collect__tend_epoch(struct collect *c);
 /* Could an epoch end now? No, if collect__end_epoch would answer -EAGAIN. */
 bool collect__can_end(const struct collect *c);
 
-/* Does an epoch wait that a window ends with? */
-bool collect__has_boundary(const struct collect *c);
+/* Adds up, in all open windows, what has ended before the first boundary. 0 or -errno. */
+int collect__settle(struct collect *c);
+/* Is there nothing that has ended, or is ending, and is not added up? */
+bool collect__has_settled(const struct collect *c);
+
+/*
+ * Ends the epoch and waits for that: all that was sampled in it, and nothing else, is in all open
+ * windows then, unless a boundary waits that collect__settle_boundary has to take in first. 0 or
+ * -errno.
+ */
+int collect__cut(struct collect *c);
+
 /* Adds up what has ended by the first boundary, in all open windows. There is one. *ret_ns: when it
  * was, CLOCK_MONOTONIC. 0 or -errno. */
 int collect__settle_boundary(struct collect *c, uint64_t *ret_ns);
 
-/* Should collect__cut be called soon, to make room? */
+/* Should the epoch end soon, to make room? */
 bool collect__wants_cut(const struct collect *c);
 
 /* Of an open window, after a cut. */

@@ -576,12 +576,15 @@ int heap__tick(struct heap *h)
 	struct budget_figures f;
 	int err = heap__end_slice(h);
 
-	/* what a slice has counted is apart from what the next one will */
+	/* what a slice has counted is added up before the next one begins */
 	if (!err && h->uncut) {
-		err = collect__cut(h->collect);
+		err = collect__end_epoch(h->collect, false);
+		if (err == -EAGAIN)
+			return 0;
 		h->uncut = false;
 	}
-	if (err || h->budget.state != BUDGET_OFF || util_monotonic_ns() < h->budget.next_ns)
+	if (err || !collect__has_settled(h->collect) || h->budget.state != BUDGET_OFF ||
+	    util_monotonic_ns() < h->budget.next_ns)
 		return err;
 	f = figures(h, false);
 	if (budget__check(&h->budget, &f) == BUDGET_ON)
@@ -591,7 +594,11 @@ int heap__tick(struct heap *h)
 
 uint64_t heap__next_ns(const struct heap *h)
 {
-	return h->started ? h->budget.next_ns : UINT64_MAX;
+	/* no slice begins before the last one is added up, which takes no longer when it is asked for */
+	bool waits =
+		h->budget.state == BUDGET_OFF && (h->uncut || !collect__has_settled(h->collect));
+
+	return h->started && !waits ? h->budget.next_ns : UINT64_MAX;
 }
 
 void heap__end_part(struct heap *h, struct heap_part *ret)

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/cpus.h"
+#include "kernel/grace.h"
 #include "kernel/probe.h"
 #include "kernel/session.h"
 
@@ -20,42 +21,21 @@ struct epochs {
 	/* by kind: of all epochs that have ended; and how many runs of programs were missed by then */
 	struct bpfprof_stats ended[BPFPROF_NR_KINDS];
 	uint64_t missed[BPFPROF_NR_KINDS];
-	/* a map of maps whose update waits, and what it is updated with */
-	int outer_fd, inner_fd;
+	uint64_t end; /* of the epoch before: number of a grace period */
 };
-
-/*
- * The kernel lets the update of a map of maps return only when the programs that may still use the
- * former inner map have ended: an RCU grace period (1ae80cf31938, Linux 4.20). membarrier(2) would
- * wait for one as well, but not where CPUs run without a tick (nohz_full).
- */
-static int open_maps(struct epochs *e)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts);
-
-	e->inner_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "bp_epoch", 4, 4, 1, NULL);
-	if (e->inner_fd < 0)
-		return -errno;
-	opts.inner_map_fd = (uint32_t)e->inner_fd;
-	e->outer_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "bp_epochs", 4, 4, 1, &opts);
-	return e->outer_fd < 0 ? -errno : 0;
-}
 
 struct epochs *epochs__new(void)
 {
 	struct epochs *e = calloc(1, sizeof(*e));
-	int err;
 
 	if (!e)
 		return NULL;
-	e->outer_fd = e->inner_fd = -1;
 	e->cpu_cnt = cpus_possible();
 	e->per_cpu = e->cpu_cnt > 0 ? calloc((size_t)e->cpu_cnt, sizeof(*e->per_cpu)) : NULL;
-	err = e->per_cpu ? open_maps(e) : -ENOMEM;
-	if (!err)
+	if (e->per_cpu)
 		return e;
 	epochs__free(e);
-	errno = -err;
+	errno = ENOMEM;
 	return NULL;
 }
 
@@ -63,20 +43,8 @@ void epochs__free(struct epochs *e)
 {
 	if (!e)
 		return;
-	if (e->outer_fd >= 0)
-		close(e->outer_fd);
-	if (e->inner_fd >= 0)
-		close(e->inner_fd);
 	free(e->per_cpu);
 	free(e);
-}
-
-int epochs__wait(struct session *s)
-{
-	const struct epochs *e = session__epochs(s);
-	uint32_t key = 0;
-
-	return bpf_map_update_elem(e->outer_fd, &key, &e->inner_fd, BPF_ANY) ? -errno : 0;
 }
 
 /* ---- counters ---- */
@@ -147,16 +115,28 @@ static int take_side(struct session *s, uint32_t side, enum bpfprof_kind kind,
 	return 0;
 }
 
-int epochs__next(struct session *s, struct bpfprof_stats ret[static BPFPROF_NR_KINDS])
+uint32_t epochs__end(struct session *s)
 {
 	volatile __u32 *epoch = &session__skel(s)->bss->bp_control.epoch;
 	uint32_t side = BPFPROF_SIDE(*epoch);
-	int err;
+
+	__atomic_store_n(epoch, *epoch + 1, __ATOMIC_SEQ_CST);
+	session__epochs(s)->end = grace__ask(session__grace(s));
+	return side;
+}
+
+int epochs__has_ended(struct session *s, bool wait)
+{
+	return grace__passed(session__grace(s), session__epochs(s)->end, wait);
+}
+
+int epochs__take(struct session *s, uint32_t side,
+		 struct bpfprof_stats ret[static BPFPROF_NR_KINDS])
+{
+	int err = 0;
 
 	memset(ret, 0, BPFPROF_NR_KINDS * sizeof(*ret));
-	__atomic_store_n(epoch, *epoch + 1, __ATOMIC_SEQ_CST);
-	err = epochs__wait(s);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
 		err = take_side(s, side, i, &ret[i]);
-	return err ? err : (int)side;
+	return err;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the BPF programs count, by epoch (see BPFPROF_SIDE in bpfprof.h), and the wait that makes an
- * epoch's end exact.
+ * What the BPF programs count, by epoch (see BPFPROF_SIDE in bpfprof.h). A grace period makes an
+ * epoch's end exact (grace.h).
  */
 #ifndef KERNEL_EPOCHS_H
 #define KERNEL_EPOCHS_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpfprof.h"
@@ -22,14 +23,14 @@ void epochs__free(struct epochs *e);
 int epochs__stats(struct session *s, enum bpfprof_kind kind, struct bpfprof_stats *ret);
 
 /*
- * Ends the epoch and begins the next one. On return, no program adds to the ended one any more, and
- * its records are in the ring. ret: what was counted in it, by kind. Returns the side of the ended
- * epoch, or -errno: then its end is not known, and the recording cannot go on.
+ * Ends the epoch, whose side is returned, and begins the next one. Programs that were running may
+ * still add to it. None does once epochs__has_ended says so, see grace__passed: then its records are
+ * in the ring, and epochs__take may be called, once, and before the next epoch ends.
  */
-int epochs__next(struct session *s, struct bpfprof_stats ret[static BPFPROF_NR_KINDS]);
-
-/* Returns once every program that was running has ended: from then on, all of them see what was
- * changed before. Takes some 10 to 40 ms. 0 or -errno. */
-int epochs__wait(struct session *s);
+uint32_t epochs__end(struct session *s);
+int epochs__has_ended(struct session *s, bool wait);
+/* ret: what was counted in it, by kind. 0 or -errno: the recording cannot go on. */
+int epochs__take(struct session *s, uint32_t side,
+		 struct bpfprof_stats ret[static BPFPROF_NR_KINDS]);
 
 #endif

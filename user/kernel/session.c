@@ -23,6 +23,7 @@
 #include "kernel/epochs.h"
 #include "kernel/features.h"
 #include "kernel/glob.h"
+#include "kernel/grace.h"
 #include "kernel/probe.h"
 #include "kernel/skeleton.h"
 
@@ -55,6 +56,7 @@ struct session {
 	uint32_t cpu_changes; /* of bpfprof_state, when it was looked at */
 	uint32_t *cpus_gone;  /* by CPU, since then */
 	struct epochs *epochs;
+	struct grace *grace;
 	int cgroup_fd;
 	int stats_fd;
 	bool any_tgid; /* one was added */
@@ -333,10 +335,11 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 	if (ret)
 		goto cleanup;
 	s->epochs = epochs__new();
-	if (s->epochs)
+	s->grace = s->epochs ? grace__new() : NULL;
+	if (s->grace)
 		return s;
 	ret = -errno;
-	say(err, err_sz, "cannot make a map of maps: %s", strerror(-ret));
+	say(err, err_sz, "cannot wait for BPF programs to end: %s", strerror(-ret));
 
 cleanup:
 	session__free(s);
@@ -349,6 +352,7 @@ void session__free(struct session *s)
 	if (!s)
 		return;
 	session__disarm(s);
+	grace__free(s->grace);
 	epochs__free(s->epochs);
 	for (size_t i = 0; i < s->copy_cnt; i++)
 		close(s->copies[i].fd);
@@ -531,6 +535,11 @@ int session__program(struct session *s, const struct bpf_program *prog, uint64_t
 struct epochs *session__epochs(struct session *s)
 {
 	return s->epochs;
+}
+
+struct grace *session__grace(struct session *s)
+{
+	return s->grace;
 }
 
 const struct session_opts *session__opts(const struct session *s)

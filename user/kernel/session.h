@@ -22,6 +22,7 @@ struct bpf_program;
 struct bpfprof_bpf;
 struct bpfprof_config;
 struct epochs;
+struct grace;
 struct session;
 
 struct session_opts {
@@ -88,6 +89,7 @@ uint64_t session__not_followed(const struct session *s);
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
 struct epochs *session__epochs(struct session *s);
+struct grace *session__grace(struct session *s);
 /*
  * A program for a probe with this cookie: the one that was loaded, or, where the kernel gives
  * probes no cookies (UPROBES_EVENT) and prog asks for it, a copy, made when it is first wanted. A

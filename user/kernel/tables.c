@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "bpfprof.skel.h"
 #include "kernel/dontfork.h"
-#include "kernel/epochs.h"
+#include "kernel/grace.h"
 #include "kernel/session.h"
 
 #define ALIGN 16U
@@ -36,6 +36,11 @@ struct tables {
 	uint32_t chunk_end, chunk_cnt, chunk_max; /* numbers; chunks that there are, at most */
 	struct tables_extent *limbo;		  /* freed, but perhaps still being read */
 	size_t limbo_cnt, limbo_cap;
+	/* Those that a grace period is waited for, the first ones; a chunk, or NULL; its number, 0:
+	 * nothing is waited for. */
+	size_t waiting_cnt;
+	struct chunk *leaving;
+	uint64_t waiting;
 	uint64_t used, limbo_sz; /* bytes, as of a chunk */
 };
 
@@ -224,38 +229,60 @@ static struct chunk *spare_chunk(const struct tables *t)
 	return NULL;
 }
 
-/* The kernel side is to have the chunk no more. Waits as epochs__wait does, and for the same reason:
- * maybe_wait_bpf_programs, of each change of a map of maps. */
-static int take_away(struct tables *t, const struct chunk *c)
+/* What was freed by now is to be used again, and a chunk that is not needed to go. */
+static void begin_wait(struct tables *t)
 {
-	uint32_t idx = (uint32_t)(c - t->chunks);
+	struct grace *grace = session__grace(t->session);
+	int outer = bpf_map__fd(session__skel(t->session)->maps.bp_chunks);
 
-	return bpf_map_delete_elem(bpf_map__fd(session__skel(t->session)->maps.bp_chunks), &idx) ?
-		       -errno :
-		       0;
+	t->leaving = spare_chunk(t);
+	t->waiting_cnt = t->limbo_cnt;
+	if (t->leaving) {
+		/* nothing is put there any more */
+		t->leaving->hole_cnt = 0;
+		t->waiting = grace__remove(grace, outer, (uint32_t)(t->leaving - t->chunks));
+	} else if (t->waiting_cnt) {
+		t->waiting = grace__ask(grace);
+	}
+}
+
+static void end_wait(struct tables *t)
+{
+	for (size_t i = 0; i < t->waiting_cnt; i++) {
+		t->chunks[t->limbo[i].chunk].limbo -= t->limbo[i].sz;
+		t->limbo_sz -= t->limbo[i].sz;
+		give_back(t, &t->limbo[i]);
+	}
+	t->limbo_cnt -= t->waiting_cnt;
+	if (t->limbo_cnt)
+		memmove(t->limbo, t->limbo + t->waiting_cnt, t->limbo_cnt * sizeof(*t->limbo));
+	if (t->leaving) {
+		free_chunk(t->leaving);
+		t->chunk_cnt--;
+	}
+	t->waiting = 0;
+}
+
+/* Ends the wait that goes on, if it can. */
+static void settle(struct tables *t, bool wait)
+{
+	if (t->waiting && grace__passed(session__grace(t->session), t->waiting, wait) == 1)
+		end_wait(t);
+}
+
+void tables__tend(struct tables *t)
+{
+	settle(t, false);
+	if (!t->waiting)
+		begin_wait(t);
 }
 
 void tables__settle(struct tables *t)
 {
-	struct chunk *spare = spare_chunk(t);
-
-	if (!t->limbo_cnt && !spare)
-		return;
-	/* one wait for both */
-	if (spare && take_away(t, spare))
-		spare = NULL;
-	if (!spare && epochs__wait(t->session))
-		return;
-	for (size_t i = 0; i < t->limbo_cnt; i++) {
-		t->chunks[t->limbo[i].chunk].limbo -= t->limbo[i].sz;
-		give_back(t, &t->limbo[i]);
-	}
-	t->limbo_cnt = 0;
-	t->limbo_sz = 0;
-	if (spare) {
-		free_chunk(spare);
-		t->chunk_cnt--;
-	}
+	settle(t, true);
+	if (!t->waiting)
+		begin_wait(t);
+	settle(t, true);
 }
 
 int tables__add_part(struct tables *t, const void *blob, uint32_t sz, struct tables_extent *ret)

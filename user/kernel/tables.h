@@ -4,9 +4,9 @@
  * the mapping lists of processes. See bpf/bpfprof.h for what lies in it.
  *
  * The kernel side may be reading an extent when it is freed. Freed extents are therefore set aside,
- * and used again only after tables__settle, which waits until every program that was running has
- * ended. It also gives a chunk in which nothing lies back to the system, while the others have as
- * much room as one has: where many programs were sampled once, their tables take no memory for ever.
+ * and used again only when every program that was running has ended (grace.h). Then a chunk in which
+ * nothing lies is also given back to the system, while the others have as much room as one has: where
+ * many programs were sampled once, their tables take no memory for ever.
  */
 #ifndef KERNEL_TABLES_H
 #define KERNEL_TABLES_H
@@ -42,6 +42,10 @@ int tables__add_part(struct tables *t, const void *blob, uint32_t sz, struct tab
 /* Has the kernel side walked through the part since it was last asked? */
 int tables__test_and_clear_used(struct tables *t, const struct tables_extent *part);
 void tables__release(struct tables *t, struct tables_extent *e);
+/* Makes use of what was freed, as far as it may be by now, and sees to it that the rest can be
+ * later. To be called now and then. */
+void tables__tend(struct tables *t);
+/* The same for all that was freed: waits for it. */
 void tables__settle(struct tables *t);
 
 /*

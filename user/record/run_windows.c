@@ -55,11 +55,27 @@ int run_write_windows(struct run *r)
 	return err;
 }
 
+/* Those that have ended by now; in the time that this takes others may. */
+static int write_ended(struct run *r)
+{
+	int err = capture__complete(r->capture);
+
+	while (!err && capture__has_boundary(r->capture)) {
+		err = run_write_windows(r);
+		if (!err)
+			err = capture__complete(r->capture);
+	}
+	return err;
+}
+
 int run_write_last(struct run *r)
 {
 	struct capture_boundary boundary;
-	int err = capture__stop(r->capture, &boundary);
+	int err = write_ended(r);
 
+	if (err)
+		return err;
+	err = capture__stop(r->capture, &boundary);
 	r->stopped = true;
 	run_end_progress(r);
 	if (err)
