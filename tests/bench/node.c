@@ -76,10 +76,12 @@ static void be_busy(int cnt)
 
 static void copy_self(const char *to)
 {
-	int in = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	int in = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), out;
 	struct stat st;
 
+	/* processes of an earlier run may not have ended yet, and one that runs cannot be written */
+	(void)unlink(to);
+	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	if (in < 0 || out < 0 || fstat(in, &st) ||
 	    sendfile(out, in, NULL, st.st_size) != st.st_size) {
 		perror(to);
