@@ -17,6 +17,7 @@
 #include "kernel/session.h"
 
 #define ALIGN 16U
+#define LIMBO_SHARE 8 /* of what is in use; less need not be had back soon */
 
 struct hole {
 	uint32_t pos, sz;
@@ -273,7 +274,8 @@ static void settle(struct tables *t, bool wait)
 void tables__tend(struct tables *t)
 {
 	settle(t, false);
-	if (!t->waiting)
+	/* to ask costs as much as 20 lists of processes that have ended */
+	if (!t->waiting && (t->limbo_sz > t->used / LIMBO_SHARE || spare_chunk(t)))
 		begin_wait(t);
 }
 
