@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Windows of one capture that overlap, of programs at work: what a window has is what adjoining
- * windows over the same time have together, stack by stack.
+ * windows over the same time have together, stack by stack. Processes that are added and removed: a
+ * window has those that were targets in it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +53,7 @@ static struct sums parts[NR_KINDS], parts_but_first[NR_KINDS], whole[NR_KINDS], 
 
 /* ---- the programs ---- */
 
+/* With the arguments of the tests' programs; python3: with what it is to do. */
 static pid_t start_prog(const char *name, const char *mode)
 {
 	const char *progs = getenv("PROGS");
@@ -63,7 +65,10 @@ static pid_t start_prog(const char *name, const char *mode)
 	snprintf(path, sizeof(path), "%s/%s", progs ? progs : "build/tests/progs", name);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)!freopen("/dev/null", "w", stdout);
-	execl(path, path, "300", mode, "now", NULL);
+	if (strcmp(name, "python3"))
+		execl(path, path, "300", mode, "now", NULL);
+	else
+		execl("/usr/bin/python3", name, "-c", mode, NULL);
 	_exit(127);
 }
 
@@ -208,14 +213,15 @@ static void work(void)
 	}
 }
 
-static bool open_capture(const pid_t pids[2])
+static bool open_capture(const pid_t pids[2], uint64_t heap_rate)
 {
 	const uint32_t ids[2] = { pids[0], pids[1] };
 	struct capture_opts o = { .pids = ids,
-				  .pid_cnt = 2,
+				  .pid_cnt = pids[1] ? 2 : 1,
+				  .thread_labels = true,
 				  .kinds_given = true,
 				  .frequency = HZ,
-				  .heap_rate = 1,
+				  .heap_rate = heap_rate,
 				  .heap_budget = 1,
 				  .wait_budget = 1 };
 
@@ -225,7 +231,7 @@ static bool open_capture(const pid_t pids[2])
 		o.kinds[kinds_of[i]] = true;
 	assert_int_equal(capture__open(&o, &capture), 0);
 	assert_true(capture__has_process(capture, ids[0]));
-	assert_true(capture__has_process(capture, ids[1]));
+	assert_int_equal(capture__has_process(capture, ids[1]), pids[1] != 0);
 	return true;
 }
 
@@ -298,7 +304,7 @@ static void test_overlapping(void **state)
 	assert_true(pids[0] > 0 && pids[1] > 0);
 	await_exec(pids[0], "busy");
 	await_exec(pids[1], "alloc");
-	if (!open_capture(pids)) {
+	if (!open_capture(pids, 1)) {
 		print_message("needs root, and the kernel's types\n");
 		stop_prog(pids[0]);
 		stop_prog(pids[1]);
@@ -316,10 +322,158 @@ static void test_overlapping(void **state)
 	stop_prog(pids[1]);
 }
 
+/* ---- processes that come and go ---- */
+
+static const char *const names[] = { "python3", "busy" };
+
+/* It allocates all the time, and keeps some of it. */
+#define ALLOCATES                           \
+	"k = []\n"                          \
+	"while 1:\n"                        \
+	"    k = k[-50:] + [bytes(5000)]\n" \
+	"    for i in range(1000): pass\n"
+
+/* Samples of a kind in a window, by thread name, and bytes in use. */
+struct counts {
+	int64_t samples[ARRAY_SIZE(names)], held;
+};
+
+static const char *thread_of(const struct profile *p, const struct profile_sample *s)
+{
+	for (uint32_t i = 0; i < s->label_cnt; i++) {
+		const struct profile_label *l = &p->labels[s->label + i];
+
+		if (!strcmp(strtab__get(p->strings, l->key), "thread"))
+			return strtab__get(p->strings, l->str);
+	}
+	fail_msg("a sample has no thread");
+	return NULL;
+}
+
+static struct counts count(struct capture_window *w, const struct capture_boundary *to,
+			   enum bpfprof_kind kind)
+{
+	struct counts ret = { 0 };
+	struct capture_profile p;
+
+	assert_int_equal(capture__profile(capture, w, to, kind, &p), 0);
+	for (size_t i = 0; i < p.profile->sample_cnt; i++) {
+		const struct profile_sample *s = &p.profile->samples[i];
+		const char *thread = thread_of(p.profile, s);
+		size_t name = 0;
+
+		while (strcmp(names[name], thread)) {
+			name++;
+			assert_true(name < ARRAY_SIZE(names));
+		}
+		ret.samples[name] += s->value[0];
+		ret.held += kind == BPFPROF_HEAP ? s->value[3] : 0;
+	}
+	assert_int_equal(p.account.seen, p.account.recorded);
+	free(p.sources);
+	profile__free(p.profile);
+	return ret;
+}
+
+/* Records until there is enough of the kinds that have some, and checks who is in it. */
+static void check_part(struct capture_window **w, bool alloc, bool busy)
+{
+	struct pollfd p = { .fd = capture__fd(capture), .events = POLLIN };
+	uint64_t end = util_monotonic_ns() + PATIENCE_NS;
+	uint64_t cpu = capture__recorded(capture, BPFPROF_CPU) + 4 * NEEDED;
+	uint64_t heap = capture__recorded(capture, BPFPROF_HEAP) + (alloc ? NEEDED : 0);
+	struct counts cpu_counts, heap_counts;
+	struct capture_boundary b;
+
+	while (capture__recorded(capture, BPFPROF_CPU) < cpu ||
+	       capture__recorded(capture, BPFPROF_HEAP) < heap) {
+		assert_true(util_monotonic_ns() < end);
+		(void)poll(&p, 1, 20);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+	b = end_part(false);
+	cpu_counts = count(*w, &b, BPFPROF_CPU);
+	heap_counts = count(*w, &b, BPFPROF_HEAP);
+	assert_int_equal(cpu_counts.samples[0] > 0, alloc);
+	assert_int_equal(cpu_counts.samples[1] > 0, busy);
+	assert_int_equal(heap_counts.samples[0] > 0, alloc);
+	assert_int_equal(heap_counts.samples[1], 0);
+	assert_int_equal(heap_counts.held > 0, alloc);
+	capture__close_window(capture, *w);
+	*w = capture__open_window(capture, &b);
+	assert_non_null(*w);
+	capture_boundary__done(&b);
+}
+
+static void add_target(pid_t pid)
+{
+	int err;
+
+	while ((err = capture__add(capture, pid)) == -EAGAIN) {
+		usleep(10000);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+	assert_int_equal(err, 0);
+	assert_true(capture__has_process(capture, pid));
+}
+
+/* Its samples that are on the way belong to the window in which it was removed. */
+static void remove_target(pid_t pid, struct capture_window **w)
+{
+	struct capture_boundary b;
+
+	assert_int_equal(capture__remove(capture, pid), 0);
+	assert_int_equal(capture__remove(capture, pid), -ESRCH);
+	assert_int_equal(capture__add(capture, pid), -EAGAIN);
+	assert_false(capture__has_process(capture, pid));
+	b = end_part(false);
+	capture__close_window(capture, *w);
+	*w = capture__open_window(capture, &b);
+	capture_boundary__done(&b);
+}
+
+static void test_come_and_go(void **state)
+{
+	const pid_t busy = start_prog("busy", "plain"), alloc = start_prog("python3", ALLOCATES);
+	const pid_t first[2] = { busy, 0 };
+	struct capture_window *w;
+	struct capture_boundary b;
+
+	(void)state;
+	await_exec(busy, "busy");
+	await_exec(alloc, "python3");
+	if (!open_capture(first, 4096)) {
+		stop_prog(busy);
+		stop_prog(alloc);
+		skip();
+	}
+	w = capture__open_window(capture, NULL);
+	assert_int_equal(capture__start(capture), 0);
+	check_part(&w, false, true);
+	for (int i = 0; i < 2; i++) {
+		add_target(alloc);
+		check_part(&w, true, true);
+		remove_target(busy, &w);
+		check_part(&w, true, false);
+		add_target(busy);
+		check_part(&w, true, true);
+		remove_target(alloc, &w);
+		check_part(&w, false, true);
+	}
+	assert_int_equal(capture__add(capture, 0x7ffffff0), -ESRCH);
+	assert_int_equal(capture__stop(capture, &b), 0);
+	capture_boundary__done(&b);
+	capture__close_window(capture, w);
+	capture__close(capture);
+	stop_prog(busy);
+	stop_prog(alloc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_overlapping),
+		cmocka_unit_test(test_come_and_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,15 @@ int capture__add_command(struct capture *c, pid_t pid);
 
 /* 0 or -errno, said. */
 int capture__start(struct capture *c);
+
+/*
+ * Processes that come and go, where they are named: what one does from then on is recorded, or no
+ * more; what is in use has nothing of one that was removed. 0; -ESRCH: there is none; -EAGAIN: it was
+ * removed just now, and can be added a little later; -errno, said.
+ */
+int capture__add(struct capture *c, uint32_t pid);
+int capture__remove(struct capture *c, uint32_t pid);
+
 /* CLOCK_MONOTONIC; 0: it was not started. */
 uint64_t capture__start_ns(const struct capture *c);
 

@@ -488,6 +488,31 @@ int capture__start(struct capture *c)
 	return arm(c);
 }
 
+/* ---- targets that come and go ---- */
+
+int capture__add(struct capture *c, uint32_t pid)
+{
+	int err = collect__is_leaving(c->collect, pid) ? -EAGAIN : scan(c, &pid, 1);
+
+	if (!err && !capture__has_process(c, pid))
+		err = -ESRCH;
+	if (!err && c->armed_ns)
+		err = prepare_code(c);
+	return err;
+}
+
+int capture__remove(struct capture *c, uint32_t pid)
+{
+	int err = collect__remove(c->collect, pid);
+
+	if (err || !c->heap)
+		return err;
+	err = heap__remove(c->heap, pid);
+	if (err)
+		log_error("cannot forget the heap of process %u: %s", pid, strerror(-err));
+	return err;
+}
+
 bool capture__adds_perf_probes(const struct capture *c)
 {
 	return c->heap && uprobes_by_events(c->uprobes);

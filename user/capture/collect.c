@@ -288,6 +288,16 @@ int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt)
 	return targets__scan(c->targets, tgids, tgid_cnt);
 }
 
+int collect__remove(struct collect *c, uint32_t tgid)
+{
+	return targets__remove(c->targets, tgid);
+}
+
+bool collect__is_leaving(const struct collect *c, uint32_t tgid)
+{
+	return targets__is_leaving(c->targets, tgid);
+}
+
 int collect__prepare(struct collect *c)
 {
 	int err = 0;

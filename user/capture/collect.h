@@ -65,6 +65,10 @@ void collect__free(struct collect *c);
  */
 int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt);
 
+/* One that collect__scan was given, while it goes on: see targets__remove. */
+int collect__remove(struct collect *c, uint32_t tgid);
+bool collect__is_leaving(const struct collect *c, uint32_t tgid);
+
 /*
  * Makes the scanned processes known to the kernel side with the tables of all that they map, before
  * they are sampled. Without it, tables are loaded as stacks ask for them. 0 or -errno.

@@ -384,6 +384,34 @@ int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt)
 	return err;
 }
 
+int targets__remove(struct targets *t, uint32_t tgid)
+{
+	uint32_t proc = procs__find_live(t->procs, tgid);
+	struct target_note *note;
+
+	if (proc == PROCS_NONE)
+		return -ESRCH;
+	note = targets__note(t, proc);
+	if (!note)
+		return -ENOMEM;
+	note->removed = true;
+	session__remove_tgid(t->session, tgid);
+	procs__end(t->procs, proc);
+	return 0;
+}
+
+bool targets__is_leaving(const struct targets *t, uint32_t tgid)
+{
+	size_t cnt;
+	const uint32_t *ended = procs__ended(t->procs, &cnt);
+
+	for (size_t i = 0; i < cnt; i++)
+		if (procs__get(t->procs, ended[i])->tgid == tgid && ended[i] < t->note_cap &&
+		    t->notes[ended[i]].removed)
+			return true;
+	return false;
+}
+
 uint64_t targets__forks(const struct targets *t)
 {
 	return t->forks;

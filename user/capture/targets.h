@@ -32,7 +32,8 @@ struct target_note {
 			      change */
 	bool known;	   /* the kernel side has what a copied stack asked for */
 	uint8_t dead_polls;
-	bool dirty; /* mappings changed since it was published */
+	bool dirty;   /* mappings changed since it was published */
+	bool removed; /* by targets__remove; it may go on without us */
 };
 
 /* Borrows everything. NULL with errno. */
@@ -46,6 +47,14 @@ void targets__free(struct targets *t);
  * is sampled or has a child. 0 or -errno.
  */
 int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt);
+
+/*
+ * A process that goes on is no target any more: as if it had ended. What was sampled of it before may
+ * still arrive, for 100 ms or a little longer; until then targets__is_leaving, and it cannot become one
+ * again. 0, -ESRCH if it was none, or -ENOMEM.
+ */
+int targets__remove(struct targets *t, uint32_t tgid);
+bool targets__is_leaving(const struct targets *t, uint32_t tgid);
 
 /* Applies the events up to until_ns that have arrived. 0 or -errno. */
 int targets__read_events(struct targets *t, uint64_t until_ns);

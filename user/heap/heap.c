@@ -353,6 +353,28 @@ int heap__update(struct heap *h)
 	return err;
 }
 
+int heap__remove(struct heap *h, uint32_t tgid)
+{
+	struct probe_heap_live *live;
+	size_t cnt;
+	int err;
+
+	for (size_t i = 0; i < h->seen_cap; i++)
+		if (h->seen[i].tgid == tgid)
+			memset(&h->seen[i], 0, sizeof(h->seen[i]));
+	(void)heap_probes__drop_dead(h->probes, h->procs);
+	if (h->sliced)
+		return 0;
+	err = probe_heap__live(h->session, &live, &cnt);
+	if (err)
+		return err;
+	for (size_t i = 0; i < cnt; i++)
+		if (live[i].key.tgid == tgid)
+			probe_heap__forget(h->session, &live[i].key);
+	free(live);
+	return 0;
+}
+
 int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload)
 {
 	uint32_t object;

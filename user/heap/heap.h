@@ -80,6 +80,10 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
  */
 int heap__update(struct heap *h);
 
+/* A process that goes on is no target any more: takes its probes off, and forgets what it holds. 0 or
+ * -errno. */
+int heap__remove(struct heap *h, uint32_t tgid);
+
 /* Says, if it is so, which processes have no allocator that is known, and what was looked for. */
 void heap__complain(const struct heap *h);
 
