@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "target/cgroups.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/util.h"
+
+/* FILEID_KERNFS, include/linux/exportfs.h: the handle is the id, 64 bits. */
+#define KERNFS_HANDLE 0xfe
+
+struct entry {
+	struct cgroup g; /* path NULL: nothing is known */
+	uint32_t refs;
+};
+
+struct by_id {
+	uint64_t id;
+	struct entry *entry;
+};
+
+struct cgroups {
+	int mount_fd; /* -1: there is no hierarchy */
+	char mount[PATH_MAX];
+	struct hash by_id; /* struct by_id */
+};
+
+/* Beside the hierarchies of v1, the other one lies a folder below. */
+static int open_mount(struct cgroups *c)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	struct statfs fs;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == CGROUP2_SUPER_MAGIC) {
+			snprintf(c->mount, sizeof(c->mount), "%s", paths[i]);
+			return fd;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	return -1;
+}
+
+struct cgroups *cgroups__new(void)
+{
+	struct cgroups *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	hash__init(&c->by_id, sizeof(struct by_id), sizeof(uint64_t), CGROUPS_MAX);
+	c->mount_fd = open_mount(c);
+	return c;
+}
+
+static void free_entry(struct entry *e)
+{
+	free(e->g.path);
+	free(e);
+}
+
+void cgroups__free(struct cgroups *c)
+{
+	struct hash_iter it;
+	struct by_id *e;
+
+	if (!c)
+		return;
+	it = hash__iter(&c->by_id);
+	while ((e = hash_iter__next(&it)))
+		free_entry(e->entry);
+	hash__done(&c->by_id);
+	if (c->mount_fd >= 0)
+		close(c->mount_fd);
+	free(c);
+}
+
+/* open_by_handle_at(2), which asks for CAP_DAC_READ_SEARCH; the alternative is to walk through all
+ * groups. NULL: it is gone. The root's is "". */
+static char *path_of(const struct cgroups *c, uint64_t id)
+{
+	union {
+		struct file_handle handle;
+		char room[sizeof(struct file_handle) + sizeof(id)];
+	} h = { .handle = { .handle_bytes = sizeof(id), .handle_type = KERNFS_HANDLE } };
+	char link[64], path[PATH_MAX];
+	size_t len = strlen(c->mount);
+	ssize_t n;
+	int fd;
+
+	memcpy(h.handle.f_handle, &id, sizeof(id));
+	fd = open_by_handle_at(c->mount_fd, &h.handle, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path));
+	close(fd);
+	/* one above what is mounted here has another beginning */
+	if (n < (ssize_t)len || n == sizeof(path) || memcmp(path, c->mount, len))
+		return NULL;
+	return strndup(path + len, (size_t)n - len);
+}
+
+static struct entry *look_up(const struct cgroups *c, uint64_t id)
+{
+	struct entry *e = calloc(1, sizeof(*e));
+
+	if (!e || c->mount_fd < 0)
+		return e;
+	e->g.path = path_of(c, id);
+	if (e->g.path && !*e->g.path) {
+		free(e->g.path);
+		e->g.path = NULL;
+	}
+	if (e->g.path)
+		cgroup_path__parse(e->g.path, &e->g.what);
+	return e;
+}
+
+/* Those that nobody refers to make room for others. */
+static void drop_unused(struct cgroups *c)
+{
+	struct hash_iter it = hash__iter(&c->by_id);
+	struct by_id *e;
+
+	while ((e = hash_iter__next(&it)))
+		if (!e->entry->refs) {
+			free_entry(e->entry);
+			hash__remove(&c->by_id, e);
+		}
+}
+
+const struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
+{
+	struct by_id *e = hash__lookup(&c->by_id, &id);
+	bool is_new = false;
+
+	if (!e && c->by_id.cnt == CGROUPS_MAX)
+		drop_unused(c);
+	if (!e)
+		e = hash__insert(&c->by_id, &id, &is_new);
+	if (!e)
+		return NULL;
+	if (is_new)
+		e->entry = look_up(c, id);
+	if (!e->entry) {
+		hash__remove(&c->by_id, e);
+		return NULL;
+	}
+	if (!e->entry->g.path)
+		return NULL;
+	cgroups__ref(&e->entry->g);
+	return &e->entry->g;
+}
+
+void cgroups__ref(const struct cgroup *g)
+{
+	((struct entry *)g)->refs++;
+}
+
+void cgroups__unref(const struct cgroup *g)
+{
+	((struct entry *)g)->refs--;
+}
