@@ -357,10 +357,11 @@ struct bpfprof_rec {
 	__u64 weight;
 	__u64 units;  /* block, mutex, offcpu: waits that it stands for, in 1 / BPFPROF_UNIT */
 	__u64 amount; /* of these, together: ns; threads: for how long it has been so, ns */
+	__u64 cgroup; /* id of the thread's control group (v2); 0: not asked for */
 	struct bpfprof_proc_key proc;
 	char comm[BPFPROF_COMM_SZ]; /* the thread's name; any bytes, NUL-terminated */
 };
-_Static_assert(sizeof(struct bpfprof_rec) == 96, "bpfprof_rec");
+_Static_assert(sizeof(struct bpfprof_rec) == 104, "bpfprof_rec");
 
 /* A function that a return probe waits for: its return address on the stack was replaced. */
 #define BPFPROF_MAX_URETS 4
@@ -520,6 +521,7 @@ struct bpfprof_thread {
 	__u32 tid;
 	__u32 wait;	/* BPFPROF_WAIT_PACK */
 	__u64 switches; /* times that it has left a CPU: it has not run if they stay the same */
+	__u64 cgroup;	/* as in bpfprof_rec */
 	__u64 since_ns; /* for how long it has not run; 0: it is running, or that is not known */
 	/* of a thread that is watched for its waits: */
 	__u64 off_ns;  /* CLOCK_MONOTONIC, when its wait began; 0: it is in none */
@@ -541,7 +543,7 @@ struct bpfprof_thread {
 	__u64 uret_pc;
 	struct bpfprof_uret uret[BPFPROF_MAX_URETS];
 };
-_Static_assert(sizeof(struct bpfprof_thread) == 96 + 8 * BPFPROF_NR_REGS + 16 * BPFPROF_MAX_URETS,
+_Static_assert(sizeof(struct bpfprof_thread) == 104 + 8 * BPFPROF_NR_REGS + 16 * BPFPROF_MAX_URETS,
 	       "bpfprof_thread");
 
 /* ---- Configuration, read-only once loaded ---- */
@@ -556,6 +558,7 @@ struct bpfprof_config {
 	__u8 user_only;		       /* record no kernel frames, see no kernel threads */
 	__u8 kernel_only;	       /* see only what runs in the kernel, record no user frames */
 	__u8 thread_names;	       /* keep threads of different names apart */
+	__u8 cgroups;		       /* and those of different control groups */
 	__u8 record[BPFPROF_NR_KINDS]; /* kinds that are recorded */
 	__u8 follow;		       /* children of watched processes are watched */
 	__u8 switch_state;	       /* sched_switch tells prev's state (5.18, fa2c3254d7cf) */

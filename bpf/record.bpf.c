@@ -206,9 +206,10 @@ static __always_inline int leave_off(struct unw *u)
 	return BPFPROF_STACK_no_room;
 }
 
-/* Who and what is sampled, into the record in u. Returns a hash of what tells it from others. */
-static __always_inline __u64 describe(struct unw *u, const struct task_facts *task,
-				      const struct record_what *what, __u32 how)
+/* Who and what is sampled, into the record in u. Returns a hash of what tells it from others. Apart,
+ * since there is little room on the stack of record_sample: 512 bytes for all that call each other. */
+static __noinline __u64 describe(struct unw *u, const struct task_facts *task,
+				 const struct record_what *what, __u32 how)
 {
 	__u64 hash = bp_config.seed;
 
@@ -225,9 +226,12 @@ static __always_inline __u64 describe(struct unw *u, const struct task_facts *ta
 	if (what->waits)
 		set_wait(&u->rec, &what->waits[0]);
 	u->rec.proc = task->key;
+	if (bp_config.cgroups)
+		u->rec.cgroup = bpf_get_current_cgroup_id();
 	__builtin_memset(u->rec.comm, 0, sizeof(u->rec.comm));
 	if (bp_config.thread_names)
 		bpf_get_current_comm(u->rec.comm, sizeof(u->rec.comm));
+	hash = unw_mix(hash, u->rec.cgroup);
 	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[0]);
 	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[8]);
 	hash = unw_mix(hash, task->key.start_ns);

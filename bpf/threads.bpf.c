@@ -190,6 +190,8 @@ int threads_read(struct bpf_iter__task *ctx)
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	if (!wanted(task, t))
 		return 0;
+	if (bp_config.cgroups)
+		t->cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	t->switches = switches_of(task);
 	t->on_cpu = compat_on_cpu(task);
 	t->wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_running, 0);

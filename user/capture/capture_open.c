@@ -162,6 +162,7 @@ static int open_session(struct capture *c)
 		.user_only = o->user_only,
 		.kernel_only = o->kernel_only,
 		.thread_names = o->thread_labels,
+		.cgroups = o->all,
 		.filter_tgid = !o->all,
 		.filter_tid = o->tid_cnt > 0,
 		.follow = o->follow || o->command,

@@ -178,6 +178,7 @@ static void inject(struct snapshot *s, const struct target *t, const struct part
 		.time_ns = util_monotonic_ns(),
 		.units = waits ? BPFPROF_UNIT : 0,
 		.amount = part->amount,
+		.cgroup = now->cgroup,
 		.proc = t->key,
 	};
 	memcpy(rec->comm, now->comm, sizeof(rec->comm));

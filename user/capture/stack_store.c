@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "capture/code.h"
+#include "target/cgroups.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
 #include "target/procs.h"
@@ -69,6 +70,7 @@ struct stack_store {
 	struct stack_store_opts opts;
 	struct procs *procs;
 	struct code *code;
+	struct cgroups *cgroups; /* of all stacks; NULL: not asked for */
 	struct mapping *mappings;
 	size_t mapping_cnt, mapping_cap;
 	struct free_list free_mappings;
@@ -96,6 +98,13 @@ struct stack_store *stack_store__new(const struct stack_store_opts *opts, struct
 	s->opts = *opts;
 	s->procs = procs;
 	s->code = code;
+	if (opts->label_process) {
+		s->cgroups = cgroups__new();
+		if (!s->cgroups) {
+			free(s);
+			return NULL;
+		}
+	}
 	s->kernel = STACK_NONE;
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		s->main[i] = STACK_NONE;
@@ -144,6 +153,7 @@ void stack_store__free(struct stack_store *s)
 	hash__done(&s->by_range);
 	hash__done(&s->by_address);
 	hash__done(&s->by_frames);
+	cgroups__free(s->cgroups);
 	free(s);
 }
 
@@ -431,6 +441,7 @@ static uint32_t intern(struct stack_store *s, const struct stack *stack, bool *r
 	return ret;
 }
 
+/* With a reference to its control group. */
 static void set_labels(const struct stack_store *s, uint32_t proc, const struct bpfprof_rec *rec,
 		       struct stack_labels *ret)
 {
@@ -453,6 +464,8 @@ static void set_labels(const struct stack_store *s, uint32_t proc, const struct 
 			snprintf(ret->comm, sizeof(ret->comm), "%s",
 				 procs__get(s->procs, proc)->comm);
 	}
+	if (s->cgroups && rec->cgroup)
+		ret->cgroup = cgroups__find(s->cgroups, rec->cgroup);
 	if (s->opts.label_thread && rec->comm[0]) {
 		ret->has_thread = true;
 		memcpy(ret->thread, rec->comm, strnlen(rec->comm, BPFPROF_COMM_SZ));
@@ -533,6 +546,8 @@ uint32_t stack_store__add(struct stack_store *s, uint32_t proc, const struct bpf
 	ret = intern(s, &stack, &is_new);
 	for (size_t i = 0; !is_new && i < cnt; i++)
 		unref_location(s, locations[i]);
+	if (!is_new && stack.labels.cgroup)
+		cgroups__unref(stack.labels.cgroup);
 	return ret;
 }
 
@@ -548,6 +563,8 @@ uint32_t stack_store__without_pid(struct stack_store *s, uint32_t stack)
 	ret = intern(s, &twin, &is_new);
 	for (uint32_t i = 0; is_new && i < twin.location_cnt; i++)
 		s->locations[twin.locations[i]].refs++;
+	if (is_new && twin.labels.cgroup)
+		cgroups__ref(twin.labels.cgroup);
 	return ret;
 }
 
@@ -571,6 +588,8 @@ void stack_store__unref(struct stack_store *s, uint32_t stack)
 	}
 	for (uint32_t i = 0; i < gone->s.location_cnt; i++)
 		unref_location(s, gone->locations[i]);
+	if (gone->s.labels.cgroup)
+		cgroups__unref(gone->s.labels.cgroup);
 	s->cnt[gone->s.kind]--;
 	s->stacks[stack] = NULL;
 	free(gone);

@@ -16,6 +16,7 @@
 #include "kinds.h"
 #include "capture/symbolize.h"
 
+struct cgroup;
 struct code;
 struct procs;
 struct stack_store;
@@ -24,7 +25,8 @@ struct stack_store;
 #define STACK_STORE_MAX (1U << 24) /* stacks; as many locations */
 
 struct stack_store_opts {
-	bool label_process; /* pid and comm on every stack: profiles of several processes */
+	/* pid, comm and control group on every stack: profiles of several processes */
+	bool label_process;
 	bool label_thread;
 };
 
@@ -49,6 +51,7 @@ struct stack_labels {
 	uint32_t pid;
 	char comm[BPFPROF_COMM_SZ + 1], thread[BPFPROF_COMM_SZ + 1];
 	bool has_pid, has_comm, has_thread;
+	const struct cgroup *cgroup; /* NULL: none, or not known */
 };
 
 struct stack {

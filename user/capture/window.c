@@ -13,6 +13,9 @@
 #include "capture/stack_store.h"
 #include "kinds.h"
 #include "profile/profile.h"
+#include "target/cgroups.h"
+
+#define CGROUP_LABELS 4
 
 /* What the samples of a stack stand for. */
 struct sums {
@@ -250,6 +253,27 @@ static uint32_t location(struct build *b, uint32_t stored)
 	return ret;
 }
 
+/* What the path says is said beside it, so that pprof can be asked for one container or unit. */
+static size_t cgroup_labels(struct profile *p, const struct cgroup *g, struct profile_label *ret)
+{
+	const struct {
+		const char *key, *value;
+	} all[CGROUP_LABELS] = {
+		{ "cgroup", g->path },
+		{ "container_id", g->what.container },
+		{ "pod_uid", g->what.pod },
+		{ "unit", g->what.unit },
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (*all[i].value)
+			ret[n++] =
+				(struct profile_label){ .key = profile__string(p, all[i].key),
+							.str = profile__string(p, all[i].value) };
+	return n;
+}
+
 static size_t labels(struct build *b, const struct stack_labels *l, struct profile_label *ret)
 {
 	struct profile *p = b->p;
@@ -265,6 +289,8 @@ static size_t labels(struct build *b, const struct stack_labels *l, struct profi
 	if (l->has_thread)
 		ret[n++] = (struct profile_label){ .key = profile__string(p, "thread"),
 						   .str = profile__string(p, l->thread) };
+	if (l->cgroup)
+		n += cgroup_labels(p, l->cgroup, ret + n);
 	for (uint32_t i = 0; i < l->own_cnt; i++) {
 		const struct kind_label *own = &l->own[i];
 
@@ -283,7 +309,7 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 	struct kind_sums values = {
 		.total = sums->total, .held = sums->held, .amount = sums->amount, .size = s->size
 	};
-	struct profile_label own[3 + KIND_MAX_LABELS];
+	struct profile_label own[3 + CGROUP_LABELS + KIND_MAX_LABELS];
 	int64_t v[PROFILE_MAX_VALUES] = { 0 };
 	int err = util_reserve(&b->scratch, &b->scratch_cap, s->location_cnt + 1,
 			       sizeof(*b->scratch));

@@ -287,6 +287,12 @@ static const char *uprobes_text(void)
 	return text[uprobes_probe(UPROBES_SESSION)];
 }
 
+bool features_cgroup_id(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_cgroup_id,
+				       NULL) == 1;
+}
+
 bool features_task_storage(void)
 {
 	return !knobs.hash_states &&

@@ -54,6 +54,9 @@ bool features_tracepoint(const char *name);
 /* Can programs keep state in task storage, also those that user code calls? */
 bool features_task_storage(void);
 
+/* Can programs ask for the control group of the current task? */
+bool features_cgroup_id(void);
+
 /* What keeps us from recording anything: the text of the first feature that is needed and not
  * there; NULL if all are. */
 const char *features_missing(void);

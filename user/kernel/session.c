@@ -185,6 +185,7 @@ static int configure_filter(struct session *s, char *err, size_t err_sz)
 	cfg->user_only = o->user_only;
 	cfg->kernel_only = o->kernel_only;
 	cfg->thread_names = o->thread_names;
+	cfg->cgroups = o->cgroups && features_cgroup_id();
 	cfg->follow = o->follow;
 	if (o->comm) {
 		ret = glob_compile(o->comm, cfg);

@@ -31,6 +31,7 @@ struct session_opts {
 	bool hw_cycles;	    /* sample on the cycle counter instead of the clock */
 	bool user_only, kernel_only;
 	bool thread_names;
+	bool cgroups;		      /* tell control groups apart (v2) */
 	bool filter_tgid, filter_tid; /* by session__add_tgid, session__add_tid */
 	bool follow;		      /* take in children of filtered processes */
 	const char *cgroup;	      /* directory of a cgroup v2, or NULL */
