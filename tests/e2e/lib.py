@@ -292,13 +292,13 @@ def _where():
     return "; ".join(texts) or "none is left"
 
 
-def bpfprof(*args, timeout=LONG, until=None, input=None, **kw):
-    """Runs bpfprof in TMP to its end, or to when until(process) returns; stdout and stderr are text."""
+def bpfprof(*args, timeout=LONG, until=None, input=None, prefix=(), **kw):
+    """Runs bpfprof in TMP to its end, or to when until(process) returns; stdout and stderr are text. prefix: words that start it."""
     kw.setdefault("cwd", TMP)
     kw.setdefault("stdin", subprocess.DEVNULL if input is None else subprocess.PIPE)
     kw.setdefault("stdout", subprocess.PIPE)
     kw.setdefault("stderr", subprocess.PIPE)
-    popen = lambda argv, fds: subprocess.Popen(argv, pass_fds=fds, text=True, errors="replace", **kw)
+    popen = lambda argv, fds: subprocess.Popen([*prefix, *argv], pass_fds=fds, text=True, errors="replace", **kw)
     with _with_ready(args, popen) if until else popen([BPFPROF, *map(str, args)], []) as p:
         try:
             if until:

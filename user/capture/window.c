@@ -15,7 +15,7 @@
 #include "profile/profile.h"
 #include "target/cgroups.h"
 
-#define CGROUP_LABELS 4
+#define CGROUP_LABELS 7
 
 /* What the samples of a stack stand for. */
 struct sums {
@@ -261,13 +261,16 @@ static size_t cgroup_labels(struct profile *p, const struct cgroup *g, struct pr
 	} all[CGROUP_LABELS] = {
 		{ "cgroup", g->path },
 		{ "container_id", g->what.container },
+		{ "container", g->names.container },
 		{ "pod_uid", g->what.pod },
+		{ "pod", g->names.pod },
+		{ "namespace", g->names.space },
 		{ "unit", g->what.unit },
 	};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (*all[i].value)
+		if (all[i].value && *all[i].value)
 			ret[n++] =
 				(struct profile_label){ .key = profile__string(p, all[i].key),
 							.str = profile__string(p, all[i].value) };
@@ -289,8 +292,10 @@ static size_t labels(struct build *b, const struct stack_labels *l, struct profi
 	if (l->has_thread)
 		ret[n++] = (struct profile_label){ .key = profile__string(p, "thread"),
 						   .str = profile__string(p, l->thread) };
-	if (l->cgroup)
+	if (l->cgroup) {
+		cgroups__name(l->cgroup);
 		n += cgroup_labels(p, l->cgroup, ret + n);
+	}
 	for (uint32_t i = 0; i < l->own_cnt; i++) {
 		const struct kind_label *own = &l->own[i];
 

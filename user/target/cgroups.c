@@ -17,10 +17,12 @@
 
 /* FILEID_KERNFS, include/linux/exportfs.h: the handle is the id, 64 bits. */
 #define KERNFS_HANDLE 0xfe
+#define NAME_NS NSEC_PER_SEC /* between two times that names are looked for */
 
 struct entry {
 	struct cgroup g; /* path NULL: nothing is known */
 	uint32_t refs;
+	uint64_t name_ns; /* when its names may be looked for again, CLOCK_MONOTONIC */
 };
 
 struct by_id {
@@ -66,6 +68,7 @@ struct cgroups *cgroups__new(void)
 
 static void free_entry(struct entry *e)
 {
+	pod_names__done(&e->g.names);
 	free(e->g.path);
 	free(e);
 }
@@ -162,6 +165,22 @@ const struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
 		return NULL;
 	cgroups__ref(&e->entry->g);
 	return &e->entry->g;
+}
+
+void cgroups__name(const struct cgroup *g)
+{
+	struct entry *e = (struct entry *)g;
+	bool is_named = g->names.pod && *g->names.pod;
+	uint64_t now;
+
+	if (!*g->what.pod || (is_named && (*g->names.container || !*g->what.container)))
+		return;
+	now = util_monotonic_ns();
+	if (now < e->name_ns)
+		return;
+	e->name_ns = now + NAME_NS;
+	pod_names__done(&e->g.names);
+	(void)pod_names__find(POD_NAMES_LOGS, g->what.pod, g->what.container, &e->g.names);
 }
 
 void cgroups__ref(const struct cgroup *g)

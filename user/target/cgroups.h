@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "target/cgroup_path.h"
+#include "target/pod_names.h"
 
 #define CGROUPS_MAX 16384 /* at a time */
 
@@ -18,6 +19,7 @@ struct cgroups;
 struct cgroup {
 	char *path; /* from the root of the hierarchy, with a slash in front, as the kernel has it */
 	struct cgroup_path what;
+	struct pod_names names; /* see cgroups__name */
 };
 
 /* Where there is no hierarchy, none is found. NULL with errno. */
@@ -28,6 +30,9 @@ void cgroups__free(struct cgroups *c);
 /* The group of this id, as bpf_get_current_cgroup_id has it, with a reference, which the caller gives
  * back. NULL: it is the root, or it was gone already, or there are too many. */
 const struct cgroup *cgroups__find(struct cgroups *c, uint64_t id);
+/* Looks for the names of a group in Kubernetes, if they are not known: kubelet may be later than a
+ * first sample. Once a second at most. What g->names had is void. */
+void cgroups__name(const struct cgroup *g);
 void cgroups__ref(const struct cgroup *g);
 void cgroups__unref(const struct cgroup *g);
 
