@@ -7,7 +7,7 @@
 #define OFFLINE 0
 
 /* Called before each step of a CPU that comes or goes, those behind perf's own among them. */
-SEC("?tp_btf/cpuhp_enter")
+SEC("?raw_tp/cpuhp_enter")
 int BPF_PROG(cpu_changes, unsigned int cpu, int target)
 {
 	__u32 key = cpu, *gone = bpf_map_lookup_elem(&bp_cpus_gone, &key);

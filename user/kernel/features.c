@@ -300,8 +300,9 @@ bool features_task_storage(void)
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
 
-/* libbpf's own probe of the program type goes by the words of the verifier, which change. */
-bool features_tracepoint(const char *name)
+/* Can a program be loaded that has the tracepoint's arguments by their types? libbpf's own probe of
+ * the program type goes by the words of the verifier, which change. */
+static bool probe_tracepoint(const char *name)
 {
 	static const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
@@ -323,8 +324,8 @@ bool features_tracepoint(const char *name)
 
 static bool probe_tracepoints(void)
 {
-	return features_tracepoint("sched_switch") && features_tracepoint("sched_waking") &&
-	       features_tracepoint("task_newtask");
+	return probe_tracepoint("sched_switch") && probe_tracepoint("sched_waking") &&
+	       probe_tracepoint("task_newtask");
 }
 
 static struct waits_how how_of_waits(void)

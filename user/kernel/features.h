@@ -48,9 +48,6 @@ struct feature_result {
 
 struct feature_result features_probe(enum feature f);
 
-/* Can a program be loaded for a tracepoint of this name, with its arguments by their types? */
-bool features_tracepoint(const char *name);
-
 /* Can programs keep state in task storage, also those that user code calls? */
 bool features_task_storage(void);
 

@@ -222,7 +222,7 @@ static int configure(struct session *s, char *err, size_t err_sz)
 		s->skel->progs.ksyms_name,
 		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
-	bpf_program__set_autoload(s->skel->progs.cpu_changes, features_tracepoint("cpuhp_enter"));
+	bpf_program__set_autoload(s->skel->progs.cpu_changes, true);
 	bpf_map__set_max_entries(s->skel->maps.bp_cpus_gone, s->cpu_cnt);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		cfg->record[i] = o->kinds[i];
