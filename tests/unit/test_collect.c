@@ -484,7 +484,7 @@ static void end_epoch(bool boundary)
 	assert_int_equal(collect__end_epoch(collect, boundary), 0);
 	assert_false(collect__can_end(collect));
 	while (collect__is_ending(collect))
-		assert_int_equal(collect__tend_epoch(collect), 0);
+		assert_int_equal(collect__tend_epoch(collect, false), 0);
 }
 
 /* Epochs that end while nobody adds them up wait, and a boundary is not passed by a cut. */

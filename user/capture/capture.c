@@ -5,7 +5,6 @@
 #include "capture/capture.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -35,7 +34,6 @@
 #define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */
 #define STALL_US 100000
 #define POLLS 4 /* at a time, at most */
-#define MEANWHILE_MS 5
 
 struct capture_window {
 	struct window *window;
@@ -195,10 +193,10 @@ static int pass_boundary(struct capture *c)
 	return 0;
 }
 
-/* Of an epoch that is ending. */
-static void tend_epoch(struct capture *c)
+/* A boundary waits to be settled once its epoch has ended. */
+static void tend_epoch(struct capture *c, bool wait)
 {
-	int err = collect__tend_epoch(c->collect);
+	int err = collect__tend_epoch(c->collect, wait);
 
 	c->err = c->err ? c->err : err;
 	if (c->err || !c->boundary_ending || collect__is_ending(c->collect))
@@ -223,10 +221,7 @@ bool capture__has_boundary(const struct capture *c)
 
 int capture__complete(struct capture *c)
 {
-	struct pollfd p = { .fd = grace__fd(session__grace(c->session)), .events = POLLIN };
-
-	for (tend_epoch(c); !c->err && c->boundary_ending; tend_epoch(c))
-		(void)poll(&p, 1, MEANWHILE_MS);
+	tend_epoch(c, true);
 	return c->err;
 }
 
@@ -258,7 +253,7 @@ void capture__meanwhile(struct capture *c)
 	if (!c->tick_ns || c->stopped_ns)
 		return;
 	(void)tick(c);
-	tend_epoch(c);
+	tend_epoch(c, false);
 	/* what fails here fails again where it is said */
 	if (c->heap)
 		(void)heap__end_slice(c->heap);
@@ -280,16 +275,16 @@ static int tend_heap(struct capture *c)
 	return err ? err : heap__tick(c->heap);
 }
 
-/* Says when there is something to do for an epoch that is ending, once. */
+/* capture__fd becomes readable when the epoch that is ending has ended. Once, and for nothing else
+ * that waits for a grace period: to be woken for that would cost more than it is worth. */
 static int watch_epoch(const struct capture *c)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
+	int fd = grace__fd(session__grace(c->session));
 
-	return collect__is_ending(c->collect) &&
-			       epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD,
-					 grace__fd(session__grace(c->session)), &ev) ?
-		       -errno :
-		       0;
+	if (!collect__is_ending(c->collect))
+		return 0;
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, fd, &ev) ? -errno : 0;
 }
 
 int capture__poll(struct capture *c)
@@ -308,7 +303,7 @@ int capture__poll(struct capture *c)
 		if (collect__is_calm(c->collect) || collect__is_behind(c->collect))
 			break;
 	}
-	tend_epoch(c);
+	tend_epoch(c, false);
 	if (!err && boundary_is_due(c))
 		err = capture__cut(c);
 	if (!err)

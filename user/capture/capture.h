@@ -164,16 +164,17 @@ void capture__meanwhile(struct capture *c);
 /* Passes a boundary. 0; -EAGAIN: too much waits already; -errno: the capture cannot go on. */
 int capture__cut(struct capture *c);
 bool capture__has_boundary(const struct capture *c);
-/* Waits for one that was passed just now, which capture__has_boundary does not tell of yet. 0 or -errno:
- * the capture cannot go on. */
+/* A boundary whose epoch is still ending is none for capture__has_boundary: waits until it is one, 10
+ * to 60 ms. 0 or -errno: the capture cannot go on. */
 int capture__complete(struct capture *c);
 /* The first boundary that waits; there is one. 0 or -errno: the capture cannot go on. */
 int capture__settle(struct capture *c, struct capture_boundary *ret);
 void capture_boundary__done(struct capture_boundary *b);
 
 /*
- * Detaches everything. No boundary waits, and none was passed just now. threads are read, and waits that are in progress are taken
- * in. *ret: the end of all windows. 0 or -errno; the caller releases *ret in either case.
+ * Detaches everything. No boundary waits, which capture__complete and capture__has_boundary have
+ * told. threads are read, and waits that are in progress are taken in. *ret: the end of all windows.
+ * 0 or -errno; the caller releases *ret in either case.
  */
 int capture__stop(struct capture *c, struct capture_boundary *ret);
 

@@ -18,8 +18,8 @@
 #include "capture/capture_parts.h"
 #include "heap/cpu_time.h"
 #include "kernel/events.h"
-#include "kernel/grace.h"
 #include "kernel/features.h"
+#include "kernel/grace.h"
 #include "kernel/ksyms.h"
 #include "kernel/probe_waits.h"
 #include "kernel/samples.h"
@@ -281,7 +281,7 @@ static int open_readers(struct capture *c)
 	}
 	if (!err)
 		err = watch(c, c->timer_fd, EPOLLIN);
-	/* as long as an epoch is ending, see capture__poll */
+	/* see watch_epoch in capture.c */
 	if (!err)
 		err = watch(c, grace__fd(session__grace(c->session)), EPOLLONESHOT);
 	if (!err)

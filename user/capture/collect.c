@@ -426,9 +426,7 @@ bool collect__is_ending(const struct collect *c)
 	return c->ending;
 }
 
-/* Keeps what was counted in the epoch that is ending, once that is all of it. wait: for that. 0 or
- * -errno. */
-static int finish_epoch(struct collect *c, bool wait)
+int collect__tend_epoch(struct collect *c, bool wait)
 {
 	struct ended *e;
 	int err;
@@ -449,11 +447,6 @@ static int finish_epoch(struct collect *c, bool wait)
 	return err < 0 ? err : 0;
 }
 
-int collect__tend_epoch(struct collect *c)
-{
-	return finish_epoch(c, false);
-}
-
 /* Adds up the first one that has ended: all of its records have been read. */
 static int settle(struct collect *c)
 {
@@ -469,19 +462,15 @@ static int settle(struct collect *c)
 	return err ? err : windows__end_epoch(c->windows, e.slot, e.stats);
 }
 
-/* Adds up those before the first boundary, or up to it. wait: also one that is ending. */
-static int settle_all(struct collect *c, bool up_to_boundary, bool wait)
+/* Adds up those that have ended before the first boundary, or up to it. */
+static int settle_all(struct collect *c, bool up_to_boundary)
 {
 	bool boundary = false;
 	int err = 0;
 
-	while (!err && !boundary && c->ended_cnt) {
+	while (!err && !boundary && c->ended_cnt > c->ending) {
 		boundary = c->ended[0].boundary;
 		if (boundary && !up_to_boundary)
-			break;
-		if (c->ended_cnt == 1)
-			err = finish_epoch(c, wait);
-		if (err || (c->ended_cnt == 1 && c->ending))
 			break;
 		err = settle(c);
 	}
@@ -490,9 +479,7 @@ static int settle_all(struct collect *c, bool up_to_boundary, bool wait)
 
 int collect__settle(struct collect *c)
 {
-	int err = finish_epoch(c, false);
-
-	return err ? err : settle_all(c, false, false);
+	return settle_all(c, false);
 }
 
 bool collect__has_settled(const struct collect *c)
@@ -506,18 +493,18 @@ int collect__cut(struct collect *c)
 
 	/* what waits is to be taken in first, if it is too much */
 	while ((err = collect__end_epoch(c, false)) == -EAGAIN) {
-		err = finish_epoch(c, true);
+		err = collect__tend_epoch(c, true);
 		if (!err)
 			err = poll_until(c, UINT64_MAX, UINT64_MAX);
 		if (!err)
-			err = settle_all(c, false, true);
+			err = settle_all(c, false);
 		/* or a boundary has to be taken in: what has arrived is known all the same */
 		if (err || c->ended_cnt == MAX_ENDED)
 			return err;
 	}
 	if (!err)
-		err = finish_epoch(c, true);
-	return err ? err : settle_all(c, false, true);
+		err = collect__tend_epoch(c, true);
+	return err ? err : settle_all(c, false);
 }
 
 int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
@@ -527,7 +514,7 @@ int collect__settle_boundary(struct collect *c, uint64_t *ret_ns)
 	while (!c->ended[i].boundary)
 		i++;
 	*ret_ns = c->ended[i].end_ns;
-	return settle_all(c, true, true);
+	return settle_all(c, true);
 }
 
 void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_account *ret)

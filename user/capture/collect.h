@@ -31,8 +31,8 @@ struct collect_opts {
 			     followed */
 	bool all_maps;	  /* mappings are asked for before there are samples */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
-	/* called every 5 ms while collect is at work; collect__spill and collect__end_epoch are all
-	 * of it that may be used there, with what goes with it. NULL: collect__spill */
+	/* Called every 5 ms while collect is at work. It may call collect__spill, and what ends
+	 * epochs: collect__can_end, collect__end_epoch, collect__tend_epoch. NULL: collect__spill */
 	void (*meanwhile)(void *ctx);
 	void *ctx;
 	int64_t periods[BPFPROF_NR_KINDS]; /* of the profiles: see kinds.h */
@@ -100,16 +100,16 @@ int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz)
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why);
 
 /*
- * Ends the epoch that goes on, and does not wait for programs that may still add to it. boundary: a
- * window ends with it. No other one can end until it has: collect__tend_epoch, called now and then,
- * keeps what was counted in it. 0; -EAGAIN if too much waits already; -errno: the recording cannot go
- * on. All of this may be called while collect waits (objects__meanwhile).
+ * Ends the epoch that goes on. boundary: a window ends with it. Programs that run may still add to it,
+ * for 10 to 60 ms (epochs.h): so long it is ending, and no other one can end. 0; -EAGAIN if
+ * collect__can_end says no: one is ending, or too much waits already.
  */
 int collect__end_epoch(struct collect *c, bool boundary);
-bool collect__is_ending(const struct collect *c);
-int collect__tend_epoch(struct collect *c);
-/* Could an epoch end now? No, if collect__end_epoch would answer -EAGAIN. */
 bool collect__can_end(const struct collect *c);
+bool collect__is_ending(const struct collect *c);
+/* Keeps what was counted in the epoch that is ending, if no program adds to it any more; wait: as soon
+ * as none does. To be called now and then. 0 or -errno: the recording cannot go on. */
+int collect__tend_epoch(struct collect *c, bool wait);
 
 /* Adds up, in all open windows, what has ended before the first boundary. 0 or -errno. */
 int collect__settle(struct collect *c);

@@ -616,7 +616,7 @@ int heap__tick(struct heap *h)
 
 uint64_t heap__next_ns(const struct heap *h)
 {
-	/* no slice begins before the last one is added up, which takes no longer when it is asked for */
+	/* no slice begins before the last one is added up: capture__fd tells when that can be */
 	bool waits =
 		h->budget.state == BUDGET_OFF && (h->uncut || !collect__has_settled(h->collect));
 
