@@ -131,6 +131,8 @@ static int record(struct run *r)
 	}
 	err = loop(r);
 	if (!err)
+		err = run_write_ended(r);
+	if (!err)
 		return run_write_last(r);
 	run_end_progress(r);
 	/* an abort was said */

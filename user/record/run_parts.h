@@ -70,6 +70,9 @@ int run_remove_file(const char *path);
 /* Writes the files of the windows that have ended, and begins the next ones. A window that cannot be
  * written is said to be missing. 0; -errno: the run cannot go on, -EINTR: as its user wants. */
 int run_write_windows(struct run *r);
+/* The same at the end of the run: also of one whose end has just been passed, and of those that are
+ * passed meanwhile. To be called before run_write_last. */
+int run_write_ended(struct run *r);
 /* Ends the run, and does the same with the last window. 0; -errno, said, also if a former one is
  * missing. */
 int run_write_last(struct run *r);

@@ -55,8 +55,7 @@ int run_write_windows(struct run *r)
 	return err;
 }
 
-/* Those that have ended by now; in the time that this takes others may. */
-static int write_ended(struct run *r)
+int run_write_ended(struct run *r)
 {
 	int err = capture__complete(r->capture);
 
@@ -71,11 +70,8 @@ static int write_ended(struct run *r)
 int run_write_last(struct run *r)
 {
 	struct capture_boundary boundary;
-	int err = write_ended(r);
+	int err = capture__stop(r->capture, &boundary);
 
-	if (err)
-		return err;
-	err = capture__stop(r->capture, &boundary);
 	r->stopped = true;
 	run_end_progress(r);
 	if (err)
