@@ -29,90 +29,83 @@
 
 static const struct {
 	const char *path;
-	enum cgroup_runtime runtime;
 	const char *container, *pod, *unit;
 } paths[] = {
 	/* kubelet with systemd's driver */
 	{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_
 	  ".slice/cri-containerd-" ID ".scope",
-	  CGROUP_CONTAINERD, ID, UID, "" },
+	  ID, UID, "" },
 	{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_ ".slice/crio-" ID
 	  ".scope",
-	  CGROUP_CRIO, ID, UID, "" },
-	{ "/kubepods.slice/kubepods-pod" UID_ ".slice/docker-" ID ".scope", CGROUP_DOCKER, ID, UID,
+	  ID, UID, "" },
+	{ "/kubepods.slice/kubepods-pod" UID_ ".slice/docker-" ID ".scope", ID, UID, "" },
+	{ "/kubepods.slice/kubepods-pod" STATIC ".slice/cri-containerd-" ID ".scope", ID, STATIC,
 	  "" },
-	{ "/kubepods.slice/kubepods-pod" STATIC ".slice/cri-containerd-" ID ".scope",
-	  CGROUP_CONTAINERD, ID, STATIC, "" },
-	{ "/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope/container", CGROUP_CRIO, ID,
-	  UID, "" },
-	{ "/kubepods.slice/kubepods-pod" UID_ ".slice/crio-conmon-" ID ".scope",
-	  CGROUP_NO_CONTAINER, "", UID, "" },
-	{ "/kubepods.slice/kubepods-pod" UID_ ".slice", CGROUP_NO_CONTAINER, "", UID, "" },
+	{ "/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope/container", ID, UID, "" },
+	{ "/kubepods.slice/kubepods-pod" UID_ ".slice/crio-conmon-" ID ".scope", "", UID, "" },
+	{ "/kubepods.slice/kubepods-pod" UID_ ".slice", "", UID, "" },
 	/* with its own */
-	{ "/kubepods/burstable/pod" UID "/" ID, CGROUP_KUBELET, ID, UID, "" },
-	{ "/kubepods/besteffort/pod" UID "/" ID, CGROUP_KUBELET, ID, UID, "" },
-	{ "/kubepods/pod" UID "/crio-" ID, CGROUP_CRIO, ID, UID, "" },
-	{ "/kubepods/pod" STATIC "/" ID "/init", CGROUP_KUBELET, ID, STATIC, "" },
+	{ "/kubepods/burstable/pod" UID "/" ID, ID, UID, "" },
+	{ "/kubepods/besteffort/pod" UID "/" ID, ID, UID, "" },
+	{ "/kubepods/pod" UID "/crio-" ID, ID, UID, "" },
+	{ "/kubepods/pod" STATIC "/" ID "/init", ID, STATIC, "" },
 	/* containerd 1.x below systemd */
 	{ "/system.slice/containerd.service/kubepods-burstable-pod" UID_
 	  ".slice:cri-containerd:" ID,
-	  CGROUP_CONTAINERD, ID, UID, "containerd.service" },
+	  ID, UID, "containerd.service" },
 	/* in a container of its own: kind, minikube */
 	{ "/docker/" ID2 "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
 	  "kubelet-kubepods-burstable-pod" UID_ ".slice/cri-containerd-" ID ".scope",
-	  CGROUP_CONTAINERD, ID, UID, "" },
+	  ID, UID, "" },
 	{ "/system.slice/docker-" ID2
 	  ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_
 	  ".slice/cri-containerd-" ID ".scope",
-	  CGROUP_CONTAINERD, ID, UID, "" },
+	  ID, UID, "" },
 	/* docker, podman, containerd alone */
-	{ "/docker/" ID, CGROUP_DOCKER, ID, "", "" },
-	{ "/docker/" ID "/init", CGROUP_DOCKER, ID, "", "" },
-	{ "/docker/buildkit/xq3k2m1", CGROUP_DOCKER, "xq3k2m1", "", "" },
-	{ "/system.slice/docker-" ID ".scope", CGROUP_DOCKER, ID, "", "" },
-	{ "/system.slice/nerdctl-" ID ".scope", CGROUP_CONTAINERD, ID, "", "" },
-	{ "/default/" ID, CGROUP_CONTAINERD, ID, "", "" },
-	{ "/machine.slice/libpod-" ID ".scope", CGROUP_PODMAN, ID, "", "" },
-	{ "/machine.slice/libpod-" ID ".scope/container", CGROUP_PODMAN, ID, "", "" },
-	{ "/machine.slice/machine-libpod_pod_" ID2 ".slice/libpod-" ID ".scope", CGROUP_PODMAN, ID,
-	  "", "" },
-	{ "/machine.slice/libpod-conmon-" ID ".scope", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope",
-	  CGROUP_PODMAN, ID, "", "user@1000.service" },
-	{ "/system.slice/web.service/libpod-payload-" ID, CGROUP_PODMAN, ID, "", "web.service" },
+	{ "/docker/" ID, ID, "", "" },
+	{ "/docker/" ID "/init", ID, "", "" },
+	{ "/docker/buildkit/xq3k2m1", "xq3k2m1", "", "" },
+	{ "/system.slice/docker-" ID ".scope", ID, "", "" },
+	{ "/system.slice/nerdctl-" ID ".scope", ID, "", "" },
+	{ "/default/" ID, ID, "", "" },
+	{ "/machine.slice/libpod-" ID ".scope", ID, "", "" },
+	{ "/machine.slice/libpod-" ID ".scope/container", ID, "", "" },
+	{ "/machine.slice/machine-libpod_pod_" ID2 ".slice/libpod-" ID ".scope", ID, "", "" },
+	{ "/machine.slice/libpod-conmon-" ID ".scope", "", "", "" },
+	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope", ID, "",
+	  "user@1000.service" },
+	{ "/system.slice/web.service/libpod-payload-" ID, ID, "", "web.service" },
 	/* LXC, systemd-nspawn, others */
-	{ "/lxc/web", CGROUP_LXC, "web", "", "" },
-	{ "/lxc.payload.web", CGROUP_LXC, "web", "", "" },
-	{ "/lxc.payload.web/system.slice/ssh.service", CGROUP_LXC, "web", "", "" },
-	{ "/lxc.monitor.web", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/machine.slice/machine-debian\\x2d12.scope", CGROUP_NSPAWN, "debian-12", "", "" },
-	{ "/machine.slice/systemd-nspawn@web.service", CGROUP_NSPAWN, "web", "", "" },
-	{ "/ecs/" STATIC "/" STATIC "-1234567890", CGROUP_OTHER, STATIC "-1234567890", "", "" },
-	{ "/garden/" UID, CGROUP_OTHER, UID, "", "" },
+	{ "/lxc/web", "web", "", "" },
+	{ "/lxc.payload.web", "web", "", "" },
+	{ "/lxc.payload.web/system.slice/ssh.service", "web", "", "" },
+	{ "/lxc.monitor.web", "", "", "" },
+	{ "/machine.slice/machine-debian\\x2d12.scope", "debian-12", "", "" },
+	{ "/machine.slice/systemd-nspawn@web.service", "web", "", "" },
+	{ "/ecs/" STATIC "/" STATIC "-1234567890", STATIC "-1234567890", "", "" },
+	{ "/garden/" UID, UID, "", "" },
 	/* systemd */
-	{ "/system.slice/ssh.service", CGROUP_NO_CONTAINER, "", "", "ssh.service" },
-	{ "/system.slice/system-postgresql.slice/postgresql@9.4-main.service", CGROUP_NO_CONTAINER,
-	  "", "", "postgresql@9.4-main.service" },
-	{ "/system.slice/dev-disk\\x2dby\\x2duuid.service", CGROUP_NO_CONTAINER, "", "",
-	  "dev-disk-by-uuid.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/editor.service",
-	  CGROUP_NO_CONTAINER, "", "", "editor.service" },
-	{ "/user.slice/user-1000.slice/session-3.scope", CGROUP_NO_CONTAINER, "", "",
-	  "session-3.scope" },
-	{ "/system.slice/ssh.service/sub", CGROUP_NO_CONTAINER, "", "", "ssh.service" },
-	{ "/system.slice/docker-" ID ".scope (deleted)", CGROUP_DOCKER, ID, "", "" },
+	{ "/system.slice/ssh.service", "", "", "ssh.service" },
+	{ "/system.slice/system-postgresql.slice/postgresql@9.4-main.service", "", "",
+	  "postgresql@9.4-main.service" },
+	{ "/system.slice/dev-disk\\x2dby\\x2duuid.service", "", "", "dev-disk-by-uuid.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/editor.service", "", "",
+	  "editor.service" },
+	{ "/user.slice/user-1000.slice/session-3.scope", "", "", "session-3.scope" },
+	{ "/system.slice/ssh.service/sub", "", "", "ssh.service" },
+	{ "/system.slice/docker-" ID ".scope (deleted)", ID, "", "" },
 	/* none of these */
-	{ "", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/podruntime/kubelet", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/docker/readme", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/kubepods/burstable", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/kubepods.slice/kubepods-pod" UID_ "0.slice", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/pod" UID "/" ID, CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/a.slice:cri-containerd:", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/a::" ID, CGROUP_CONTAINERD, ID, "", "" },
-	{ "//x//\\x", CGROUP_NO_CONTAINER, "", "", "" },
-	{ "/\\x2.service", CGROUP_NO_CONTAINER, "", "", "\\x2.service" },
+	{ "", "", "", "" },
+	{ "/", "", "", "" },
+	{ "/podruntime/kubelet", "", "", "" },
+	{ "/docker/readme", "", "", "" },
+	{ "/kubepods/burstable", "", "", "" },
+	{ "/kubepods.slice/kubepods-pod" UID_ "0.slice", "", "", "" },
+	{ "/pod" UID "/" ID, "", "", "" },
+	{ "/a.slice:cri-containerd:", "", "", "" },
+	{ "/a::" ID, ID, "", "" },
+	{ "//x//\\x", "", "", "" },
+	{ "/\\x2.service", "", "", "\\x2.service" },
 };
 
 static void test_paths(void **state)
@@ -122,10 +115,10 @@ static void test_paths(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		cgroup_path__parse(paths[i].path, &got);
-		if (got.runtime != paths[i].runtime || strcmp(got.container, paths[i].container) ||
-		    strcmp(got.pod, paths[i].pod) || strcmp(got.unit, paths[i].unit))
-			fail_msg("%s: runtime %d, container '%s', pod '%s', unit '%s'",
-				 paths[i].path, got.runtime, got.container, got.pod, got.unit);
+		if (strcmp(got.container, paths[i].container) || strcmp(got.pod, paths[i].pod) ||
+		    strcmp(got.unit, paths[i].unit))
+			fail_msg("%s: container '%s', pod '%s', unit '%s'", paths[i].path,
+				 got.container, got.pod, got.unit);
 	}
 }
 
@@ -187,7 +180,7 @@ static uint64_t id_of(const char *path)
 static void test_of_this_machine(void **state)
 {
 	const char *at = mount_point();
-	const struct cgroup *g, *same;
+	struct cgroup *g, *same;
 	struct cgroups *c;
 	char path[256], name[128];
 	uint64_t id;
@@ -213,7 +206,7 @@ static void test_of_this_machine(void **state)
 	assert_null(cgroups__find(c, 0x123456789abcdef));
 	/* it is known for as long as somebody refers to it, and also when it is gone */
 	assert_int_equal(rmdir(path), 0);
-	cgroups__unref(same);
+	cgroup__unref(same);
 	same = cgroups__find(c, id);
 	assert_ptr_equal(g, same);
 	/* others that are met do not take its place */
@@ -223,7 +216,7 @@ static void test_of_this_machine(void **state)
 	same = cgroups__find(c, id);
 	assert_ptr_equal(g, same);
 	for (int i = 0; i < 3; i++)
-		cgroups__unref(g);
+		cgroup__unref(g);
 	cgroups__free(c);
 }
 

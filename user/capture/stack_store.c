@@ -547,7 +547,7 @@ uint32_t stack_store__add(struct stack_store *s, uint32_t proc, const struct bpf
 	for (size_t i = 0; !is_new && i < cnt; i++)
 		unref_location(s, locations[i]);
 	if (!is_new && stack.labels.cgroup)
-		cgroups__unref(stack.labels.cgroup);
+		cgroup__unref(stack.labels.cgroup);
 	return ret;
 }
 
@@ -564,7 +564,7 @@ uint32_t stack_store__without_pid(struct stack_store *s, uint32_t stack)
 	for (uint32_t i = 0; is_new && i < twin.location_cnt; i++)
 		s->locations[twin.locations[i]].refs++;
 	if (is_new && twin.labels.cgroup)
-		cgroups__ref(twin.labels.cgroup);
+		cgroup__ref(twin.labels.cgroup);
 	return ret;
 }
 
@@ -589,7 +589,7 @@ void stack_store__unref(struct stack_store *s, uint32_t stack)
 	for (uint32_t i = 0; i < gone->s.location_cnt; i++)
 		unref_location(s, gone->locations[i]);
 	if (gone->s.labels.cgroup)
-		cgroups__unref(gone->s.labels.cgroup);
+		cgroup__unref(gone->s.labels.cgroup);
 	s->cnt[gone->s.kind]--;
 	s->stacks[stack] = NULL;
 	free(gone);

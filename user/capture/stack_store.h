@@ -51,7 +51,7 @@ struct stack_labels {
 	uint32_t pid;
 	char comm[BPFPROF_COMM_SZ + 1], thread[BPFPROF_COMM_SZ + 1];
 	bool has_pid, has_comm, has_thread;
-	const struct cgroup *cgroup; /* NULL: none, or not known */
+	struct cgroup *cgroup; /* NULL: none, or not known */
 };
 
 struct stack {

@@ -293,7 +293,7 @@ static size_t labels(struct build *b, const struct stack_labels *l, struct profi
 		ret[n++] = (struct profile_label){ .key = profile__string(p, "thread"),
 						   .str = profile__string(p, l->thread) };
 	if (l->cgroup) {
-		cgroups__name(l->cgroup);
+		cgroup__find_names(l->cgroup);
 		n += cgroup_labels(p, l->cgroup, ret + n);
 	}
 	for (uint32_t i = 0; i < l->own_cnt; i++) {

@@ -96,43 +96,35 @@ static bool is_monitor(const struct part *p)
 
 static const struct {
 	const char *prefix, *suffix;
-	enum cgroup_runtime runtime;
 	bool named; /* the id is a name, of any form */
 } forms[] = {
-	{ "cri-containerd-", ".scope", CGROUP_CONTAINERD, false },
-	{ "nerdctl-", ".scope", CGROUP_CONTAINERD, false },
-	{ "crio-", ".scope", CGROUP_CRIO, false },
-	{ "crio-", "", CGROUP_CRIO, false },
-	{ "docker-", ".scope", CGROUP_DOCKER, false },
-	{ "libpod-payload-", "", CGROUP_PODMAN, false },
-	{ "libpod-", ".scope", CGROUP_PODMAN, false },
-	{ "libpod-", "", CGROUP_PODMAN, false },
-	{ "lxc.payload.", "", CGROUP_LXC, true },
-	{ "machine-", ".scope", CGROUP_NSPAWN, true },
-	{ "systemd-nspawn@", ".service", CGROUP_NSPAWN, true },
+	{ "cri-containerd-", ".scope", false },
+	{ "nerdctl-", ".scope", false },
+	{ "crio-", ".scope", false },
+	{ "crio-", "", false },
+	{ "docker-", ".scope", false },
+	{ "libpod-payload-", "", false },
+	{ "libpod-", ".scope", false },
+	{ "libpod-", "", false },
+	{ "lxc.payload.", "", true },
+	{ "machine-", ".scope", true },
+	{ "systemd-nspawn@", ".service", true },
 };
 
 /* Folders whose entries are containers, and nothing else. */
 static const struct {
 	const char *folder;
-	enum cgroup_runtime runtime;
 	bool named;
 } folders[] = {
-	{ "docker", CGROUP_DOCKER, false },
-	{ "buildkit", CGROUP_DOCKER, true },
-	{ "lxc", CGROUP_LXC, true },
-	{ "ecs", CGROUP_OTHER, false },
-	{ "garden", CGROUP_OTHER, false },
-	{ "default", CGROUP_CONTAINERD, false },
-	{ "libpod_parent", CGROUP_PODMAN, false },
+	{ "docker", false },	    { "buildkit", true }, { "lxc", true },
+	{ "ecs", false },	    { "garden", false },  { "default", false },
+	{ "libpod_parent", false },
 };
 
-static bool take_container(struct cgroup_path *ret, const struct part *id, bool named,
-			   enum cgroup_runtime runtime)
+static bool take_container(struct cgroup_path *ret, const struct part *id, bool named)
 {
 	if (named ? !id->len : !is_id(id))
 		return false;
-	ret->runtime = runtime;
 	ret->container[0] = '\0';
 	set(ret->container, sizeof(ret->container), id);
 	return true;
@@ -184,7 +176,7 @@ static bool take_joined(struct cgroup_path *ret, const struct part *part)
 	if (last == first)
 		return false;
 	(void)take_pod(ret, &pod, false);
-	return take_container(ret, &id, false, CGROUP_CONTAINERD);
+	return take_container(ret, &id, false);
 }
 
 /* ---- all of it ---- */
@@ -195,7 +187,7 @@ static bool take_form(struct cgroup_path *ret, const struct part *part)
 		struct part id = *part;
 
 		if (strip(&id, forms[i].prefix, forms[i].suffix) &&
-		    take_container(ret, &id, forms[i].named, forms[i].runtime))
+		    take_container(ret, &id, forms[i].named))
 			return true;
 	}
 	return take_joined(ret, part);
@@ -206,13 +198,12 @@ static bool take_entry(struct cgroup_path *ret, const struct part *part, const s
 		       const struct part *above, bool in_pod)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (is(parent, folders[i].folder) &&
-		    take_container(ret, part, folders[i].named, folders[i].runtime))
+		if (is(parent, folders[i].folder) && take_container(ret, part, folders[i].named))
 			return true;
 	/* /ecs/<task>/<id>, and in a pod, by kubelet's own driver */
 	if (is(above, "ecs"))
-		return take_container(ret, part, false, CGROUP_OTHER);
-	return in_pod && take_container(ret, part, false, CGROUP_KUBELET);
+		return take_container(ret, part, false);
+	return in_pod && take_container(ret, part, false);
 }
 
 void cgroup_path__parse(const char *path, struct cgroup_path *ret)

@@ -10,24 +10,11 @@
 
 #include <stddef.h>
 
-enum cgroup_runtime {
-	CGROUP_NO_CONTAINER,
-	CGROUP_CONTAINERD,
-	CGROUP_CRIO,
-	CGROUP_DOCKER,
-	CGROUP_PODMAN,
-	CGROUP_LXC,	/* the id is a name */
-	CGROUP_NSPAWN,	/* the same */
-	CGROUP_KUBELET, /* by its own driver: any runtime */
-	CGROUP_OTHER,
-};
-
 #define CGROUP_ID_SZ 128
 #define CGROUP_UNIT_SZ 256
 
 struct cgroup_path {
-	enum cgroup_runtime runtime;
-	char container[CGROUP_ID_SZ]; /* "": none */
+	char container[CGROUP_ID_SZ]; /* its id; of LXC and systemd-nspawn its name; "": none */
 	char pod[37]; /* the pod's uid with dashes, or 32 digits of a static pod; "": none */
 	/* The innermost service or scope of systemd, of the host where there is a container, unescaped;
 	 * "": none. */

@@ -17,17 +17,11 @@
 
 /* FILEID_KERNFS, include/linux/exportfs.h: the handle is the id, 64 bits. */
 #define KERNFS_HANDLE 0xfe
-#define NAME_NS NSEC_PER_SEC /* between two times that names are looked for */
-
-struct entry {
-	struct cgroup g; /* path NULL: nothing is known */
-	uint32_t refs;
-	uint64_t name_ns; /* when its names may be looked for again, CLOCK_MONOTONIC */
-};
+#define NAMES_NS NSEC_PER_SEC /* between two times that names are looked for */
 
 struct by_id {
 	uint64_t id;
-	struct entry *entry;
+	struct cgroup *group; /* NULL: nothing is known of it */
 };
 
 struct cgroups {
@@ -66,11 +60,13 @@ struct cgroups *cgroups__new(void)
 	return c;
 }
 
-static void free_entry(struct entry *e)
+static void free_group(struct cgroup *g)
 {
-	pod_names__done(&e->g.names);
-	free(e->g.path);
-	free(e);
+	if (!g)
+		return;
+	pod_names__done(&g->names);
+	free(g->path);
+	free(g);
 }
 
 void cgroups__free(struct cgroups *c)
@@ -82,7 +78,7 @@ void cgroups__free(struct cgroups *c)
 		return;
 	it = hash__iter(&c->by_id);
 	while ((e = hash_iter__next(&it)))
-		free_entry(e->entry);
+		free_group(e->group);
 	hash__done(&c->by_id);
 	if (c->mount_fd >= 0)
 		close(c->mount_fd);
@@ -115,20 +111,18 @@ static char *path_of(const struct cgroups *c, uint64_t id)
 	return strndup(path + len, (size_t)n - len);
 }
 
-static struct entry *look_up(const struct cgroups *c, uint64_t id)
+static struct cgroup *look_up(const struct cgroups *c, uint64_t id)
 {
-	struct entry *e = calloc(1, sizeof(*e));
+	char *path = c->mount_fd < 0 ? NULL : path_of(c, id);
+	struct cgroup *g = path && *path ? calloc(1, sizeof(*g)) : NULL;
 
-	if (!e || c->mount_fd < 0)
-		return e;
-	e->g.path = path_of(c, id);
-	if (e->g.path && !*e->g.path) {
-		free(e->g.path);
-		e->g.path = NULL;
+	if (!g) {
+		free(path);
+		return NULL;
 	}
-	if (e->g.path)
-		cgroup_path__parse(e->g.path, &e->g.what);
-	return e;
+	g->path = path;
+	cgroup_path__parse(path, &g->what);
+	return g;
 }
 
 /* Those that nobody refers to make room for others. */
@@ -138,13 +132,13 @@ static void drop_unused(struct cgroups *c)
 	struct by_id *e;
 
 	while ((e = hash_iter__next(&it)))
-		if (!e->entry->refs) {
-			free_entry(e->entry);
+		if (!e->group || !e->group->refs) {
+			free_group(e->group);
 			hash__remove(&c->by_id, e);
 		}
 }
 
-const struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
+struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
 {
 	struct by_id *e = hash__lookup(&c->by_id, &id);
 	bool is_new = false;
@@ -153,42 +147,35 @@ const struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
 		drop_unused(c);
 	if (!e)
 		e = hash__insert(&c->by_id, &id, &is_new);
-	if (!e)
-		return NULL;
 	if (is_new)
-		e->entry = look_up(c, id);
-	if (!e->entry) {
-		hash__remove(&c->by_id, e);
+		e->group = look_up(c, id);
+	if (!e || !e->group)
 		return NULL;
-	}
-	if (!e->entry->g.path)
-		return NULL;
-	cgroups__ref(&e->entry->g);
-	return &e->entry->g;
+	cgroup__ref(e->group);
+	return e->group;
 }
 
-void cgroups__name(const struct cgroup *g)
+void cgroup__ref(struct cgroup *g)
 {
-	struct entry *e = (struct entry *)g;
-	bool is_named = g->names.pod && *g->names.pod;
+	g->refs++;
+}
+
+void cgroup__unref(struct cgroup *g)
+{
+	g->refs--;
+}
+
+void cgroup__find_names(struct cgroup *g)
+{
+	bool known = g->names.pod && (g->names.container || !*g->what.container);
 	uint64_t now;
 
-	if (!*g->what.pod || (is_named && (*g->names.container || !*g->what.container)))
+	if (!*g->what.pod || known)
 		return;
 	now = util_monotonic_ns();
-	if (now < e->name_ns)
+	if (now < g->names_ns)
 		return;
-	e->name_ns = now + NAME_NS;
-	pod_names__done(&e->g.names);
-	(void)pod_names__find(POD_NAMES_LOGS, g->what.pod, g->what.container, &e->g.names);
-}
-
-void cgroups__ref(const struct cgroup *g)
-{
-	((struct entry *)g)->refs++;
-}
-
-void cgroups__unref(const struct cgroup *g)
-{
-	((struct entry *)g)->refs--;
+	g->names_ns = now + NAMES_NS;
+	pod_names__done(&g->names);
+	pod_names__find(POD_NAMES_LOGS, g->what.pod, g->what.container, &g->names);
 }

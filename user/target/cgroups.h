@@ -19,7 +19,10 @@ struct cgroups;
 struct cgroup {
 	char *path; /* from the root of the hierarchy, with a slash in front, as the kernel has it */
 	struct cgroup_path what;
-	struct pod_names names; /* see cgroups__name */
+	struct pod_names names; /* see cgroup__find_names */
+	/* private */
+	uint32_t refs;
+	uint64_t names_ns; /* when its names may be looked for again, CLOCK_MONOTONIC */
 };
 
 /* Where there is no hierarchy, none is found. NULL with errno. */
@@ -29,11 +32,12 @@ void cgroups__free(struct cgroups *c);
 
 /* The group of this id, as bpf_get_current_cgroup_id has it, with a reference, which the caller gives
  * back. NULL: it is the root, or it was gone already, or there are too many. */
-const struct cgroup *cgroups__find(struct cgroups *c, uint64_t id);
-/* Looks for the names of a group in Kubernetes, if they are not known: kubelet may be later than a
- * first sample. Once a second at most. What g->names had is void. */
-void cgroups__name(const struct cgroup *g);
-void cgroups__ref(const struct cgroup *g);
-void cgroups__unref(const struct cgroup *g);
+struct cgroup *cgroups__find(struct cgroups *c, uint64_t id);
+void cgroup__ref(struct cgroup *g);
+void cgroup__unref(struct cgroup *g);
+
+/* Looks for a group's names in Kubernetes, if they are not known: kubelet makes its folders later than
+ * a container's first sample may come. Once a second at most. */
+void cgroup__find_names(struct cgroup *g);
 
 #endif

@@ -2,7 +2,6 @@
 #include "target/pod_names.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,12 +9,12 @@
 #include <string.h>
 
 #define ID_MIN 12 /* of an id that was cut: as short as any tool cuts it */
-#define NAME_MAX_DNS 253
+#define POD_NAME_MAX 253
 
 /* RFC 1123, which the API server holds names to: of them alone is the underscore a mark between two. */
 static bool is_name(const char *s, size_t len)
 {
-	return len && len <= NAME_MAX_DNS &&
+	return len && len <= POD_NAME_MAX &&
 	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") >= len;
 }
 
@@ -29,6 +28,7 @@ static char *take_name(const char **at, const char *end)
 	return ret;
 }
 
+/* A name that was found before stays where there is no better one. */
 static void replace(char **old, char *with)
 {
 	if (!with)
@@ -81,19 +81,13 @@ static void look_in(const char *logs, const char *folder, const char *id,
 	closedir(dir);
 }
 
-int pod_names__find(const char *logs, const char *uid, const char *container, struct pod_names *ret)
+void pod_names__find(const char *logs, const char *uid, const char *container,
+		     struct pod_names *ret)
 {
-	ret->space = strdup("");
-	ret->pod = strdup("");
-	ret->container = strdup("");
-	if (!ret->space || !ret->pod || !ret->container) {
-		pod_names__done(ret);
-		return -ENOMEM;
-	}
+	*ret = (struct pod_names){ 0 };
 	look_in(logs, "containers", container, take_container, ret);
 	/* whole, also where the other was cut */
 	look_in(logs, "pods", uid, take_pod, ret);
-	return 0;
 }
 
 void pod_names__done(struct pod_names *n)

@@ -15,12 +15,13 @@
 #define POD_NAMES_LOGS "/var/log"
 
 struct pod_names {
-	char *space, *pod, *container; /* "" : not known */
+	char *space, *pod, *container; /* NULL: not known */
 };
 
-/* uid, container: ids as cgroup_path.h has them; "": none. 0 or -ENOMEM; pod_names__done frees. */
-int pod_names__find(const char *logs, const char *uid, const char *container,
-		    struct pod_names *ret);
+/* uid, container: ids as cgroup_path.h has them; "": none. logs: POD_NAMES_LOGS, but in tests. What there
+ * is no memory for is not known. pod_names__done frees. */
+void pod_names__find(const char *logs, const char *uid, const char *container,
+		     struct pod_names *ret);
 void pod_names__done(struct pod_names *n);
 
 #endif
