@@ -126,7 +126,7 @@ static __always_inline __u32 set_wait(struct bpfprof_thread *t, struct task_stru
 	if (!w || !w->off_ns)
 		return state;
 	t->off_ns = w->off_ns;
-	if (w->wake_ns > w->off_ns) {
+	if (wait_is_woken(w) && w->wake_ns > w->off_ns) {
 		t->wake_ns = w->wake_ns;
 		t->woken = w->woken;
 	}

@@ -40,6 +40,8 @@
  *   4. A slot has one owner, and two threads never have the same state.
  *   5. A thread that is counted among the waiters of a futex is counted out once, by itself or by
  *      its waker.
+ *   6. A wake that was seen after the switch-out was counted is known at the switch-in: as the
+ *      one that ended the wait, or as one that came before it (wait_note_early).
  *
  * What it relies on:
  *   - Stores become visible in program order, loads are done in program order (x86: Intel SDM
@@ -149,8 +151,6 @@ static __always_inline void wait_note(struct task_struct *task, struct wait_task
 {
 	WAIT_PUT(w->state, state);
 	WAIT_PUT(w->may_futex, wait_may_futex(task));
-	WAIT_PUT(w->wake_ns, 0);
-	WAIT_PUT(w->woken, BPFPROF_WAKE_PEER);
 	WAIT_PUT(w->queued_ns, queued_ns);
 	WAIT_PUT(w->off_ns, ns);
 	if (counts)
@@ -166,6 +166,7 @@ static __always_inline __u64 wait_take(struct task_struct *task, struct wait_tas
 
 	wait_futex_leave(task, w);
 	WAIT_PUT(w->off_ns, 0);
+	WAIT_PUT(w->early, false);
 	return ns;
 }
 
@@ -397,6 +398,13 @@ static __always_inline bool wait_look_up(struct task_struct *task, struct wait_t
 
 /* ---- the waker ---- */
 
+/* Has a waker been noted for the wait? By the number of its switch-out: the successor's program may
+ * be late, and publish the same switch-out once more after the waker has. */
+static __always_inline bool wait_is_woken(const struct wait_task *w)
+{
+	return WAIT_GET(w->wake_of) == (__u32)WAIT_GET(w->switch_outs);
+}
+
 /* Is the wait that the waker ends published? If nobody has, the waker does it. */
 static __always_inline bool wait_is_published(struct task_struct *sleeper, struct wait_task *w)
 {
@@ -414,7 +422,7 @@ static __always_inline bool wait_ends_sleep(struct task_struct *sleeper, struct 
 {
 	if (WAIT_SWITCH_IN_ONLY && !wait_is_published(sleeper, w))
 		return false;
-	return WAIT_GET(w->off_ns) && !WAIT_GET(w->wake_ns) &&
+	return WAIT_GET(w->off_ns) && !wait_is_woken(w) &&
 	       WAIT_GET(w->state) == BPFPROF_STATE_sleeping;
 }
 
@@ -423,6 +431,24 @@ static __always_inline void wait_note_wake(struct wait_task *w, enum bpfprof_wak
 {
 	WAIT_PUT(w->wake_ns, ns);
 	WAIT_PUT(w->woken, woken);
+	WAIT_PUT(w->wake_of, (__u32)WAIT_GET(w->switch_outs));
+}
+
+/*
+ * The waker has come before the sleeper's wait has begun. As a rule there is none then: the sleeper
+ * sees that it may go on. If it is about to leave its CPU by that time it does so all the same, for
+ * as long as the waker takes to put it back on a run queue. The waker cannot know which.
+ */
+static __always_inline void wait_note_early(struct wait_task *w)
+{
+	WAIT_PUT(w->early, true);
+}
+
+/* Was the wait over before it began, as far as others were waited for? A waker that comes in time is
+ * noted, so that what an earlier one has left does not matter. */
+static __always_inline bool wait_was_early(const struct wait_task *w)
+{
+	return WAIT_GET(w->early) && !wait_is_woken(w);
 }
 
 #endif

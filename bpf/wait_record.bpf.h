@@ -161,8 +161,13 @@ static __always_inline __u64 slept_ns(const struct wait_task *w, __u64 ns)
 static __always_inline void resumed_at(void *ctx, struct task_struct *task, struct wait_task *w,
 				       __u64 now)
 {
+	bool early = wait_was_early(w);
 	__u64 off_ns = wait_take(task, w), wake_ns, blocked_ns, runq_ns, stop_ns;
 
+	if (!wait_is_woken(w)) {
+		w->wake_ns = 0;
+		w->woken = BPFPROF_WAKE_PEER;
+	}
 	stop_ns = bp_control.stop_ns;
 	if (now < off_ns)
 		now = off_ns;
@@ -191,7 +196,8 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 		if (!record_wanted_more())
 			return;
 	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
-		record_block(ctx, task, w, off_ns, blocked_ns);
+		/* its waker could not record it for the mutex profile */
+		record_block(ctx, task, w, off_ns, early ? 0 : blocked_ns);
 	if (bp_config.record[BPFPROF_OFFCPU])
 		record_offcpu(ctx, task, w, blocked_ns, runq_ns);
 }

@@ -24,15 +24,16 @@ struct record_wait {
 /* A watched thread's last switch-out, and its wait from there on. */
 struct wait_task {
 	__u64 off_ns;	   /* when it switched out; 0: that wait is over, or there was none */
-	__u64 wake_ns;	   /* when the waker was seen; 0: it was not */
+	__u64 wake_ns;	   /* when a waker was seen: see wake_of */
 	__u64 queued_ns;   /* that the thread had been on run queues in all its life, then */
 	__u64 switch_outs; /* the number of that switch-out, written last: see wait_publish */
 	__u64 sleeps;	   /* voluntary switch-outs, before the thread queued itself at a futex */
 	__u8 state;	   /* enum bpfprof_thread_state, at the switch-out */
-	__u8 woken;	   /* enum bpfprof_wake, if it was in a futex */
+	__u8 woken;	   /* enum bpfprof_wake, if it was in a futex: see wake_of */
 	__u8 may_futex;	   /* it may have been in one */
-	__u8 pad[5];
-	__u64 futex;		     /* address of the entry of bp_futexes that counts it, or 0 */
+	__u8 early;	   /* a waker has come before it switched out: see wait_note_early */
+	__u32 wake_of;	   /* which switch-out wake_ns and woken belong to: its lowest bits */
+	__u64 futex;	   /* address of the entry of bp_futexes that counts it, or 0 */
 	__u64 futex_create_ns;	     /* of that entry */
 	__u64 futex_ns;		     /* since when it is counted there */
 	struct record_wait waits[2]; /* that are being recorded */

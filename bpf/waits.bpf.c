@@ -116,8 +116,12 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	__u64 now, due_ns;
 	bool peer;
 
-	if (w ? !wait_ends_sleep(sleeper, w) || (bp_config.futex_probes && !has_slept(sleeper, w)) :
-		!lacks_state(sleeper) || compat_on_cpu(sleeper))
+	if (w &&
+	    (!wait_ends_sleep(sleeper, w) || (bp_config.futex_probes && !has_slept(sleeper, w)))) {
+		wait_note_early(w);
+		return;
+	}
+	if (!w && (!lacks_state(sleeper) || compat_on_cpu(sleeper)))
 		return;
 	read_futex(sleeper, &wait);
 	if (!wait.waits)
@@ -318,8 +322,7 @@ int wait_queue(__u64 *ctx)
 	leave_futex(task, w);
 	w->state = BPFPROF_STATE_sleeping;
 	w->may_futex = true;
-	w->wake_ns = 0;
-	w->woken = BPFPROF_WAKE_PEER;
+	w->early = false;
 	w->queued_ns = queued_ns(task);
 	w->sleeps = task->nvcsw;
 	/* of its next switch-out, once it sleeps */

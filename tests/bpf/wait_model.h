@@ -57,7 +57,7 @@ struct task_struct {
 struct truth {
 	__u64 ns, queued_ns;
 	__u32 state;
-	__u8 switched_in, charged, missed, charged_by_waker;
+	__u8 switched_in, charged, missed, charged_by_waker, wake_seen;
 };
 
 struct store {
@@ -290,6 +290,8 @@ static void zero(struct wait_task *w)
 	WAIT_PUT(w->state, 0);
 	WAIT_PUT(w->woken, 0);
 	WAIT_PUT(w->may_futex, 0);
+	WAIT_PUT(w->early, 0);
+	WAIT_PUT(w->wake_of, 0);
 	WAIT_PUT(w->futex, 0);
 	WAIT_PUT(w->futex_ns, 0);
 }
@@ -647,6 +649,14 @@ static uint64_t act_charge_state(const struct op *op)
 	return 0;
 }
 
+/* op->value: the wait has been charged to the waker, or is known to have been over before. */
+static uint64_t act_charge_wake(const struct op *op)
+{
+	if (truth_of(op->task, outs_of(op->task))->wake_seen && !op->value)
+		violate("a wake is forgotten");
+	return 0;
+}
+
 static uint64_t act_miss(const struct op *op)
 {
 	struct truth *t = truth_of(op->task, outs_of(op->task));
@@ -661,6 +671,7 @@ static void resumed(struct task_struct *task)
 {
 	struct wait_task *w = wait_state_of(task);
 	__u64 switch_outs = wait_switch_outs(task), ns;
+	bool woken;
 
 	if (!w || !switch_outs)
 		return;
@@ -668,7 +679,13 @@ static void resumed(struct task_struct *task)
 		step((struct op){ .name = "missed", .alone = true, .act = act_miss, .task = task });
 		return;
 	}
+	woken = wait_was_early(w) || wait_is_woken(w);
 	ns = wait_take(task, w);
+	step((struct op){ .name = "charge: wake",
+			  .alone = true,
+			  .act = act_charge_wake,
+			  .task = task,
+			  .value = woken });
 	step((struct op){ .name = "charge",
 			  .alone = true,
 			  .act = act_charge,
@@ -744,6 +761,12 @@ static uint64_t act_charge_waker(const struct op *op)
 	return 0;
 }
 
+static uint64_t act_see_wake(const struct op *op)
+{
+	truth_of(op->task, op->value)->wake_seen = 1;
+	return 0;
+}
+
 static bool may_run(const struct op *op)
 {
 	return is_drained(op) && (!op->task->on_cpu || !op->task->asleep);
@@ -782,7 +805,15 @@ static void wake(struct task_struct *task, uint64_t switch_out, bool watched)
 				  .task = task,
 				  .value = WAIT_GET(w->off_ns),
 				  .sz = switch_out });
+	} else if (w) {
+		wait_note_early(w);
 	}
+	if (w)
+		step((struct op){ .name = "see the wake",
+				  .alone = true,
+				  .act = act_see_wake,
+				  .task = task,
+				  .value = switch_out });
 	program_ends();
 	step((struct op){
 		.name = "runnable", .act = act_runnable, .ready = may_run, .task = task });

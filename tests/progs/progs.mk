@@ -9,7 +9,7 @@ GO := HOME=$(abspath $(OUT))/go GOCACHE=$(abspath $(OUT))/go GO111MODULE=off go
 PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.cc,$^) $(3)
 
 ALLOC_C := alloc alloc_calls alloc_threads
-WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many waits_crowd waits_long waits_off waits_wall waits_convoy spawn parked touch
+WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many waits_crowd waits_long waits_off waits_wall waits_convoy waits_turns spawn parked touch
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle late execs remapped turnover
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
