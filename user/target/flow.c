@@ -180,8 +180,10 @@ static void another_round(struct flow *f)
 	f->again = false;
 	f->wait_cnt = f->run_on_cnt = 0;
 	memset(f->targets, 0, f->code.sz / 8 + 1);
+	/* memory that nothing has led to is not touched: a file may claim much more code than it has */
 	for (i = 0; i < f->code.sz; i++)
-		f->places[i] &= PLACE_ENTRY;
+		if (f->places[i])
+			f->places[i] &= PLACE_ENTRY;
 	for (i = f->func_cnt; i-- > 0;) {
 		struct func *func = &f->funcs[i];
 

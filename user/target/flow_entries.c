@@ -196,11 +196,9 @@ static void take_sections(struct finder *f)
 
 /* ---- covered code ---- */
 
-/* call rel32, jmp rel32, lea rel32(%rip): four bytes of distance to what follows them. */
-static bool may_refer(const uint8_t *p)
-{
-	return p[0] == 0xe8 || p[0] == 0xe9 || (p[0] == 0x8d && (p[1] & 0xc7) == 5);
-}
+/* Where the distance, of four bytes to what follows them, stands behind the opcode in call rel32, jmp
+ * rel32 and lea rel32(%rip); 0: it is none of these. */
+static const uint8_t distance_at[256] = { [0xe8] = 1, [0xe9] = 1, [0x8d] = 2 };
 
 /* The covered code from its start on, instruction by instruction. */
 static void take_instructions(struct finder *f, const uint8_t *bytes, size_t sz, uint64_t addr)
@@ -231,14 +229,15 @@ static bool refers(const struct finder *f, const uint8_t *p, size_t sz, uint64_t
 	size_t i;
 
 	for (i = 0; i + 6 <= sz; i++) {
-		size_t skip = p[i] == 0x8d ? 2 : 1;
+		size_t skip = distance_at[p[i]];
 		uint64_t to;
 
-		if (!may_refer(p + i))
+		if (!skip)
 			continue;
 		memcpy(&rel, p + i + skip, sizeof(rel));
 		to = addr + i + skip + 4 + (uint64_t)(int64_t)rel;
-		if (to >= min && to < max && flow_code__run(f->code, to))
+		if (to >= min && to < max && (skip == 1 || (p[i + 1] & 0xc7) == 5) &&
+		    flow_code__run(f->code, to))
 			return true;
 	}
 	return false;

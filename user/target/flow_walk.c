@@ -31,15 +31,32 @@ static uint64_t addr_of(const struct walk *w)
 	return w->run->start + (w->at - w->run->at);
 }
 
+/* The number of the state; most instructions do not change it. */
+static uint16_t state_number(const struct walk *w)
+{
+	if (!memcmp(&w->state, &w->f->states[w->number], sizeof(w->state)))
+		return w->number;
+	return flow__state_number(w->f, &w->state);
+}
+
+/* flow_code__at; most addresses are in the same run. */
+static bool find_at(const struct walk *w, uint64_t addr, uint32_t *ret_at)
+{
+	if (addr < w->run->start || addr >= w->run->end)
+		return flow_code__at(&w->f->code, addr, ret_at);
+	*ret_at = w->run->at + (uint32_t)(addr - w->run->start);
+	return true;
+}
+
 /* The way leads to addr, with the state behind the current instruction. */
 static void go_to(struct walk *w, uint64_t addr, uint32_t bound)
 {
 	struct flow *f = w->f;
 	uint32_t at;
 
-	if (flow_code__at(&f->code, addr, &at)) {
+	if (find_at(w, addr, &at)) {
 		f->targets[at / 8] |= (uint8_t)(1 << at % 8);
-		flow__add_way(f, at, w->func, flow__state_number(f, &w->state), bound);
+		flow__add_way(f, at, w->func, state_number(w), bound);
 	} else { /* described elsewhere, or not there */
 		flow__set_returns(f, w->func);
 	}
@@ -51,7 +68,7 @@ static void take_address(struct walk *w, uint64_t addr)
 	struct flow *f = w->f;
 	uint32_t at;
 
-	if (flow_code__at(&f->code, addr, &at) && !(f->places[at] & PLACE_ENTRY))
+	if (find_at(w, addr, &at) && !(f->places[at] & PLACE_ENTRY))
 		f->err = f->err ?:
 				  flow_entries__add(
 					  &f->entries,
@@ -252,7 +269,7 @@ static bool follow_call(struct walk *w, const struct insn *in)
 		frame_state__push(&w->state);
 		return true;
 	}
-	if (!flow_code__at(&f->code, to, &at))
+	if (!find_at(w, to, &at))
 		return !is_never_stub(f, to);
 	/* what may be no code calls into the middle of anything */
 	if (hint != FLOW_SURE && f->places[at] && !(f->places[at] & PLACE_ENTRY))
@@ -263,7 +280,7 @@ static bool follow_call(struct walk *w, const struct insn *in)
 	if (next >= w->run->end) /* what comes behind the run is not known */
 		flow__returns_with(f, w->func, func);
 	else
-		flow__add_wait(f, func, w->at + in->len, flow__state_number(f, &w->state), w->func);
+		flow__add_wait(f, func, w->at + in->len, state_number(w), w->func);
 	return false;
 }
 
@@ -388,8 +405,7 @@ static void walk(struct flow *f, struct way way)
 		if (!follow(&w, &in))
 			return;
 		note_ax(&w, &in);
-		if (memcmp(&w.state, &f->states[w.number], sizeof(w.state)))
-			w.number = flow__state_number(f, &w.state);
+		w.number = state_number(&w);
 		w.at += in.len;
 		if (w.at >= end) {
 			flow__set_returns(f, w.func);
