@@ -346,12 +346,16 @@ static __always_inline __u32 unw_lowest(__u64 bits)
 	return n;
 }
 
-/* Does a call before ra lead to code near before the pc, and not before `from`, if that is no more
- * than the pc? */
+/*
+ * Does a call before ra lead to code near before the pc, and not before `from`, if that is no more
+ * than the pc? Not to a function that makes a frame first of all and has called another one since:
+ * its return address is in that frame, and ra is what an earlier call has left.
+ */
 static __always_inline int unw_leads_to(struct unw *u, __u64 ra, __u64 from)
 {
 	return unw_call_before(u, ra) & UNW_DIRECT_CALL && u->pc - u->target < UNW_LEAF_REACH &&
-	       (from > u->pc || u->target >= from);
+	       (from > u->pc || u->target >= from) &&
+	       (u->have_regs || !unw_is_frame(unw_first_code(u, u->target)));
 }
 
 /*

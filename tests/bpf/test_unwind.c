@@ -1197,6 +1197,7 @@ static void test_leaf_without_table(void **state)
 static void test_skipped_caller(void **state)
 {
 	static const uint8_t entry[8] = { 0x48, 0x8b, 0x65, 0xf0, 0x90, 0x90, 0x90, 0x90 };
+	static const uint8_t frame[8] = { 0x55, 0x48, 0x89, 0xe5, 0x90, 0x90, 0x90, 0x90 };
 	struct unw u;
 
 	(void)state;
@@ -1210,6 +1211,13 @@ static void test_skipped_caller(void **state)
 	no_table_called(&u);
 	poke(u.sp + 0x40, LEAF);
 	put_call(LEAF, CODE);
+	check_by_fp(&u);
+	/* one to a function that has made its frame by now: an earlier call has left it */
+	no_table_called(&u);
+	put_call(CALLER, CODE);
+	poke(u.sp + 0x40, LEAF);
+	put_call(LEAF, FUNC);
+	poke_bytes(FUNC, frame, 8);
 	check_by_fp(&u);
 	/* rbp was saved right below a return address, by push: of a call, or of HotSpot's
 	 * interpreter */
