@@ -370,6 +370,14 @@ struct bpfprof_uret {
 	__u64 ra; /* what stood there */
 };
 
+/* Code as it was when the stack was copied: by the time that the copy is looked at, a JIT compiler
+ * may have put something else there. */
+#define BPFPROF_RAW_CODES 32
+struct bpfprof_raw_code {
+	__u64 addr; /* 0: none */
+	__u8 bytes[8];
+};
+
 struct bpfprof_raw {
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
 	/* of the first byte copied: the red zone's, where epilogues have left what they popped */
@@ -379,6 +387,9 @@ struct bpfprof_raw {
 	__u16 holes;	/* bit i: page i of the copy, from stack_addr's on, could not be read */
 	__u64 uret_pc;	/* what replaced return addresses were replaced with; 0: none was */
 	struct bpfprof_uret uret[BPFPROF_MAX_URETS]; /* innermost first; at 0: none */
+	/* From rip on; and before the return addresses on top of the stack and in the chain of
+	 * frame pointers. */
+	struct bpfprof_raw_code codes[BPFPROF_RAW_CODES];
 };
 
 /* ---- Counts ---- */

@@ -598,6 +598,38 @@ __noinline __u64 stack_copy(__u32 slot, __u32 at, __u64 sp)
 	return good;
 }
 
+static __always_inline void copy_code(struct raw_buf *b, __u32 i, __u64 addr)
+{
+	struct bpfprof_raw_code *c = &b->raw.codes[i & (BPFPROF_RAW_CODES - 1)];
+
+	c->addr = bpf_probe_read_user(c->bytes, sizeof(c->bytes), (const void *)addr) ? 0 : addr;
+}
+
+/* Notes the code that the walk of the copy asks for most, as far as its addresses are known without
+ * unwind tables: see struct bpfprof_raw. */
+__noinline int stack_copy_codes(__u32 slot, __u64 pc, __u64 sp, __u64 fp)
+{
+	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &slot);
+	__u64 frame[2], low = sp;
+	int i;
+
+	if (!b)
+		return 0;
+	__builtin_memset(b->raw.codes, 0, sizeof(b->raw.codes));
+	copy_code(b, 0, pc);
+	if (!bpf_probe_read_user(frame, 8, (const void *)sp))
+		copy_code(b, 1, frame[0] - 8);
+	for (i = 2; i < BPFPROF_RAW_CODES; i++) {
+		if (fp - low >= UNW_FP_REACH || fp & 7 ||
+		    bpf_probe_read_user(frame, sizeof(frame), (const void *)fp))
+			break;
+		copy_code(b, i, frame[1] - 8);
+		low = fp + 16;
+		fp = frame[0];
+	}
+	return 0;
+}
+
 __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 {
 	__u32 slot = s->u.slot, at = 0;
@@ -625,6 +657,7 @@ __hidden int stack_send_raw(void *ctx, struct scratch *s, bool with_kernel)
 	}
 	b->raw.stack_addr = u->regs[UNW_REG_SP] - BPFPROF_RED_ZONE;
 	b->raw.stack_sz = stack_copy(slot, at, b->raw.stack_addr);
+	stack_copy_codes(slot, u->regs[UNW_REG_PC], u->regs[UNW_REG_SP], u->regs[UNW_REG_FP]);
 	sz = RAW_HEAD + at + b->raw.stack_sz;
 	if (sz > RAW_MAX)
 		return 1;

@@ -798,6 +798,7 @@ static void test_generated(void **state)
 {
 	uint64_t sz = 300 * PG;
 	struct proc_map code;
+	uint8_t bytes[8];
 	uint32_t proc;
 	char more[128];
 
@@ -815,6 +816,11 @@ static void test_generated(void **state)
 	assert_int_equal(procs__map_at(ps, proc, code.start)->copy, PROC_MAP_AS_IS);
 	need_stats(0, 0, 0);
 	assert_true(vouched(proc, ELSEWHERE));
+	/* it can be read, but where nothing is any more */
+	assert_int_equal(copies__read(copies, proc, ELSEWHERE, bytes, sizeof(bytes)), 0);
+	assert_int_equal(copies__read(copies, proc, ELSEWHERE - PG, bytes, sizeof(bytes)),
+			 -ENODATA);
+	assert_true(copies__read(copies, proc, ELSEWHERE + sz, bytes, sizeof(bytes)) < 0);
 }
 
 /* ---- events ---- */

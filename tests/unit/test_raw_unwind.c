@@ -304,10 +304,12 @@ static int generated;
 
 static int read_code(void *ctx, uint64_t addr, void *buf, size_t sz)
 {
+	const uint8_t *then = raw_code_then(&copy.raw, addr, sz);
+
 	(void)ctx;
 	if (addr / PAGE == GENERATED / PAGE) {
 		memset(buf, 0x90, sz); /* nop */
-		return generated;
+		return then ? memcpy(buf, then, sz), 0 : generated;
 	}
 	for (size_t i = 0; i < code_cnt; i++)
 		if (addr >= code[i].start && addr < code[i].end && sz <= code[i].end - addr)
@@ -512,8 +514,8 @@ static void test_not_known(void **state)
 	assert_int_equal(unwind(proc), RAW_UNWIND_MISS);
 }
 
-/* Code that the process has made itself has a caller only if a call is there, or if nobody can say
- * any more what was there. */
+/* Code that the process has made itself has a caller only if a call was there when the stack was
+ * copied; where that was not noted, if one is there now, or if nobody can say any more what was. */
 static void test_generated_code(void **state)
 {
 	uint64_t sp = 0x7ffd00000800, fp = sp + 0x40, words[2] = { sp + 0x80, GENERATED + 0x200 };
@@ -535,6 +537,30 @@ static void test_generated_code(void **state)
 	assert_int_equal(unwind(publish()), BPFPROF_STACK_no_table);
 	assert_int_equal(frame_cnt, 2);
 	assert_int_equal(frames[1], GENERATED + 0x1ff);
+	/* none was there then */
+	copy.raw.codes[3] = (struct bpfprof_raw_code){ .addr = GENERATED + 0x1f8 };
+	assert_int_equal(unwind(publish()), BPFPROF_STACK_no_table);
+	assert_int_equal(frame_cnt, 1);
+	/* call *%rax, which now is something else */
+	generated = 0;
+	memcpy(copy.raw.codes[3].bytes + 6, "\xff\xd0", 2);
+	assert_int_equal(unwind(publish()), BPFPROF_STACK_no_table);
+	assert_int_equal(frame_cnt, 2);
+	assert_int_equal(frames[1], GENERATED + 0x1ff);
+}
+
+static void test_code_then(void **state)
+{
+	const struct bpfprof_raw raw = { .codes[BPFPROF_RAW_CODES - 1] = { 0x1000, "01234567" } };
+
+	(void)state;
+	assert_memory_equal(raw_code_then(&raw, 0x1000, 8), "01234567", 8);
+	assert_memory_equal(raw_code_then(&raw, 0x1003, 5), "34567", 5);
+	assert_null(raw_code_then(&raw, 0x1003, 6));
+	assert_null(raw_code_then(&raw, 0xfff, 1));
+	assert_null(raw_code_then(&raw, 0x1008, 0));
+	/* one that is empty has no address 0 */
+	assert_null(raw_code_then(&raw, 0, 8));
 }
 
 static void test_wild_pc(void **state)
@@ -601,8 +627,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole),     TEST(test_through_libc),	 TEST(test_in_system_call),
 		TEST(test_too_deep),  TEST(test_copy_short),	 TEST(test_holes),
-		TEST(test_not_known), TEST(test_generated_code), TEST(test_wild_pc),
-		TEST(test_garbage),
+		TEST(test_not_known), TEST(test_generated_code), TEST(test_code_then),
+		TEST(test_wild_pc),   TEST(test_garbage),
 	};
 	void *warm[1];
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,6 +152,7 @@ static void about(uint64_t samples, unsigned int ms, const struct had *from)
 
 struct seen {
 	uint64_t records, raw, with_kernel, with_user;
+	uint64_t codes; /* raw ones with the code at their rip, as it is now */
 	uint32_t tids[64];
 	size_t tid_cnt;
 	struct bpfprof_rec last;
@@ -163,6 +165,16 @@ struct seen {
 
 static struct seen seen;
 static uint64_t records_of[BPFPROF_SIDES]; /* of the epoch that goes on, or begins */
+
+static bool is_code_of(uint32_t pid, const struct bpfprof_raw_code *code, uint64_t addr)
+{
+	uint8_t now[sizeof(code->bytes)];
+	struct iovec local = { now, sizeof(now) }, remote = { (void *)addr, sizeof(now) };
+
+	return code->addr == addr &&
+	       process_vm_readv((pid_t)pid, &local, 1, &remote, 1, 0) == sizeof(now) &&
+	       !memcmp(code->bytes, now, sizeof(now));
+}
 
 static bool saw_tid(uint32_t tid)
 {
@@ -194,6 +206,7 @@ static void take(void *ctx, const struct bpfprof_rec *rec, size_t sz)
 		assert_true(sz >= sizeof(*rec) + sizeof(*raw) + raw->stack_sz);
 		seen.last_user = raw->regs[16];
 		seen.last_sp = raw->regs[7];
+		seen.codes += is_code_of(seen.pid, &raw->codes[0], raw->regs[16]);
 		return;
 	}
 	seen.last_user = rec->user_cnt ? user[0] : 0;
@@ -430,6 +443,7 @@ static void test_self(void **state)
 	assert_memory_equal(&seen.last.proc, &self.key, sizeof(self.key));
 	/* no table is known: registers and stack arrive instead, and they are ours */
 	assert_true(seen.raw > 0);
+	assert_int_equal(seen.codes, seen.raw);
 	assert_true(seen.last_sp - (uintptr_t)&here + 65536 < 131072);
 	about(finish(s, samples), SPIN_MS, &before);
 }

@@ -656,7 +656,8 @@ void code__forget(struct code *c, uint32_t proc)
 		unpublish(c, s);
 }
 
-int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
+int code__read(struct code *c, uint32_t proc, uint64_t addr, const uint8_t *then, void *buf,
+	       size_t sz)
 {
 	const struct proc_map *map = procs__map_at(c->procs, proc, addr);
 	struct piece *piece;
@@ -666,8 +667,12 @@ int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t s
 
 	if (!map || sz > map->end - addr)
 		return -EFAULT;
-	if (code__is_generated(c, proc, map))
-		return copies__read(c->copies, proc, addr, buf, sz) ? -ESRCH : 0;
+	if (code__is_generated(c, proc, map)) {
+		if (!then)
+			return copies__read(c->copies, proc, addr, buf, sz) ? -ESRCH : 0;
+		memcpy(buf, then, sz);
+		return 0;
+	}
 	object = code__object(c, proc, map);
 	if (object == OBJECTS_NONE || !objects__vaddr(c->objects, object, map->offset, &vaddr))
 		return -EFAULT;

@@ -96,9 +96,11 @@ size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t
 /* The process is about to be removed from procs. */
 void code__forget(struct code *c, uint32_t proc);
 
-/* Bytes of code as the process sees them at addr: of an object from its file, of memory that it has
- * filled itself as it is now: -ESRCH if that is gone. 0 or -errno. */
-int code__read(struct code *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
+/* Bytes of code as the process sees them at addr: of an object from its file; of memory that it has
+ * filled itself `then`, what it is known to have had there, or if that is NULL what it has now:
+ * -ESRCH if that is gone. 0 or -errno. */
+int code__read(struct code *c, uint32_t proc, uint64_t addr, const uint8_t *then, void *buf,
+	       size_t sz);
 
 void code__stats(const struct code *c, struct code_stats *ret);
 

@@ -110,6 +110,7 @@ void collect__free(struct collect *c)
 struct raw_ctx {
 	struct collect *c;
 	uint32_t proc;
+	const struct bpfprof_raw *raw;
 };
 
 static const uint8_t *raw_chunk(void *ctx, uint32_t idx)
@@ -121,7 +122,7 @@ static int raw_code(void *ctx, uint64_t addr, void *buf, size_t sz)
 {
 	struct raw_ctx *r = ctx;
 
-	return code__read(r->c->code, r->proc, addr, buf, sz);
+	return code__read(r->c->code, r->proc, addr, raw_code_then(r->raw, addr, sz), buf, sz);
 }
 
 /* A raw stack of the process led to nothing that can be known. */
@@ -140,7 +141,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 		      uint64_t frames[BPFPROF_MAX_UFRAMES], size_t *ret_cnt)
 {
 	struct target_note *note = targets__note(c->targets, proc);
-	struct raw_ctx ctx = { .c = c, .proc = proc };
+	struct raw_ctx ctx = { .c = c, .proc = proc, .raw = raw };
 	struct raw_unwind in = { .key = rec->proc,
 				 .regs = *raw,
 				 .stack = stack,

@@ -74,7 +74,13 @@ static void count(struct copies *c, uint32_t proc, struct copies_stats *s)
 
 int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
 {
-	return proofs__read(c->proofs, proc, addr, buf, sz);
+	const uint8_t *bytes = buf;
+	int err = proofs__read(c->proofs, proc, addr, buf, sz);
+
+	for (size_t i = 0; !err && i < sz; i++)
+		if (bytes[i])
+			return 0;
+	return err ?: -ENODATA;
 }
 
 void copies__forget(struct copies *c, uint32_t proc)

@@ -50,7 +50,8 @@ int copies__settle(struct copies *c, uint32_t proc);
 size_t copies__vouch(struct copies *c, uint32_t proc, const uint64_t *frames, size_t cnt,
 		     uint64_t time_ns);
 
-/* Memory of a process, as it is now, at most 64 KiB. 0 or -errno. */
+/* Memory of a process that something is in, as it is now, at most 64 KiB. 0 or -errno; -ENODATA: it
+ * is all zeros, as what was given back to the kernel is. */
 int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
 
 /* The process is about to be removed from procs. */

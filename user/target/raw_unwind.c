@@ -77,6 +77,18 @@ static __always_inline void unw_mark_used(const __u8 *chunk, __u32 pos)
 	(void)pos;
 }
 
+const uint8_t *raw_code_then(const struct bpfprof_raw *raw, uint64_t addr, size_t sz)
+{
+	for (int i = 0; i < BPFPROF_RAW_CODES; i++) {
+		const struct bpfprof_raw_code *c = &raw->codes[i];
+		uint64_t off = addr - c->addr;
+
+		if (c->addr && off < sizeof(c->bytes) && sz <= sizeof(c->bytes) - off)
+			return c->bytes + off;
+	}
+	return NULL;
+}
+
 int raw_unwind(const struct raw_unwind *in, uint64_t frames[BPFPROF_MAX_UFRAMES], size_t *ret_cnt,
 	       uint64_t *ret_miss)
 {

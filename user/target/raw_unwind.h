@@ -23,6 +23,9 @@ struct raw_unwind {
 	int (*read_code)(void *ctx, uint64_t addr, void *buf, size_t sz);
 };
 
+/* The sz bytes of code at addr as they were when the stack was copied; NULL: nobody has noted them. */
+const uint8_t *raw_code_then(const struct bpfprof_raw *raw, uint64_t addr, size_t sz);
+
 /*
  * Returns enum bpfprof_stack_result with at most BPFPROF_MAX_UFRAMES addresses, leaf first, as a
  * record has them; or RAW_UNWIND_MISS.
