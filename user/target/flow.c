@@ -31,6 +31,12 @@
 #define MAX_ROUNDS 4
 #define MAX_TABLES 65536 /* entries of jump tables in all */
 
+/* Of places. */
+static size_t page_cnt(const struct flow *f)
+{
+	return f->code.sz / FLOW_PLACES + 1;
+}
+
 /* ---- all ways ---- */
 
 /* Does the address lie within a function whose symbol says how long it is? */
@@ -74,7 +80,7 @@ static bool is_behind_code(const struct flow *f, const struct flow_run *r, uint3
 	uint32_t n;
 
 	for (n = 1; n <= INSN_MAX && n <= at - r->at; n++) {
-		if (PLACE_STATE(f->places[at - n]))
+		if (PLACE_STATE(flow__place(f, at - n)))
 			return flow_code__decode(&f->code, r, at - n, &in) && in.len == n;
 	}
 	return at == r->at;
@@ -103,8 +109,8 @@ static uint32_t func_before(struct flow *f, const struct flow_run *r, uint32_t a
 {
 	while (at > r->at && f->steps_left) {
 		f->steps_left--;
-		if (PLACE_STATE(f->places[--at]))
-			return PLACE_FUNC(f->places[at]);
+		if (PLACE_STATE(flow__place(f, --at)))
+			return PLACE_FUNC(flow__place(f, at));
 	}
 	return FLOW_NONE;
 }
@@ -120,8 +126,8 @@ static bool may_begin(struct flow *f, size_t sorted, uint64_t addr, uint32_t at,
 	const struct flow_run *r = flow_code__run_at(&f->code, at);
 	uint32_t before;
 
-	if (f->places[at] & PLACE_ENTRY || is_inside(f, sorted, addr) ||
-	    (f->places[at] && !is_behind_padding(f, r, at)))
+	if (flow__place(f, at) & PLACE_ENTRY || is_inside(f, sorted, addr) ||
+	    (flow__place(f, at) && !is_behind_padding(f, r, at)))
 		return false;
 	if (hint == FLOW_TAKEN)
 		return true;
@@ -174,23 +180,22 @@ static void first_round(struct flow *f)
 /* Once more, with all functions that were found known from the start, but those that are none. */
 static void another_round(struct flow *f)
 {
-	size_t i;
+	size_t i, k;
 
 	begin_round(f);
 	f->again = false;
 	f->wait_cnt = f->run_on_cnt = 0;
 	memset(f->targets, 0, f->code.sz / 8 + 1);
-	/* memory that nothing has led to is not touched: a file may claim much more code than it has */
-	for (i = 0; i < f->code.sz; i++)
-		if (f->places[i])
-			f->places[i] &= PLACE_ENTRY;
+	for (i = 0; i < page_cnt(f); i++)
+		for (k = 0; f->places[i] && k < FLOW_PLACES; k++)
+			f->places[i][k] &= PLACE_ENTRY;
 	for (i = f->func_cnt; i-- > 0;) {
 		struct func *func = &f->funcs[i];
 
 		func->waits = FLOW_NONE;
 		func->returns = func->open = func->not_first = func->odd = false;
 		if (func->dubious)
-			f->places[func->at] = 0;
+			flow__set_place(f, func->at, 0);
 		else
 			flow__add_way(f, func->at, (uint32_t)i, func->state, 0);
 	}
@@ -206,7 +211,7 @@ static bool learn(struct flow *f)
 	for (i = 0; i < f->run_on_cnt; i++) {
 		uint32_t at = f->run_ons[i];
 
-		if (PLACE_STATE(f->places[at]) && !(f->targets[at / 8] >> at % 8 & 1))
+		if (PLACE_STATE(flow__place(f, at)) && !(f->targets[at / 8] >> at % 8 & 1))
 			flow__func_at(f, at, FLOW_TAKEN);
 	}
 	learnt = f->again;
@@ -217,7 +222,7 @@ static bool learn(struct flow *f)
 			func->strict = learnt = true;
 		else if (func->odd)
 			func->dubious = learnt = true;
-		else if (func->dubious && f->places[func->at])
+		else if (func->dubious && flow__place(f, func->at))
 			learnt = true;
 	}
 	return learnt;
@@ -235,7 +240,7 @@ static int run(struct flow *f)
 	struct frame_state lost = frame_state__of_kind(FRAME_LOST);
 	int round;
 
-	f->places = calloc(f->code.sz, sizeof(*f->places));
+	f->places = calloc(page_cnt(f), sizeof(*f->places));
 	f->targets = calloc(f->code.sz / 8 + 1, 1);
 	f->err = f->places && f->targets ?
 			 util_reserve(&f->states, &f->state_cap, 2, sizeof(*f->states)) :
@@ -288,10 +293,12 @@ void flow__free(struct flow *f)
 {
 	if (!f)
 		return;
+	for (size_t i = 0; f->places && i < page_cnt(f); i++)
+		free(f->places[i]);
+	free(f->places);
 	flow_code__done(&f->code);
 	flow_entries__done(&f->entries);
 	flow_extern__done(&f->never_return);
-	free(f->places);
 	free(f->targets);
 	free(f->run_ons);
 	free(f->funcs);
@@ -327,7 +334,7 @@ static struct bpfprof_rule rule_at(const struct flow *f, uint32_t place)
  */
 static uint32_t next_place(const struct flow *f, uint32_t at, uint32_t end)
 {
-	while (at < end && !PLACE_STATE(f->places[at]))
+	while (at < end && !PLACE_STATE(flow__place(f, at)))
 		at++;
 	return at;
 }
@@ -368,7 +375,7 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	struct row_writer w = { .out = out, .skew = r->start - r->at };
 
 	for (at = next_place(f, from, last); at < last; at = next_place(f, from, last)) {
-		struct bpfprof_rule rule = rule_at(f, f->places[at]);
+		struct bpfprof_rule rule = rule_at(f, flow__place(f, at));
 		/* a handler returns to the first instruction, for which the byte before it is
 		 * looked up */
 		uint32_t first = at - (rule.cfa == BPFPROF_CFA_SIGNAL && at > from);

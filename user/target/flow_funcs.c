@@ -34,6 +34,18 @@ uint16_t flow__state_number(struct flow *f, const struct frame_state *s)
 	return *number;
 }
 
+void flow__set_place(struct flow *f, uint32_t at, uint32_t place)
+{
+	uint32_t **page = &f->places[at / FLOW_PLACES];
+
+	if (!*page)
+		*page = calloc(FLOW_PLACES, sizeof(**page));
+	if (*page)
+		(*page)[at % FLOW_PLACES] = place;
+	else
+		f->err = f->err ?: -ENOMEM;
+}
+
 void flow__add_way(struct flow *f, uint32_t at, uint32_t func, uint16_t state, uint32_t bound)
 {
 	if (f->way_cnt >= FLOW_MAX_WAYS)
@@ -90,7 +102,7 @@ static uint16_t first_state(struct flow *f, uint32_t at)
 
 uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint)
 {
-	uint32_t found = f->places[at] & PLACE_ENTRY ? flow__func_of(f, at) : FLOW_NONE;
+	uint32_t found = flow__place(f, at) & PLACE_ENTRY ? flow__func_of(f, at) : FLOW_NONE;
 	struct func_at *entry;
 	bool new;
 
@@ -110,9 +122,10 @@ uint32_t flow__func_at(struct flow *f, uint32_t at, enum flow_hint hint)
 	found = entry->func = (uint32_t)f->func_cnt++;
 	f->funcs[found] = (struct func){ .at = at, .waits = FLOW_NONE, .hint = hint };
 	f->funcs[found].state = first_state(f, at);
-	if (PLACE_STATE(f->places[at]) && PLACE_STATE(f->places[at]) != f->funcs[found].state)
+	if (PLACE_STATE(flow__place(f, at)) &&
+	    PLACE_STATE(flow__place(f, at)) != f->funcs[found].state)
 		f->again = true;
-	f->places[at] |= PLACE_ENTRY;
+	flow__set_place(f, at, flow__place(f, at) | PLACE_ENTRY);
 	flow__add_way(f, at, found, f->funcs[found].state, 0);
 	return found;
 }

@@ -118,6 +118,8 @@ bool flow_extern__has(const struct flow_extern *x, uint64_t got);
 #define PLACE_FUNC(place) (((place) & ~PLACE_ENTRY) >> FLOW_STATE_BITS)
 _Static_assert(FLOW_MAX_FUNCS == 1U << (31 - FLOW_STATE_BITS), "all of a place's bits");
 
+#define FLOW_PLACES 4096 /* 16 KiB: a file may claim much more code than it has */
+
 #define FLOW_NONE UINT32_MAX
 #define FLOW_MAX_WAYS (1U << 20) /* to be followed, and waits, at a time */
 #define FLOW_LEAS 1024
@@ -165,7 +167,7 @@ struct flow {
 	struct flow_code code;
 	struct flow_extern never_return;
 	struct flow_entries entries; /* those of symbols first, then those found on the way */
-	uint32_t *places;
+	uint32_t **places;	     /* pages of FLOW_PLACES each; NULL: all of them 0 */
 	struct func *funcs;
 	size_t func_cnt, func_cap;
 	struct hash by_addr;	    /* struct func_at: functions by where they begin */
@@ -188,6 +190,14 @@ struct flow {
 };
 
 /* Errors are kept in f->err; after one, nothing is added any more. */
+
+static inline uint32_t flow__place(const struct flow *f, uint32_t at)
+{
+	const uint32_t *page = f->places[at / FLOW_PLACES];
+
+	return page ? page[at % FLOW_PLACES] : 0;
+}
+void flow__set_place(struct flow *f, uint32_t at, uint32_t place);
 
 /* The number of a state: equal ones have the same. */
 uint16_t flow__state_number(struct flow *f, const struct frame_state *s);

@@ -68,7 +68,7 @@ static void take_address(struct walk *w, uint64_t addr)
 	struct flow *f = w->f;
 	uint32_t at;
 
-	if (find_at(w, addr, &at) && !(f->places[at] & PLACE_ENTRY))
+	if (find_at(w, addr, &at) && !(flow__place(f, at) & PLACE_ENTRY))
 		f->err = f->err ?:
 				  flow_entries__add(
 					  &f->entries,
@@ -272,7 +272,7 @@ static bool follow_call(struct walk *w, const struct insn *in)
 	if (!find_at(w, to, &at))
 		return !is_never_stub(f, to);
 	/* what may be no code calls into the middle of anything */
-	if (hint != FLOW_SURE && f->places[at] && !(f->places[at] & PLACE_ENTRY))
+	if (hint != FLOW_SURE && flow__place(f, at) && !(flow__place(f, at) & PLACE_ENTRY))
 		return true;
 	func = flow__func_at(f, at, hint);
 	if (func == FLOW_NONE || f->funcs[func].returns)
@@ -343,7 +343,7 @@ static bool follow(struct walk *w, const struct insn *in)
 static bool arrive(struct walk *w, bool begin)
 {
 	struct flow *f = w->f;
-	uint32_t place = f->places[w->at], func = PLACE_FUNC(place);
+	uint32_t place = flow__place(f, w->at), func = PLACE_FUNC(place);
 	uint16_t known = PLACE_STATE(place);
 	struct frame_state met;
 
@@ -361,11 +361,11 @@ static bool arrive(struct walk *w, bool begin)
 			flow__returns_with(f, w->func, func);
 			return false;
 		}
-		f->places[w->at] = PLACE_ENTRY | PLACE(w->func, w->number);
+		flow__set_place(f, w->at, PLACE_ENTRY | PLACE(w->func, w->number));
 		return true;
 	}
 	if (!known) {
-		f->places[w->at] = PLACE(w->func, w->number);
+		flow__set_place(f, w->at, PLACE(w->func, w->number));
 		return true;
 	}
 	flow__returns_with(f, w->func, func);
@@ -374,7 +374,7 @@ static bool arrive(struct walk *w, bool begin)
 	w->number = flow__state_number(f, &met);
 	if (w->number == known)
 		return false;
-	f->places[w->at] = PLACE(func, w->number);
+	flow__set_place(f, w->at, PLACE(func, w->number));
 	return true;
 }
 
