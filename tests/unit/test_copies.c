@@ -553,6 +553,33 @@ static void test_differs(void **state)
 	need_stats(1, 0, 0);
 }
 
+/* The code is being copied: that is no other code, and what comes next asks anew. */
+static void test_being_filled(void **state)
+{
+	struct proc_map code;
+	uint64_t half;
+	uint32_t proc;
+
+	(void)state;
+	make_program(PROG, "0x1122334455667788");
+	code = make_process(PROG, 0, MEMORY, "");
+	half = (code.end - code.start) / 2 & ~(PG - 1);
+	assert_true(toolrun("rm -f proc/%d/mem; truncate -s %" PRIu64 " proc/%d/mem", PID, code.end,
+			    PID));
+	proc = read_process();
+	for (uint64_t filled = 0; filled <= half; filled += half) {
+		if (filled)
+			fill_memory(PROG, code.offset, code.start, filled);
+		assert_int_equal(copies__settle(copies, proc), 0);
+		need_memory(proc, code.start, PROC_MAP_MAYBE_COPY);
+		need_stats(0, 0, 0);
+	}
+	fill_memory(PROG, code.offset, code.start, code.end - code.start);
+	assert_int_equal(copies__settle(copies, proc), 0);
+	need_copy(proc, code.start, code.offset);
+	need_stats(1, 0, 0);
+}
+
 /* Other code takes the place of a copy while it is watched, and of one page of it. */
 static void test_replaced(void **state)
 {
@@ -895,6 +922,7 @@ int main(void)
 		TEST(test_copied),
 		TEST(test_part),
 		TEST(test_differs),
+		TEST(test_being_filled),
 		TEST(test_replaced),
 		TEST(test_changed_later),
 		TEST(test_vouch_stack),

@@ -176,7 +176,18 @@ static bool has_copy(struct copies *c, uint32_t proc, uint64_t start, uint64_t e
 	return false;
 }
 
-/* Is the range, or part of it, the code of that place? 0 also if it is some other's already. */
+/* Is the process about to copy code to the range, and has not got to the end of it yet? What follows
+ * the code in its last page is zeros anyway. */
+static bool is_being_filled(struct copies *c, uint32_t proc, uint64_t start, uint64_t end)
+{
+	uint8_t page[COPY_PAGE];
+
+	return end - start >= 3 * COPY_PAGE &&
+	       copies__read(c, proc, end - 2 * COPY_PAGE, page, sizeof(page)) == -ENODATA;
+}
+
+/* Is the range, or part of it, the code of that place? 0 also if it is some other's already; -EAGAIN:
+ * it may become that. */
 static int settle_place(struct copies *c, uint32_t proc, const struct proc_map *range,
 			const struct place *place, bool *ret_could_be)
 {
@@ -184,6 +195,7 @@ static int settle_place(struct copies *c, uint32_t proc, const struct proc_map *
 	struct copy_place at = place->at;
 	struct proc_map map;
 	size_t cnt;
+	int err;
 
 	segments = objects__segments(c->objects, place->object, &cnt);
 	if (!copy_cut(segments, cnt, range, &at) || is_object(c, proc, range))
@@ -192,7 +204,10 @@ static int settle_place(struct copies *c, uint32_t proc, const struct proc_map *
 	map = (struct proc_map){
 		.start = at.start, .end = at.end, .offset = at.offset, .file = place->file
 	};
-	return has_copy(c, proc, map.start, map.end) ? 0 : prove(c, proc, place->object, &map);
+	if (has_copy(c, proc, map.start, map.end))
+		return 0;
+	err = prove(c, proc, place->object, &map);
+	return err == -EBADMSG && is_being_filled(c, proc, map.start, map.end) ? -EAGAIN : err;
 }
 
 /* Finds out about one range, and whether there was anything that it could be. 0 or -ENOMEM. */
@@ -204,8 +219,9 @@ static int settle_range(struct copies *c, uint32_t proc, const struct proc_map *
 	for (size_t i = 0; i < cnt; i++) {
 		int err = settle_place(c, proc, range, &places[i], ret_could_be);
 
-		if (err == -ENOMEM)
-			return err;
+		/* its next stack asks anew */
+		if (err == -ENOMEM || err == -EAGAIN)
+			return err == -ENOMEM ? err : 0;
 		if (err)
 			rest = err == -EBADMSG ? PROC_MAP_NO_COPY : PROC_MAP_UNREAD;
 	}
