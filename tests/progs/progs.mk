@@ -28,8 +28,9 @@ PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/nu
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
 
+# what the dynamic linker does at the first call of a function is no known stack
 $(addprefix $(PROGS_DIR)/,$(PROGS_SIMPLE)): $(PROGS_DIR)/%: $(PROGS_SRC)/%.c $(PROGS_SRC)/prog.h
-	$(call PROGS_CC,gcc,,-pthread)
+	$(call PROGS_CC,gcc,-Wl$(comma)-z$(comma)now,-pthread)
 
 $(PROGS_DIR)/chain-%: $(PROGS_SRC)/chain.c $(PROGS_SRC)/prog.h
 	$(call PROGS_CC,$(if $(findstring musl,$*),musl-gcc,gcc),$(CHAIN_$(subst -,_,$*)))
