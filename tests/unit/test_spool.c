@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests of spool/spool: records are whole, the oldest go, numbers go on, and the folder is nobody
+ * else's. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "spool/spool.h"
+
+#define KIB 1024UL
+#define TIME_NS (1764154444ULL * NSEC_PER_SEC) /* 2025-11-26T10:54:04Z */
+
+static char base[64], folder[128];
+static char text[512];
+
+static struct spool *opened(uint64_t max_sz)
+{
+	struct spool *s;
+
+	assert_int_equal(spool__open(folder, max_sz, &s, text, sizeof(text)), 0);
+	return s;
+}
+
+static int refused(void)
+{
+	struct spool *s;
+	int err;
+
+	*text = '\0';
+	err = spool__open(folder, SPOOL_MIN_SZ, &s, text, sizeof(text));
+	assert_null(s);
+	assert_true(*text && !strchr(text, '\n'));
+	return err;
+}
+
+struct content {
+	size_t sz;
+	int err; /* behind it */
+};
+
+static int put(void *ctx, FILE *f)
+{
+	const struct content *c = ctx;
+
+	for (size_t i = 0; i < c->sz; i++)
+		putc('a' + (int)(i % 26), f);
+	return c->err;
+}
+
+static int add(struct spool *s, const char *name, size_t sz)
+{
+	struct content c = { .sz = sz };
+
+	return spool__add(s, TIME_NS, name, put, &c);
+}
+
+/* Names in the folder in their order, without those that begin with a dot; freed by the next call. */
+static size_t listed(const char *names[], size_t max)
+{
+	static struct dirent **entries;
+	static int cnt;
+	size_t n = 0;
+
+	for (int i = 0; i < cnt; i++)
+		free(entries[i]);
+	free(entries);
+	cnt = scandir(folder, &entries, NULL, alphasort);
+	assert_true(cnt >= 2);
+	for (int i = 0; i < cnt; i++)
+		if (entries[i]->d_name[0] != '.' && n < max)
+			names[n++] = entries[i]->d_name;
+	return n;
+}
+
+static bool exists(const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return !access(path, F_OK);
+}
+
+static void plant(const char *name, const char *what)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(what, f);
+	fclose(f);
+}
+
+static void records_are_files(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct spool_stats stats;
+	const char *names[8];
+	char path[PATH_MAX], *bytes;
+	struct stat st;
+	size_t sz;
+
+	(void)state;
+	assert_int_equal(add(s, "nginx.cpu.pb.gz", 1000), 0);
+	assert_int_equal(add(s, "redis.cpu.pb.gz", 0), 0);
+	assert_int_equal(listed(names, 8), 2);
+	assert_string_equal(names[0], "0000000000000001.20251126T105404Z.nginx.cpu.pb.gz");
+	assert_string_equal(names[1], "0000000000000002.20251126T105404Z.redis.cpu.pb.gz");
+	snprintf(path, sizeof(path), "%s/%s", folder, names[0]);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	assert_int_equal(util_read_file(path, 4096, &bytes, &sz), 0);
+	assert_int_equal(sz, 1000);
+	assert_memory_equal(bytes, "abcdefghijklmnopqrstuvwxyzabc", 29);
+	free(bytes);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.records, 2);
+	assert_int_equal(stats.written, 2);
+	assert_true(stats.bytes >= 1000);
+	assert_int_equal(stats.written_bytes, stats.bytes);
+	spool__close(s);
+}
+
+static void the_oldest_go(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct spool_stats stats;
+	const char *names[32];
+	char first[24];
+
+	(void)state;
+	/* ten have room, and a little */
+	for (int i = 0; i < 35; i++) {
+		assert_int_equal(add(s, "x", 100 * KIB), 0);
+		spool__stats(s, &stats);
+		assert_true(stats.bytes <= SPOOL_MIN_SZ);
+	}
+	assert_int_equal(stats.records, 10);
+	assert_int_equal(stats.dropped, 25);
+	assert_int_equal(stats.dropped_bytes + stats.bytes, stats.written_bytes);
+	assert_int_equal(listed(names, 32), 10);
+	snprintf(first, sizeof(first), "%016d.", 26);
+	assert_memory_equal(names[0], first, 17);
+	/* one makes room for itself alone */
+	assert_int_equal(add(s, "x", 900 * KIB), 0);
+	assert_int_equal(listed(names, 32), 2);
+	/* one that is larger than the folder changes nothing */
+	assert_int_equal(add(s, "x", 2 * SPOOL_MIN_SZ), -EFBIG);
+	assert_int_equal(listed(names, 32), 2);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.failed, 1);
+	spool__close(s);
+}
+
+static void numbers_go_on(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct spool_stats stats;
+	const char *names[8];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(add(s, "x", 200 * KIB), 0);
+	spool__close(s);
+	/* what is none, and what was being written when its writer was killed */
+	plant("notes.txt", "mine");
+	plant("0000000000000099.x", "no time");
+	plant(".0000000000000005.tmp", "half");
+	s = opened(SPOOL_MIN_SZ);
+	assert_false(exists(".0000000000000005.tmp"));
+	spool__stats(s, &stats);
+	assert_int_equal(stats.records, 4);
+	assert_true(stats.bytes >= 800 * KIB);
+	assert_int_equal(stats.written + stats.dropped, 0);
+	assert_int_equal(add(s, "y", 0), 0);
+	assert_true(exists("0000000000000005.20251126T105404Z.y"));
+	/* in the order of their numbers, whatever the folder's is */
+	assert_int_equal(add(s, "y", 300 * KIB), 0);
+	assert_false(exists("0000000000000001.20251126T105404Z.x"));
+	assert_true(exists("0000000000000002.20251126T105404Z.x"));
+	spool__close(s);
+	/* it is to hold less */
+	s = opened(500 * KIB);
+	spool__stats(s, &stats);
+	assert_true(stats.bytes <= 500 * KIB);
+	assert_int_equal(stats.records + stats.dropped, 5);
+	assert_true(exists("notes.txt") && exists("0000000000000099.x"));
+	assert_int_equal(listed(names, 8), stats.records + 2);
+	spool__close(s);
+}
+
+/* What fails leaves nothing behind, and the next one has its number. */
+static void writing_fails(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct content c = { .sz = 10 * KIB, .err = -EIO };
+	struct spool_stats stats;
+	const char *names[8];
+
+	(void)state;
+	assert_int_equal(spool__add(s, TIME_NS, "x", put, &c), -EIO);
+	assert_int_equal(listed(names, 8), 0);
+	assert_false(exists(".0000000000000001.tmp"));
+	assert_int_equal(add(s, "x", 1), 0);
+	assert_true(exists("0000000000000001.20251126T105404Z.x"));
+	spool__stats(s, &stats);
+	assert_int_equal(stats.failed, 1);
+	assert_int_equal(stats.records, 1);
+	spool__close(s);
+}
+
+/* On a disk that is full, old ones make room. */
+static void the_disk_is_full(void **state)
+{
+	struct spool_stats stats;
+	struct spool *s;
+
+	(void)state;
+	assert_int_equal(mkdir(folder, 0700), 0);
+	if (mount("spool", folder, "tmpfs", 0, "size=1m,mode=0700"))
+		skip();
+	s = opened(16 * SPOOL_MIN_SZ);
+	for (int i = 0; i < 30; i++)
+		assert_int_equal(add(s, "x", 100 * KIB), 0);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.written, 30);
+	assert_in_range(stats.records, 5, 10);
+	/* and one that has no room at all */
+	assert_int_equal(add(s, "x", 2000 * KIB), -ENOSPC);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.failed, 1);
+	spool__close(s);
+	assert_int_equal(umount2(folder, MNT_DETACH), 0);
+}
+
+static void the_folder_is_ours(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(stat(folder, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(refused(), -EBUSY);
+	assert_non_null(strstr(text, "another"));
+	spool__close(s);
+	s = opened(SPOOL_MIN_SZ);
+	spool__close(s);
+	/* others may write in it */
+	assert_int_equal(chmod(folder, 0770), 0);
+	assert_int_equal(refused(), -EPERM);
+	assert_int_equal(chmod(folder, 0755), 0);
+	s = opened(SPOOL_MIN_SZ);
+	spool__close(s);
+	if (!geteuid()) {
+		assert_int_equal(chown(folder, 65534, 65534), 0);
+		assert_int_equal(refused(), -EPERM);
+		assert_int_equal(chown(folder, 0, 0), 0);
+	}
+	/* a link, and a file */
+	snprintf(folder, sizeof(folder), "%s/link", base);
+	assert_int_equal(symlink("spool", folder), 0);
+	assert_int_equal(refused(), -ENOTDIR);
+	assert_int_equal(unlink(folder), 0);
+	snprintf(folder, sizeof(folder), "%s/file", base);
+	assert_true(close(open(folder, O_WRONLY | O_CREAT, 0600)) == 0);
+	assert_int_equal(refused(), -ENOTDIR);
+	/* where there is no folder to make it in */
+	snprintf(folder, sizeof(folder), "%s/no/spool", base);
+	assert_int_equal(refused(), -ENOENT);
+	snprintf(folder, sizeof(folder), "%s/spool", base);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(base, sizeof(base), "/tmp/test_spool.XXXXXX");
+	snprintf(folder, sizeof(folder), "%s/spool", mkdtemp(base));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", base);
+	return system(command);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(records_are_files), TEST(the_oldest_go),	 TEST(numbers_go_on),
+		TEST(writing_fails),	 TEST(the_disk_is_full), TEST(the_folder_is_ours),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "spool/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define NUMBER_DIGITS 16
+#define TIME_CHARS 16 /* 20261126T105404Z */
+#define BLOCK 512     /* stat(2): st_blocks */
+
+struct record {
+	uint64_t number, bytes;
+	char *file;
+};
+
+struct spool {
+	int folder, lock;
+	uint64_t max_sz, next;	/* number */
+	struct record *records; /* from first on; ascending */
+	size_t first, end, cap;
+	struct spool_stats stats;
+};
+
+static int __attribute__((format(printf, 4, 5)))
+fail(int err, char *text, size_t text_sz, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, text_sz, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* ---- records ---- */
+
+static bool is_digits(const char *s, size_t n)
+{
+	return strspn(s, "0123456789") >= n;
+}
+
+/* Is that the name of a record? */
+static bool parse_name(const char *file, uint64_t *ret_number)
+{
+	char digits[NUMBER_DIGITS + 1];
+
+	if (strlen(file) < NUMBER_DIGITS + 1 + TIME_CHARS + 2 || !is_digits(file, NUMBER_DIGITS) ||
+	    file[NUMBER_DIGITS] != '.' || file[NUMBER_DIGITS + 1 + TIME_CHARS] != '.')
+		return false;
+	snprintf(digits, sizeof(digits), "%.*s", NUMBER_DIGITS, file);
+	return !util_parse_u64(digits, 1, UINT64_MAX, ret_number);
+}
+
+/* Behind the others. 0 or -ENOMEM. */
+static int append(struct spool *s, uint64_t number, uint64_t bytes, const char *file)
+{
+	char *copy = strdup(file);
+
+	/* what was dropped leaves room at the beginning */
+	if (s->first > s->cap / 2) {
+		memmove(s->records, s->records + s->first,
+			(s->end - s->first) * sizeof(*s->records));
+		s->end -= s->first;
+		s->first = 0;
+	}
+	if (!copy || util_reserve(&s->records, &s->cap, s->end + 1, sizeof(*s->records))) {
+		free(copy);
+		return -ENOMEM;
+	}
+	s->records[s->end++] = (struct record){ number, bytes, copy };
+	s->stats.records++;
+	s->stats.bytes += bytes;
+	s->next = MAX(s->next, number + 1);
+	return 0;
+}
+
+/* 0 or -errno: it is still there. */
+static int drop_first(struct spool *s)
+{
+	struct record *r = &s->records[s->first];
+
+	if (unlinkat(s->folder, r->file, 0) && errno != ENOENT)
+		return -errno;
+	s->stats.records--;
+	s->stats.bytes -= r->bytes;
+	s->stats.dropped++;
+	s->stats.dropped_bytes += r->bytes;
+	free(r->file);
+	s->first++;
+	return 0;
+}
+
+/* Makes room for so many bytes, and one record. 0 or -errno. */
+static int make_room(struct spool *s, uint64_t bytes)
+{
+	int err = 0;
+
+	while (!err && s->first < s->end &&
+	       (s->stats.bytes + bytes > s->max_sz || s->stats.records >= SPOOL_MAX_RECORDS))
+		err = drop_first(s);
+	return err;
+}
+
+/* ---- the folder ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct record *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* One entry of it. 0 or -ENOMEM. */
+static int take_entry(struct spool *s, const char *file)
+{
+	uint64_t number;
+	struct stat st;
+
+	if (file[0] == '.' && is_digits(file + 1, NUMBER_DIGITS) &&
+	    !strcmp(file + 1 + NUMBER_DIGITS, ".tmp")) {
+		(void)unlinkat(s->folder, file, 0);
+		return 0;
+	}
+	if (!parse_name(file, &number) || fstatat(s->folder, file, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode))
+		return 0;
+	return append(s, number, (uint64_t)st.st_blocks * BLOCK, file);
+}
+
+static int scan(struct spool *s)
+{
+	int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!dir) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (!err && (e = readdir(dir)))
+		err = take_entry(s, e->d_name);
+	closedir(dir);
+	if (!err && s->end)
+		qsort(s->records, s->end, sizeof(*s->records), by_number);
+	return err;
+}
+
+/* 0 or -errno, said in text. */
+static int open_folder(struct spool *s, const char *path, char *text, size_t text_sz)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return fail(-errno, text, text_sz, "cannot make the folder '%s': %s", path,
+			    strerror(errno));
+	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (s->folder < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return fail(-errno, text, text_sz, "'%s' is no folder (a link is none)", path);
+	if (s->folder < 0 || fstat(s->folder, &st))
+		return fail(-errno, text, text_sz, "cannot open the folder '%s': %s", path,
+			    strerror(errno));
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return fail(-EPERM, text, text_sz,
+			    "others may write in the folder '%s': it has to be one of our own",
+			    path);
+	s->lock = openat(s->folder, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (s->lock < 0)
+		return fail(-errno, text, text_sz, "cannot write in the folder '%s': %s", path,
+			    strerror(errno));
+	if (flock(s->lock, LOCK_EX | LOCK_NB))
+		return fail(errno == EWOULDBLOCK ? -EBUSY : -errno, text, text_sz,
+			    "another bpfprof has the folder '%s'", path);
+	return 0;
+}
+
+int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *text, size_t text_sz)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+	int err;
+
+	*ret = NULL;
+	if (!s)
+		return fail(-ENOMEM, text, text_sz, "out of memory");
+	*s = (struct spool){ .folder = -1, .lock = -1, .max_sz = max_sz, .next = 1 };
+	err = open_folder(s, path, text, text_sz);
+	if (!err) {
+		err = scan(s);
+		/* it may be given less than it had */
+		err = err ?: make_room(s, 0);
+		if (err)
+			fail(err, text, text_sz, "cannot read the folder '%s': %s", path,
+			     strerror(-err));
+	}
+	if (err)
+		spool__close(s);
+	else
+		*ret = s;
+	return err;
+}
+
+void spool__close(struct spool *s)
+{
+	if (!s)
+		return;
+	for (size_t i = s->first; i < s->end; i++)
+		free(s->records[i].file);
+	free(s->records);
+	if (s->lock >= 0)
+		close(s->lock);
+	if (s->folder >= 0)
+		close(s->folder);
+	free(s);
+}
+
+/* ---- a new one ---- */
+
+/* Writes the file beside its name; *ret_bytes: that it takes. 0 or -errno. */
+static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f), void *ctx,
+		      uint64_t *ret_bytes)
+{
+	int fd = openat(s->folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	struct stat st;
+	int err;
+
+	if (!f) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = write(ctx, f);
+	if (!err && (fflush(f) || fstat(fd, &st)))
+		err = -errno;
+	if (fclose(f) && !err)
+		err = -errno;
+	/* some file systems give a file its blocks later */
+	if (!err)
+		*ret_bytes = MAX((uint64_t)st.st_blocks * BLOCK, (uint64_t)st.st_size);
+	return err;
+}
+
+static void name_file(const struct spool *s, uint64_t time_ns, const char *name, char *ret,
+		      size_t ret_sz)
+{
+	time_t seconds = (time_t)(time_ns / NSEC_PER_SEC);
+	char text[TIME_CHARS + 1];
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(ret, ret_sz, "%0*" PRIu64 ".%s.%s", NUMBER_DIGITS, s->next, text, name);
+}
+
+/* Gives what is written its name, and counts it. 0 or -errno. */
+static int take_in(struct spool *s, const char *tmp, const char *file, uint64_t bytes)
+{
+	int err = bytes > s->max_sz ? -EFBIG : make_room(s, bytes);
+
+	if (!err && renameat(s->folder, tmp, s->folder, file))
+		err = -errno;
+	if (err)
+		return err;
+	err = append(s, s->next, bytes, file);
+	if (err)
+		(void)unlinkat(s->folder, file, 0);
+	return err;
+}
+
+int spool__add(struct spool *s, uint64_t time_ns, const char *name,
+	       int (*write)(void *ctx, FILE *f), void *ctx)
+{
+	char file[NUMBER_DIGITS + TIME_CHARS + SPOOL_NAME_SZ + 3], tmp[NUMBER_DIGITS + 8];
+	uint64_t bytes = 0;
+	int err;
+
+	snprintf(tmp, sizeof(tmp), ".%0*" PRIu64 ".tmp", NUMBER_DIGITS, s->next);
+	name_file(s, time_ns, name, file, sizeof(file));
+	err = write_file(s, tmp, write, ctx, &bytes);
+	/* the disk is full of what others have written: what is new is worth more than what is old */
+	while (err == -ENOSPC && s->first < s->end && !drop_first(s)) {
+		(void)unlinkat(s->folder, tmp, 0);
+		err = write_file(s, tmp, write, ctx, &bytes);
+	}
+	err = err ?: take_in(s, tmp, file, bytes);
+	if (err) {
+		(void)unlinkat(s->folder, tmp, 0);
+		s->stats.failed++;
+		return err;
+	}
+	s->stats.written++;
+	s->stats.written_bytes += bytes;
+	return 0;
+}
+
+void spool__stats(const struct spool *s, struct spool_stats *ret)
+{
+	*ret = s->stats;
+}
