@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests of agent/service and agent/groups: names of services, and what falls into which group. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/groups.h"
+#include "agent/service.h"
+#include "base/util.h"
+#include "profile/profile.h"
+
+/* ---- names ---- */
+
+static void workloads(void **state)
+{
+	static const struct {
+		const char *pod, *workload;
+	} pods[] = {
+		/* Deployment: ReplicaSet's hash, and five random characters */
+		{ "web-7d4b9c6f5-x2k8p", "web" },
+		{ "coredns-5dd5756b68-qlr2c", "coredns" },
+		{ "my-web-app-66bc79d8f5-bbb6z", "my-web-app" },
+		/* DaemonSet, Job */
+		{ "kube-proxy-x7k2p", "kube-proxy" },
+		{ "migrate-zzq9d", "migrate" },
+		/* CronJob */
+		{ "backup-28345678-9xwzt", "backup" },
+		/* StatefulSet */
+		{ "redis-master-0", "redis-master" },
+		{ "kafka-12", "kafka" },
+		/* none of these: a pod of its own, and those of the node itself */
+		{ "web", "web" },
+		{ "nginx-proxy", "nginx-proxy" },
+		{ "etcd-node1", "etcd-node1" },
+		{ "kube-apiserver-master", "kube-apiserver-master" },
+		{ "a-b", "a-b" },
+		{ "-x7k2p", "-x7k2p" },
+		{ "", "" },
+		/* a hash of the wrong length belongs to the name */
+		{ "web-7d4b9c6-x2k8p", "web-7d4b9c6" },
+		{ "web-2834567-x2k8p", "web-2834567" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(pods); i++) {
+		char got[64];
+
+		snprintf(got, sizeof(got), "%.*s", (int)service_workload(pods[i].pod), pods[i].pod);
+		assert_string_equal(got, pods[i].workload);
+	}
+}
+
+static void services(void **state)
+{
+	static const char id[] = "0123456789abcdef0123456789abcdef";
+	static const struct {
+		struct service_facts facts;
+		const char *name;
+	} cases[] = {
+		{ { .pod = "web-7d4b9c6f5-x2k8p", .container = "nginx", .comm = "nginx" }, "web" },
+		{ { .pod = "", .container = "nginx", .container_id = id }, "nginx" },
+		{ { .container_id = id, .unit = "docker.service" }, "0123456789ab" },
+		{ { .container_id = "short" }, "short" },
+		{ { .unit = "nginx.service", .comm = "worker" }, "nginx" },
+		{ { .unit = "postgresql@15-main.service" }, "postgresql@15-main" },
+		{ { .unit = "session-3.scope", .comm = "bash" }, "session-3.scope" },
+		{ { .unit = ".service" }, ".service" },
+		{ { .comm = "redis-server" }, "redis-server" },
+		{ { 0 }, "unknown" },
+		/* what would act on a terminal, or is no UTF-8 */
+		{ { .comm = "a\x1b[1mb\n" }, "a\xef\xbf\xbd[1mb\xef\xbf\xbd" },
+		{ { .comm = "a\xff" }, "a\xef\xbf\xbd" },
+	};
+	char name[SERVICE_NAME_SZ], longer[400] = "";
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		service_name(&cases[i].facts, name);
+		assert_string_equal(name, cases[i].name);
+	}
+	/* it is cut at a character */
+	for (size_t n = 0; n < 4; n++) {
+		memset(longer, 'a', n);
+		longer[n] = '\0';
+		for (size_t i = 0; i < 90; i++)
+			strcat(longer, "\xc3\xa4");
+		service_name(&(struct service_facts){ .container = longer }, name);
+		assert_in_range(strlen(name), SERVICE_NAME_SZ - 6, SERVICE_NAME_SZ - 1);
+		assert_memory_equal(name, longer, strlen(name));
+		assert_int_equal((strlen(name) - n) % 2, 0);
+	}
+}
+
+/* ---- groups ---- */
+
+static const struct profile_value_type types[] = { { "samples", "count" } };
+
+/* A sample with these labels: key, value, …, NULL; and a pid. */
+static void sample(struct profile *p, int64_t pid, const char *const texts[])
+{
+	struct profile_label labels[10] = { { .num = pid } };
+	uint32_t loc = profile__add_location(p, PROFILE_NONE, p->sample_cnt + 1);
+	int64_t value = 10;
+	size_t n = 1;
+
+	labels[0].key = labels[0].num_unit = profile__string(p, "pid");
+	for (size_t i = 0; texts[i]; i += 2) {
+		labels[n].key = profile__string(p, texts[i]);
+		labels[n++].str = profile__string(p, texts[i + 1]);
+	}
+	assert_int_not_equal(profile__add_sample(p, &loc, 1, labels, n, &value), PROFILE_NONE);
+}
+
+static const struct {
+	int64_t pid;
+	const char *texts[16];
+	const char *service;
+	size_t group;
+} samples[] = {
+	{ 1, { "comm", "systemd", "unit", "init.scope" }, "init.scope", 0 },
+	/* one pod with two containers: a group each */
+	{ 2,
+	  { "comm", "nginx", "container_id", "aa11", "pod", "web-7d4b9c6f5-x2k8p", "container",
+	    "nginx", "namespace", "prod", "unit", "kubelet.service" },
+	  "web",
+	  1 },
+	{ 3,
+	  { "comm", "envoy", "container_id", "bb22", "pod", "web-7d4b9c6f5-x2k8p", "container",
+	    "proxy", "namespace", "prod" },
+	  "web",
+	  2 },
+	{ 4, { "comm", "sh", "container_id", "aa11", "pod", "web-7d4b9c6f5-x2k8p" }, "web", 1 },
+	/* units, whatever runs in them */
+	{ 5, { "comm", "postgres", "unit", "postgresql.service" }, "postgresql", 3 },
+	{ 6, { "comm", "sh", "unit", "postgresql.service", "thread", "x" }, "postgresql", 3 },
+	/* programs */
+	{ 7, { "comm", "kworker/0:1" }, "kworker", 4 },
+	{ 8, { "comm", "kworker/u4:2" }, "kworker", 4 },
+	{ 9, { "comm", "postgres" }, "postgres", 5 },
+	/* a program whose name is a unit's, or a container's id, is neither */
+	{ 10, { "comm", "init.scope" }, "init.scope", 6 },
+	{ 11, { "comm", "aa11" }, "aa11", 7 },
+};
+
+static struct profile *make(void)
+{
+	struct profile *p = profile__new(types, 1, types[0], 1);
+
+	assert_non_null(p);
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		sample(p, samples[i].pid, samples[i].texts);
+	return p;
+}
+
+static const char *label_of(const struct group *g, const char *key)
+{
+	for (size_t i = 0; g->labels[i].key; i++)
+		if (!strcmp(g->labels[i].key, key))
+			return g->labels[i].value;
+	return NULL;
+}
+
+static void falls_apart(void **state)
+{
+	struct profile *p = make();
+	struct groups g;
+
+	(void)state;
+	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(g.cnt, 8);
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		assert_int_equal(g.of[i], samples[i].group);
+		assert_string_equal(g.v[g.of[i]].service, samples[i].service);
+	}
+	assert_string_equal(label_of(&g.v[1], "container"), "nginx");
+	assert_string_equal(label_of(&g.v[1], "namespace"), "prod");
+	assert_string_equal(label_of(&g.v[1], "container_id"), "aa11");
+	assert_null(label_of(&g.v[1], "pod_uid"));
+	assert_string_equal(label_of(&g.v[3], "unit"), "postgresql.service");
+	assert_null(g.v[4].labels[0].key);
+	assert_int_equal(g.left_out, 0);
+	groups__done(&g);
+	profile__free(p);
+}
+
+static bool is_named(void *ctx, int64_t pid, const char *comm)
+{
+	return pid == 9 && !strcmp(comm, ctx);
+}
+
+static void left_out(void **state)
+{
+	struct profile *p = make();
+	struct groups g;
+
+	(void)state;
+	assert_int_equal(groups_make(p, is_named, "postgres", &g), 0);
+	assert_int_equal(g.cnt, 7);
+	assert_int_equal(g.left_out, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_int_equal(g.of[i] == PROFILE_NONE, samples[i].pid == 9);
+	groups__done(&g);
+	profile__free(p);
+}
+
+static void too_many(void **state)
+{
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	size_t cnt = 2 * GROUPS_MAX;
+	struct groups g;
+
+	(void)state;
+	assert_non_null(p);
+	/* each of them twice */
+	for (size_t i = 0; i < 2 * cnt; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "unit%zu.service", i % cnt);
+		sample(p, (int64_t)i, (const char *const[]){ "unit", name, NULL });
+	}
+	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(g.cnt, GROUPS_MAX);
+	for (size_t i = 0; i < 2 * cnt; i++)
+		assert_int_equal(g.of[i], MIN(i % cnt, (size_t)GROUPS_MAX - 1));
+	assert_string_equal(g.v[0].service, "unit0");
+	assert_string_equal(g.v[GROUPS_MAX - 2].service, "unit498");
+	assert_string_equal(g.v[GROUPS_MAX - 1].service, "other");
+	assert_null(g.v[GROUPS_MAX - 1].labels[0].key);
+	groups__done(&g);
+	/* nothing at all */
+	profile__free(p);
+	p = profile__new(types, 1, types[0], 1);
+	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(g.cnt, 0);
+	groups__done(&g);
+	profile__free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(workloads),   cmocka_unit_test(services),
+		cmocka_unit_test(falls_apart), cmocka_unit_test(left_out),
+		cmocka_unit_test(too_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

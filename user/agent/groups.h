@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The groups that a profile of the whole machine falls into: a container each, outside of containers
+ * a unit of systemd each, and outside of both a program each, by its name. By the labels of its
+ * samples (capture/window.c).
+ */
+#ifndef AGENT_GROUPS_H
+#define AGENT_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/service.h"
+
+struct profile;
+
+#define GROUPS_MAX 500 /* of a profile; what more there are is one together, "other" */
+#define GROUP_LABELS 6
+
+struct group {
+	char service[SERVICE_NAME_SZ];
+	/* that all of its samples have: keys are static, values the profile's; NULL ends them */
+	struct {
+		const char *key, *value;
+	} labels[GROUP_LABELS + 1];
+};
+
+struct groups {
+	struct group *v;
+	size_t cnt;
+	uint32_t *of; /* by sample; PROFILE_NONE: left out */
+	uint64_t left_out;
+};
+
+/*
+ * leave_out(ctx, pid, comm): of processes whose samples are in no group; NULL: of none. The profile
+ * has to outlive *ret, which is the caller's to release. 0 or -ENOMEM.
+ */
+int groups_make(const struct profile *p,
+		bool (*leave_out)(void *ctx, int64_t pid, const char *comm), void *ctx,
+		struct groups *ret);
+void groups__done(struct groups *g);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the service is called that a process belongs to, by what can be known of it without asking
+ * anybody: stores of profiles have a series for each (service_name; service.name in OpenTelemetry).
+ */
+#ifndef AGENT_SERVICE_H
+#define AGENT_SERVICE_H
+
+#include <stddef.h>
+
+#define SERVICE_NAME_SZ 128
+
+/* NULL or "": not known. */
+struct service_facts {
+	const char *pod, *container, *container_id, *unit, *comm;
+};
+
+/*
+ * The name by the first that is known: the workload that has made the pod, the container's name, the
+ * container's id, cut to twelve digits as Docker shows it, the unit of systemd (services without
+ * ".service"), the program's name. "unknown" if nothing is. ret: valid UTF-8 if the facts are,
+ * without control characters, cut at a character.
+ */
+void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ]);
+
+/*
+ * The workload of a pod, by how Kubernetes names pods: a Deployment's have a hash and five random
+ * characters behind its name, a DaemonSet's and a Job's the latter, a CronJob's a time of eight
+ * digits before them, a StatefulSet's a number (SafeEncodeString in
+ * apimachinery/pkg/util/rand). Bytes of the pod's name that are the workload's.
+ */
+size_t service_workload(const char *pod);
+
+#endif
