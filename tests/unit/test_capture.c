@@ -469,11 +469,74 @@ static void test_come_and_go(void **state)
 	stop_prog(alloc);
 }
 
+/* ---- windows by the clock ---- */
+
+/* Boundaries are planned for multiples of the length since the epoch, and an offset. */
+static void test_by_the_clock(void **state)
+{
+	const uint64_t len = 300000000, offset = 123456789;
+	const uint32_t self = getpid();
+	struct capture_opts o = { .pids = &self,
+				  .pid_cnt = 1,
+				  .kinds_given = true,
+				  .kinds[BPFPROF_CPU] = true,
+				  .frequency = HZ,
+				  .window_ns = len,
+				  .windows_by_clock = true,
+				  .window_offset_ns = offset };
+	struct capture_window *w;
+	struct capture_profile p;
+	uint64_t planned[3];
+
+	(void)state;
+	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
+		skip();
+	assert_int_equal(capture__open(&o, &capture), 0);
+	w = capture__open_window(capture, NULL);
+	assert_non_null(w);
+	assert_int_equal(capture__start(capture), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(planned); i++) {
+		struct capture_boundary b;
+
+		planned[i] = capture__next_ns(capture);
+		while (!capture__has_boundary(capture)) {
+			struct pollfd fd = { .fd = capture__fd(capture), .events = POLLIN };
+
+			(void)poll(&fd, 1, 5);
+			assert_int_equal(capture__poll(capture), 0);
+		}
+		assert_int_equal(capture__settle(capture, &b), 0);
+		assert_true(b.ns >= planned[i]);
+		if (!i) {
+			/* the first one is shorter; the profile has the time by the clock */
+			assert_true(planned[0] > capture__start_ns(capture));
+			assert_true(planned[0] - capture__start_ns(capture) <= len);
+			assert_int_equal(capture__profile(capture, w, &b, BPFPROF_CPU, &p), 0);
+			assert_int_equal(
+				(p.profile->time_ns + planned[0] - capture__start_ns(capture)) %
+					len,
+				offset);
+			profile__free(p.profile);
+			free(p.sources);
+		} else {
+			assert_int_equal((planned[i] - planned[0]) % len, 0);
+			assert_true(planned[i] > planned[i - 1]);
+		}
+		capture__close_window(capture, w);
+		w = capture__open_window(capture, &b);
+		assert_non_null(w);
+		capture_boundary__done(&b);
+	}
+	capture__close_window(capture, w);
+	capture__close(capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_overlapping),
 		cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_by_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,11 +105,13 @@ static bool tick(struct capture *c)
  * is late. */
 static uint64_t next_boundary_ns(const struct capture *c)
 {
-	uint64_t len = c->opts.window_ns, ns;
+	uint64_t len = c->opts.window_ns, from = c->armed_ns, ns;
 
 	if (!len)
 		return UINT64_MAX;
-	ns = c->armed_ns + ((c->boundary_ns - c->armed_ns) / len + 1) * len;
+	if (c->opts.windows_by_clock)
+		from -= (c->start_ns - c->opts.window_offset_ns) % len;
+	ns = from + ((c->boundary_ns - from) / len + 1) * len;
 	return c->opts.duration_ns && ns >= c->armed_ns + c->opts.duration_ns ? UINT64_MAX : ns;
 }
 

@@ -72,7 +72,11 @@ struct capture_opts {
 		wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0: all */
 	bool thread_labels;   /* threads of different names are kept apart */
 
-	uint64_t window_ns;   /* from boundary to boundary; 0: none are made but by capture__cut */
+	uint64_t window_ns; /* from boundary to boundary; 0: none are made but by capture__cut */
+	/* The first one is shorter: boundaries lie at multiples of window_ns since the epoch, as the
+	 * clock is at the start, plus window_offset_ns. Else window_ns apart since the start. */
+	bool windows_by_clock;
+	uint64_t window_offset_ns;
 	uint64_t duration_ns; /* since the start, after which none are made; 0: no end */
 	bool run_time_stats;  /* of the BPF programs: struct capture_stats' bpf_ns */
 };
