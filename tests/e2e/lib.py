@@ -224,7 +224,7 @@ def start_bpfprof(args, prefix=(), exe=None, **kw):
 
 def _with_ready(args, start_it):
     mine, theirs = os.pipe()
-    at = 1 if args and args[0] == "record" else 0
+    at = 1 if args and args[0] in ("record", "agent") else 0
     argv = [BPFPROF, *args[:at], "--ready-fd", theirs, *args[at:]]
     try:
         p = start_it([str(a) for a in argv], [theirs])
@@ -243,6 +243,33 @@ def wait_attached(p, err=lambda: ""):
     need(readable, f"nothing attached within {LONG} s: {err()}")
     said = p.ready.read(16)
     need(said == b"READY\n", f"bpfprof ended without being ready, said {said!r}: {err()}")
+
+
+@contextlib.contextmanager
+def groups(*members):
+    """Control groups of ours, by (path, process) below the root of cgroup2. Their folders."""
+    root = next((m.split()[1] for m in open("/proc/mounts") if m.split()[2] == "cgroup2"), None)
+    if not root:
+        raise Skip("no cgroup2 is mounted")
+    folders, made = [os.path.join(root, path.lstrip("/")) for path, _ in members], []
+    try:
+        for folder, (_, p) in zip(folders, members):
+            above = [folder]
+            while above[-1] != root:
+                above.append(os.path.dirname(above[-1]))
+            for f in reversed(above):
+                if not os.path.isdir(f):
+                    os.mkdir(f)
+                    made.append(f)
+            with open(os.path.join(folder, "cgroup.procs"), "w") as f:
+                f.write(str(p.pid))
+        yield folders
+    finally:
+        for _, p in members:
+            stop(p)
+        for folder in reversed(made):
+            wait_until(lambda f=folder: not open(os.path.join(f, "cgroup.procs")).read(), "an empty cgroup")
+            os.rmdir(folder)
 
 
 def cpu_seconds(pid):
