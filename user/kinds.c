@@ -146,6 +146,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.by_default = true,
 		.default_with_all = true,
 		.in_kernel = true,
+		.by_default_in_agent = true,
 		.description = "where CPU time is spent, in the program and in the kernel on its behalf",
 		.cost = "one stack walk for each sample, --frequency times a second on each busy CPU",
 	},
@@ -226,6 +227,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.in_kernel = true,
 		.waits = true,
 		.min_wait_all_ns = 1000000,
+		.by_default_in_agent = true,
 		.description = "every time off the CPU, and why: sleep, poll, disk, page fault, run "
 			       "queue...",
 		.cost = "0.2 us for each context switch, 1 to 3 us more for one that is recorded, up to "
@@ -243,6 +245,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.values = count_values,
 		.by_default = true,
 		.default_with_all = true,
+		.by_default_in_agent = true,
 		.description = "where threads are created",
 		.cost = "one stack walk for each thread that is created",
 	},

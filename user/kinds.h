@@ -63,9 +63,10 @@ struct kind {
 	void (*hide)(struct profile *p);
 	/* In place of text_write. NULL: that one. */
 	int (*write_text)(const struct profile *p, FILE *f);
-	bool by_default;       /* recorded where -P is not given */
-	bool default_with_all; /* and --all is */
-	bool in_kernel;	       /* what it measures happens in the kernel as well */
+	bool by_default;	  /* recorded where -P is not given */
+	bool default_with_all;	  /* and --all is */
+	bool by_default_in_agent; /* where the agent is not given -P */
+	bool in_kernel;		  /* what it measures happens in the kernel as well */
 	bool waits; /* it measures waits: --min-wait, --wait-rate and --wait-budget are for it */
 	/* Shorter waits are left out where --min-wait is not given; with --all. */
 	uint64_t min_wait_ns, min_wait_all_ns;

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	log_set_level(opts.log_level);
 	switch (opts.command) {
 	case OPTIONS_HELP:
-		options_usage(stdout);
+		options_usage(opts.help, stdout);
 		status = finish_stdout();
 		break;
 	case OPTIONS_VERSION:

@@ -14,6 +14,7 @@
 #include "report/formats.h"
 #include "kinds.h"
 #include "options_table.h"
+#include "spool/spool.h"
 
 #define GETOPT_MAX 64 /* options that there may be */
 
@@ -25,6 +26,7 @@ static const char *const events[] = {
 /* A parse under way. */
 struct parser {
 	struct options *o;
+	const struct option_table *table;
 	const char *record_option; /* the first option seen that only `record` takes */
 	char *err;
 	size_t err_sz;
@@ -186,8 +188,8 @@ static int parse_wait_rate(struct parser *p, const char *arg)
 	return 0;
 }
 
-/* Bytes, with k, M or G behind for powers of 1024. */
-static int parse_heap_rate(struct parser *p, const char *arg)
+/* Bytes from min to max, with k, M or G behind for powers of 1024. 0 or -EINVAL. */
+static int parse_bytes(const char *arg, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	char digits[32];
 	size_t len = strcspn(arg, "kKmMgG");
@@ -199,13 +201,28 @@ static int parse_heap_rate(struct parser *p, const char *arg)
 							    1024 * 1024 * 1024;
 	snprintf(digits, sizeof(digits), "%.*s", (int)MIN(len, sizeof(digits)), arg);
 	if (len >= sizeof(digits) || (arg[len] && arg[len + 1]) ||
-	    util_parse_u64(digits, 1, UINT32_MAX / unit, &p->o->heap_rate))
-		return fail(p,
-			    "--heap-rate: '%s' is no number of bytes from 1 to 4G: 512k is the "
-			    "default, 1 records every allocation",
-			    arg);
-	p->o->heap_rate *= unit;
+	    util_parse_u64(digits, 1, max / unit, ret) || *ret * unit < min)
+		return -EINVAL;
+	*ret *= unit;
 	return 0;
+}
+
+static int parse_heap_rate(struct parser *p, const char *arg)
+{
+	if (!parse_bytes(arg, 1, UINT32_MAX, &p->o->heap_rate))
+		return 0;
+	return fail(p,
+		    "--heap-rate: '%s' is no number of bytes from 1 to 4G: 512k is the default, 1 "
+		    "records every allocation",
+		    arg);
+}
+
+static int parse_spool_size(struct parser *p, const char *arg)
+{
+	if (!parse_bytes(arg, SPOOL_MIN_SZ, INT64_MAX, &p->o->spool_sz))
+		return 0;
+	return fail(p, "--spool-size: '%s' is no number of bytes from 1M on, such as 500M or 2G",
+		    arg);
 }
 
 static int parse_budget(struct parser *p, double *ret, const char *name, const char *arg)
@@ -305,7 +322,7 @@ static bool apply_common(struct options *o, int val)
 	}
 }
 
-/* An option of `record`. */
+/* An option of `record`, or of `agent`. */
 static int apply_record(struct parser *p, int val, const char *arg)
 {
 	struct options *o = p->o;
@@ -361,6 +378,10 @@ static int apply_record(struct parser *p, int val, const char *arg)
 				  arg);
 	case OPT_KEEP:
 		return parse_keep(p, arg);
+	case OPT_SPOOL:
+		return parse_path(p, &o->spool, "--spool", arg);
+	case OPT_SPOOL_SIZE:
+		return parse_spool_size(p, arg);
 	case OPT_STATS:
 		return parse_path(p, &o->stats, "--stats", arg);
 	case OPT_STRICT:
@@ -380,7 +401,7 @@ struct getopt_tables {
 	char shorts[2 * GETOPT_MAX + 3];
 };
 
-static void fill_getopt_tables(struct getopt_tables *ret)
+static void fill_getopt_tables(const struct option_table *t, struct getopt_tables *ret)
 {
 	struct option *l = ret->longs;
 	char *s = ret->shorts;
@@ -389,8 +410,8 @@ static void fill_getopt_tables(struct getopt_tables *ret)
 	 * argument is told apart */
 	*s++ = '+';
 	*s++ = ':';
-	for (size_t i = 0; i < option_row_cnt && l < ret->longs + GETOPT_MAX; i++) {
-		const struct option_row *r = &option_rows[i];
+	for (size_t i = 0; i < t->cnt && l < ret->longs + GETOPT_MAX; i++) {
+		const struct option_row *r = &t->rows[i];
 
 		if (!r->name)
 			continue;
@@ -406,16 +427,22 @@ static void fill_getopt_tables(struct getopt_tables *ret)
 	*s = '\0';
 }
 
+/* What stands before --help. */
+static const char *help_of(const struct parser *p)
+{
+	return p->o->command == OPTIONS_AGENT ? "agent " : "";
+}
+
 /* What getopt_long answered with '?'. It tells the cases apart by optopt: see getopt(3), and
  * glibc's getopt.c. */
 static int fail_option(struct parser *p, char **argv)
 {
 	if (!optopt)
-		return fail(p, "unknown or ambiguous option '%s': see bpfprof --help",
-			    argv[optind - 1]);
-	if (option_find(optopt))
-		return fail(p, "--%s takes no argument", option_find(optopt)->name);
-	return fail(p, "unknown option '-%c': see bpfprof --help", optopt);
+		return fail(p, "unknown or ambiguous option '%s': see bpfprof %s--help",
+			    argv[optind - 1], help_of(p));
+	if (option_find(p->table, optopt))
+		return fail(p, "--%s takes no argument", option_find(p->table, optopt)->name);
+	return fail(p, "unknown option '-%c': see bpfprof %s--help", optopt, help_of(p));
 }
 
 /* Reads options until --help, --version, an operand or the end. *ret_dashes: they were ended by
@@ -425,7 +452,7 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 	struct getopt_tables tables;
 	int val, next = 1;
 
-	fill_getopt_tables(&tables);
+	fill_getopt_tables(p->table, &tables);
 	optind = 0; /* glibc: start afresh, and read "+" again */
 	opterr = 0;
 	while ((val = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
@@ -434,8 +461,8 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 		if (val == '?')
 			return fail_option(p, argv);
 		if (val == ':')
-			return fail(p, "--%s needs an argument: see bpfprof --help",
-				    option_find(optopt)->name);
+			return fail(p, "--%s needs an argument: see bpfprof %s--help",
+				    option_find(p->table, optopt)->name, help_of(p));
 		next = optind;
 		if (apply_common(p->o, val)) {
 			if (p->o->command == OPTIONS_HELP || p->o->command == OPTIONS_VERSION)
@@ -443,7 +470,7 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 			continue;
 		}
 		if (!p->record_option)
-			p->record_option = option_find(val)->name;
+			p->record_option = option_find(p->table, val)->name;
 		err = apply_record(p, val, optarg);
 		if (err)
 			return err;
@@ -566,10 +593,26 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 	return err ? err : check_window(p);
 }
 
+/* The same for the agent. */
+static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
+{
+	struct options *o = p->o;
+
+	if (optind < argc || dashes)
+		return fail(p, "unexpected argument '%s': agent takes options alone",
+			    argv[dashes ? optind - 1 : optind]);
+	if (o->window_ns < OPTIONS_AGENT_MIN_WINDOW_NS)
+		return fail(p, "--window is too short: give it at least 1s");
+	for (int i = 0; i < BPFPROF_NR_KINDS && !o->kinds_given; i++)
+		o->kinds[i] = kinds[i].by_default_in_agent;
+	return check_output(p);
+}
+
 static enum options_command command_of(const char *word)
 {
 	static const char *const names[] = {
 		[OPTIONS_RECORD] = "record",
+		[OPTIONS_AGENT] = "agent",
 		[OPTIONS_CHECK] = "check",
 		[OPTIONS_LIST] = "list",
 	};
@@ -591,12 +634,22 @@ static int parse(struct parser *p, int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	p->o->command = command;
+	p->o->command = p->o->help = command;
+	p->table = option_table(command);
+	if (command == OPTIONS_AGENT) {
+		p->o->all = true;
+		p->o->frequency = OPTIONS_AGENT_FREQUENCY;
+		p->o->window_ns = OPTIONS_AGENT_WINDOW_NS;
+		p->o->spool = OPTIONS_AGENT_SPOOL;
+		p->o->spool_sz = OPTIONS_AGENT_SPOOL_SZ;
+	}
 	err = parse_options(p, argc, argv, &dashes);
 	if (err || p->o->command != command)
 		return err;
 	if (command == OPTIONS_RECORD)
 		return finish_record(p, argc, argv, dashes);
+	if (command == OPTIONS_AGENT)
+		return finish_agent(p, argc, argv, dashes);
 	if (p->record_option || optind < argc)
 		return fail(p, "%s takes no %s%s: only --quiet, --verbose and --help", argv[0],
 			    p->record_option ? "--" : "arguments",

@@ -21,9 +21,16 @@ struct format;
 #define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
 #define OPTIONS_DEFAULT_WAIT_BUDGET 1
 #define OPTIONS_MIN_WINDOW_NS 10000000ULL /* to end one takes as long */
+/* Of the agent. */
+#define OPTIONS_AGENT_FREQUENCY 19
+#define OPTIONS_AGENT_WINDOW_NS 10000000000ULL
+#define OPTIONS_AGENT_MIN_WINDOW_NS 1000000000ULL
+#define OPTIONS_AGENT_SPOOL "/var/lib/bpfprof"
+#define OPTIONS_AGENT_SPOOL_SZ (1ULL << 30)
 
 enum options_command {
 	OPTIONS_RECORD,
+	OPTIONS_AGENT,
 	OPTIONS_CHECK,
 	OPTIONS_LIST,
 	OPTIONS_HELP, /* print options_usage to standard output, exit 0 */
@@ -45,8 +52,10 @@ struct options_ids {
 /* Strings are borrowed from argv. */
 struct options {
 	enum options_command command;
+	enum options_command help; /* for OPTIONS_HELP: of which command */
 
-	/* What is profiled. For OPTIONS_RECORD exactly one of pids, all, argv is given. */
+	/* What is profiled. For OPTIONS_RECORD exactly one of pids, all, argv is given, for
+	 * OPTIONS_AGENT it is all. */
 	struct options_ids pids;
 	bool all;
 	char **argv; /* command to start, NULL-terminated; or NULL */
@@ -77,6 +86,8 @@ struct options {
 	/* of each set of files, at least OPTIONS_MIN_WINDOW_NS; 0: one set for the whole run */
 	uint64_t window_ns;
 	uint32_t keep;	    /* sets; 0: all */
+	const char *spool;  /* the agent's folder */
+	uint64_t spool_sz;  /* bytes that it may hold, SPOOL_MIN_SZ at least */
 	const char *stats;  /* "-": standard output; NULL: none */
 	bool strict;	    /* see report_strict */
 	int ready_fd;	    /* see ready.h; -1: none */

@@ -11,7 +11,7 @@
 #define HELP_COLUMN 29 /* behind the longest option with its argument */
 #define HELP_WIDTH 100
 
-const struct option_row option_rows[] = {
+static const struct option_row record_rows[] = {
 	{ .help = "What to profile:" },
 	{ "pid", 'p', "LIST", NULL,
 	  "processes by id, separated by commas, with all their threads" },
@@ -78,13 +78,77 @@ const struct option_row option_rows[] = {
 	{ "help", 'h', NULL, NULL, "print this" },
 };
 
-const size_t option_row_cnt = ARRAY_SIZE(option_rows);
+static const struct option_row agent_rows[] = {
+	{ .help = "How:" },
+	{ "profile", 'P', "LIST", "cpu,offcpu,threadcreate",
+	  "profile kinds, separated by commas, of the whole machine" },
+	{ "window", OPT_WINDOW, "TIME", "10s",
+	  "that a profile covers; windows adjoin, and begin at multiples of it, by the clock and "
+	  "an offset that each machine has of its own" },
+	{ "duration", 'd', "TIME", NULL, "30, 30s, 500ms, 5m; without it until SIGTERM" },
+	{ "frequency", 'F', "HZ", "19", "CPU samples a second on each CPU" },
+	{ "event", OPT_EVENT, "NAME", "cpu-clock",
+	  "what takes CPU samples: cpu-clock, or cycles where there is a hardware counter" },
 
-const struct option_row *option_find(int val)
+	{ .help = "Waits (block, mutex, offcpu):" },
+	{ "min-wait", OPT_MIN_WAIT, "TIME", "1us", "leave out shorter waits; of offcpu 1ms" },
+	{ "wait-rate", OPT_WAIT_RATE, "TIME", NULL,
+	  "record a shorter wait with probability length / TIME, weighted accordingly; without it "
+	  "all that --wait-budget allows" },
+	{ "wait-budget", OPT_WAIT_BUDGET, "PERCENT", "1",
+	  "of one CPU that recording waits may cost; above it --wait-rate is set as needed; "
+	  "100: no limit" },
+
+	{ .help = "Result:" },
+	{ "spool", OPT_SPOOL, "DIR", OPTIONS_AGENT_SPOOL,
+	  "the folder for the profiles, one for each window, kind, and container, unit or program; "
+	  "it is made if it is not there" },
+	{ "spool-size", OPT_SPOOL_SIZE, "BYTES", "1G",
+	  "that the folder may hold; the oldest profiles go to make room" },
+	{ "ready-fd", OPT_READY_FD, "N", NULL,
+	  "write READY to descriptor N when everything is attached" },
+	{ "no-labels", OPT_NO_LABELS, NULL, NULL, "do not label samples with the thread's name" },
+
+	{ .help = "Messages:" },
+	{ "quiet", 'q', NULL, NULL, "errors only" },
+	{ "verbose", 'v', NULL, NULL, "say more" },
+	{ "version", OPT_VERSION, NULL, NULL, "print the version" },
+	{ "help", 'h', NULL, NULL, "print this" },
+};
+
+static const struct option_table record_table = {
+	.rows = record_rows,
+	.cnt = ARRAY_SIZE(record_rows),
+	.usage =
+		"usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
+		"[ARG...])\n"
+		"       bpfprof agent    profiles of the whole machine, all the time: see bpfprof "
+		"agent --help\n"
+		"       bpfprof check    what this kernel and these rights allow\n"
+		"       bpfprof list     the profile kinds: what they measure and what they cost\n",
+	.manual = "bpfprof-record(8)",
+};
+
+static const struct option_table agent_table = {
+	.rows = agent_rows,
+	.cnt = ARRAY_SIZE(agent_rows),
+	.usage =
+		"usage: bpfprof agent [OPTIONS]\n"
+		"Records profiles of the whole machine all the time, and keeps the last of them in "
+		"a folder.\n",
+	.manual = "bpfprof-agent(8)",
+};
+
+const struct option_table *option_table(enum options_command command)
 {
-	for (size_t i = 0; i < option_row_cnt; i++)
-		if (option_rows[i].name && option_rows[i].val == val)
-			return &option_rows[i];
+	return command == OPTIONS_AGENT ? &agent_table : &record_table;
+}
+
+const struct option_row *option_find(const struct option_table *t, int val)
+{
+	for (size_t i = 0; i < t->cnt; i++)
+		if (t->rows[i].name && t->rows[i].val == val)
+			return &t->rows[i];
 	return NULL;
 }
 
@@ -131,20 +195,18 @@ static void print_row(FILE *f, const struct option_row *r)
 	print_wrapped(f, help, column);
 }
 
-void options_usage(FILE *f)
+void options_usage(enum options_command command, FILE *f)
 {
+	const struct option_table *t = option_table(command);
 	char names[KINDS_NAMES_SZ], forms[FORMATS_NAMES_SZ];
 
-	fputs("usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
-	      "[ARG...])\n"
-	      "       bpfprof check    what this kernel and these rights allow\n"
-	      "       bpfprof list     the profile kinds: what they measure and what they cost\n",
-	      f);
-	for (size_t i = 0; i < option_row_cnt; i++)
-		print_row(f, &option_rows[i]);
+	fputs(t->usage, f);
+	for (size_t i = 0; i < t->cnt; i++)
+		print_row(f, &t->rows[i]);
 	kinds_names(names, sizeof(names));
 	formats_names(forms, sizeof(forms));
-	fprintf(f,
-		"\nProfile kinds: %s.\nFormats: %s.\nMore in bpfprof(8) and bpfprof-record(8).\n",
-		names, forms);
+	fprintf(f, "\nProfile kinds: %s.\n", names);
+	if (option_find(t, 'f'))
+		fprintf(f, "Formats: %s.\n", forms);
+	fprintf(f, "More in bpfprof(8) and %s.\n", t->manual);
 }

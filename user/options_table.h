@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options of the command line, one row each: what getopt_long(3) is given, and what --help
- * prints. scripts/check-docs compares the manual and the shell completions with --help.
+ * The options of each command, one row each: what getopt_long(3) is given, and what --help prints.
+ * scripts/check-docs compares the manual and the shell completions with --help.
  */
 #ifndef OPTIONS_TABLE_H
 #define OPTIONS_TABLE_H
 
 #include <stddef.h>
 #include <stdio.h>
+
+#include "options.h"
 
 /* Values of options that have no short form. */
 enum {
@@ -25,6 +27,8 @@ enum {
 	OPT_STATS,
 	OPT_WINDOW,
 	OPT_KEEP,
+	OPT_SPOOL,
+	OPT_SPOOL_SIZE,
 	OPT_STRICT,
 	OPT_READY_FD,
 	OPT_VERSION,
@@ -38,13 +42,20 @@ struct option_row {
 	const char *help; /* printed behind it, the default before its first ';' */
 };
 
-extern const struct option_row option_rows[];
-extern const size_t option_row_cnt;
+struct option_table {
+	const struct option_row *rows;
+	size_t cnt;
+	const char *usage;  /* what --help begins with */
+	const char *manual; /* where there is more */
+};
+
+/* Of a command. check and list take those of record, as far as they take any. */
+const struct option_table *option_table(enum options_command command);
 
 /* The option of this value, or NULL. */
-const struct option_row *option_find(int val);
+const struct option_row *option_find(const struct option_table *t, int val);
 
 /* What --help prints: lines of at most 100 columns. */
-void options_usage(FILE *f);
+void options_usage(enum options_command command, FILE *f);
 
 #endif

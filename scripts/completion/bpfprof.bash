@@ -35,6 +35,26 @@ _bpfprof_options='
 -h --help . .
 '
 
+# the same of bpfprof agent
+_bpfprof_agent_options='
+-P --profile LIST cpu,offcpu,threadcreate
+. --window TIME 10s
+-d --duration TIME .
+-F --frequency HZ 19
+. --event NAME cpu-clock
+. --min-wait TIME 1us
+. --wait-rate TIME .
+. --wait-budget PERCENT 1
+. --spool DIR /var/lib/bpfprof
+. --spool-size BYTES 1G
+. --ready-fd N .
+. --no-labels . .
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
 # the kinds that this program has
 _bpfprof_kinds() {
 	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
@@ -56,7 +76,7 @@ _bpfprof_argument() {
 	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;
 	*)
 		case $2 in
-		PATH | FILE)
+		PATH | FILE | DIR)
 			compopt -o filenames 2>/dev/null
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			;;
@@ -67,7 +87,7 @@ _bpfprof_argument() {
 }
 
 _bpfprof() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i short long arg default words=''
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i short long arg default words='' options=$_bpfprof_options
 
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -88,6 +108,7 @@ _bpfprof() {
 	elif [ "$prev" = = ]; then
 		prev=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
+	[ "$COMP_CWORD" -gt 1 ] && [ "${COMP_WORDS[1]}" = agent ] && options=$_bpfprof_agent_options
 	while read -r short long arg default; do
 		[ -n "$long" ] || continue
 		if [ "$arg" != . ] && [ "$prev" = "$short" -o "$prev" = "$long" ]; then
@@ -96,9 +117,10 @@ _bpfprof() {
 		fi
 		words+=" $long"
 		[ "$short" = . ] || words+=" $short"
-	done <<<"$_bpfprof_options"
-	[ "$COMP_CWORD" = 1 ] && words+=' record check list'
-	mapfile -t COMPREPLY < <(compgen -W "$words --" -- "$cur")
+	done <<<"$options"
+	[ "$options" = "$_bpfprof_options" ] && words+=' --'
+	[ "$COMP_CWORD" = 1 ] && words+=' record agent check list'
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 
 complete -F _bpfprof bpfprof

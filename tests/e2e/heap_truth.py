@@ -29,7 +29,7 @@ UNITS = ("count", "bytes", "count", "bytes")
 
 # ---- pprof: profile.proto, read by its wire format ----
 
-Profile = collections.namedtuple("Profile", "types period_type period comments samples begin_ns")  # begin_ns: CLOCK_REALTIME
+Profile = collections.namedtuple("Profile", "types period_type period comments samples begin_ns duration_ns")  # begin_ns: CLOCK_REALTIME
 Sample = collections.namedtuple("Sample", "frames values labels")  # frames: names, from the root
 
 
@@ -67,6 +67,7 @@ def read_pprof(path):
         [text(i) for n, v in top if n == 13 for i in numbers(v)],
         samples,
         one(9, 0),
+        one(10, 0),
     )
 
 

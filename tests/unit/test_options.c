@@ -449,8 +449,8 @@ static void assert_same(const struct options *a, const struct options *b, bool n
 static void test_table_parsed(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < option_row_cnt; i++) {
-		const struct option_row *r = &option_rows[i];
+	for (size_t i = 0; i < option_table(OPTIONS_RECORD)->cnt; i++) {
+		const struct option_row *r = &option_table(OPTIONS_RECORD)->rows[i];
 		char longs[64], shorts[] = { '-', (char)r->val, '\0' };
 		struct options o;
 
@@ -474,8 +474,8 @@ static void test_table_defaults(void **state)
 	size_t tried = 0;
 
 	(void)state;
-	for (size_t i = 0; i < option_row_cnt; i++) {
-		const struct option_row *r = &option_rows[i];
+	for (size_t i = 0; i < option_table(OPTIONS_RECORD)->cnt; i++) {
+		const struct option_row *r = &option_table(OPTIONS_RECORD)->rows[i];
 		struct options given, left_out;
 		char word[64];
 
@@ -488,6 +488,90 @@ static void test_table_defaults(void **state)
 		assert_same(&left_out, &given, r->val == 'P');
 		options_done(&left_out);
 		options_done(&given);
+		tried++;
+	}
+	assert_int_equal(tried, 8);
+}
+
+/* ---- the agent's ---- */
+
+static void test_agent(void **state)
+{
+	static const struct {
+		const char *words[4];
+		const char *named;
+	} refused[] = {
+		{ { "agent", "x", NULL }, "'x'" },
+		{ { "agent", "--", NULL }, "'--'" },
+		{ { "agent", "-p", "1", NULL }, "see bpfprof agent --help" },
+		{ { "agent", "--output", "x", NULL }, "see bpfprof agent --help" },
+		{ { "agent", "--spool", NULL }, "--spool needs an argument: see bpfprof agent" },
+		{ { "agent", "--spool", "", NULL }, "--spool" },
+		{ { "agent", "--spool-size", "1000k", NULL }, "'1000k'" },
+		{ { "agent", "--spool-size", "1T", NULL }, "'1T'" },
+		{ { "agent", "--spool-size", "9223372036854775807G", NULL }, "--spool-size" },
+		{ { "agent", "--window", "999ms", NULL }, "at least 1s" },
+		{ { "agent", "-P", "nothing", NULL }, "'nothing'" },
+		{ { "--spool", "x", NULL }, "see bpfprof --help" },
+	};
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "agent"), 0);
+	assert_int_equal(o.command, OPTIONS_AGENT);
+	assert_true(o.all);
+	assert_kinds(&o, "cpu offcpu threadcreate");
+	assert_int_equal(o.frequency, 19);
+	assert_int_equal(o.window_ns, 10000000000);
+	assert_string_equal(o.spool, "/var/lib/bpfprof");
+	assert_int_equal(o.spool_sz, 1 << 30);
+	assert_int_equal(options_min_wait_ns(&o, BPFPROF_OFFCPU), 1000000);
+	assert_int_equal(PARSE(&o, "agent", "--spool", "d", "--spool-size", "2M", "-F", "7", "-P",
+			       "cpu", "--window", "1s", "-d", "1h", "-q"),
+			 0);
+	assert_string_equal(o.spool, "d");
+	assert_int_equal(o.spool_sz, 2 << 20);
+	assert_int_equal(o.frequency, 7);
+	assert_kinds(&o, "cpu");
+	assert_int_equal(o.window_ns, 1000000000);
+	assert_int_equal(o.duration_ns, 3600000000000);
+	assert_int_equal(PARSE(&o, "agent", "-h"), 0);
+	assert_int_equal(o.command, OPTIONS_HELP);
+	assert_int_equal(o.help, OPTIONS_AGENT);
+	assert_int_equal(PARSE(&o, "-h"), 0);
+	assert_int_equal(o.help, OPTIONS_RECORD);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
+			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
+	}
+}
+
+/* As test_table_parsed and test_table_defaults. */
+static void test_agent_table(void **state)
+{
+	const struct option_table *t = option_table(OPTIONS_AGENT);
+	size_t tried = 0;
+
+	(void)state;
+	for (size_t i = 0; i < t->cnt; i++) {
+		const struct option_row *r = &t->rows[i];
+		struct options given, left_out;
+		char word[64];
+
+		if (!r->name)
+			continue;
+		snprintf(word, sizeof(word), "--%s", r->name);
+		if (!PARSE(&given, "agent", word, ""))
+			options_done(&given);
+		assert_null(strstr(err, "--help"));
+		if (!r->def)
+			continue;
+		assert_int_equal(PARSE(&left_out, "agent"), 0);
+		assert_int_equal(PARSE(&given, "agent", word, r->def), 0);
+		assert_same(&left_out, &given, r->val == 'P');
+		assert_string_equal(left_out.spool, given.spool);
+		assert_int_equal(left_out.spool_sz, given.spool_sz);
+		assert_int_equal(left_out.window_ns, given.window_ns);
 		tried++;
 	}
 	assert_int_equal(tried, 8);
@@ -512,7 +596,7 @@ static void test_usage(void **state)
 
 	(void)state;
 	assert_non_null(f);
-	options_usage(f);
+	options_usage(OPTIONS_RECORD, f);
 	fclose(f);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strstr(text, names[i]))
@@ -587,6 +671,8 @@ int main(void)
 		cmocka_unit_test(test_long_argument),
 		cmocka_unit_test(test_table_parsed),
 		cmocka_unit_test(test_table_defaults),
+		cmocka_unit_test(test_agent),
+		cmocka_unit_test(test_agent_table),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_formats),

@@ -21,6 +21,7 @@
 #include "record/ready.h"
 #include "record/rights.h"
 #include "record/run_parts.h"
+#include "spool/spool.h"
 
 static void describe_target(struct run *r)
 {
@@ -60,7 +61,7 @@ static int check(struct run *r)
 		log_error("--ready-fd %d is not open", r->opts->ready_fd);
 		return err;
 	}
-	err = run_check_outputs(r);
+	err = r->opts->command == OPTIONS_AGENT ? run_open_spool(r) : run_check_outputs(r);
 	if (err)
 		return err;
 	ns = features_probe(FEATURE_PID_NAMESPACE);
@@ -103,6 +104,21 @@ static int open_loop(struct run *r)
 	return err;
 }
 
+/* Machines do not end their windows all at the same moment: somewhere within one, and the same after
+ * each start. */
+static uint64_t window_offset_ns(const struct options *o)
+{
+	uint64_t hash = 0;
+	char *id;
+	size_t sz;
+
+	if (!util_read_file("/etc/machine-id", 256, &id, &sz)) {
+		hash = util_hash(id, sz, 0);
+		free(id);
+	}
+	return hash % o->window_ns;
+}
+
 /* 0 or -errno, said. */
 static int open_capture(struct run *r)
 {
@@ -134,6 +150,10 @@ static int open_capture(struct run *r)
 	};
 	int err;
 
+	if (o->command == OPTIONS_AGENT) {
+		c.windows_by_clock = true;
+		c.window_offset_ns = window_offset_ns(o);
+	}
 	memcpy(c.kinds, o->kinds, sizeof(c.kinds));
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		c.min_wait_ns[i] = options_min_wait_ns(o, i);
@@ -247,6 +267,7 @@ void run_close(struct run *r)
 	if (r->capture)
 		capture__close_window(r->capture, r->window);
 	capture__close(r->capture);
+	spool__close(r->spool);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)
 		if (r->pidfds[i] >= 0)
 			close(r->pidfds[i]);

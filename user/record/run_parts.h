@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a recording consists of: run_open.c puts it together, run.c lets it run, run_windows.c takes
- * one window after the other, run_write.c makes files of them. For these alone. */
+ * one window after the other, run_write.c makes files of them, or run_spool.c for the agent. For
+ * these alone. */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
@@ -18,6 +19,8 @@ struct capture_boundary;
 struct capture_window;
 struct options;
 struct profile;
+struct report;
+struct spool;
 
 struct run {
 	const struct options *opts;
@@ -30,6 +33,7 @@ struct run {
 	struct capture_window *window;
 	unsigned int window_number;
 	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
+	struct spool *spool;			    /* the agent's */
 	bool failed;				    /* the files of a window are not all right */
 	bool stopped;				    /* it is the last window */
 	int *pidfds;				    /* of the processes named, -1: ended */
@@ -80,5 +84,10 @@ int run_write_last(struct run *r);
 /* Puts the profiles of the window that ends at a boundary together, and writes its files. 0 or
  * -errno, said. */
 int run_write_window(struct run *r, const struct capture_boundary *to);
+
+/* The agent's: run_spool.c. The former begins, the latter takes the profiles of a window, which are
+ * finished. 0 or -errno, said. */
+int run_open_spool(struct run *r);
+int run_spool_window(struct run *r, const struct report *report);
 
 #endif

@@ -257,6 +257,8 @@ int run_write_window(struct run *r, const struct capture_boundary *to)
 		return err;
 	if (r->stopped)
 		say_unnamed(&report);
+	if (r->opts->command == OPTIONS_AGENT)
+		return run_spool_window(r, &report);
 	rights_to_write(true);
 	err = write_set(r, &report);
 	rights_to_write(false);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Where the agent's profiles go: each window's, one for each group of processes and kind, into the
+ * spool. */
+#include <linux/types.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/groups.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "capture/capture.h"
+#include "kinds.h"
+#include "options.h"
+#include "profile/pprof.h"
+#include "profile/profile.h"
+#include "profile/split.h"
+#include "record/run_parts.h"
+#include "report/report.h"
+#include "spool/spool.h"
+
+#define MAX_SERVICE 80 /* bytes of a file's name */
+
+int run_open_spool(struct run *r)
+{
+	char text[512];
+	int err = spool__open(r->opts->spool, r->opts->spool_sz, &r->spool, text, sizeof(text));
+
+	if (err)
+		log_error("--spool: %s", text);
+	return err;
+}
+
+/* ---- who is left out ---- */
+
+static pid_t parent_of(int64_t pid)
+{
+	char path[64], *buf, *s;
+	pid_t parent = 0;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return 0;
+	/* the name before it may have anything in it, but for what follows the last one of these */
+	s = strrchr(buf, ')');
+	if (s)
+		(void)sscanf(s + 1, " %*c %d", &parent);
+	free(buf);
+	return parent;
+}
+
+/* This process, or one of those that it has started. */
+static bool is_own(void *ctx, int64_t pid, const char *comm)
+{
+	(void)ctx;
+	return pid == getpid() ||
+	       (!strncmp(comm, "bpfprof-", 8) && pid > 0 && parent_of(pid) == getpid());
+}
+
+/* ---- records ---- */
+
+static int write_pprof(void *ctx, FILE *f)
+{
+	return pprof_write(ctx, f);
+}
+
+/* What may stand in a name that people type and shells expand. */
+static void name_record(const struct group *g, int kind, char *ret, size_t ret_sz)
+{
+	size_t n = snprintf(ret, ret_sz, "%.*s", MAX_SERVICE, g->service);
+
+	n = MIN(n, ret_sz - 1);
+	for (size_t i = 0; i < n; i++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-",
+			    ret[i]))
+			ret[i] = '_';
+	snprintf(ret + n, ret_sz - n, ".%s.pb.gz", kinds[kind].name);
+}
+
+/* Whose profile it is, as far as all samples agree. */
+static int say_group(struct profile *p, const struct group *g)
+{
+	char text[1024];
+	size_t n = snprintf(text, sizeof(text), "service_name=%s", g->service);
+
+	for (size_t i = 0; g->labels[i].key && n < sizeof(text); i++)
+		n += snprintf(text + n, sizeof(text) - n, " %s=%s", g->labels[i].key,
+			      g->labels[i].value);
+	return profile__add_comment(p, text);
+}
+
+static int say_left_out(struct run *r, const struct groups *g, struct profile *p)
+{
+	struct spool_stats stats;
+	char text[256];
+	int err = 0;
+
+	if (g->left_out) {
+		snprintf(text, sizeof(text), "left out: %" PRIu64 " of bpfprof itself",
+			 g->left_out);
+		err = profile__add_comment(p, text);
+	}
+	spool__stats(r->spool, &stats);
+	if (!err && stats.dropped) {
+		snprintf(text, sizeof(text),
+			 "the folder is full: %" PRIu64
+			 " older profiles, %.1f MiB, were removed so far",
+			 stats.dropped, (double)stats.dropped_bytes / (1 << 20));
+		err = profile__add_comment(p, text);
+	}
+	return err;
+}
+
+static int put_part(struct run *r, int kind, const struct groups *groups, size_t i,
+		    struct profile *p)
+{
+	char name[SPOOL_NAME_SZ];
+	int err = say_group(p, &groups->v[i]);
+
+	if (!err)
+		err = say_left_out(r, groups, p);
+	if (!err)
+		err = profile__finish(p);
+	if (err)
+		return err;
+	name_record(&groups->v[i], kind, name, sizeof(name));
+	capture__meanwhile(r->capture);
+	return spool__add(r->spool, (uint64_t)p->time_ns, name, write_pprof, p);
+}
+
+/* One kind's: a record for each group. Frees the parts. 0 or -errno. */
+static int put_kind(struct run *r, int kind, size_t *cnt)
+{
+	const struct profile *p = r->profiles[kind];
+	struct profile **parts;
+	struct groups groups;
+	int err = groups_make(p, is_own, r, &groups);
+
+	if (err)
+		return err;
+	parts = calloc(groups.cnt + 1, sizeof(*parts));
+	err = parts ? profile_split(p, groups.of, groups.cnt, parts) : -ENOMEM;
+	for (size_t i = 0; !err && i < groups.cnt; i++) {
+		err = put_part(r, kind, &groups, i, parts[i]);
+		*cnt += !err;
+	}
+	for (size_t i = 0; parts && i < groups.cnt; i++)
+		profile__free(parts[i]);
+	free(parts);
+	groups__done(&groups);
+	return err;
+}
+
+int run_spool_window(struct run *r, const struct report *report)
+{
+	size_t cnt = 0;
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (report->kinds[i])
+			err = put_kind(r, i, &cnt);
+	if (err)
+		log_error("cannot write to '%s': %s", r->opts->spool, strerror(-err));
+	else
+		log_debug("window %u: %zu profiles", r->window_number, cnt);
+	return err;
+}
