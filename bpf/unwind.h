@@ -399,6 +399,10 @@ static __always_inline int unw_step_signal(struct unw *u)
 	if (unw_peek8(u, gregs + 80, &fp) || unw_read8(u, gregs + 120, &sp) ||
 	    unw_read8(u, gregs + 128, &pc))
 		return BPFPROF_STACK_read_fault;
+	/* The kernel was interrupted on its way to the handler: rsp was the handler's already, and
+	 * rip not yet (setup_rt_frame). Nothing has been called, so that these are no frames. */
+	if (u->nr == 2 && pc - u->frames[0] <= 1)
+		u->nr = 0;
 	u->regs_at = gregs;
 	u->bx_at = gregs + 88;
 	u->fp_at = gregs + 80;

@@ -1295,6 +1295,8 @@ static void put_ucontext(uint64_t addr)
 	poke_bytes(addr, &uc, sizeof(uc));
 }
 
+#define INTERRUPTED (0xabc000 + UNW_REG_PC)
+
 static void check_interrupted(struct unw *u)
 {
 	assert_int_equal(unw_step(u), UNW_CONTINUE);
@@ -1304,7 +1306,7 @@ static void check_interrupted(struct unw *u)
 		assert_int_equal(unw_reg(u, i, &v), 0);
 		assert_int_equal(v, 0xabc000 + i);
 	}
-	assert_int_equal(u->pc, 0xabc000 + UNW_REG_PC);
+	assert_int_equal(u->pc, INTERRUPTED);
 	assert_int_equal(u->sp, 0xabc000 + UNW_REG_SP);
 	assert_int_equal(u->fp, 0xabc000 + UNW_REG_FP);
 	assert_true(u->exact && u->have_regs && u->trusted);
@@ -1334,6 +1336,39 @@ static void test_signal_frame(void **state)
 		put_ucontext(u.sp);
 		check_interrupted(&u);
 	}
+}
+
+/* Between the two writes by which the kernel sends a thread to its handler, rsp leads to the way back,
+ * and rip is where the signal came. */
+static void test_half_a_signal(void **state)
+{
+	static const struct {
+		int64_t from; /* what was interrupted: rip */
+		uint32_t frames;
+	} cases[] = { { 0, 0 }, { -1, 0 }, { 1, 2 }, { -2, 2 }, { 0x100, 2 } };
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SIGNAL });
+		u.exact = 0;
+		u.have_regs = 0;
+		put_ucontext(u.sp);
+		u.frames[0] = INTERRUPTED + cases[i].from;
+		u.nr = 1;
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.nr, cases[i].frames);
+		assert_int_equal(u.pc, INTERRUPTED);
+	}
+	/* further up, the same code may have been interrupted in itself */
+	program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SIGNAL });
+	u.exact = 0;
+	u.have_regs = 0;
+	put_ucontext(u.sp);
+	u.frames[0] = u.frames[1] = INTERRUPTED;
+	u.nr = 2;
+	assert_int_equal(unw_step(&u), UNW_CONTINUE);
+	assert_int_equal(u.nr, 3);
 }
 
 /* ---- what a walk depends on ---- */
@@ -1886,6 +1921,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_skipped_caller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_checked_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_half_a_signal, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules_collide, setup, teardown),
