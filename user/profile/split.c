@@ -200,8 +200,10 @@ int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_
 		sort_by_part(part_of, p->sample_cnt, part_cnt, first, order);
 	for (; !err && n < part_cnt; n++)
 		err = copy_part(&c, order + first[n], first[n + 1] - first[n], &ret_parts[n]);
-	while (err && n > 0)
+	while (err && n > 0) {
 		profile__free(ret_parts[--n]);
+		ret_parts[n] = NULL;
+	}
 	free(c.strings);
 	free(c.mappings);
 	free(c.functions);

@@ -11,7 +11,8 @@ struct profile;
 /*
  * part_of[i], below part_cnt: the part that has sample i of p; PROFILE_NONE: none has. The parts have
  * the types, times and comments of p, which may be finished; they are not, and are the caller's to
- * finish and free. A part without samples is there, too. 0; or -ENOMEM, and there is none.
+ * finish and free. A part without samples is there, too. 0; or -ENOMEM, and those that had been made
+ * are NULL.
  */
 int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_cnt,
 		  struct profile **ret_parts);
