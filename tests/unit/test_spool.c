@@ -132,9 +132,8 @@ static void records_are_files(void **state)
 	free(bytes);
 	spool__stats(s, &stats);
 	assert_int_equal(stats.records, 2);
-	assert_int_equal(stats.written, 2);
-	assert_true(stats.bytes >= 1000);
-	assert_int_equal(stats.written_bytes, stats.bytes);
+	/* a page, of which most is not used */
+	assert_int_equal(stats.bytes, 4096);
 	spool__close(s);
 }
 
@@ -154,7 +153,8 @@ static void the_oldest_go(void **state)
 	}
 	assert_int_equal(stats.records, 10);
 	assert_int_equal(stats.dropped, 25);
-	assert_int_equal(stats.dropped_bytes + stats.bytes, stats.written_bytes);
+	assert_int_equal(stats.bytes, 10 * 100 * KIB);
+	assert_int_equal(stats.dropped_bytes, 25 * 100 * KIB);
 	assert_int_equal(listed(names, 32), 10);
 	snprintf(first, sizeof(first), "%016d.", 26);
 	assert_memory_equal(names[0], first, 17);
@@ -164,8 +164,6 @@ static void the_oldest_go(void **state)
 	/* one that is larger than the folder changes nothing */
 	assert_int_equal(add(s, "x", 2 * SPOOL_MIN_SZ), -EFBIG);
 	assert_int_equal(listed(names, 32), 2);
-	spool__stats(s, &stats);
-	assert_int_equal(stats.failed, 1);
 	spool__close(s);
 }
 
@@ -188,7 +186,7 @@ static void numbers_go_on(void **state)
 	spool__stats(s, &stats);
 	assert_int_equal(stats.records, 4);
 	assert_true(stats.bytes >= 800 * KIB);
-	assert_int_equal(stats.written + stats.dropped, 0);
+	assert_int_equal(stats.dropped, 0);
 	assert_int_equal(add(s, "y", 0), 0);
 	assert_true(exists("0000000000000005.20251126T105404Z.y"));
 	/* in the order of their numbers, whatever the folder's is */
@@ -221,7 +219,6 @@ static void writing_fails(void **state)
 	assert_int_equal(add(s, "x", 1), 0);
 	assert_true(exists("0000000000000001.20251126T105404Z.x"));
 	spool__stats(s, &stats);
-	assert_int_equal(stats.failed, 1);
 	assert_int_equal(stats.records, 1);
 	spool__close(s);
 }
@@ -240,12 +237,10 @@ static void the_disk_is_full(void **state)
 	for (int i = 0; i < 30; i++)
 		assert_int_equal(add(s, "x", 100 * KIB), 0);
 	spool__stats(s, &stats);
-	assert_int_equal(stats.written, 30);
+	assert_int_equal(stats.records + stats.dropped, 30);
 	assert_in_range(stats.records, 5, 10);
 	/* and one that has no room at all */
 	assert_int_equal(add(s, "x", 2000 * KIB), -ENOSPC);
-	spool__stats(s, &stats);
-	assert_int_equal(stats.failed, 1);
 	spool__close(s);
 	assert_int_equal(umount2(folder, MNT_DETACH), 0);
 }

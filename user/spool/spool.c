@@ -19,6 +19,7 @@
 #define NUMBER_DIGITS 16
 #define TIME_CHARS 16 /* 20261126T105404Z */
 #define BLOCK 512     /* stat(2): st_blocks */
+#define PAGE 4096ULL  /* most file systems give a file whole ones */
 
 struct record {
 	uint64_t number, bytes;
@@ -61,6 +62,14 @@ static bool parse_name(const char *file, uint64_t *ret_number)
 		return false;
 	snprintf(digits, sizeof(digits), "%.*s", NUMBER_DIGITS, file);
 	return !util_parse_u64(digits, 1, UINT64_MAX, ret_number);
+}
+
+/* What a file takes. Some file systems give it its blocks later. */
+static uint64_t bytes_of(const struct stat *st)
+{
+	uint64_t pages = ((uint64_t)st->st_size + PAGE - 1) / PAGE;
+
+	return MAX((uint64_t)st->st_blocks * BLOCK, pages * PAGE);
 }
 
 /* Behind the others. 0 or -ENOMEM. */
@@ -136,7 +145,7 @@ static int take_entry(struct spool *s, const char *file)
 	if (!parse_name(file, &number) || fstatat(s->folder, file, &st, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(st.st_mode))
 		return 0;
-	return append(s, number, (uint64_t)st.st_blocks * BLOCK, file);
+	return append(s, number, bytes_of(&st), file);
 }
 
 static int scan(struct spool *s)
@@ -248,9 +257,8 @@ static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, 
 		err = -errno;
 	if (fclose(f) && !err)
 		err = -errno;
-	/* some file systems give a file its blocks later */
 	if (!err)
-		*ret_bytes = MAX((uint64_t)st.st_blocks * BLOCK, (uint64_t)st.st_size);
+		*ret_bytes = bytes_of(&st);
 	return err;
 }
 
@@ -297,14 +305,9 @@ int spool__add(struct spool *s, uint64_t time_ns, const char *name,
 		err = write_file(s, tmp, write, ctx, &bytes);
 	}
 	err = err ?: take_in(s, tmp, file, bytes);
-	if (err) {
+	if (err)
 		(void)unlinkat(s->folder, tmp, 0);
-		s->stats.failed++;
-		return err;
-	}
-	s->stats.written++;
-	s->stats.written_bytes += bytes;
-	return 0;
+	return err;
 }
 
 void spool__stats(const struct spool *s, struct spool_stats *ret)

@@ -23,12 +23,10 @@
 
 struct spool;
 
-/* records and bytes: that are there; bytes as the file system has them. The rest since it was opened. */
+/* Bytes as the file system has them. */
 struct spool_stats {
-	uint64_t records, bytes;
-	uint64_t written, written_bytes;
-	uint64_t dropped, dropped_bytes; /* the oldest, for want of room */
-	uint64_t failed;		 /* records that could not be written */
+	uint64_t records, bytes;	 /* that are there */
+	uint64_t dropped, dropped_bytes; /* the oldest, for want of room, since it was opened */
 };
 
 /*
@@ -41,8 +39,8 @@ void spool__close(struct spool *s);
 
 /*
  * Adds a record of time_ns (CLOCK_REALTIME). name: without '/', at most SPOOL_NAME_SZ - 1 bytes.
- * write returns 0 or -errno. 0; or -errno: there is no record, and it is counted as failed; -EFBIG: it
- * is larger than the folder may be.
+ * write returns 0 or -errno; where the disk is full it is called again. 0; or -errno, and there is no
+ * record: -EFBIG, it is larger than the folder may be.
  */
 #define SPOOL_NAME_SZ 160
 int spool__add(struct spool *s, uint64_t time_ns, const char *name,
