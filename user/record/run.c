@@ -55,6 +55,12 @@ void run_read_signals(struct run *r)
 			r->stops++;
 }
 
+bool run_is_aborted(struct run *r)
+{
+	run_read_signals(r);
+	return r->stops > 1;
+}
+
 /* When it is to end, CLOCK_MONOTONIC; UINT64_MAX: the user or the target decides. */
 static uint64_t end_ns(const struct run *r)
 {

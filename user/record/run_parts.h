@@ -60,6 +60,8 @@ void run_close(struct run *r);
 
 /* Counts those that ask to stop. */
 void run_read_signals(struct run *r);
+/* Was it asked to stop a second time? */
+bool run_is_aborted(struct run *r);
 /* Removes the line that shows how far it is. */
 void run_end_progress(struct run *r);
 

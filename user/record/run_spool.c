@@ -85,13 +85,14 @@ static void name_record(const struct group *g, int kind, char *ret, size_t ret_s
 /* Whose profile it is, as far as all samples agree. */
 static int say_group(struct profile *p, const struct group *g)
 {
-	char text[1024];
+	char text[1024], line[3 * sizeof(text)];
 	size_t n = snprintf(text, sizeof(text), "service_name=%s", g->service);
 
 	for (size_t i = 0; g->labels[i].key && n < sizeof(text); i++)
 		n += snprintf(text + n, sizeof(text) - n, " %s=%s", g->labels[i].key,
 			      g->labels[i].value);
-	return profile__add_comment(p, text);
+	/* whoever makes a control group chooses its name: the comment stays one line */
+	return profile__add_comment(p, util_printable(line, sizeof(line), text));
 }
 
 static int say_left_out(struct run *r, const struct groups *g, struct profile *p)
@@ -101,8 +102,8 @@ static int say_left_out(struct run *r, const struct groups *g, struct profile *p
 	int err = 0;
 
 	if (g->left_out) {
-		snprintf(text, sizeof(text), "left out: %" PRIu64 " of bpfprof itself",
-			 g->left_out);
+		snprintf(text, sizeof(text), "left out: %" PRIu64 " %s of bpfprof itself",
+			 g->left_out, p->value_types[0].type);
 		err = profile__add_comment(p, text);
 	}
 	spool__stats(r->spool, &stats);
@@ -133,8 +134,24 @@ static int put_part(struct run *r, int kind, const struct groups *groups, size_t
 	return spool__add(r->spool, (uint64_t)p->time_ns, name, write_pprof, p);
 }
 
-/* One kind's: a record for each group. Frees the parts. 0 or -errno. */
-static int put_kind(struct run *r, int kind, size_t *cnt)
+/* All of them, as far as they can be written: one that cannot does not keep the others back. 0 or
+ * -errno, of the first; -EINTR: the user does not want to wait. */
+static int put_parts(struct run *r, int kind, const struct groups *groups,
+		     struct profile *const parts[])
+{
+	int err = 0, part_err;
+
+	for (size_t i = 0; i < groups->cnt; i++) {
+		if (run_is_aborted(r))
+			return -EINTR;
+		part_err = put_part(r, kind, groups, i, parts[i]);
+		err = err ?: part_err;
+	}
+	return err;
+}
+
+/* One kind's: a record for each group. 0 or -errno. */
+static int put_kind(struct run *r, int kind)
 {
 	const struct profile *p = r->profiles[kind];
 	struct profile **parts;
@@ -145,10 +162,8 @@ static int put_kind(struct run *r, int kind, size_t *cnt)
 		return err;
 	parts = calloc(groups.cnt + 1, sizeof(*parts));
 	err = parts ? profile_split(p, groups.of, groups.cnt, parts) : -ENOMEM;
-	for (size_t i = 0; !err && i < groups.cnt; i++) {
-		err = put_part(r, kind, &groups, i, parts[i]);
-		*cnt += !err;
-	}
+	if (!err)
+		err = put_parts(r, kind, &groups, parts);
 	for (size_t i = 0; parts && i < groups.cnt; i++)
 		profile__free(parts[i]);
 	free(parts);
@@ -158,15 +173,16 @@ static int put_kind(struct run *r, int kind, size_t *cnt)
 
 int run_spool_window(struct run *r, const struct report *report)
 {
-	size_t cnt = 0;
-	int err = 0;
+	int err = 0, kind_err;
 
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (report->kinds[i])
-			err = put_kind(r, i, &cnt);
-	if (err)
-		log_error("cannot write to '%s': %s", r->opts->spool, strerror(-err));
-	else
-		log_debug("window %u: %zu profiles", r->window_number, cnt);
+	for (int i = 0; err != -EINTR && i < BPFPROF_NR_KINDS; i++) {
+		kind_err = report->kinds[i] ? put_kind(r, i) : 0;
+		err = kind_err == -EINTR ? kind_err : err ?: kind_err;
+	}
+	if (err == -EINTR)
+		log_error("aborted: not all profiles of the last window were written");
+	else if (err)
+		log_error("not all profiles of a window could be written to '%s': %s",
+			  r->opts->spool, strerror(-err));
 	return err;
 }

@@ -110,13 +110,6 @@ static int finish_kind(struct run *r, struct report *report, int kind,
 	return err;
 }
 
-/* Asked to stop a second time? */
-static bool aborted(struct run *r)
-{
-	run_read_signals(r);
-	return r->stops > 1;
-}
-
 /* ret_written: which files are in place now. */
 static int write_files(struct run *r, const struct report *report,
 		       bool ret_written[BPFPROF_NR_KINDS])
@@ -127,7 +120,7 @@ static int write_files(struct run *r, const struct report *report,
 		if (!r->profiles[i])
 			continue;
 		capture__meanwhile(r->capture);
-		err = aborted(r) ? -EINTR : write_profile(r, report, i);
+		err = run_is_aborted(r) ? -EINTR : write_profile(r, report, i);
 		ret_written[i] = !err;
 	}
 	if (!err && r->opts->stats)
