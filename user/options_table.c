@@ -11,6 +11,15 @@
 #define HELP_COLUMN 29 /* behind the longest option with its argument */
 #define HELP_WIDTH 100
 
+/* That each command has. */
+#define MESSAGE_ROWS                                                          \
+	{ .help = "Messages:" }, { "quiet", 'q', NULL, NULL, "errors only" }, \
+		{ "verbose", 'v', NULL, NULL, "say more" },                   \
+		{ "version", OPT_VERSION, NULL, NULL, "print the version" },  \
+	{                                                                     \
+		"help", 'h', NULL, NULL, "print this"                         \
+	}
+
 static const struct option_row record_rows[] = {
 	{ .help = "What to profile:" },
 	{ "pid", 'p', "LIST", NULL,
@@ -71,11 +80,7 @@ static const struct option_row record_rows[] = {
 	  "write READY to descriptor N when everything is attached" },
 	{ "no-labels", OPT_NO_LABELS, NULL, NULL, "do not label samples with the thread's name" },
 
-	{ .help = "Messages:" },
-	{ "quiet", 'q', NULL, NULL, "errors only" },
-	{ "verbose", 'v', NULL, NULL, "say more" },
-	{ "version", OPT_VERSION, NULL, NULL, "print the version" },
-	{ "help", 'h', NULL, NULL, "print this" },
+	MESSAGE_ROWS,
 };
 
 static const struct option_row agent_rows[] = {
@@ -109,11 +114,7 @@ static const struct option_row agent_rows[] = {
 	  "write READY to descriptor N when everything is attached" },
 	{ "no-labels", OPT_NO_LABELS, NULL, NULL, "do not label samples with the thread's name" },
 
-	{ .help = "Messages:" },
-	{ "quiet", 'q', NULL, NULL, "errors only" },
-	{ "verbose", 'v', NULL, NULL, "say more" },
-	{ "version", OPT_VERSION, NULL, NULL, "print the version" },
-	{ "help", 'h', NULL, NULL, "print this" },
+	MESSAGE_ROWS,
 };
 
 static const struct option_table record_table = {

@@ -25,27 +25,12 @@
 #include "profile/pprof.h"
 #include "profile/profile.h"
 #include "profile/text.h"
+#include "written.h"
 
 typedef Perftools__Profiles__Profile pb_profile;
 
 static const struct profile_value_type types[] = { { "samples", "count" },
 						   { "cpu", "nanoseconds" } };
-
-struct bytes {
-	char *data;
-	size_t sz;
-};
-
-static struct bytes written(const struct profile *p)
-{
-	struct bytes b = { 0 };
-	FILE *f = open_memstream(&b.data, &b.sz);
-
-	assert_non_null(f);
-	assert_int_equal(pprof_write(p, f), 0);
-	assert_int_equal(fclose(f), 0);
-	return b;
-}
 
 /* Decompresses: one gzip member, without a time or a name, and nothing behind it. */
 static struct bytes inflated(const struct bytes *in)

@@ -15,28 +15,12 @@
 
 #include "base/util.h"
 #include "golden_profile.h"
-#include "profile/pprof.h"
 #include "profile/profile.h"
 #include "profile/split.h"
+#include "written.h"
 
 #define MAX_SAMPLES 64
 #define PARTS 3
-
-struct bytes {
-	char *data;
-	size_t sz;
-};
-
-static struct bytes written(const struct profile *p)
-{
-	struct bytes b = { 0 };
-	FILE *f = open_memstream(&b.data, &b.sz);
-
-	assert_non_null(f);
-	assert_int_equal(pprof_write(p, f), 0);
-	assert_int_equal(fclose(f), 0);
-	return b;
-}
 
 static void same(const struct profile *a, const struct profile *b)
 {
