@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fd_message: no more bytes and descriptors than there is room for, and none is left open. */
-#include "target/fd_message.h"
+#include "helper/fd_message.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -20,7 +20,7 @@
 #include <sys/uio.h>
 
 #include "base/caps.h"
-#include "target/sandbox.h"
+#include "helper/sandbox.h"
 #include "toolrun.h"
 #include "truth.h"
 

@@ -21,7 +21,7 @@
 #include "bpfprof.h"
 #include "target/allocators.h"
 #include "target/dwarf.h"
-#include "target/fd_message.h"
+#include "helper/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
 #include "target/reader_start.h"

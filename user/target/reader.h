@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads foreign files in a process of its own, which has no rights (target/sandbox.h) and nothing
+ * Reads foreign files in a process of its own, which has no rights (helper/sandbox.h) and nothing
  * of the caller's memory (target/reader_start.h). Whatever a file does to what reads it, crash it,
  * keep it waiting, take it over, stays there.
  *

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "target/elf_file.h"
-#include "target/fd_message.h"
+#include "helper/fd_message.h"
 
 #define READER_MAX_ADDRESSES (16U << 20)
 #define READER_MAX_BYTES 65536U /* of code, at a time */

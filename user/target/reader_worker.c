@@ -21,7 +21,7 @@
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/elf_file.h"
-#include "target/fd_message.h"
+#include "helper/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
 #include "target/reader_wire.h"

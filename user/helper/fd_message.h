@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages with descriptors through sockets of the kind SOCK_SEQPACKET. */
-#ifndef TARGET_FD_MESSAGE_H
-#define TARGET_FD_MESSAGE_H
+#ifndef HELPER_FD_MESSAGE_H
+#define HELPER_FD_MESSAGE_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Takes the rights of the calling process away, for good. */
-#ifndef TARGET_SANDBOX_H
-#define TARGET_SANDBOX_H
+#ifndef HELPER_SANDBOX_H
+#define HELPER_SANDBOX_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,7 +15,14 @@ enum sandbox {
 	/* Opens files for reading and walks paths, also through other processes; computes nothing
 	 * from what is in them. */
 	SANDBOX_OPENER,
+	/* Speaks to other machines: no capability, no descriptor but those that it is sent, no
+	 * file by name but what tells of machines and whom to trust, no new process or program or
+	 * executable memory, no port to listen at. */
+	SANDBOX_COURIER,
 };
+
+/* What its process is called. */
+const char *sandbox_name(enum sandbox kind);
 
 /* The capabilities that entering takes, and those that are kept. */
 uint64_t sandbox_rights(enum sandbox kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages with descriptors (unix(7), SCM_RIGHTS). */
-#include "target/fd_message.h"
+#include "helper/fd_message.h"
 
 #include <errno.h>
 #include <stdbool.h>
