@@ -297,10 +297,12 @@ static void test_ourselves(void **state)
 	double share;
 
 	(void)state;
+	/* before the session has a thread of its own, which waits for grace periods and may be
+	 * sampled as well */
+	prctl(PR_SET_NAME, "collected");
 	if (!start(&of_named, &opts, 8))
 		skip();
 	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
-	prctl(PR_SET_NAME, "collected");
 	assert_int_equal(collect__scan(collect, &self, 1), 0);
 	arm();
 	begin = thread_ns();
