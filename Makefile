@@ -181,7 +181,8 @@ $(FUZZ_OUT)/%.o: %.c
 	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 $(WARN) -O1 -g -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
 		-c -o $@ $<
 
-$(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) tests/fuzz/parsers.c tests/fuzz/image.c)
+$(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) \
+		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c) tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/tests/fuzz/fuzz_%.o $(FUZZ_LIB)

@@ -216,3 +216,30 @@ def unwinder(progs):
         head = key + struct.pack("<IIHHI", 0, 0, 1, 0, 0) + raw
         words = [code + 16 * (i % 6) + 1 if i % 3 else stack_at + 8 * i + 64 for i in range(256)]
         yield head + piece(table) + struct.pack("<256Q", *words)
+
+
+def field(number, value):
+    """A field of protobuf: a number, or bytes."""
+    varint = lambda n: bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+    return varint(number << 3) + varint(value) if isinstance(value, int) else varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def profile(_):
+    """profile.proto: two stacks with labels, in one mapping; plain, gzip'd, and with something in gzip's header."""
+    names = [b"", b"samples", b"count", b"cpu", b"nanoseconds", b"main", b"work", b"/bin/app", b"pid", b"thread", b"said"]
+    line = lambda function: field(4, field(1, function) + field(2, 7))
+    plain = b"".join(
+        [field(1, field(1, 1) + field(2, 2)), field(1, field(1, 3) + field(2, 4))]
+        + [field(2, field(1, bytes(ids)) + field(2, bytes([3, 30])) + field(3, field(1, 8) + field(3, 42)) + field(3, field(1, 9) + field(2, 5))) for ids in ((1, 2), (2,))]
+        + [field(3, field(1, 1) + field(2, 4096) + field(3, 8192) + field(5, 7) + field(7, 1))]
+        + [field(4, field(1, i) + field(2, 1) + field(3, 4096 + i) + line(i)) for i in (1, 2)]
+        + [field(5, field(1, i) + field(2, 4 + i) + field(3, 4 + i)) for i in (1, 2)]
+        + [field(6, n) for n in names]
+        + [field(9, 10**18), field(10, 10**9), field(11, field(1, 3) + field(2, 4)), field(12, 100), field(13, bytes([10])), field(14, 1)]
+    )
+    yield plain
+    packed = zlib.compressobj(1, zlib.DEFLATED, 31)
+    packed = packed.compress(plain) + packed.flush()
+    yield packed
+    extra = b"bp" + struct.pack("<H", 8) + b"kind\0cpu"
+    yield packed[:3] + b"\4" + packed[4:10] + struct.pack("<H", len(extra)) + extra + packed[10:]

@@ -21,6 +21,11 @@
 #define OUT_SZ 65536
 /* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
 #define GZIP_WINDOW (15 + 16)
+#define GZIP_HEAD 10 /* RFC 1952, 2.3.1: bytes before what is optional */
+#define GZIP_FEXTRA 4
+#define GZIP_UNIX 3 /* as zlib says it without being told */
+#define EXTRA_ID "bp"
+#define EXTRA_HEAD 4
 #define WIRE_BYTES 2 /* protobuf encoding: length-delimited */
 
 /* Field numbers of Profile (profile.proto). */
@@ -46,6 +51,7 @@ struct writer {
 	struct canon canon;
 	FILE *f;
 	z_stream z;
+	uint8_t *extra;
 	uint8_t *out; /* OUT_SZ bytes, compressed */
 	uint8_t *msg; /* the message at hand, packed */
 	size_t msg_cap;
@@ -348,9 +354,58 @@ static int write_all(struct writer *w)
 	return err ? err : writer__compress(w, "", 0, Z_FINISH);
 }
 
+/* The subfield as the header has it: two letters, the length, the data. */
+static int set_extra(struct writer *w, const void *extra, size_t sz, gz_header *header)
+{
+	uint8_t *to;
+
+	if (sz > PPROF_MAX_EXTRA)
+		return -E2BIG;
+	to = malloc(EXTRA_HEAD + sz);
+	if (!to)
+		return -ENOMEM;
+	w->extra = to;
+	memcpy(to, EXTRA_ID, 2);
+	to[2] = (uint8_t)sz;
+	to[3] = (uint8_t)(sz >> 8);
+	memcpy(to + EXTRA_HEAD, extra, sz);
+	*header = (gz_header){ .os = GZIP_UNIX, .extra = to, .extra_len = EXTRA_HEAD + sz };
+	return deflateSetHeader(&w->z, header) == Z_OK ? 0 : -EINVAL;
+}
+
+int pprof_extra(const void *file, size_t sz, const void **ret, size_t *ret_sz)
+{
+	const uint8_t *p = file, *end;
+	size_t len;
+
+	if (sz < GZIP_HEAD + 2 || p[0] != 0x1f || p[1] != 0x8b || !(p[3] & GZIP_FEXTRA))
+		return -ENOENT;
+	len = p[GZIP_HEAD] | (size_t)p[GZIP_HEAD + 1] << 8;
+	p += GZIP_HEAD + 2;
+	if (len > sz - GZIP_HEAD - 2)
+		return -ENOENT;
+	for (end = p + len; end - p >= EXTRA_HEAD; p += EXTRA_HEAD + len) {
+		len = p[2] | (size_t)p[3] << 8;
+		if (len > (size_t)(end - p) - EXTRA_HEAD)
+			break;
+		if (memcmp(p, EXTRA_ID, 2))
+			continue;
+		*ret = p + EXTRA_HEAD;
+		*ret_sz = len;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int pprof_write(const struct profile *p, FILE *f)
 {
+	return pprof_write_extra(p, NULL, 0, f);
+}
+
+int pprof_write_extra(const struct profile *p, const void *extra, size_t extra_sz, FILE *f)
+{
 	struct writer w = { .p = p, .f = f };
+	gz_header header;
 	int err = canon__make(p, &w.canon);
 
 	if (err)
@@ -362,10 +417,14 @@ int pprof_write(const struct profile *p, FILE *f)
 		err = -ENOMEM;
 		goto out;
 	}
-	err = write_all(&w);
+	if (extra_sz)
+		err = set_extra(&w, extra, extra_sz, &header);
+	if (!err)
+		err = write_all(&w);
 	deflateEnd(&w.z);
 out:
 	canon__done(&w.canon);
+	free(w.extra);
 	free(w.out);
 	free(w.msg);
 	free(w.loc_ids);

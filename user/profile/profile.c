@@ -74,6 +74,49 @@ static int reserve(void *array, size_t *cap, size_t cnt, size_t add, size_t elem
 	return util_reserve(array, cap, cnt + add, elem_sz);
 }
 
+/* Copies a text to the place that *at leads to. */
+static const char *take_text(char **at, const char *text)
+{
+	char *copy = *at;
+
+	if (!text)
+		return NULL;
+	strcpy(copy, text);
+	*at += strlen(text) + 1;
+	return copy;
+}
+
+static size_t text_size(const struct profile_value_type *t)
+{
+	return (t->type ? strlen(t->type) + 1 : 0) + (t->unit ? strlen(t->unit) + 1 : 0);
+}
+
+static void take_type(struct profile_value_type *to, const struct profile_value_type *from,
+		      char **at)
+{
+	to->type = take_text(at, from->type);
+	to->unit = take_text(at, from->unit);
+}
+
+/* 0 or -ENOMEM. */
+static int take_types(struct profile *p, const struct profile_value_type *types, size_t cnt,
+		      const struct profile_value_type *period)
+{
+	size_t sz = text_size(period), i;
+	char *at;
+
+	for (i = 0; i < cnt; i++)
+		sz += text_size(&types[i]);
+	p->type_texts = at = malloc(sz + 1);
+	if (!at)
+		return -ENOMEM;
+	for (i = 0; i < cnt; i++)
+		take_type(&p->value_types[i], &types[i], &at);
+	p->value_cnt = cnt;
+	take_type(&p->period_type, period, &at);
+	return 0;
+}
+
 struct profile *profile__new(const struct profile_value_type *value_types, size_t value_cnt,
 			     struct profile_value_type period_type, int64_t period)
 {
@@ -88,7 +131,10 @@ struct profile *profile__new(const struct profile_value_type *value_types, size_
 		return NULL;
 	p->strings = strtab__new();
 	p->index = calloc(1, sizeof(*p->index));
-	if (!p->strings || !p->index) {
+	/* room for one: what has none of them points into them all the same */
+	if (!p->strings || !p->index || take_types(p, value_types, value_cnt, &period_type) ||
+	    reserve(&p->labels, &p->index->label_cap, 0, 1, sizeof(*p->labels)) ||
+	    reserve(&p->loc_ids, &p->index->loc_id_cap, 0, 1, sizeof(*p->loc_ids))) {
 		profile__free(p);
 		errno = ENOMEM;
 		return NULL;
@@ -97,9 +143,6 @@ struct profile *profile__new(const struct profile_value_type *value_types, size_
 	init_table(&p->index->functions);
 	init_table(&p->index->locations);
 	init_table(&p->index->samples);
-	memcpy(p->value_types, value_types, value_cnt * sizeof(*value_types));
-	p->value_cnt = value_cnt;
-	p->period_type = period_type;
 	p->period = period;
 	return p;
 }
@@ -124,6 +167,7 @@ void profile__free(struct profile *p)
 	free(p->loc_ids);
 	free(p->samples);
 	free(p->comments);
+	free(p->type_texts);
 	free(p);
 }
 
@@ -216,20 +260,31 @@ static bool location_equal(const struct profile *p, uint32_t idx, const void *ke
 	return a->mapping == b->mapping && a->address == b->address;
 }
 
+static uint64_t hash_location(const struct profile *p, uint32_t mapping, uint64_t address)
+{
+	uint64_t words[] = { mapping, address };
+
+	return util_hash(words, sizeof(words), p->index->locations.seed);
+}
+
+uint32_t profile__append_location(struct profile *p, uint32_t mapping, uint64_t address)
+{
+	struct profile_index *x = p->index;
+
+	if (reserve(&p->locations, &x->location_cap, p->location_cnt, 1, sizeof(*p->locations)))
+		return no_memory();
+	p->locations[p->location_cnt] =
+		(struct profile_location){ .mapping = mapping, .address = address };
+	return take(&x->locations, hash_location(p, mapping, address), &p->location_cnt);
+}
+
 uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t address)
 {
 	struct profile_location key = { .mapping = mapping, .address = address };
-	uint64_t words[] = { mapping, address };
-	struct profile_index *x = p->index;
-	uint64_t hash = util_hash(words, sizeof(words), x->locations.seed);
-	uint32_t found = find(&x->locations, p, hash, location_equal, &key);
+	uint32_t found = find(&p->index->locations, p, hash_location(p, mapping, address),
+			      location_equal, &key);
 
-	if (found != PROFILE_NONE)
-		return found;
-	if (reserve(&p->locations, &x->location_cap, p->location_cnt, 1, sizeof(*p->locations)))
-		return no_memory();
-	p->locations[p->location_cnt] = key;
-	return take(&x->locations, hash, &p->location_cnt);
+	return found != PROFILE_NONE ? found : profile__append_location(p, mapping, address);
 }
 
 uint32_t profile__add_marker(struct profile *p, const char *name)

@@ -20,7 +20,7 @@
 #define PROFILE_MAX_VALUES 4
 
 struct profile_value_type {
-	const char *type; /* [a-z0-9_]: "samples", "cpu"; static storage */
+	const char *type; /* [a-z0-9_]: "samples", "cpu" */
 	const char *unit; /* "count", "nanoseconds", "bytes" */
 };
 
@@ -95,9 +95,11 @@ struct profile {
 		comment_cnt;
 
 	struct profile_index *index; /* private: hashes and capacities */
+	char *type_texts;	     /* private: what the value types point to */
 };
 
-/* value_cnt in 1..PROFILE_MAX_VALUES. NULL with errno if there is no memory. */
+/* value_cnt in 1..PROFILE_MAX_VALUES. Copies the types' texts. NULL with errno if there is no
+ * memory. */
 struct profile *profile__new(const struct profile_value_type *value_types, size_t value_cnt,
 			     struct profile_value_type period_type, int64_t period);
 void profile__free(struct profile *p);
@@ -110,6 +112,9 @@ uint32_t profile__string(struct profile *p, const char *s);
 uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m);
 uint32_t profile__add_function(struct profile *p, const struct profile_function *f);
 uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t address);
+
+/* A new one, whether or not there is an equal one: where an address does not tell what is there. */
+uint32_t profile__append_location(struct profile *p, uint32_t mapping, uint64_t address);
 
 /*
  * A location that is no code: a marker such as "[unwind: no table]", with one line naming it. No

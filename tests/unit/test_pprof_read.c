@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * profile/pprof_read: what was written is read and written again, to the same bytes, also what pprof
+ * makes of it; what refers to nothing, or is cut anywhere, is refused.
+ */
+#include "profile/pprof_read.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "golden.h"
+#include "golden_profile.h"
+#include "profile.pb-c.h"
+#include "profile/pprof.h"
+#include "profile/profile.h"
+#include "written.h"
+
+typedef Perftools__Profiles__Profile pb_profile;
+
+static struct profile *read_back(const void *data, size_t sz)
+{
+	struct profile *p;
+
+	assert_int_equal(pprof_read(data, sz, &p), 0);
+	assert_int_equal(profile__finish(p), 0);
+	return p;
+}
+
+static void check_same(const struct bytes *want, const void *data, size_t sz)
+{
+	struct profile *p = read_back(data, sz);
+	struct bytes got = written(p);
+
+	assert_int_equal(got.sz, want->sz);
+	assert_memory_equal(got.data, want->data, want->sz);
+	free(got.data);
+	profile__free(p);
+}
+
+/* Takes p. */
+static void check_round(struct profile *p)
+{
+	struct bytes b = written(p), theirs = { 0 };
+
+	check_same(&b, b.data, b.sz);
+	if (golden_have_pprof()) {
+		theirs.data = golden_pprof("-proto -output=/dev/stdout", b.data, b.sz, &theirs.sz);
+		check_same(&b, theirs.data, theirs.sz);
+		free(theirs.data);
+	}
+	free(b.data);
+	profile__free(p);
+}
+
+static void same_bytes(void **state)
+{
+	(void)state;
+	check_round(golden_profile());
+	check_round(golden_heap_profile());
+	for (int kind = BPFPROF_BLOCK; kind <= BPFPROF_THREADS; kind++)
+		check_round(golden_kind_profile(kind));
+}
+
+static void every_field(void **state)
+{
+	struct profile *p = golden_heap_profile(), *q;
+	struct bytes b = written(p);
+
+	(void)state;
+	q = read_back(b.data, b.sz);
+	assert_int_equal(q->value_cnt, p->value_cnt);
+	for (size_t i = 0; i < p->value_cnt; i++) {
+		assert_string_equal(q->value_types[i].type, p->value_types[i].type);
+		assert_string_equal(q->value_types[i].unit, p->value_types[i].unit);
+	}
+	assert_string_equal(q->period_type.type, p->period_type.type);
+	assert_string_equal(q->period_type.unit, p->period_type.unit);
+	assert_int_equal(q->period, p->period);
+	assert_int_equal(q->time_ns, p->time_ns);
+	assert_int_equal(q->duration_ns, p->duration_ns);
+	assert_string_equal(strtab__get(q->strings, q->drop_frames),
+			    strtab__get(p->strings, p->drop_frames));
+	assert_string_equal(strtab__get(q->strings, q->keep_frames),
+			    strtab__get(p->strings, p->keep_frames));
+	assert_int_equal(q->comment_cnt, p->comment_cnt);
+	free(b.data);
+	profile__free(p);
+	profile__free(q);
+}
+
+/* ---- what others write ---- */
+
+/* A message with these tables, gzip'd or not. */
+static struct bytes packed(const pb_profile *m)
+{
+	struct bytes b = { .sz = perftools__profiles__profile__get_packed_size(m) };
+
+	b.data = malloc(b.sz + 1);
+	assert_int_equal(perftools__profiles__profile__pack(m, (uint8_t *)b.data), b.sz);
+	return b;
+}
+
+static struct bytes zipped(const struct bytes *in, size_t from, size_t to)
+{
+	struct bytes out = { malloc(in->sz + 1024), 0 };
+	z_stream z = { 0 };
+
+	assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_in = (Bytef *)in->data + from;
+	z.avail_in = (uInt)(to - from);
+	z.next_out = (Bytef *)out.data;
+	z.avail_out = (uInt)in->sz + 1024;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	out.sz = z.total_out;
+	deflateEnd(&z);
+	return out;
+}
+
+/* The smallest that has one of each, as an interpreter might write it: no mapping, no address. */
+struct small {
+	pb_profile m;
+	char *strings[4];
+	Perftools__Profiles__ValueType type, *type_ptr[1];
+	Perftools__Profiles__Function fns[2], *fn_ptr[2];
+	Perftools__Profiles__Line lines[2], *line_ptr[2];
+	Perftools__Profiles__Location locs[2], *loc_ptr[2];
+	Perftools__Profiles__Label label, *label_ptr[1];
+	Perftools__Profiles__Sample samples[2], *sample_ptr[2];
+	uint64_t ids[2];
+	int64_t values[2];
+};
+
+static void init_small(struct small *s)
+{
+	*s = (struct small){ .strings = { "", "samples", "one", "two" }, .values = { 3, 4 } };
+	perftools__profiles__profile__init(&s->m);
+	s->m.n_string_table = 4;
+	s->m.string_table = s->strings;
+	perftools__profiles__value_type__init(&s->type);
+	s->type.type = s->type.unit = 1;
+	s->type_ptr[0] = &s->type;
+	s->m.n_sample_type = 1;
+	s->m.sample_type = s->type_ptr;
+	perftools__profiles__label__init(&s->label);
+	s->label.key = 1;
+	s->label.str = 2;
+	s->label_ptr[0] = &s->label;
+	for (size_t i = 0; i < 2; i++) {
+		perftools__profiles__function__init(&s->fns[i]);
+		s->fns[i].id = 70 + i;
+		s->fns[i].name = (int64_t)(2 + i);
+		s->fn_ptr[i] = &s->fns[i];
+		perftools__profiles__line__init(&s->lines[i]);
+		s->lines[i].function_id = 70 + i;
+		s->line_ptr[i] = &s->lines[i];
+		perftools__profiles__location__init(&s->locs[i]);
+		s->locs[i].id = 1ULL << 40 | i;
+		s->locs[i].n_line = 1;
+		s->locs[i].line = &s->line_ptr[i];
+		s->loc_ptr[i] = &s->locs[i];
+		perftools__profiles__sample__init(&s->samples[i]);
+		s->ids[i] = s->locs[i].id;
+		s->samples[i].n_location_id = 1;
+		s->samples[i].location_id = &s->ids[i];
+		s->samples[i].n_value = 1;
+		s->samples[i].value = &s->values[i];
+		s->samples[i].n_label = 1;
+		s->samples[i].label = s->label_ptr;
+		s->sample_ptr[i] = &s->samples[i];
+	}
+	s->m.n_function = s->m.n_location = s->m.n_sample = 2;
+	s->m.function = s->fn_ptr;
+	s->m.location = s->loc_ptr;
+	s->m.sample = s->sample_ptr;
+}
+
+static int read_small(const struct small *s)
+{
+	struct bytes b = packed(&s->m);
+	struct profile *p;
+	int err = pprof_read(b.data, b.sz, &p);
+
+	assert_true(err ? !p : p != NULL);
+	profile__free(p);
+	free(b.data);
+	return err;
+}
+
+static void without_addresses(void **state)
+{
+	struct small s;
+	struct bytes b, parts[2];
+	struct profile *p;
+
+	(void)state;
+	init_small(&s);
+	b = packed(&s.m);
+	p = read_back(b.data, b.sz);
+	assert_int_equal(p->sample_cnt, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct profile_location *l = &p->locations[p->loc_ids[p->samples[i].loc]];
+
+		assert_string_equal(
+			strtab__get(p->strings, p->functions[p->lines[l->line].function].name),
+			i ? "two" : "one");
+		assert_int_equal(p->samples[i].value[0], 3 + i);
+	}
+	profile__free(p);
+	/* two members of gzip are one file */
+	parts[0] = zipped(&b, 0, b.sz / 2);
+	parts[1] = zipped(&b, b.sz / 2, b.sz);
+	parts[0].data = realloc(parts[0].data, parts[0].sz + parts[1].sz);
+	memcpy(parts[0].data + parts[0].sz, parts[1].data, parts[1].sz);
+	p = read_back(parts[0].data, parts[0].sz + parts[1].sz);
+	assert_int_equal(p->sample_cnt, 2);
+	profile__free(p);
+	free(parts[0].data);
+	free(parts[1].data);
+	free(b.data);
+}
+
+#define REFUSED(change, err)                                    \
+	do {                                                    \
+		struct small s;                                 \
+		init_small(&s);                                 \
+		assert_int_equal(read_small(&s), 0);            \
+		change;                                         \
+		if (read_small(&s) != (err))                    \
+			fail_msg("%s is not refused", #change); \
+	} while (0)
+
+static void refusals(void **state)
+{
+	Perftools__Profiles__ValueType *many[5];
+
+	(void)state;
+	REFUSED(s.m.n_string_table = 0, -EBADMSG);
+	REFUSED(s.strings[0] = "x", -EBADMSG);
+	REFUSED(s.m.n_sample_type = 0, -EBADMSG);
+	REFUSED(for (size_t i = 0; i < 5; i++) many[i] = &s.type; s.m.sample_type = many;
+		s.m.n_sample_type = 5, -E2BIG);
+	REFUSED(s.type.unit = 4, -EBADMSG);
+	REFUSED(s.type.type = -1, -EBADMSG);
+	REFUSED(s.m.default_sample_type = 4, -EBADMSG);
+	REFUSED(s.m.drop_frames = INT64_MAX, -EBADMSG);
+	REFUSED(s.m.keep_frames = INT64_MIN, -EBADMSG);
+	REFUSED(s.m.n_comment = 1; s.m.comment = (int64_t[]){ 4 }, -EBADMSG);
+	REFUSED(s.m.period_type = &s.type; s.type.type = 9, -EBADMSG);
+	REFUSED(s.fns[1].id = 70, -EBADMSG);
+	REFUSED(s.fns[1].id = 0, -EBADMSG);
+	REFUSED(s.fns[0].filename = 4, -EBADMSG);
+	REFUSED(s.lines[1].function_id = 72, -EBADMSG);
+	REFUSED(s.locs[1].id = s.locs[0].id, -EBADMSG);
+	REFUSED(s.locs[1].mapping_id = 1, -EBADMSG);
+	REFUSED(s.ids[1] = 5, -EBADMSG);
+	REFUSED(s.ids[0] = 0, -EBADMSG);
+	REFUSED(s.label.key = 4, -EBADMSG);
+	REFUSED(s.label.str = -4, -EBADMSG);
+	REFUSED(s.label.num_unit = 4, -EBADMSG);
+	REFUSED(s.samples[1].n_value = 0, -EBADMSG);
+}
+
+/* Cut anywhere it is refused, or what is there is a profile by itself. */
+static void cut(void **state)
+{
+	struct profile *p = golden_profile(), *q;
+	struct bytes b = written(p);
+
+	(void)state;
+	for (size_t sz = 0; sz < b.sz; sz++) {
+		char *copy = malloc(sz + 1); /* of just this size, for the sanitizer */
+
+		memcpy(copy, b.data, sz);
+		copy = realloc(copy, sz ? sz : 1);
+		assert_int_equal(pprof_read(copy, sz, &q), -EBADMSG);
+		assert_null(q);
+		free(copy);
+	}
+	/* nor is what begins like gzip */
+	b.data[b.sz / 2] ^= 0x55;
+	assert_int_equal(pprof_read(b.data, b.sz, &q), -EBADMSG);
+	assert_int_equal(pprof_read("hello, world", 12, &q), -EBADMSG);
+	free(b.data);
+	profile__free(p);
+}
+
+/* 300 MiB of zeros in 300 KiB. */
+static void too_large(void **state)
+{
+	static char zeros[1 << 20];
+	struct bytes out = { malloc(4 << 20), 0 };
+	struct profile *p;
+	z_stream z = { 0 };
+
+	(void)state;
+	assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_out = (Bytef *)out.data;
+	z.avail_out = 4 << 20;
+	for (int i = 0; i < 300; i++) {
+		z.next_in = (Bytef *)zeros;
+		z.avail_in = sizeof(zeros);
+		assert_int_equal(deflate(&z, i == 299 ? Z_FINISH : Z_NO_FLUSH),
+				 i == 299 ? Z_STREAM_END : Z_OK);
+	}
+	out.sz = z.total_out;
+	deflateEnd(&z);
+	assert_int_equal(pprof_read(out.data, out.sz, &p), -E2BIG);
+	free(out.data);
+}
+
+/* ---- the header of the gzip file ---- */
+
+static void extra(void **state)
+{
+	static const char data[] = "service_name\0redis\0kind\0cpu";
+	struct profile *p = golden_profile();
+	struct bytes plain = written(p), b = { 0 };
+	FILE *f = open_memstream(&b.data, &b.sz);
+	char *big = calloc(1, PPROF_MAX_EXTRA + 1);
+	const void *got;
+	size_t sz;
+
+	(void)state;
+	assert_int_equal(pprof_write_extra(p, data, sizeof(data), f), 0);
+	fclose(f);
+	assert_int_equal(pprof_extra(b.data, b.sz, &got, &sz), 0);
+	assert_int_equal(sz, sizeof(data));
+	assert_memory_equal(got, data, sz);
+	/* to readers of profiles it is not there */
+	check_same(&plain, b.data, b.sz);
+	if (golden_have_pprof()) {
+		char *text = golden_pprof("-comments", b.data, b.sz, NULL);
+
+		assert_string_equal(text, "recorded 180 of 180 samples\n#bpfprof test\n");
+		free(text);
+	}
+	/* the header may be cut, or another one's */
+	for (size_t n = 0; n < 12 + 4 + sizeof(data); n++)
+		assert_int_equal(pprof_extra(b.data, n, &got, &sz), -ENOENT);
+	b.data[12] = 'x';
+	assert_int_equal(pprof_extra(b.data, b.sz, &got, &sz), -ENOENT);
+	assert_int_equal(pprof_extra(plain.data, plain.sz, &got, &sz), -ENOENT);
+	free(b.data);
+	f = open_memstream(&b.data, &b.sz);
+	assert_int_equal(pprof_write_extra(p, big, PPROF_MAX_EXTRA, f), 0);
+	fclose(f);
+	assert_int_equal(pprof_extra(b.data, b.sz, &got, &sz), 0);
+	assert_int_equal(sz, PPROF_MAX_EXTRA);
+	free(b.data);
+	f = open_memstream(&b.data, &b.sz);
+	assert_int_equal(pprof_write_extra(p, big, PPROF_MAX_EXTRA + 1, f), -E2BIG);
+	fclose(f);
+	free(b.data);
+	free(big);
+	free(plain.data);
+	profile__free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(same_bytes),
+		cmocka_unit_test(every_field),
+		cmocka_unit_test(without_addresses),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(cut),
+		cmocka_unit_test(too_large),
+		cmocka_unit_test(extra),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

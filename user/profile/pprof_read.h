@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads what any program has written as profile.proto, gzip'd or not. */
+#ifndef PROFILE_PPROF_READ_H
+#define PROFILE_PPROF_READ_H
+
+#include <stddef.h>
+
+struct profile;
+
+#define PPROF_READ_MAX (256U << 20) /* bytes, once it is expanded */
+
+/*
+ * *ret is the caller's, and not finished. What a struct profile has no place for is left out:
+ * columns, folded locations, the URL. Bytes that are no UTF-8 become U+FFFD. Samples of equal stack
+ * and labels are added up.
+ *
+ * 0; -EBADMSG: it is no profile, or refers to what is not there; -E2BIG: it is larger than
+ * PPROF_READ_MAX, or has more values to a sample than PROFILE_MAX_VALUES; -ENOMEM.
+ */
+int pprof_read(const void *data, size_t sz, struct profile **ret);
+
+#endif
