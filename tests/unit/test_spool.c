@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests of spool/spool: records are whole, the oldest go, numbers go on, and the folder is nobody
- * else's. */
+/* Tests of spool/: records are whole, the oldest go, numbers go on, and the folder is nobody else's;
+ * a cursor is where it was, whatever happened; labels are what they were. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "spool/cursor.h"
+#include "spool/labels.h"
 #include "spool/spool.h"
 
 #define KIB 1024UL
@@ -283,6 +285,222 @@ static void the_folder_is_ours(void **state)
 	snprintf(folder, sizeof(folder), "%s/spool", base);
 }
 
+static void records_are_found(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	uint64_t number = 0, time_ns = 0;
+	char buf[8] = "";
+	int fd;
+
+	(void)state;
+	assert_int_equal(spool__end(s), 1);
+	assert_false(spool__find(s, 0, &number, &time_ns));
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(add(s, "x", 100 * KIB), 0);
+	assert_int_equal(spool__end(s), 13);
+	/* two have gone */
+	assert_true(spool__find(s, 0, &number, &time_ns));
+	assert_int_equal(number, 3);
+	assert_int_equal(time_ns, TIME_NS);
+	for (uint64_t i = 3; i <= 12; i++) {
+		assert_true(spool__find(s, i, &number, &time_ns));
+		assert_int_equal(number, i);
+	}
+	assert_false(spool__find(s, 13, &number, &time_ns));
+	assert_int_equal(spool__open_record(s, 2), -ENOENT);
+	assert_int_equal(spool__open_record(s, 13), -ENOENT);
+	fd = spool__open_record(s, 12);
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, buf, 3), 3);
+	assert_string_equal(buf, "abc");
+	close(fd);
+	/* somebody has removed it */
+	snprintf(text, sizeof(text), "%s/0000000000000005.20251126T105404Z.x", folder);
+	assert_int_equal(unlink(text), 0);
+	assert_int_equal(spool__open_record(s, 5), -ENOENT);
+	spool__close(s);
+}
+
+/* ---- cursors ---- */
+
+static struct cursor opened_cursor(const struct spool *s, bool damaged)
+{
+	struct cursor c;
+	bool was;
+
+	assert_int_equal(cursor__open(&c, s, "store", &was), 0);
+	assert_int_equal(was, damaged);
+	return c;
+}
+
+#define RECORDS 2000
+
+/* At random, against a plain list, with the process ending in between. */
+static void cursors_are_kept(void **state)
+{
+	struct spool *s = opened(1ULL << 40);
+	struct cursor c = opened_cursor(s, false);
+	bool settled[RECORDS + 1] = { true };
+	uint64_t all = 0, first = 1;
+
+	(void)state;
+	assert_int_equal(c.next, 1);
+	for (int i = 0; i < RECORDS; i++)
+		assert_int_equal(add(s, "x", 0), 0);
+	srandom(1);
+	while (all < RECORDS) {
+		uint64_t number = first + (uint64_t)random() % 300;
+		bool may = number <= RECORDS && number < first + CURSOR_SPAN && !settled[number];
+
+		if (number > RECORDS)
+			continue;
+		assert_int_equal(cursor__may_take(&c, number), may);
+		if (!may)
+			continue;
+		assert_int_equal(cursor__settle(&c, number), 0);
+		settled[number] = true;
+		all++;
+		while (first <= RECORDS && settled[first])
+			first++;
+		assert_int_equal(c.next, first);
+		if (random() % 8 == 0) {
+			cursor__close(&c);
+			c = opened_cursor(s, false);
+			assert_int_equal(c.next, first);
+		}
+	}
+	assert_int_equal(c.next, RECORDS + 1);
+	cursor__close(&c);
+	spool__close(s);
+}
+
+static void cursors_skip_what_has_gone(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct cursor c = opened_cursor(s, false);
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(add(s, "x", 0), 0);
+	assert_int_equal(cursor__settle(&c, 2), 0);
+	assert_int_equal(cursor__settle(&c, 10), 0);
+	assert_int_equal(cursor__settle(&c, 11), 0);
+	assert_int_equal(cursor__skip(&c, 1), 0);
+	assert_int_equal(c.next, 1);
+	/* 1, 3 to 9 */
+	assert_int_equal(cursor__skip(&c, 10), 8);
+	assert_int_equal(c.next, 12);
+	/* 12 to 99, 101 to 899 */
+	assert_int_equal(cursor__settle(&c, 100), 0);
+	assert_int_equal(cursor__skip(&c, 900), 900 - 12 - 1);
+	assert_int_equal(c.next, 900);
+	cursor__close(&c);
+	c = opened_cursor(s, false);
+	assert_int_equal(c.next, 900);
+	cursor__close(&c);
+	spool__close(s);
+}
+
+/* What is no cursor begins anew, with what is still to come. */
+static void cursors_may_be_damaged(void **state)
+{
+	static const char *const bad[] = {
+		"0",
+		"0000000000000002 0000000000000000000000000000000000000000000000000000000000000000",
+		"0000000000000000 "
+		"0000000000000000000000000000000000000000000000000000000000000000\n",
+		"0000000000000002 "
+		"0000000000000000000000000000000000000000000000000000000000000001\n",
+		"0000000000000002 "
+		"000000000000000000000000000000000000000000000000000000000000000x\n",
+		"0000000000000002-"
+		"0000000000000000000000000000000000000000000000000000000000000000\n",
+		"000000000000000x "
+		"0000000000000000000000000000000000000000000000000000000000000000\n",
+		"0000000000000005 "
+		"0000000000000000000000000000000000000000000000000000000000000000\n",
+		"0000000000000002 "
+		"0000000000000000000000000000000000000000000000000000000000000000\n+",
+	};
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct cursor c;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(add(s, "x", 0), 0);
+	plant(".store.cursor",
+	      "0000000000000002 "
+	      "0000000000000000000000000000000000000000000000000000000000000002\n");
+	c = opened_cursor(s, false);
+	assert_int_equal(c.next, 2);
+	assert_true(cursor__may_take(&c, 2) && !cursor__may_take(&c, 3));
+	cursor__close(&c);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		plant(".store.cursor", bad[i]);
+		c = opened_cursor(s, true);
+		assert_int_equal(c.next, 4);
+		cursor__close(&c);
+		c = opened_cursor(s, false);
+		assert_int_equal(c.next, 4);
+		cursor__close(&c);
+	}
+	assert_true(cursor_is_name("pyro-1.b_C"));
+	assert_false(cursor_is_name(""));
+	assert_false(cursor_is_name(".x"));
+	assert_false(cursor_is_name("a/b"));
+	assert_false(cursor_is_name("012345678901234567890123456789012345678901234567"));
+	spool__close(s);
+}
+
+/* ---- labels ---- */
+
+static void labels_are_kept(void **state)
+{
+	struct labels l = { 0 }, got;
+	char *data, *copy, value[3000];
+	size_t sz;
+
+	(void)state;
+	memset(value, 'v', sizeof(value) - 1);
+	value[sizeof(value) - 1] = '\0';
+	labels__add(&l, "service_name", "redis");
+	labels__add(&l, "pod", NULL);
+	labels__add(&l, "unit", "");
+	labels__add(&l, "bad", "a\nb\x1b[2J\xff");
+	labels__add(&l, "long", value);
+	assert_int_equal(l.cnt, 3);
+	assert_int_equal(labels__encode(&l, &data, &sz), 0);
+	assert_int_equal(labels__decode(data, sz, &got), 0);
+	assert_int_equal(got.cnt, 3);
+	assert_string_equal(labels__get(&got, "service_name"), "redis");
+	assert_string_equal(labels__get(&got, "bad"),
+			    "a\xef\xbf\xbd"
+			    "b\xef\xbf\xbd[2J\xef\xbf\xbd");
+	assert_in_range(strlen(labels__get(&got, "long")), LABELS_MAX_VALUE - 4,
+			LABELS_MAX_VALUE - 1);
+	assert_null(labels__get(&got, "pod"));
+	/* cut anywhere: refused, or fewer of them; in memory of just this size, for the sanitizer */
+	for (size_t n = 0; n < sz; n++) {
+		copy = malloc(n ? n : 1);
+		memcpy(copy, data, n);
+		assert_true(labels__decode(copy, n, &got) == -EBADMSG || got.cnt < 3);
+		free(copy);
+	}
+	assert_int_equal(labels__decode("\0v", 3, &got), -EBADMSG);
+	free(data);
+	/* more than there is room for */
+	l.cnt = 0;
+	for (int i = 0; i < LABELS_MAX + 3; i++)
+		labels__add(&l, "k", "v");
+	assert_int_equal(l.cnt, LABELS_MAX);
+	copy = malloc(4 * (LABELS_MAX + 1));
+	for (int i = 0; i <= LABELS_MAX; i++)
+		memcpy(copy + 4 * i, "k\0v", 4);
+	assert_int_equal(labels__decode(copy, 4 * LABELS_MAX, &got), 0);
+	assert_int_equal(labels__decode(copy, 4 * LABELS_MAX + 4, &got), -EBADMSG);
+	free(copy);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -305,8 +523,17 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(records_are_files), TEST(the_oldest_go),	 TEST(numbers_go_on),
-		TEST(writing_fails),	 TEST(the_disk_is_full), TEST(the_folder_is_ours),
+		TEST(records_are_files),
+		TEST(the_oldest_go),
+		TEST(numbers_go_on),
+		TEST(writing_fails),
+		TEST(the_disk_is_full),
+		TEST(the_folder_is_ours),
+		TEST(records_are_found),
+		TEST(cursors_are_kept),
+		TEST(cursors_skip_what_has_gone),
+		TEST(cursors_may_be_damaged),
+		TEST(labels_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,12 @@
 #include "profile/split.h"
 #include "record/run_parts.h"
 #include "report/report.h"
+#include "spool/labels.h"
 #include "spool/spool.h"
 
 #define MAX_SERVICE 80 /* bytes of a file's name */
+/* Of a record: stores refuse more than 16,000, and more than 2 MiB. */
+#define MAX_SAMPLES 8000
 
 int run_open_spool(struct run *r)
 {
@@ -64,9 +67,29 @@ static bool is_own(void *ctx, int64_t pid, const char *comm)
 
 /* ---- records ---- */
 
+struct record {
+	const struct profile *p;
+	char *labels;
+	size_t labels_sz;
+};
+
 static int write_pprof(void *ctx, FILE *f)
 {
-	return pprof_write(ctx, f);
+	const struct record *r = ctx;
+
+	return pprof_write_extra(r->p, r->labels, r->labels_sz, f);
+}
+
+/* For those who read records without their profiles. 0 or -ENOMEM. */
+static int label_record(const struct group *g, int kind, struct record *r)
+{
+	struct labels l = { 0 };
+
+	labels__add(&l, "kind", kinds[kind].name);
+	labels__add(&l, "service_name", g->service);
+	for (size_t i = 0; g->labels[i].key; i++)
+		labels__add(&l, g->labels[i].key, g->labels[i].value);
+	return labels__encode(&l, &r->labels, &r->labels_sz);
 }
 
 /* What may stand in a name that people type and shells expand. */
@@ -117,56 +140,107 @@ static int say_left_out(struct run *r, const struct groups *g, struct profile *p
 	return err;
 }
 
-static int put_part(struct run *r, int kind, const struct groups *groups, size_t i,
+static int put_part(struct run *r, int kind, const struct groups *groups, const struct group *g,
 		    struct profile *p)
 {
+	struct record record = { .p = p };
 	char name[SPOOL_NAME_SZ];
-	int err = say_group(p, &groups->v[i]);
+	int err = say_group(p, g);
 
 	if (!err)
 		err = say_left_out(r, groups, p);
 	if (!err)
 		err = profile__finish(p);
+	if (!err)
+		err = label_record(g, kind, &record);
 	if (err)
 		return err;
-	name_record(&groups->v[i], kind, name, sizeof(name));
+	name_record(g, kind, name, sizeof(name));
 	capture__meanwhile(r->capture);
-	return spool__add(r->spool, (uint64_t)p->time_ns, name, write_pprof, p);
+	err = spool__add(r->spool, (uint64_t)p->time_ns, name, write_pprof, &record);
+	free(record.labels);
+	return err;
+}
+
+/* What becomes a record: a group, or a part of one that has too many samples. */
+struct parts {
+	uint32_t *of;	 /* by sample; PROFILE_NONE: in none */
+	uint32_t *group; /* by part */
+	size_t cnt;
+};
+
+/* 0 or -ENOMEM; either way *ret is the caller's to release. */
+static int cut_groups(const struct groups *groups, size_t sample_cnt, struct parts *ret)
+{
+	size_t max = groups->cnt + sample_cnt / MAX_SAMPLES;
+	uint32_t *last = calloc(groups->cnt + 1, sizeof(*last)); /* part of each group */
+	uint32_t *room = calloc(groups->cnt + 1, sizeof(*room)); /* that it has */
+
+	*ret = (struct parts){ .of = malloc((sample_cnt + 1) * sizeof(*ret->of)),
+			       .group = malloc((max + 1) * sizeof(*ret->group)) };
+	if (!last || !room || !ret->of || !ret->group) {
+		free(last);
+		free(room);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < sample_cnt; i++) {
+		uint32_t g = groups->of[i];
+
+		ret->of[i] = PROFILE_NONE;
+		if (g == PROFILE_NONE)
+			continue;
+		if (!room[g]) {
+			room[g] = MAX_SAMPLES;
+			last[g] = (uint32_t)ret->cnt;
+			ret->group[ret->cnt++] = g;
+		}
+		room[g]--;
+		ret->of[i] = last[g];
+	}
+	free(last);
+	free(room);
+	return 0;
 }
 
 /* All of them, as far as they can be written: one that cannot does not keep the others back. 0 or
  * -errno, of the first; -EINTR: the user does not want to wait. */
 static int put_parts(struct run *r, int kind, const struct groups *groups,
-		     struct profile *const parts[])
+		     const struct parts *parts, struct profile *const profiles[])
 {
 	int err = 0, part_err;
 
-	for (size_t i = 0; i < groups->cnt; i++) {
+	for (size_t i = 0; i < parts->cnt; i++) {
 		if (run_is_aborted(r))
 			return -EINTR;
-		part_err = put_part(r, kind, groups, i, parts[i]);
+		part_err = put_part(r, kind, groups, &groups->v[parts->group[i]], profiles[i]);
 		err = err ?: part_err;
 	}
 	return err;
 }
 
-/* One kind's: a record for each group. 0 or -errno. */
+/* One kind's: a record for each part. 0 or -errno. */
 static int put_kind(struct run *r, int kind)
 {
 	const struct profile *p = r->profiles[kind];
-	struct profile **parts;
+	struct profile **profiles = NULL;
 	struct groups groups;
+	struct parts parts;
 	int err = groups_make(p, is_own, r, &groups);
 
 	if (err)
 		return err;
-	parts = calloc(groups.cnt + 1, sizeof(*parts));
-	err = parts ? profile_split(p, groups.of, groups.cnt, parts) : -ENOMEM;
+	err = cut_groups(&groups, p->sample_cnt, &parts);
 	if (!err)
-		err = put_parts(r, kind, &groups, parts);
-	for (size_t i = 0; parts && i < groups.cnt; i++)
-		profile__free(parts[i]);
-	free(parts);
+		profiles = calloc(parts.cnt + 1, sizeof(*profiles));
+	if (!err)
+		err = profiles ? profile_split(p, parts.of, parts.cnt, profiles) : -ENOMEM;
+	if (!err)
+		err = put_parts(r, kind, &groups, &parts, profiles);
+	for (size_t i = 0; profiles && i < parts.cnt; i++)
+		profile__free(profiles[i]);
+	free(profiles);
+	free(parts.of);
+	free(parts.group);
 	groups__done(&groups);
 	return err;
 }

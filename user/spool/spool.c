@@ -310,6 +310,69 @@ int spool__add(struct spool *s, uint64_t time_ns, const char *name,
 	return err;
 }
 
+/* ---- what is there ---- */
+
+uint64_t spool__end(const struct spool *s)
+{
+	return s->next;
+}
+
+/* The first whose number is not below; s->end: there is none. */
+static size_t find(const struct spool *s, uint64_t number)
+{
+	size_t lo = s->first, hi = s->end;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->records[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* As its name says. */
+static uint64_t time_of(const struct record *r)
+{
+	struct tm tm = { 0 };
+
+	if (!strptime(r->file + NUMBER_DIGITS + 1, "%Y%m%dT%H%M%SZ", &tm))
+		return 0;
+	return (uint64_t)MAX(timegm(&tm), 0) * NSEC_PER_SEC;
+}
+
+bool spool__find(const struct spool *s, uint64_t number, uint64_t *ret_number,
+		 uint64_t *ret_time_ns)
+{
+	size_t i = find(s, number);
+
+	if (i == s->end)
+		return false;
+	*ret_number = s->records[i].number;
+	*ret_time_ns = time_of(&s->records[i]);
+	return true;
+}
+
+int spool__open_record(const struct spool *s, uint64_t number)
+{
+	size_t i = find(s, number);
+	int fd;
+
+	if (i == s->end || s->records[i].number != number)
+		return -ENOENT;
+	fd = openat(s->folder, s->records[i].file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int spool__open_file(const struct spool *s, const char *name)
+{
+	int fd = openat(s->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
 void spool__stats(const struct spool *s, struct spool_stats *ret)
 {
 	*ret = s->stats;

@@ -6,6 +6,7 @@
  *   NUMBER.TIME.NAME      16 digits, from 1 on; 20261126T105404Z; what the caller calls it
  *   .NUMBER.tmp           one that is being written
  *   .lock                 held by whoever has the folder open
+ *   .NAME.cursor          how far a destination has got: spool/cursor.h
  *
  * A record is there whole or not at all, also when its writer is killed: it is written beside its
  * name, and renamed. It is not synced to the disk, so the machine's own end may lose or empty the last
@@ -14,6 +15,7 @@
 #ifndef SPOOL_SPOOL_H
 #define SPOOL_SPOOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,6 +47,21 @@ void spool__close(struct spool *s);
 #define SPOOL_NAME_SZ 160
 int spool__add(struct spool *s, uint64_t time_ns, const char *name,
 	       int (*write)(void *ctx, FILE *f), void *ctx);
+
+/* The number that the next record gets. */
+uint64_t spool__end(const struct spool *s);
+
+/* The first record whose number is not below `number`, and when its profile begins, to the second.
+ * False: there is none. */
+bool spool__find(const struct spool *s, uint64_t number, uint64_t *ret_number,
+		 uint64_t *ret_time_ns);
+
+/* Opens a record that is there for reading: a descriptor, or -errno. */
+int spool__open_record(const struct spool *s, uint64_t number);
+
+/* Opens a file of another kind in the folder, whose name begins with a dot, and makes it if it is
+ * not there. A descriptor, or -errno. */
+int spool__open_file(const struct spool *s, const char *name);
 
 void spool__stats(const struct spool *s, struct spool_stats *ret);
 
