@@ -37,7 +37,7 @@ struct rules {
 	const char *name;
 	uint64_t rights; /* handed on by the parent: to become nobody with, or to be kept */
 	bool nobody;	 /* becomes nobody, and loses them */
-	rlim_t max_fds;
+	rlim_t max_fds; /* 0: as the parent */
 	uint64_t max_memory; /* bytes beyond what was there; 0: no limit */
 	bool lasts;	     /* is not the first to go when memory gets short */
 	bool any_path;	     /* sees all files, else those below `paths` */
@@ -69,7 +69,9 @@ static const struct rules rules[] = {
 	[SANDBOX_OPENER] = {
 		.name = "bpfprof-opener",
 		.rights = TO_OPEN,
-		.max_fds = 16,
+		/* whoever sends descriptors may have no more of them under way than this, all of
+		 * its user's counted (unix(7), ETOOMANYREFS): also those of other programs */
+		.max_fds = 0,
 		.lasts = true,
 		.any_path = true,
 	},
@@ -136,7 +138,7 @@ static int limit_resources(const struct rules *r)
 
 	if (!err)
 		err = limit(RLIMIT_CORE, 0);
-	if (!err)
+	if (!err && r->max_fds)
 		err = limit(RLIMIT_NOFILE, r->max_fds);
 	if (!err && r->max_memory)
 		err = limit(RLIMIT_AS, address_space() + r->max_memory);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent's configuration: what is in it counts as on the command line, which counts more; what is
+ * wrong is said with file and line, and leaves nothing behind.
+ */
+#include "config.h"
+
+#include <linux/types.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "courier/stores.h"
+#include "options.h"
+
+static char folder[64], path[128], token[128], err[1024];
+
+static void put(const char *file, const char *text)
+{
+	FILE *f = fopen(file, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static struct options opts;
+
+/* bpfprof agent --config FILE and what more is given */
+static int parse(const char *text, char *const *more)
+{
+	static char *argv[16];
+	int n = 0;
+
+	put(path, text);
+	argv[n++] = "bpfprof";
+	argv[n++] = "agent";
+	argv[n++] = "--config";
+	argv[n++] = path;
+	while (more && *more)
+		argv[n++] = *more++;
+	argv[n] = NULL;
+	*err = '\0';
+	return options_parse(n, argv, &opts, err, sizeof(err));
+}
+
+static void good(const char *text, char *const *more)
+{
+	if (parse(text, more))
+		fail_msg("refused: %s", err);
+}
+
+/* Refused with FILE:LINE: …what… in one line. line 0: without. */
+static void refused(const char *text, int line, const char *what)
+{
+	char begin[160];
+
+	snprintf(begin, sizeof(begin), line ? "%s:%d: " : "%s", line ? path : "", line);
+	assert_int_equal(parse(text, NULL), -EINVAL);
+	if (strncmp(err, begin, strlen(begin)) || !strstr(err, what) || strchr(err, '\n'))
+		fail_msg("'%s' is not '%s…%s'", err, begin, what);
+	assert_null(opts.config);
+}
+
+static void options_are_taken(void **state)
+{
+	(void)state;
+	good("; a comment\n\n# another one\nfrequency = 49\n"
+	     "profile = cpu,block ; and why\nspool=/tmp/x\nwindow\t=\t5s\nspool-size: 2M\n"
+	     "no-labels = yes\nquiet = off\n",
+	     NULL);
+	assert_int_equal(opts.command, OPTIONS_AGENT);
+	assert_int_equal(opts.frequency, 49);
+	assert_string_equal(opts.spool, "/tmp/x");
+	assert_int_equal(opts.window_ns, 5 * NSEC_PER_SEC);
+	assert_int_equal(opts.spool_sz, 2 << 20);
+	assert_false(opts.thread_labels);
+	assert_int_equal(opts.log_level, LOG_INFO);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		assert_int_equal(opts.kinds[i], i == BPFPROF_CPU || i == BPFPROF_BLOCK);
+	assert_int_equal(opts.config->push_cnt, 0);
+	options_done(&opts);
+	/* an empty one is one */
+	good("", NULL);
+	assert_int_equal(opts.frequency, OPTIONS_AGENT_FREQUENCY);
+	options_done(&opts);
+}
+
+static void the_command_line_counts_more(void **state)
+{
+	(void)state;
+	good("frequency = 49\nprofile = cpu,block\nwindow = 5s\n",
+	     (char *[]){ "-F", "7", "-P", "threadcreate", "-P", "cpu", NULL });
+	assert_int_equal(opts.frequency, 7);
+	assert_int_equal(opts.window_ns, 5 * NSEC_PER_SEC);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		assert_int_equal(opts.kinds[i], i == BPFPROF_CPU || i == BPFPROF_THREADCREATE);
+	options_done(&opts);
+}
+
+static void destinations_are_taken(void **state)
+{
+	static const char *const kinds[][2] = {
+		{ "http://pyroscope.example", "pyroscope" },
+		{ "https://pyroscope.example:443/base/", "pyroscope" },
+		{ "http://127.0.0.1:4040/", "pyroscope" },
+		{ "http://[::1]:4040", "pyroscope" },
+		{ "http://parca:80", "parca" },
+		{ "http://10.0.0.1:7070", "parca" },
+		{ "https://x/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", "parca" },
+		{ "http://otel-collector:4318", "otlp" },
+		{ "http://x/v1development/profiles", "otlp" },
+		{ "http://x:9999/v1/pprof", "pprof" },
+	};
+	char text[1024];
+	const struct destination *d;
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "frequency = 19\n[push \"one\"]\n   url = http://x:4040\n\ttoken-file = %s\n"
+		 "tenant = a b\n[push \"two\"]\nurl = https://y\nkind = otlp-1.9\nuser = u\n"
+		 "password-file = %s\nca-file=%s\ncert-file=%s\nkey-file=%s\nmax-age = 2h\n",
+		 token, token, token, token, token);
+	good(text, NULL);
+	assert_int_equal(opts.config->push_cnt, 2);
+	d = &opts.config->push[0];
+	assert_string_equal(d->name, "one");
+	assert_string_equal(d->kind, "pyroscope");
+	assert_string_equal(d->tenant, "a b");
+	assert_string_equal(d->files[DESTINATION_TOKEN], token);
+	assert_int_equal(d->max_age_ns, 3600 * NSEC_PER_SEC);
+	d = &opts.config->push[1];
+	assert_string_equal(d->kind, "otlp-1.9");
+	assert_string_equal(d->user, "u");
+	assert_string_equal(d->files[DESTINATION_KEY], token);
+	assert_int_equal(d->max_age_ns, 7200 * NSEC_PER_SEC);
+	options_done(&opts);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		snprintf(text, sizeof(text), "[push \"a\"]\nurl = %s\n", kinds[i][0]);
+		good(text, NULL);
+		assert_string_equal(opts.config->push[0].kind, kinds[i][1]);
+		/* the courier knows it */
+		assert_non_null(store_find(kinds[i][1]));
+		options_done(&opts);
+	}
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+	char text[4096], missing[256];
+
+	(void)state;
+	refused("frequency = 19\nfrequncy = 19\n", 2, "there is no option 'frequncy'");
+	refused("freq = 19\n", 1, "there is no option 'freq'");
+	refused("version = yes\n", 1, "there is no option 'version'");
+	refused("config = x\n", 1, "there is no option 'config'");
+	refused("pid = 1\n", 1, "there is no option 'pid'");
+	refused("\n\nfrequency = fast\n", 3, "'fast' is not a number");
+	refused("window = 1s\nwindow = 0\n", 2, "--window: '0'");
+	refused("profile = cpu\nprofile = gpu\n", 2, "there is no kind 'gpu'");
+	refused("no-labels = maybe\n", 1, "give yes or no");
+	refused("frequency\n", 1, "no KEY = VALUE");
+	refused("[push \"a\"]\nurl = http://x:4040\nhello\n", 3, "no KEY = VALUE");
+	refused("[pull \"a\"]\n", 1, "there is no section [pull \"a\"]");
+	refused("[push]\n", 1, "there is no section [push]");
+	refused("[push a]\n", 1, "a destination has a name");
+	refused("[push \"a\"\n", 1, "does not end with ']'");
+	refused("[push \"a\"]\n", 1, "it has no url");
+	refused("[push \"a/b\"]\nurl = http://x:4040\n", 1, "a name has 1 to");
+	refused("[push \"\"]\nurl = http://x:4040\n", 1, "a name has 1 to");
+	refused("[push \"a\"]\nurl = http://x:4040\n[push \"a\"]\nurl = http://y:4040\n", 3,
+		"there is a section [push \"a\"] in line 1");
+	refused("[push \"a\"]\nurl = http://x:4040\nurl = http://y:4040\n", 3, "url stands twice");
+	refused("[push \"a\"]\nurl = http://x:4040\ncolour = red\n", 3, "has no key 'colour'");
+	refused("[push \"a\"]\nurl = x:4040\n", 1, "does not begin with http:// or https://");
+	refused("[push \"a\"]\nurl = ftp://x:4040\n", 1, "does not begin with http:// or https://");
+	refused("[push \"a\"]\nurl = http://\n", 1, "names no host");
+	refused("[push \"a\"]\nurl = http:///path\n", 1, "names no host");
+	refused("[push \"a\"]\nurl = http://u:p@x:4040\n", 1, "give the user as user =");
+	refused("[push \"a\"]\nurl = http://x y:4040\n", 1, "has a blank");
+	refused("[push \"a\"]\nurl = http://x\n", 1, "its kind does not follow");
+	refused("[push \"a\"]\nurl = http://x\nkind = influx\n", 1, "there is no 'influx'");
+	refused("[push \"a\"]\nurl = http://x:4040\nmax-age = old\n", 3, "max-age: 'old'");
+	refused("[push \"a\"]\nurl = http://x:4040\ntenant =\n", 1, "tenant: it is empty");
+	snprintf(missing, sizeof(missing),
+		 "[push \"a\"]\nurl = http://x:4040\ntoken-file = %s/no\n", folder);
+	refused(missing, 1, "No such file");
+	snprintf(missing, sizeof(missing), "[push \"a\"]\nurl = http://x:4040\nca-file = %s\n",
+		 folder);
+	refused(missing, 1, "it is no file");
+	snprintf(text, sizeof(text),
+		 "[push \"a\"]\nurl = http://x:4040\nuser = u\ntoken-file = %s\n", token);
+	refused(text, 1, "exclude each other");
+	snprintf(text, sizeof(text), "[push \"a\"]\nurl = http://x:4040\nkey-file = %s\n", token);
+	refused(text, 1, "key-file goes with cert-file");
+	snprintf(text, sizeof(text), "[push \"a\"]\nurl = http://x:4040\npassword-file = %s\n",
+		 token);
+	refused(text, 1, "password-file goes with user");
+	memset(text, 'x', 3000);
+	snprintf(text + 3000, 100, "\nfrequency = 19\n");
+	refused(text, 1, "longer than");
+	/* no file at all */
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(options_parse(4, (char *[]){ "bpfprof", "agent", "--config", path }, &opts,
+				       err, sizeof(err)),
+			 -EINVAL);
+	assert_non_null(strstr(err, "it is no file"));
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(options_parse(4, (char *[]){ "bpfprof", "agent", "--config", path }, &opts,
+				       err, sizeof(err)),
+			 -EINVAL);
+	assert_non_null(strstr(err, "No such file"));
+}
+
+static void more_destinations_than_there_may_be(void **state)
+{
+	char text[4096] = "";
+
+	(void)state;
+	for (int i = 0; i <= WIRE_MAX_DESTINATIONS; i++) {
+		if (i == WIRE_MAX_DESTINATIONS)
+			good(text, NULL), options_done(&opts);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "[push \"d%d\"]\nurl = http://x:4040\n", i);
+	}
+	refused(text, 2 * WIRE_MAX_DESTINATIONS + 1, "more than 16 destinations");
+}
+
+static void it_can_be_checked(void **state)
+{
+	char *argv[] = { "bpfprof", "agent", "--check-config", path, NULL };
+
+	(void)state;
+	put(path, "frequency = 19\n");
+	assert_int_equal(options_parse(4, argv, &opts, err, sizeof(err)), 0);
+	assert_int_equal(opts.command, OPTIONS_CHECK_CONFIG);
+	options_done(&opts);
+	put(path, "frequency = 0\n");
+	assert_int_equal(options_parse(4, argv, &opts, err, sizeof(err)), -EINVAL);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/test_config.XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/agent.ini", folder);
+	snprintf(token, sizeof(token), "%s/token", folder);
+	put(token, "secret\n");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(token);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_are_taken),
+		cmocka_unit_test(the_command_line_counts_more),
+		cmocka_unit_test(destinations_are_taken),
+		cmocka_unit_test(what_is_wrong_is_said),
+		cmocka_unit_test(more_destinations_than_there_may_be),
+		cmocka_unit_test(it_can_be_checked),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * courier/queue and courier/retry: hours of windows, records and a store that fails in all ways, in
+ * a time that is made here. What a collector does is done here, too: it gives each record out once,
+ * and again where it is asked for it.
+ */
+#include "courier/queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+
+#define S NSEC_PER_SEC
+#define WINDOW (10 * S)
+#define EACH 1000 /* bytes of a record */
+#define MAX_RECORDS 60000
+#define TAKES (S / 20) /* an attempt */
+
+struct sim;
+typedef int (*store_fn)(struct sim *sim, uint64_t number); /* a status */
+
+static struct sim {
+	struct queue q;
+	store_fn store;
+	uint64_t retry_after_ns;
+	uint64_t now, end;
+	uint64_t made, given; /* records: numbers from 1 on */
+	uint32_t per_window;
+	uint64_t ends[QUEUE_SLOTS]; /* of attempts; 0: none */
+	/* what happened */
+	uint32_t attempts[MAX_RECORDS + 1];
+	enum wire_outcome outcome[MAX_RECORDS + 1];
+	bool settled[MAX_RECORDS + 1];
+	uint64_t settled_at[MAX_RECORDS + 1];
+	uint64_t all_attempts, most_at_once, window_bytes, most_window_bytes, last_attempt,
+		least_gap;
+} sim;
+
+static void start(store_fn store, uint32_t per_window)
+{
+	sim = (struct sim){
+		.store = store, .per_window = per_window, .now = 1, .least_gap = ~0ULL
+	};
+	queue__init(&sim.q, 42);
+}
+
+static void window_ends(void)
+{
+	for (uint32_t i = 0; i < sim.per_window && sim.made < MAX_RECORDS; i++)
+		sim.made++;
+	queue__news(&sim.q, sim.per_window * EACH);
+	sim.most_window_bytes = MAX(sim.most_window_bytes, sim.window_bytes);
+	sim.window_bytes = 0;
+}
+
+static void begin(int slot)
+{
+	uint64_t number = sim.q.slots[slot].number;
+
+	if (!number && sim.given == sim.made) {
+		queue__nothing(&sim.q, slot);
+		return;
+	}
+	if (!number)
+		number = ++sim.given;
+	assert_in_range(number, 1, sim.given);
+	assert_false(sim.settled[number]);
+	sim.attempts[number]++;
+	sim.all_attempts++;
+	sim.window_bytes += EACH;
+	if (sim.last_attempt)
+		sim.least_gap = MIN(sim.least_gap, sim.now - sim.last_attempt);
+	sim.last_attempt = sim.now;
+	sim.ends[slot] = sim.now + TAKES;
+	queue__begin(&sim.q, slot, number, EACH);
+	sim.most_at_once = MAX(sim.most_at_once, (uint64_t)__builtin_popcount(sim.q.busy));
+}
+
+static void end(int slot)
+{
+	uint64_t number = sim.q.slots[slot].number;
+	struct retry r = retry_judge(STORE_PYROSCOPE, sim.store(&sim, number));
+	enum wire_outcome outcome;
+
+	sim.ends[slot] = 0;
+	if (!queue__end(&sim.q, slot, &r, sim.retry_after_ns, sim.now, &outcome))
+		return;
+	sim.settled[number] = true;
+	sim.outcome[number] = outcome;
+	sim.settled_at[number] = sim.now;
+}
+
+/* Lets so much time pass, and windows end unless no more records are made. */
+static void run(uint64_t ns, bool windows)
+{
+	uint64_t until = sim.now + ns, next_window = sim.now + WINDOW, at, next;
+	int slot;
+
+	while (sim.now < until) {
+		while ((slot = queue__ask(&sim.q, sim.now, &at)) >= 0)
+			begin(slot);
+		assert_true(at > sim.now);
+		next = MIN(MIN(until, at), next_window);
+		for (int i = 0; i < QUEUE_SLOTS; i++)
+			if (sim.ends[i])
+				next = MIN(next, sim.ends[i]);
+		sim.now = next;
+		for (int i = 0; i < QUEUE_SLOTS; i++)
+			if (sim.ends[i] && sim.ends[i] <= sim.now)
+				end(i);
+		if (sim.now < next_window)
+			continue;
+		next_window += WINDOW;
+		if (windows)
+			window_ends();
+		else
+			queue__news(&sim.q, sim.per_window * EACH);
+	}
+}
+
+static uint64_t count(enum wire_outcome outcome)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 1; i <= sim.made; i++)
+		n += sim.settled[i] && sim.outcome[i] == outcome;
+	return n;
+}
+
+/* ---- stores ---- */
+
+static int outage_status, outage_from_h, outage_to_h;
+
+static int works(struct sim *s, uint64_t number)
+{
+	(void)s, (void)number;
+	return 200;
+}
+
+static int has_outage(struct sim *s, uint64_t number)
+{
+	(void)number;
+	return s->now >= outage_from_h * 3600 * S && s->now < outage_to_h * 3600 * S ?
+		       outage_status :
+		       200;
+}
+
+static int poison_status;
+
+static int has_poison(struct sim *s, uint64_t number)
+{
+	(void)s;
+	return number == 50 ? poison_status : 200;
+}
+
+/* ---- tests ---- */
+
+static void all_is_well(void **state)
+{
+	(void)state;
+	start(works, 100);
+	run(600 * S, true);
+	run(WINDOW, false);
+	assert_true(sim.made >= 5900);
+	assert_int_equal(count(WIRE_DELIVERED), sim.made);
+	assert_int_equal(sim.all_attempts, sim.made);
+	assert_int_equal(sim.most_at_once, QUEUE_SLOTS);
+	/* nothing waits for the next window */
+	assert_true(sim.most_window_bytes <= 100 * EACH);
+}
+
+/* For an hour: next to nothing is sent meanwhile; then all arrives, no faster than twice the rate. */
+static void check_outage(int status)
+{
+	uint64_t before, meanwhile;
+
+	outage_status = status;
+	outage_from_h = 1;
+	outage_to_h = 2;
+	start(has_outage, 20);
+	run(3600 * S, true);
+	before = sim.all_attempts;
+	run(3600 * S, true);
+	meanwhile = sim.all_attempts - before;
+	assert_in_range(meanwhile, 10, 100);
+	run(5 * 3600 * S, true);
+	run(WINDOW, false);
+	assert_int_equal(count(WIRE_DELIVERED), sim.made);
+	assert_true(sim.made > 7 * 3600 / 10 * 20 - 100);
+	assert_true(sim.most_window_bytes <= (2 * 20 + QUEUE_SLOTS) * EACH);
+	/* no attempt but those meanwhile has failed */
+	assert_in_range(sim.all_attempts, sim.made + meanwhile - 1, sim.made + meanwhile);
+}
+
+static void outages(void **state)
+{
+	static const int statuses[] = { ANSWER_NONE, 502, 503, 429, 500, 408, 401 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+		check_outage(statuses[i]);
+}
+
+/* One record that the store never takes: it goes, and holds nothing up. */
+static void check_poison(int status, enum wire_outcome outcome, uint32_t least, uint32_t most)
+{
+	uint64_t latest = 0;
+
+	poison_status = status;
+	start(has_poison, 20);
+	run(1800 * S, true);
+	assert_true(sim.settled[50]);
+	assert_int_equal(sim.outcome[50], outcome);
+	assert_in_range(sim.attempts[50], least, most);
+	for (uint64_t i = 1; i <= sim.made - 20; i++) {
+		uint64_t made_at = 1 + ((i - 1) / 20 + 1) * WINDOW;
+
+		assert_true(i == 50 || (sim.settled[i] && sim.attempts[i] == 1));
+		if (i != 50)
+			latest = MAX(latest, sim.settled_at[i] - made_at);
+	}
+	assert_true(latest < 40 * S);
+}
+
+static void poison(void **state)
+{
+	(void)state;
+	check_poison(400, WIRE_REFUSED, 1, 1);
+	check_poison(413, WIRE_REFUSED, 1, 1);
+	check_poison(301, WIRE_REFUSED, 1, 1);
+	/* while there is nothing else, it may be the store */
+	check_poison(500, WIRE_FAILED, 5, 20);
+	check_poison(429, WIRE_FAILED, 5, 20);
+	check_poison(422, WIRE_FAILED, 2, 20);
+	check_poison(ANSWER_NONE_SENT, WIRE_UNANSWERED, 2, 2);
+}
+
+static int unknown_once(struct sim *s, uint64_t number)
+{
+	return number == 50 && s->attempts[50] == 1 ? ANSWER_NONE_SENT : 200;
+}
+
+static void unknown(void **state)
+{
+	(void)state;
+	start(unknown_once, 20);
+	run(600 * S, true);
+	run(WINDOW, false);
+	assert_int_equal(sim.attempts[50], 2);
+	assert_int_equal(count(WIRE_DELIVERED), sim.made);
+}
+
+static int always(struct sim *s, uint64_t number)
+{
+	(void)s, (void)number;
+	return outage_status;
+}
+
+/* A store is left alone for as long as it wants, but not for days. */
+static void left_alone(void **state)
+{
+	(void)state;
+	outage_status = 503;
+	start(always, 1);
+	sim.retry_after_ns = 1000 * S;
+	run(20000 * S, true);
+	assert_in_range(sim.all_attempts, 15, 20);
+	assert_true(sim.least_gap >= 1000 * S);
+	start(always, 1);
+	sim.retry_after_ns = ~0ULL;
+	run(20000 * S, true);
+	assert_in_range(sim.all_attempts, 5, 6);
+	/* a wrong token is not tried out */
+	outage_status = 401;
+	start(always, 1);
+	run(3600 * S, true);
+	assert_true(sim.least_gap >= 30 * S);
+	assert_in_range(sim.all_attempts, 15, 60);
+}
+
+/* Two machines do not come back at the same moments. */
+static void by_chance(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	outage_status = ANSWER_NONE;
+	start(always, 1);
+	run(3600 * S, true);
+	first = sim.last_attempt;
+	start(always, 1);
+	queue__init(&sim.q, 43);
+	run(3600 * S, true);
+	assert_true(first != sim.last_attempt);
+}
+
+static void statuses(void **state)
+{
+	(void)state;
+	for (int status = 0; status < 700; status++) {
+		struct retry r = retry_judge(STORE_OTLP, status);
+
+		assert_true(r.reason && *r.reason);
+		assert_int_equal(r.verdict == VERDICT_DELIVERED, status >= 200 && status < 300);
+		assert_int_equal(r.verdict == VERDICT_SUSPECT, r.tries > 0);
+	}
+	assert_int_equal(retry_judge(STORE_OTLP, 422).verdict, VERDICT_REFUSED);
+	assert_int_equal(retry_judge(STORE_PYROSCOPE, 422).tries, 2);
+	assert_int_equal(retry_judge(STORE_OTLP, 500).tries, 3);
+	assert_int_equal(retry_judge(STORE_PARCA, 500).tries, 5);
+	assert_int_equal(retry_judge(STORE_PPROF, 204).verdict, VERDICT_DELIVERED);
+	assert_int_equal(retry_grpc_status(0), 200);
+	assert_int_equal(retry_grpc_status(3), 400);
+	assert_int_equal(retry_grpc_status(14), 503);
+	assert_int_equal(retry_grpc_status(16), 401);
+	assert_int_equal(retry_grpc_status(17), 0);
+	assert_int_equal(retry_grpc_status(-1), 0);
+	assert_int_equal(retry_connect_status("resource_exhausted"), 429);
+	assert_int_equal(retry_connect_status("what"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_is_well), cmocka_unit_test(outages),
+		cmocka_unit_test(poison),      cmocka_unit_test(unknown),
+		cmocka_unit_test(left_alone),  cmocka_unit_test(by_chance),
+		cmocka_unit_test(statuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

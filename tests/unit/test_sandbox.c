@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* helper/sandbox: what the courier may do, and what ends it. Of readers and openers test_reader knows
+ * more. */
+#include "helper/sandbox.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+
+static int port; /* somebody listens there */
+
+/* In the sandbox: 0, or what was refused. */
+static int connects(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	return fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) ? errno : 0;
+}
+
+static int looks_up(void)
+{
+	struct addrinfo *found;
+
+	return getaddrinfo("localhost", "80", NULL, &found) ? ENOENT : 0;
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static int starts_threads(void)
+{
+	pthread_t t;
+	int err = pthread_create(&t, NULL, nothing, NULL);
+
+	return err ? err : pthread_join(t, NULL);
+}
+
+static int opens(const char *path, int how)
+{
+	return open(path, how, 0600) < 0 ? errno : 0;
+}
+
+static int reads_etc(void)
+{
+	return opens("/etc/hosts", O_RDONLY);
+}
+
+static int reads_tmp(void)
+{
+	return opens("/tmp", O_RDONLY);
+}
+
+static int reads_itself(void)
+{
+	return opens("/proc/self/maps", O_RDONLY);
+}
+
+static int writes(void)
+{
+	return opens("/etc/hosts", O_WRONLY);
+}
+
+static int creates(void)
+{
+	return opens("/etc/made-by-the-courier", O_RDONLY | O_CREAT);
+}
+
+static int packet_socket(void)
+{
+	return socket(AF_PACKET, SOCK_RAW, 0) < 0 ? errno : 0;
+}
+
+static int maps_code(void)
+{
+	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+			       MAP_FAILED ?
+		       errno :
+		       0;
+}
+
+static int listens(void)
+{
+	return listen(socket(AF_INET, SOCK_STREAM, 0), 1) ? errno : 0;
+}
+
+static int executes(void)
+{
+	execl("/bin/true", "true", (char *)NULL);
+	return errno;
+}
+
+static int forks(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	return pid < 0 ? errno : 0;
+}
+
+static int kills(void)
+{
+	return kill(getppid(), 0) ? errno : 0;
+}
+
+static int traces(void)
+{
+	return ptrace(PTRACE_TRACEME, 0, NULL, NULL) ? errno : 0;
+}
+
+static int calls_bpf(void)
+{
+	return syscall(SYS_bpf, 0, NULL, 0) < 0 ? errno : 0;
+}
+
+static int becomes_root(void)
+{
+	return setresuid(0, 0, 0) ? errno : 0;
+}
+
+static int makes_code(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return mprotect(p, 4096, PROT_READ | PROT_EXEC) ? errno : 0;
+}
+
+/* What it exits with, or -1 if it is ended by SIGSYS. */
+static int in_sandbox(int (*act)(void))
+{
+	int pair[2], status;
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	pid = fork();
+	if (!pid) {
+		if (sandbox_enter(SANDBOX_COURIER, pair[1], pair[1], getppid()))
+			_exit(120);
+		_exit(act());
+	}
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFSIGNALED(status)) {
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+		return -1;
+	}
+	return WEXITSTATUS(status);
+}
+
+static void may(void **state)
+{
+	static int (*const acts[])(void) = { connects, looks_up, starts_threads, reads_etc };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	port = ntohs(at.sin_port);
+	for (size_t i = 0; i < ARRAY_SIZE(acts); i++)
+		if (in_sandbox(acts[i]))
+			fail_msg("act %zu is refused: %d", i, in_sandbox(acts[i]));
+	close(fd);
+}
+
+static void may_not(void **state)
+{
+	static const struct {
+		int (*act)(void);
+		int err; /* -1: it is the end */
+	} acts[] = {
+		{ writes, EACCES },   { creates, EACCES },  { packet_socket, EAFNOSUPPORT },
+		{ maps_code, EPERM }, { listens, -1 },	    { executes, -1 },
+		{ forks, -1 },	      { kills, -1 },	    { traces, -1 },
+		{ calls_bpf, -1 },    { becomes_root, -1 }, { makes_code, -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(acts); i++)
+		if (in_sandbox(acts[i].act) != acts[i].err)
+			fail_msg("act %zu: %d, not %d", i, in_sandbox(acts[i].act), acts[i].err);
+	/* where there is landlock, which older kernels have not */
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 1)
+		skip();
+	assert_int_equal(in_sandbox(reads_tmp), EACCES);
+	assert_int_equal(in_sandbox(reads_itself), EACCES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(may),
+		cmocka_unit_test(may_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * courier/stores: where requests go, and what answers come to. That what is sent is right, another
+ * decoder says: tests/e2e/test_push.
+ */
+#include "courier/stores.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "golden_profile.h"
+#include "written.h"
+
+static void urls(void **state)
+{
+	static const char *const good[][3] = {
+		{ "pyroscope", "http://x:4040", "http://x:4040/push.v1.PusherService/Push" },
+		{ "pyroscope", "http://x:4040/", "http://x:4040/push.v1.PusherService/Push" },
+		{ "pyroscope", "https://x/a/", "https://x/a/push.v1.PusherService/Push" },
+		{ "otlp", "http://x/v1development/profiles", "http://x/v1development/profiles" },
+		{ "otlp-1.9", "http://x//", "http://x/v1development/profiles" },
+		{ "pprof", "http://x/v1/pprof", "http://x/v1/pprof" },
+		{ "pprof", "http://x/", "http://x/" },
+	};
+	char url[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(store_url(store_find(good[i][0]), good[i][1], url, sizeof(url)),
+				 0);
+		assert_string_equal(url, good[i][2]);
+	}
+	assert_int_equal(store_url(store_find("pyroscope"), "http://x:4040", url, 30),
+			 -ENAMETOOLONG);
+	assert_null(store_find("influx"));
+}
+
+static int status(const char *store, int http, int grpc, const char *body, size_t sz)
+{
+	/* of just its size and a NUL, for the sanitizer */
+	char *copy = calloc(1, sz + 1);
+	struct answer a = { .http = http, .grpc = grpc, .body = copy, .body_sz = sz };
+	int ret;
+
+	memcpy(copy, body, sz);
+	ret = store_status(store_find(store), &a);
+	free(copy);
+	return ret;
+}
+
+#define TEXT(s) s, sizeof(s) - 1
+
+static void connect_answers(void **state)
+{
+	(void)state;
+	assert_int_equal(status("pyroscope", 200, -1, TEXT("{}")), 200);
+	assert_int_equal(status("pyroscope", 400, -1, TEXT("{\"code\":\"invalid_argument\"}")),
+			 400);
+	/* the code says more */
+	assert_int_equal(status("pyroscope", 500, -1, TEXT("{\"code\":\"resource_exhausted\"}")),
+			 429);
+	assert_int_equal(status("pyroscope", 408, -1, TEXT("{\"code\":\"canceled\"}")), 499);
+	assert_int_equal(status("pyroscope", 500, -1, TEXT("{\"code\":\"")), 500);
+	assert_int_equal(status("pyroscope", 500, -1, TEXT("{\"code\":\"new one\"}")), 500);
+	assert_int_equal(status("pyroscope", 502, -1, TEXT("<html>")), 502);
+	assert_int_equal(status("otlp", 500, -1, TEXT("{\"code\":\"resource_exhausted\"}")), 500);
+}
+
+static void grpc_web_answers(void **state)
+{
+	static const char good[] = "\0\0\0\0\0\x80\0\0\0\x0fgrpc-status: 0\n";
+
+	(void)state;
+	assert_int_equal(status("parca", 200, -1, TEXT(good)), 200);
+	assert_int_equal(status("parca", 200, -1, TEXT("\x80\0\0\0\x10grpc-status: 14\n")), 503);
+	assert_int_equal(status("parca", 200, -1, TEXT("\x80\0\0\0\x0fGrpc-Status:16\n ")), 401);
+	/* all of the answer may stand among the headers */
+	assert_int_equal(status("parca", 200, 3, TEXT("")), 400);
+	assert_int_equal(status("parca", 200, 0, TEXT("")), 200);
+	assert_int_equal(status("parca", 200, 99, TEXT("")), 500);
+	assert_int_equal(status("parca", 415, -1, TEXT("")), 415);
+	assert_int_equal(status("parca", 200, -1, TEXT("\x80\0\0\0\x05hello")), 500);
+	/* cut anywhere, it does not say what became of it */
+	for (size_t sz = 0; sz < sizeof(good) - 1; sz++)
+		assert_int_equal(status("parca", 200, -1, good, sz), ANSWER_NONE_SENT);
+	assert_int_equal(status("parca", 200, -1, TEXT("\x80\xff\xff\xff\xffgrpc-status: 0\n")),
+			 ANSWER_NONE_SENT);
+}
+
+/* What is no profile is refused by those that look into it, and nothing is left. */
+static void bodies(void **state)
+{
+	struct profile *p = golden_profile();
+	struct bytes b = written(p);
+	struct body body;
+
+	(void)state;
+	for (size_t i = 0; i < stores_cnt; i++) {
+		struct item item = { .file = b.data, .sz = b.sz, .node = "n" };
+
+		assert_int_equal(store_body(&stores[i], &item, &body), 0);
+		assert_true(body.sz > 0);
+		free(body.data);
+		item.sz /= 2;
+		assert_int_equal(store_body(&stores[i], &item, &body),
+				 stores[i].kind == STORE_PPROF ? 0 : -EBADMSG);
+		if (stores[i].kind == STORE_PPROF)
+			free(body.data);
+	}
+	free(b.data);
+	profile__free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(urls),
+		cmocka_unit_test(connect_answers),
+		cmocka_unit_test(grpc_web_answers),
+		cmocka_unit_test(bodies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/push.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/destination.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "helper/fd_message.h"
+#include "helper/helper.h"
+#include "spool/cursor.h"
+#include "spool/labels.h"
+#include "spool/spool.h"
+
+#define MAX_TAKEN 64 /* records under way for one destination: more than a courier asks for */
+#define LIVED_NS (60 * NSEC_PER_SEC) /* a courier that lived so long has not died of its start */
+#define MAX_BACKOFF_S 60
+#define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of the same */
+
+_Static_assert((int)WIRE_NR_FILES == (int)DESTINATION_NR_FILES &&
+		       WIRE_TOKEN == 1 << DESTINATION_TOKEN && WIRE_KEY == 1 << DESTINATION_KEY,
+	       "a file's bit is its number");
+
+/* ld.so(8), and what curl(1) knows. */
+static const char *const environment[] = { "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+					   "ALL_PROXY",	 "no_proxy",	"NO_PROXY",    NULL };
+
+struct target {
+	const struct destination *d; /* NULL: the place is free */
+	struct cursor cursor;
+	uint64_t taken[MAX_TAKEN]; /* records under way */
+	size_t taken_cnt;
+	struct push_stats stats;
+	uint64_t complain_ns; /* not before, of files that cannot be read */
+};
+
+struct push {
+	struct spool *spool;
+	char node[256];
+	char program[PATH_MAX];
+	struct target targets[WIRE_MAX_DESTINATIONS];
+	int epoll_fd, timer_fd, sock; /* sock: -1: there is no courier */
+	pid_t pid;
+	uint64_t started_ns;
+	unsigned int deaths; /* in a row */
+	uint32_t generations[WIRE_MAX_DESTINATIONS];
+	uint64_t settled;
+	struct wire in, out;
+};
+
+static int __attribute__((format(printf, 4, 5)))
+fail(int err, char *text, size_t text_sz, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, text_sz, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* ---- the courier ---- */
+
+/* -errno: it does not listen, which it always does. */
+static int tell(struct push *p, size_t text_sz, const int *fds, size_t cnt)
+{
+	if (p->sock < 0)
+		return -EPIPE;
+	return fd_message_send(p->sock, &p->out, WIRE_HEAD_SZ + text_sz, fds, cnt, MSG_DONTWAIT);
+}
+
+static int tell_destination(struct push *p, uint32_t i)
+{
+	const struct destination *d = p->targets[i].d;
+	struct labels l = { 0 };
+	char *text = NULL;
+	size_t sz = 0;
+	int err;
+
+	p->out = (struct wire){ .what = WIRE_DESTINATION,
+				.destination = i,
+				.generation = ++p->generations[i] };
+	if (!d)
+		return tell(p, 0, NULL, 0);
+	labels__add(&l, "kind", d->kind);
+	labels__add(&l, "url", d->url);
+	labels__add(&l, "user", d->user);
+	labels__add(&l, "tenant", d->tenant);
+	labels__add(&l, "node", p->node);
+	err = labels__encode(&l, &text, &sz);
+	if (!err && sz > WIRE_MAX_TEXT)
+		err = -E2BIG;
+	if (!err) {
+		memcpy(p->out.text, text, sz);
+		err = tell(p, sz, NULL, 0);
+	}
+	free(text);
+	return err;
+}
+
+static void set_timer(struct push *p, uint64_t seconds)
+{
+	struct itimerspec in = { .it_value.tv_sec = (time_t)seconds };
+
+	(void)timerfd_settime(p->timer_fd, 0, &in, NULL);
+}
+
+static int watch(struct push *p, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* It has died, or lied, or could not be started. */
+static void end_courier(struct push *p)
+{
+	uint64_t lived = util_monotonic_ns() - p->started_ns;
+
+	if (p->sock >= 0)
+		close(p->sock);
+	p->sock = -1;
+	if (p->pid > 0) {
+		kill(p->pid, SIGKILL);
+		(void)waitpid(p->pid, NULL, 0);
+	}
+	p->pid = 0;
+	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
+		p->targets[i].taken_cnt = 0;
+	p->deaths = lived > LIVED_NS ? 0 : p->deaths;
+	set_timer(p, MIN(1U << MIN(p->deaths, 10U), MAX_BACKOFF_S));
+	p->deaths++;
+}
+
+static int start_courier(struct push *p)
+{
+	int pair[2], err;
+	pid_t pid;
+
+	p->started_ns = util_monotonic_ns();
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	pid = helper_start(SANDBOX_COURIER, p->program, environment, pair[1], pair[1]);
+	close(pair[1]);
+	p->sock = pair[0];
+	if (pid < 0)
+		return pid;
+	p->pid = pid;
+	err = watch(p, p->sock);
+	for (uint32_t i = 0; !err && i < WIRE_MAX_DESTINATIONS; i++)
+		if (p->targets[i].d)
+			err = tell_destination(p, i);
+	if (!err) {
+		/* what came in before */
+		p->out = (struct wire){ .what = WIRE_NEWS };
+		err = tell(p, 0, NULL, 0);
+	}
+	return err;
+}
+
+/* ---- records ---- */
+
+static bool is_taken(const struct target *t, uint64_t number)
+{
+	for (size_t i = 0; i < t->taken_cnt; i++)
+		if (t->taken[i] == number)
+			return true;
+	return false;
+}
+
+static void give_back(struct target *t, uint64_t number)
+{
+	for (size_t i = 0; i < t->taken_cnt; i++)
+		if (t->taken[i] == number) {
+			t->taken[i] = t->taken[--t->taken_cnt];
+			return;
+		}
+}
+
+static void settle(struct push *p, struct target *t, uint64_t number)
+{
+	int err;
+
+	p->settled++;
+	if (!cursor__may_take(&t->cursor, number))
+		return;
+	err = cursor__settle(&t->cursor, number);
+	if (err)
+		log_error("push \"%s\": cannot note what is delivered: %s", t->d->name,
+			  strerror(-err));
+}
+
+/* Those that the spool has removed to make room. */
+static void skip_dropped(struct push *p, struct target *t, uint64_t first)
+{
+	uint64_t missed = first > t->cursor.next ? cursor__skip(&t->cursor, first) : 0;
+
+	/* of these it is not known yet what becomes of them */
+	for (size_t i = 0; missed && i < t->taken_cnt; i++)
+		missed -= t->taken[i] < first;
+	t->stats.dropped += missed;
+	p->settled += missed;
+}
+
+static bool is_too_old(const struct target *t, uint64_t time_ns)
+{
+	return t->d->max_age_ns && util_realtime_ns() > time_ns + t->d->max_age_ns;
+}
+
+/*
+ * Opens the next record that nobody has, or the one that was asked for, which this destination has
+ * already. A descriptor; -ENOENT: there is none.
+ */
+static int open_record(struct push *p, struct target *t, uint64_t wanted, uint64_t *ret_number)
+{
+	uint64_t at = wanted ? wanted : t->cursor.next, number, time_ns;
+	bool first = !wanted;
+	int fd;
+
+	while (spool__find(p->spool, at, &number, &time_ns) && (!wanted || number == wanted)) {
+		if (first)
+			skip_dropped(p, t, number);
+		first = false;
+		at = number + 1;
+		if (number - t->cursor.next >= CURSOR_SPAN && number > t->cursor.next)
+			return -ENOENT;
+		if (!wanted && (!cursor__may_take(&t->cursor, number) || is_taken(t, number)))
+			continue;
+		if (is_too_old(t, time_ns)) {
+			t->stats.too_old++;
+			settle(p, t, number);
+			continue;
+		}
+		fd = spool__open_record(p->spool, number);
+		if (fd >= 0) {
+			*ret_number = number;
+			return fd;
+		}
+		/* somebody has removed it */
+		t->stats.dropped++;
+		settle(p, t, number);
+	}
+	return -ENOENT;
+}
+
+/* Its files as they are now, behind the record. Returns their bits. */
+static uint32_t open_files(struct target *t, int *fds, size_t *cnt)
+{
+	uint32_t bits = 0;
+
+	for (int i = 0; i < DESTINATION_NR_FILES; i++) {
+		int fd = t->d->files[i] ? destination__open_file(t->d, i) : -ENOENT;
+
+		if (fd >= 0) {
+			bits |= 1U << i;
+			fds[(*cnt)++] = fd;
+		} else if (t->d->files[i] && util_monotonic_ns() >= t->complain_ns) {
+			t->complain_ns = util_monotonic_ns() + QUIET_NS;
+			log_error("push \"%s\": cannot read %s '%s': %s", t->d->name,
+				  destination_file_key(i), t->d->files[i], strerror(-fd));
+		}
+	}
+	return bits;
+}
+
+static int on_next(struct push *p, struct target *t)
+{
+	uint64_t wanted = p->in.number, number = 0;
+	int fds[1 + DESTINATION_NR_FILES], err;
+	size_t cnt = 0;
+
+	if (wanted && !is_taken(t, wanted))
+		return -EPROTO;
+	p->out = (struct wire){ .what = WIRE_NOTHING,
+				.destination = p->in.destination,
+				.generation = p->in.generation,
+				.slot = p->in.slot };
+	fds[0] =
+		!wanted && t->taken_cnt == MAX_TAKEN ? -ENOENT : open_record(p, t, wanted, &number);
+	if (fds[0] < 0) {
+		give_back(t, wanted);
+		return tell(p, 0, NULL, 0);
+	}
+	p->out.what = WIRE_RECORD;
+	p->out.number = number;
+	cnt = 1;
+	p->out.files = open_files(t, fds, &cnt);
+	if (!wanted)
+		t->taken[t->taken_cnt++] = number;
+	err = tell(p, 0, fds, cnt);
+	while (cnt)
+		close(fds[--cnt]);
+	return err;
+}
+
+static int on_settled(struct push *p, struct target *t)
+{
+	if (!is_taken(t, p->in.number) || p->in.value >= WIRE_NR_OUTCOMES)
+		return -EPROTO;
+	give_back(t, p->in.number);
+	t->stats.outcome[p->in.value]++;
+	settle(p, t, p->in.number);
+	return 0;
+}
+
+static int on_said(struct push *p, struct target *t, size_t text_sz)
+{
+	p->in.text[MIN(text_sz, sizeof(p->in.text) - 1)] = '\0';
+	if (p->in.value)
+		log_error("push \"%s\": %s", t->d->name, p->in.text);
+	else
+		log_info("push \"%s\": %s", t->d->name, p->in.text);
+	return 0;
+}
+
+/* 0; -EPROTO: it lies. */
+static int take_message(struct push *p, size_t sz)
+{
+	struct target *t;
+
+	if (sz < WIRE_HEAD_SZ || p->in.destination >= WIRE_MAX_DESTINATIONS)
+		return -EPROTO;
+	t = &p->targets[p->in.destination];
+	/* said before it heard that the destination is another one, or no more */
+	if (!t->d || p->in.generation != p->generations[p->in.destination])
+		return 0;
+	switch (p->in.what) {
+	case WIRE_NEXT:
+		return on_next(p, t);
+	case WIRE_SETTLED:
+		return on_settled(p, t);
+	case WIRE_SAID:
+		return on_said(p, t, sz - WIRE_HEAD_SZ);
+	default:
+		return -EPROTO;
+	}
+}
+
+static void take_messages(struct push *p)
+{
+	size_t cnt;
+	ssize_t n;
+	int fds[1], err = 0;
+
+	while (!err && p->sock >= 0) {
+		n = fd_message_receive(p->sock, &p->in, sizeof(p->in), fds, 0, &cnt, MSG_DONTWAIT);
+		if (n == -EAGAIN)
+			return;
+		err = n > 0 ? take_message(p, (size_t)n) : n ? (int)n : -EPIPE;
+	}
+	if (!err)
+		return;
+	log_error("the courier %s: it is started again, and what it had under way goes out again",
+		  err == -EPIPE ? "has ended" : "makes no sense");
+	end_courier(p);
+}
+
+void push__handle(struct push *p)
+{
+	uint64_t expired;
+	int err = 0;
+
+	if (read(p->timer_fd, &expired, sizeof(expired)) == sizeof(expired) && p->sock < 0)
+		err = start_courier(p);
+	if (err) {
+		log_error("cannot start the courier: %s", strerror(-err));
+		end_courier(p);
+	}
+	take_messages(p);
+}
+
+void push__news(struct push *p, uint64_t bytes)
+{
+	p->out = (struct wire){ .what = WIRE_NEWS, .value = bytes };
+	/* one that has just died hears of it when it starts */
+	(void)tell(p, 0, NULL, 0);
+}
+
+/* ---- destinations ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_destination(const struct destination *a, const struct destination *b)
+{
+	bool same = same_text(a->name, b->name) && same_text(a->url, b->url) &&
+		    same_text(a->kind, b->kind) && same_text(a->user, b->user) &&
+		    same_text(a->tenant, b->tenant) && a->max_age_ns == b->max_age_ns;
+
+	for (int i = 0; i < DESTINATION_NR_FILES; i++)
+		same = same && same_text(a->files[i], b->files[i]);
+	return same;
+}
+
+static const struct destination *find(const struct destination *v, size_t cnt, const char *name)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(v[i].name, name))
+			return &v[i];
+	return NULL;
+}
+
+static struct target *target_of(struct push *p, const char *name)
+{
+	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
+		if (p->targets[i].d && !strcmp(p->targets[i].d->name, name))
+			return &p->targets[i];
+	return NULL;
+}
+
+/* 0; -errno, said. */
+static int open_target(struct push *p, struct target *t, const struct destination *d, char *text,
+		       size_t text_sz)
+{
+	bool damaged;
+	int err = cursor__open(&t->cursor, p->spool, d->name, &damaged);
+
+	if (err)
+		return fail(err, text, text_sz, "push \"%s\": cannot open its cursor: %s", d->name,
+			    strerror(-err));
+	if (damaged)
+		log_error(
+			"push \"%s\": its cursor is damaged: it goes on with what is still to come",
+			d->name);
+	t->d = d;
+	return 0;
+}
+
+static void close_target(struct target *t)
+{
+	cursor__close(&t->cursor);
+	*t = (struct target){ .cursor.fd = -1 };
+}
+
+int push__change(struct push *p, const struct destination *v, size_t cnt, char *text,
+		 size_t text_sz)
+{
+	struct target fresh[WIRE_MAX_DESTINATIONS];
+	size_t fresh_cnt = 0;
+	int err = 0;
+
+	/* what may fail comes first */
+	for (size_t i = 0; !err && i < cnt; i++) {
+		if (target_of(p, v[i].name))
+			continue;
+		fresh[fresh_cnt] = (struct target){ .cursor.fd = -1 };
+		err = open_target(p, &fresh[fresh_cnt], &v[i], text, text_sz);
+		fresh_cnt += !err;
+	}
+	if (err) {
+		while (fresh_cnt)
+			close_target(&fresh[--fresh_cnt]);
+		return err;
+	}
+	for (uint32_t i = 0; i < WIRE_MAX_DESTINATIONS; i++) {
+		struct target *t = &p->targets[i];
+		const struct destination *now = t->d ? find(v, cnt, t->d->name) : NULL;
+		bool same = now && same_destination(t->d, now);
+
+		if (!t->d)
+			continue;
+		if (now)
+			t->d = now;
+		else
+			close_target(t);
+		if (same)
+			continue;
+		/* what was under way for the old one goes to the new one */
+		t->taken_cnt = 0;
+		(void)tell_destination(p, i);
+	}
+	for (uint32_t i = 0; fresh_cnt && i < WIRE_MAX_DESTINATIONS; i++) {
+		if (p->targets[i].d)
+			continue;
+		p->targets[i] = fresh[--fresh_cnt];
+		(void)tell_destination(p, i);
+	}
+	return 0;
+}
+
+/* ---- from the start to the end ---- */
+
+int push__new(struct spool *spool, const struct destination *v, size_t cnt, const char *node,
+	      struct push **ret, char *text, size_t text_sz)
+{
+	struct push *p = calloc(1, sizeof(*p));
+	int err;
+
+	*ret = NULL;
+	if (!p)
+		return fail(-ENOMEM, text, text_sz, "out of memory");
+	p->spool = spool;
+	p->sock = -1;
+	snprintf(p->node, sizeof(p->node), "%s", node);
+	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
+		p->targets[i].cursor.fd = -1;
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	err = p->epoll_fd < 0 || p->timer_fd < 0 ? -errno : watch(p, p->timer_fd);
+	if (err)
+		fail(err, text, text_sz, "cannot wait for the courier: %s", strerror(-err));
+	else if (!util_find_part(WIRE_PROGRAM, p->program, sizeof(p->program)))
+		err = fail(-ENOENT, text, text_sz,
+			   "there is no " WIRE_PROGRAM
+			   " beside this program or in ../lib/bpfprof: without it nothing can be "
+			   "pushed");
+	if (!err)
+		err = push__change(p, v, cnt, text, text_sz);
+	if (!err) {
+		err = start_courier(p);
+		if (err)
+			fail(err, text, text_sz, "cannot start %s: %s", p->program, strerror(-err));
+	}
+	if (err)
+		push__free(p);
+	else
+		*ret = p;
+	return err;
+}
+
+void push__free(struct push *p)
+{
+	if (!p)
+		return;
+	if (p->timer_fd >= 0 && p->epoll_fd >= 0)
+		end_courier(p);
+	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
+		close_target(&p->targets[i]);
+	if (p->timer_fd >= 0)
+		close(p->timer_fd);
+	if (p->epoll_fd >= 0)
+		close(p->epoll_fd);
+	free(p);
+}
+
+int push__fd(const struct push *p)
+{
+	return p->epoll_fd;
+}
+
+bool push__is_done(const struct push *p)
+{
+	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
+		if (p->targets[i].d && p->targets[i].cursor.next < spool__end(p->spool))
+			return false;
+	return true;
+}
+
+uint64_t push__settled(const struct push *p)
+{
+	return p->settled;
+}
+
+bool push__stats(const struct push *p, const char *name, struct push_stats *ret)
+{
+	const struct target *t = target_of((struct push *)p, name);
+
+	if (t)
+		*ret = t->stats;
+	return t != NULL;
+}
+
+pid_t push__pid(const struct push *p)
+{
+	return p->pid;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Has the records of a spool delivered to stores by the courier, a process that has no rights but
+ * the network (courier/wire.h). It is started anew when it dies; what it had under way goes out
+ * again then.
+ *
+ * A record arrives once, but for two cuts in which it may arrive twice: when a store has taken all
+ * of it and its answer is lost, and when the courier or we end after the answer and before it is
+ * noted (spool/cursor.h).
+ */
+#ifndef AGENT_PUSH_H
+#define AGENT_PUSH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "courier/wire.h"
+
+struct destination;
+struct push;
+struct spool;
+
+/* Records, of one destination. */
+struct push_stats {
+	uint64_t outcome[WIRE_NR_OUTCOMES];
+	uint64_t too_old, dropped; /* not sent: by the destination's limit, by the spool's size */
+};
+
+/*
+ * destinations: WIRE_MAX_DESTINATIONS at most, of different names; they and the spool have to
+ * outlive it. node: this machine's name. 0; -errno with a sentence in text.
+ */
+int push__new(struct spool *spool, const struct destination *destinations, size_t cnt,
+	      const char *node, struct push **ret, char *text, size_t text_sz);
+void push__free(struct push *p);
+
+/*
+ * Others from now on, with the same terms; those of an equal name and equal settings go on as they
+ * are. 0; -errno with a sentence: all is as it was.
+ */
+int push__change(struct push *p, const struct destination *destinations, size_t cnt, char *text,
+		 size_t text_sz);
+
+/* Readable when there is something to be done. */
+int push__fd(const struct push *p);
+void push__handle(struct push *p);
+
+/* A window's records are there, of so many bytes. */
+void push__news(struct push *p, uint64_t bytes);
+
+/* Are all records settled, for all destinations? */
+bool push__is_done(const struct push *p);
+/* So many records are settled since the start, for whatever destination. */
+uint64_t push__settled(const struct push *p);
+
+/* Of a destination; false: there is none of that name. */
+bool push__stats(const struct push *p, const char *name, struct push_stats *ret);
+/* The courier's process, for tests; 0: none. */
+pid_t push__pid(const struct push *p);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "options_table.h"
+
+/* Of the command line alone. */
+static const int not_here[] = { OPT_CONFIG, OPT_CHECK_CONFIG, OPT_READY_FD, OPT_VERSION, 'h' };
+
+struct reading {
+	struct config *c;
+	const struct option_table *options;
+	FILE *f;
+	unsigned int line;
+	size_t arg_cap;
+	unsigned int push_lines[WIRE_MAX_DESTINATIONS];
+	struct destination *push; /* the section that is being read; NULL: none */
+	int err;
+	char *text;
+	size_t text_sz;
+};
+
+/* The first thing that is wrong is what is said. */
+static int __attribute__((format(printf, 4, 5)))
+fail(struct reading *r, int err, unsigned int line, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (r->err)
+		return r->err;
+	r->err = err;
+	n = snprintf(r->text, r->text_sz, "%s:%u: ", r->c->path, line);
+	va_start(ap, fmt);
+	if (n > 0 && (size_t)n < r->text_sz)
+		vsnprintf(r->text + n, r->text_sz - n, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static int no_memory(struct reading *r)
+{
+	return fail(r, -ENOMEM, r->line, "out of memory");
+}
+
+/* ---- options ---- */
+
+static const struct option_row *find_option(const struct reading *r, const char *key)
+{
+	for (size_t i = 0; i < r->options->cnt; i++) {
+		const struct option_row *row = &r->options->rows[i];
+		bool here = row->name && !strcmp(row->name, key);
+
+		for (size_t k = 0; k < ARRAY_SIZE(not_here); k++)
+			here &= row->val != not_here[k];
+		if (here)
+			return row;
+	}
+	return NULL;
+}
+
+/* What options without an argument are given. 1, 0; -1: neither. */
+static int truth(const char *value)
+{
+	static const char *const words[][2] = {
+		{ "no", "yes" }, { "false", "true" }, { "off", "on" }, { "0", "1" }
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		for (int k = 0; k < 2; k++)
+			if (!strcasecmp(words[i][k], value))
+				return k;
+	return -1;
+}
+
+static int add_arg(struct reading *r, const char *key, const char *value)
+{
+	struct config *c = r->c;
+	size_t line_cap = r->arg_cap;
+	char *arg = NULL;
+
+	if (util_reserve(&c->args, &r->arg_cap, c->arg_cnt + 1, sizeof(*c->args)) ||
+	    util_reserve(&c->lines, &line_cap, c->arg_cnt + 1, sizeof(*c->lines)) ||
+	    asprintf(&arg, value ? "--%s=%s" : "--%s", key, value) < 0)
+		return no_memory(r);
+	c->lines[c->arg_cnt] = r->line;
+	c->args[c->arg_cnt++] = arg;
+	return 0;
+}
+
+static int take_option(struct reading *r, const char *key, const char *value)
+{
+	const struct option_row *row = find_option(r, key);
+	int on;
+
+	if (!row)
+		return fail(r, -EINVAL, r->line, "there is no option '%s'", key);
+	if (row->arg)
+		return add_arg(r, key, value);
+	on = truth(value);
+	if (on < 0)
+		return fail(r, -EINVAL, r->line, "%s: give yes or no", key);
+	return on ? add_arg(r, key, NULL) : 0;
+}
+
+/* ---- destinations ---- */
+
+/* push "NAME" */
+static int begin_push(struct reading *r, const char *name, size_t len)
+{
+	struct config *c = r->c;
+	struct destination *d = &c->push[c->push_cnt];
+
+	for (size_t i = 0; i < c->push_cnt; i++)
+		if (strlen(c->push[i].name) == len && !memcmp(c->push[i].name, name, len))
+			return fail(r, -EINVAL, r->line,
+				    "there is a section [push \"%s\"] in line %u already",
+				    c->push[i].name, r->push_lines[i]);
+	if (c->push_cnt == WIRE_MAX_DESTINATIONS)
+		return fail(r, -EINVAL, r->line, "there are more than %d destinations",
+			    WIRE_MAX_DESTINATIONS);
+	d->name = strndup(name, len);
+	if (!d->name)
+		return no_memory(r);
+	r->push_lines[c->push_cnt++] = r->line;
+	r->push = d;
+	return 0;
+}
+
+static int take_push(struct reading *r, const char *key, const char *value)
+{
+	struct destination *d = r->push;
+	const struct {
+		const char *key;
+		char **to;
+	} texts[] = {
+		{ "url", &d->url },
+		{ "kind", &d->kind },
+		{ "user", &d->user },
+		{ "tenant", &d->tenant },
+		{ destination_file_key(DESTINATION_TOKEN), &d->files[DESTINATION_TOKEN] },
+		{ destination_file_key(DESTINATION_PASSWORD), &d->files[DESTINATION_PASSWORD] },
+		{ destination_file_key(DESTINATION_CA), &d->files[DESTINATION_CA] },
+		{ destination_file_key(DESTINATION_CERT), &d->files[DESTINATION_CERT] },
+		{ destination_file_key(DESTINATION_KEY), &d->files[DESTINATION_KEY] },
+	};
+
+	if (!strcmp(key, "max-age")) {
+		if (util_parse_duration(value, &d->max_age_ns))
+			return fail(r, -EINVAL, r->line, "max-age: '%s' is no time, such as 1h",
+				    value);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (strcmp(texts[i].key, key) != 0)
+			continue;
+		if (*texts[i].to)
+			return fail(r, -EINVAL, r->line, "%s stands twice in this section", key);
+		*texts[i].to = strdup(value);
+		return *texts[i].to ? 0 : no_memory(r);
+	}
+	return fail(r, -EINVAL, r->line, "[push] has no key '%s'", key);
+}
+
+/* ---- the file ---- */
+
+static int begin_section(struct reading *r, const char *section)
+{
+	static const char push[] = "push ";
+	size_t len = strlen(section);
+
+	if (strncmp(section, push, strlen(push)))
+		return fail(r, -EINVAL, r->line, "there is no section [%s]", section);
+	section += strlen(push);
+	section += strspn(section, " \t");
+	len = strlen(section);
+	if (len < 2 || section[0] != '"' || section[len - 1] != '"')
+		return fail(r, -EINVAL, r->line, "a destination has a name: [push \"NAME\"]");
+	return begin_push(r, section + 1, len - 2);
+}
+
+/* ini.h: 0 is an error. */
+static int take_pair(void *ctx, const char *section, const char *key, const char *value)
+{
+	struct reading *r = ctx;
+
+	if (r->err)
+		return 0;
+	if (*section)
+		return r->push && !take_push(r, key, value);
+	return !take_option(r, key, value);
+}
+
+/* A line, as fgets. A section is met here, also one that is empty, or another one's twin. */
+static char *read_line(char *buf, int sz, void *ctx)
+{
+	struct reading *r = ctx;
+	char *text, *end;
+	size_t len;
+
+	if (r->err || !fgets(buf, sz, r->f))
+		return NULL;
+	r->line++;
+	len = strlen(buf);
+	if (len + 1 == (size_t)sz && buf[len - 1] != '\n') {
+		fail(r, -EINVAL, r->line, "the line is longer than %d bytes", sz - 2);
+		return NULL;
+	}
+	/* a line that is set in would go on with the one before */
+	text = buf + strspn(buf, " \t");
+	memmove(buf, text, strlen(text) + 1);
+	if (*buf != '[')
+		return buf;
+	r->push = NULL;
+	end = strchr(buf, ']');
+	if (!end) {
+		fail(r, -EINVAL, r->line, "the section's name does not end with ']'");
+		return NULL;
+	}
+	*end = '\0';
+	if (begin_section(r, buf + 1))
+		return NULL;
+	*end = ']';
+	return buf;
+}
+
+static int complete(struct reading *r)
+{
+	char text[512];
+	int err = 0;
+
+	for (size_t i = 0; !err && i < r->c->push_cnt; i++) {
+		err = destination__complete(&r->c->push[i], text, sizeof(text));
+		if (err)
+			fail(r, err, r->push_lines[i], "[push \"%s\"]: %s", r->c->push[i].name,
+			     err == -ENOMEM ? "out of memory" : text);
+	}
+	return err;
+}
+
+static FILE *open_file(const char *path, int *ret_err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	FILE *f = NULL;
+
+	*ret_err = fd < 0 || fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (!*ret_err) {
+		f = fdopen(fd, "r");
+		*ret_err = f ? 0 : -errno;
+	}
+	if (!f && fd >= 0)
+		close(fd);
+	return f;
+}
+
+int config_read(const char *path, const struct option_table *options, struct config *ret, char *err,
+		size_t err_sz)
+{
+	struct reading r = { .c = ret, .options = options, .text = err, .text_sz = err_sz };
+	int bad;
+
+	*ret = (struct config){ .path = strdup(path) };
+	if (!ret->path) {
+		snprintf(err, err_sz, "out of memory");
+		return -ENOMEM;
+	}
+	r.f = open_file(path, &r.err);
+	if (!r.f) {
+		snprintf(err, err_sz, "cannot read the configuration '%s': %s", path,
+			 r.err == -EINVAL ? "it is no file" : strerror(-r.err));
+		config__done(ret);
+		return r.err;
+	}
+	bad = ini_parse_stream(read_line, &r, take_pair, &r);
+	fclose(r.f);
+	if (bad && !r.err)
+		fail(&r, bad > 0 ? -EINVAL : -ENOMEM, bad > 0 ? (unsigned int)bad : r.line,
+		     "it is no KEY = VALUE, and no section");
+	if (!r.err)
+		(void)complete(&r);
+	if (r.err)
+		config__done(ret);
+	return r.err;
+}
+
+void config__done(struct config *c)
+{
+	for (size_t i = 0; i < c->arg_cnt; i++)
+		free(c->args[i]);
+	free(c->args);
+	free(c->lines);
+	for (size_t i = 0; i < c->push_cnt; i++)
+		destination__done(&c->push[i]);
+	free(c->path);
+	*c = (struct config){ 0 };
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent's configuration: an INI file whose keys are its long options, and with a section for
+ * each destination.
+ *
+ *	frequency = 19
+ *	[push "parca"]
+ *	url = http://127.0.0.1:7070
+ */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <stddef.h>
+
+#include "agent/destination.h"
+#include "courier/wire.h"
+
+struct option_table;
+
+struct config {
+	char *path;
+	/* as if they stood on the command line: "--frequency=19", and the lines that they are from */
+	char **args;
+	unsigned int *lines;
+	size_t arg_cnt;
+	struct destination push[WIRE_MAX_DESTINATIONS];
+	size_t push_cnt;
+};
+
+/*
+ * Keys that no option of the table has are refused; what options say is not looked at here. 0; or
+ * -EINVAL, -ENOMEM, or what open(2) has said, with one sentence in err, "FILE:LINE: what", and
+ * nothing in *ret to be freed.
+ */
+int config_read(const char *path, const struct option_table *options, struct config *ret, char *err,
+		size_t err_sz);
+void config__done(struct config *c);
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* bpfprof-courier: carries profiles to stores, for bpfprof agent, which starts it. */
+#include <curl/curl.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "courier/courier.h"
+#include "helper/helper.h"
+
+int main(int argc, char **argv)
+{
+	int entered;
+
+	/* a thread that looks names up needs no heap of its own */
+	(void)mallopt(M_ARENA_MAX, 1);
+	/* reads the configuration of its libraries */
+	if (curl_global_init(CURL_GLOBAL_ALL))
+		return 1;
+	entered = helper_enter(SANDBOX_COURIER, argc, argv);
+	if (!entered)
+		fprintf(stderr, "%s: is started by bpfprof agent\n", argc ? argv[0] : "?");
+	return entered > 0 && !courier_serve(0) ? 0 : 1;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "courier/queue.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define BASE_NS NSEC_PER_SEC
+#define CAP_NS (300 * NSEC_PER_SEC)
+#define RIGHTS_NS (30 * NSEC_PER_SEC)	   /* the least, where we are not believed */
+#define MAX_ASKED_NS (3600 * NSEC_PER_SEC) /* the most that a store may ask for */
+#define MAX_TRIES 20			   /* of a record that the store has trouble with */
+#define TRIED_OUT 8			   /* records that a store that fails is tried out with */
+#define SMOOTHING 16			   /* news that the average rate goes by */
+
+void queue__init(struct queue *q, uint64_t seed)
+{
+	*q = (struct queue){ .random = seed, .drained = true };
+}
+
+void queue__news(struct queue *q, uint64_t bytes)
+{
+	q->rate = q->rate ? q->rate + ((double)bytes - q->rate) / SMOOTHING : (double)bytes;
+	q->credit = MIN(q->credit, 0) + (int64_t)(2 * MAX(q->rate, (double)bytes));
+	q->drained = false;
+}
+
+/* splitmix64 */
+static uint64_t next_random(struct queue *q)
+{
+	uint64_t z = q->random += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+/* After so many failures: from nothing to a bound that doubles ("full jitter"). */
+static uint64_t delay_ns(struct queue *q, uint32_t failures)
+{
+	uint64_t bound = failures > 9 ? CAP_NS : MIN(BASE_NS << failures, CAP_NS);
+
+	return next_random(q) % bound;
+}
+
+/* ---- what is next ---- */
+
+static int free_slot(const struct queue *q)
+{
+	for (int i = 0; i < QUEUE_SLOTS; i++)
+		if (!(q->busy & 1U << i))
+			return i;
+	return -1;
+}
+
+/* Of those set aside the one that has waited longest; NULL: there is none. */
+static struct queue_record *first_due(struct queue *q)
+{
+	struct queue_record *first = NULL;
+
+	for (uint32_t i = 0; i < q->kept_cnt; i++)
+		if (!first || q->kept[i].due_ns < first->due_ns)
+			first = &q->kept[i];
+	return first;
+}
+
+static int occupy(struct queue *q, const struct queue_record *r)
+{
+	int slot = free_slot(q);
+
+	q->busy |= 1U << slot;
+	q->slots[slot] = r ? *r : (struct queue_record){ 0 };
+	return slot;
+}
+
+static int take_kept(struct queue *q, struct queue_record *r)
+{
+	int slot = occupy(q, r);
+
+	*r = q->kept[--q->kept_cnt];
+	return slot;
+}
+
+/* Is the store left alone, or tried out by one record? */
+static bool may_send(const struct queue *q, uint64_t now_ns, uint64_t *ret_at_ns)
+{
+	if (free_slot(q) < 0 || (q->failures && q->busy) || q->credit <= 0)
+		return false;
+	if (now_ns >= q->open_ns)
+		return true;
+	*ret_at_ns = q->open_ns;
+	return false;
+}
+
+int queue__ask(struct queue *q, uint64_t now_ns, uint64_t *ret_at_ns)
+{
+	struct queue_record *first = first_due(q);
+	/* each that is under way may have to be set aside */
+	uint32_t under_way = q->kept_cnt + (uint32_t)__builtin_popcount(q->busy);
+	bool more = !q->drained && under_way < QUEUE_KEPT;
+
+	*ret_at_ns = UINT64_MAX;
+	if (!may_send(q, now_ns, ret_at_ns))
+		return -1;
+	/* several take turns in trying the store out: it may be one of them that it cannot take */
+	if (first && (q->failures ? !more || q->kept_cnt >= TRIED_OUT : first->due_ns <= now_ns))
+		return take_kept(q, first);
+	if (more)
+		return occupy(q, NULL);
+	if (first)
+		*ret_at_ns = first->due_ns;
+	return -1;
+}
+
+static void vacate(struct queue *q, int slot)
+{
+	q->busy &= ~(1U << slot);
+}
+
+void queue__nothing(struct queue *q, int slot)
+{
+	/* one that was set aside has gone meanwhile */
+	if (!q->slots[slot].number)
+		q->drained = true;
+	vacate(q, slot);
+}
+
+void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes)
+{
+	q->slots[slot].number = number;
+	q->credit -= (int64_t)bytes;
+}
+
+/* ---- how it ended ---- */
+
+static void leave_alone(struct queue *q, uint64_t at_least_ns, uint64_t now_ns)
+{
+	uint64_t ns = delay_ns(q, q->failures);
+
+	ns = MAX(ns, MIN(at_least_ns, MAX_ASKED_NS));
+	q->open_ns = MAX(q->open_ns, now_ns + ns);
+	q->failures++;
+}
+
+static void keep(struct queue *q, const struct queue_record *r, uint64_t now_ns)
+{
+	struct queue_record *to = &q->kept[q->kept_cnt++];
+
+	*to = *r;
+	to->due_ns = now_ns + delay_ns(q, r->tries);
+	to->tries++;
+	to->delivered = q->delivered;
+}
+
+/* Is this failure one too many for the record? */
+static bool is_enough(struct queue *q, struct queue_record *r, const struct retry *why,
+		      enum wire_outcome *ret)
+{
+	switch (why->verdict) {
+	case VERDICT_REFUSED:
+		*ret = WIRE_REFUSED;
+		return true;
+	case VERDICT_UNKNOWN:
+		*ret = WIRE_UNANSWERED;
+		return r->unknown;
+	case VERDICT_SUSPECT:
+		/* the first is, whoever's trouble it is */
+		r->against += !r->tries || q->delivered > r->delivered;
+		*ret = WIRE_FAILED;
+		return r->against >= why->tries || r->tries + 1 >= MAX_TRIES;
+	default:
+		return false;
+	}
+}
+
+bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t retry_after_ns,
+		uint64_t now_ns, enum wire_outcome *ret)
+{
+	struct queue_record r = q->slots[slot];
+	bool settled;
+
+	vacate(q, slot);
+	if (why->verdict == VERDICT_DELIVERED) {
+		*ret = WIRE_DELIVERED;
+		q->delivered++;
+		q->failures = 0;
+		q->open_ns = 0;
+		return true;
+	}
+	settled = is_enough(q, &r, why, ret);
+	r.unknown |= why->verdict == VERDICT_UNKNOWN;
+	/* it has answered, and others may do better */
+	if (why->verdict == VERDICT_REFUSED)
+		q->failures = 0;
+	else
+		leave_alone(q,
+			    why->verdict == VERDICT_RIGHTS ? MAX(retry_after_ns, RIGHTS_NS) :
+							     retry_after_ns,
+			    now_ns);
+	if (!settled)
+		keep(q, &r, now_ns);
+	return settled;
+}
+
+void queue__give_up(struct queue *q, int slot)
+{
+	vacate(q, slot);
+}

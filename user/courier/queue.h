@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is to be done for one destination, and when. It knows no network and no clock: times are
+ * CLOCK_MONOTONIC, in nanoseconds, and the caller's.
+ *
+ *   asked ──> begun ──> settled                 delivered, or given up
+ *     │         └─────> kept ──> asked again    after a while that doubles with each failure
+ *     └──> nothing there: until there is news
+ *
+ * A record that fails is set aside, and others go on: none can hold the rest up. A store that fails
+ * is left alone for a random time up to a bound that doubles, from 1 s to 5 minutes, or for as long
+ * as it asks for; then one record tries whether it is back. What is sent is at most twice as much as
+ * comes in: the machines of a fleet that all have a store's outage to make up for leave it room.
+ *
+ * A failure is only held against a record if the store has taken others since its last one.
+ */
+#ifndef COURIER_QUEUE_H
+#define COURIER_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "courier/retry.h"
+#include "courier/wire.h"
+
+#define QUEUE_SLOTS 8 /* attempts at once */
+#define QUEUE_KEPT 32 /* records that may be set aside */
+
+struct queue_record {
+	uint64_t number; /* 0: any that has not been handed out */
+	uint64_t due_ns;
+	uint32_t tries;	    /* that have failed */
+	uint32_t against;   /* of these, how many are held against it */
+	bool unknown;	    /* it may have been stored */
+	uint64_t delivered; /* by the store, at its last failure */
+};
+
+struct queue {
+	struct queue_record slots[QUEUE_SLOTS];
+	uint32_t busy; /* bits of slots */
+	struct queue_record kept[QUEUE_KEPT];
+	uint32_t kept_cnt;
+	bool drained;	    /* there were no more, and no news */
+	uint32_t failures;  /* in a row */
+	uint64_t open_ns;   /* not before */
+	int64_t credit;	    /* bytes that may be sent until there is news */
+	double rate;	    /* bytes that come in with each news, on average */
+	uint64_t delivered; /* records */
+	uint64_t random;    /* state */
+};
+
+void queue__init(struct queue *q, uint64_t seed);
+
+/* So many bytes have come in. */
+void queue__news(struct queue *q, uint64_t bytes);
+
+/*
+ * A slot whose record is to be fetched: slots[].number, 0 for any. -1: nothing now; *ret_at_ns: ask
+ * again then, UINT64_MAX: when something has happened.
+ */
+int queue__ask(struct queue *q, uint64_t now_ns, uint64_t *ret_at_ns);
+
+/* The answer: there is none. */
+void queue__nothing(struct queue *q, int slot);
+/* Or there is, and so many bytes are sent. */
+void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes);
+
+/*
+ * How that ended. retry_after_ns: the least time that the store wants to be left alone; 0: it has
+ * not said. True: the record is settled, as *ret; false: it is kept.
+ */
+bool queue__end(struct queue *q, int slot, const struct retry *r, uint64_t retry_after_ns,
+		uint64_t now_ns, enum wire_outcome *ret);
+
+/* It cannot be sent at all. */
+void queue__give_up(struct queue *q, int slot);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pyroscope and Parca: a series by its labels, and a profile of pprof for it. Both would make a
+ * series of its own for each set of labels that samples have, or forget them: samples have none but
+ * what leads to a trace.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "courier/stores_parts.h"
+#include "parca.pb-c.h"
+#include "profile/pprof.h"
+#include "profile/pprof_read.h"
+#include "profile/profile.h"
+#include "profile/split.h"
+#include "pyroscope.pb-c.h"
+
+#define FRAME_HEAD 5	   /* of gRPC: flags, length */
+#define FRAME_TRAILER 0x80 /* gRPC-Web: headers that come last */
+
+/* ---- the profile ---- */
+
+static bool is_of_trace(const char *key)
+{
+	return !strcmp(key, "trace_id") || !strcmp(key, "span_id");
+}
+
+static int write_profile(struct profile *p, struct body *ret)
+{
+	char *data = NULL;
+	FILE *f;
+	int err = profile__finish(p);
+
+	if (err)
+		return err;
+	f = open_memstream(&data, &ret->sz);
+	if (!f)
+		return -ENOMEM;
+	err = pprof_write(p, f);
+	if (fclose(f) && !err)
+		err = -ENOMEM;
+	ret->data = data;
+	return err;
+}
+
+static int plain_profile(const struct item *item, struct body *ret)
+{
+	struct profile *p, *plain = NULL;
+	int err = pprof_read(item->file, item->sz, &p);
+
+	*ret = (struct body){ 0 };
+	if (!err)
+		err = profile_without_labels(p, is_of_trace, &plain);
+	if (!err)
+		err = write_profile(plain, ret);
+	if (err) {
+		free(ret->data);
+		ret->data = NULL;
+	}
+	profile__free(plain);
+	profile__free(p);
+	return err == -E2BIG ? -EBADMSG : err;
+}
+
+/* ---- the labels ---- */
+
+/* What lasts longer than a container, and is not made of numbers. */
+static const char *const kept[] = { "service_name", "namespace", "pod", "container", "unit" };
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
+}
+
+/* Sorted. */
+static void series_labels(const struct item *item, struct labels *ret)
+{
+	const char *kind = labels__get(&item->labels, "kind");
+
+	labels__add(ret, "__name__", store_profile_name(kind ?: "profile"));
+	labels__add(ret, "node", item->node);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		labels__add(ret, kept[i], labels__get(&item->labels, kept[i]));
+	qsort(ret->v, ret->cnt, sizeof(*ret->v), by_key);
+}
+
+static int pack(const ProtobufCMessage *m, size_t head, struct body *ret)
+{
+	size_t sz = protobuf_c_message_get_packed_size(m);
+
+	ret->data = malloc(head + sz + 1);
+	if (!ret->data)
+		return -ENOMEM;
+	ret->sz = head + sz;
+	protobuf_c_message_pack(m, (uint8_t *)ret->data + head);
+	return 0;
+}
+
+/* ---- Pyroscope ---- */
+
+int series_pyroscope_body(const struct item *item, struct body *ret)
+{
+	Pyroscope__PushRequest request = PYROSCOPE__PUSH_REQUEST__INIT;
+	Pyroscope__RawProfileSeries series = PYROSCOPE__RAW_PROFILE_SERIES__INIT;
+	Pyroscope__RawSample sample = PYROSCOPE__RAW_SAMPLE__INIT;
+	Pyroscope__LabelPair pairs[LABELS_MAX], *pair_ptrs[LABELS_MAX];
+	struct labels labels = { 0 };
+	struct body profile;
+	int err = plain_profile(item, &profile);
+
+	if (err)
+		return err;
+	/* counts of the window alone, of which no differences are to be made */
+	labels__add(&labels, "__delta__", "false");
+	series_labels(item, &labels);
+	for (size_t i = 0; i < labels.cnt; i++) {
+		pyroscope__label_pair__init(&pairs[i]);
+		pairs[i].name = (char *)labels.v[i].key;
+		pairs[i].value = (char *)labels.v[i].value;
+		pair_ptrs[i] = &pairs[i];
+	}
+	sample.raw_profile = (ProtobufCBinaryData){ profile.sz, profile.data };
+	series.n_labels = labels.cnt;
+	series.labels = pair_ptrs;
+	series.n_samples = 1;
+	series.samples = (Pyroscope__RawSample *[]){ &sample };
+	request.n_series = 1;
+	request.series = (Pyroscope__RawProfileSeries *[]){ &series };
+	err = pack(&request.base, 0, ret);
+	free(profile.data);
+	return err;
+}
+
+/* Errors are JSON, whose code says more than the status: {"code":"…", …} */
+int series_connect_status(const struct answer *a)
+{
+	static const char key[] = "\"code\":\"";
+	const char *at = strstr(a->body, key);
+	char code[32];
+	int status;
+
+	if (a->http < 400 || !at)
+		return a->http;
+	at += strlen(key);
+	snprintf(code, sizeof(code), "%.*s", (int)strcspn(at, "\""), at);
+	status = retry_connect_status(code);
+	return status ? status : a->http;
+}
+
+/* ---- Parca ---- */
+
+int series_parca_body(const struct item *item, struct body *ret)
+{
+	Parca__WriteRawRequest request = PARCA__WRITE_RAW_REQUEST__INIT;
+	Parca__RawProfileSeries series = PARCA__RAW_PROFILE_SERIES__INIT;
+	Parca__LabelSet set = PARCA__LABEL_SET__INIT;
+	Parca__RawSample sample = PARCA__RAW_SAMPLE__INIT;
+	Parca__Label pairs[LABELS_MAX], *pair_ptrs[LABELS_MAX];
+	struct labels labels = { 0 };
+	struct body profile;
+	uint8_t *head;
+	int err = plain_profile(item, &profile);
+
+	if (err)
+		return err;
+	series_labels(item, &labels);
+	for (size_t i = 0; i < labels.cnt; i++) {
+		parca__label__init(&pairs[i]);
+		pairs[i].name = (char *)labels.v[i].key;
+		pairs[i].value = (char *)labels.v[i].value;
+		pair_ptrs[i] = &pairs[i];
+	}
+	set.n_labels = labels.cnt;
+	set.labels = pair_ptrs;
+	sample.raw_profile = (ProtobufCBinaryData){ profile.sz, profile.data };
+	series.labels = &set;
+	series.n_samples = 1;
+	series.samples = (Parca__RawSample *[]){ &sample };
+	request.n_series = 1;
+	request.series = (Parca__RawProfileSeries *[]){ &series };
+	err = pack(&request.base, FRAME_HEAD, ret);
+	free(profile.data);
+	if (err)
+		return err;
+	head = ret->data;
+	head[0] = 0;
+	for (int i = 1; i < FRAME_HEAD; i++)
+		head[i] = (uint8_t)((ret->sz - FRAME_HEAD) >> 8 * (FRAME_HEAD - 1 - i));
+	return 0;
+}
+
+/* The trailer's frame; NULL: there is none. */
+static const char *find_trailer(const struct answer *a, size_t *ret_sz)
+{
+	const uint8_t *p = (const uint8_t *)a->body, *end = p + a->body_sz;
+
+	while (end - p >= FRAME_HEAD) {
+		size_t sz = (size_t)p[1] << 24 | p[2] << 16 | p[3] << 8 | p[4];
+		bool trailer = p[0] & FRAME_TRAILER;
+
+		p += FRAME_HEAD;
+		if (sz > (size_t)(end - p))
+			return NULL;
+		*ret_sz = sz;
+		if (trailer)
+			return (const char *)p;
+		p += sz;
+	}
+	return NULL;
+}
+
+/* HTTP says that all is well, whatever gRPC says: "grpc-status: 3" among the headers, or in the frame
+ * behind the answer. */
+int series_grpc_web_status(const struct answer *a)
+{
+	static const char key[] = "grpc-status:";
+	char text[256];
+	const char *trailer, *at;
+	size_t sz;
+	int status;
+
+	if (a->http != 200)
+		return a->http;
+	if (a->grpc >= 0) {
+		status = retry_grpc_status(a->grpc);
+		return status ? status : 500;
+	}
+	trailer = find_trailer(a, &sz);
+	/* it has taken all, and says nothing of what became of it */
+	if (!trailer)
+		return ANSWER_NONE_SENT;
+	snprintf(text, sizeof(text), "%.*s", (int)MIN(sz, sizeof(text)), trailer);
+	at = strcasestr(text, key);
+	status = at ? retry_grpc_status(atoi(at + strlen(key))) : 0;
+	return status ? status : 500;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "courier/stores.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/util.h"
+#include "courier/stores_parts.h"
+
+#define GZIP_WINDOW (15 + 16) /* zlib.h, deflateInit2 */
+
+/* The record as it is. */
+static int pprof_body(const struct item *item, struct body *ret)
+{
+	ret->data = malloc(item->sz + 1);
+	if (!ret->data)
+		return -ENOMEM;
+	memcpy(ret->data, item->file, item->sz);
+	ret->sz = item->sz;
+	return 0;
+}
+
+/* Takes what it is given, and gives it back smaller. */
+static int compress_body(struct body *b)
+{
+	z_stream z = { 0 };
+	struct body packed = { 0 };
+	int rc;
+
+	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	packed.sz = deflateBound(&z, b->sz);
+	packed.data = malloc(packed.sz);
+	if (!packed.data) {
+		deflateEnd(&z);
+		return -ENOMEM;
+	}
+	z.next_in = b->data;
+	z.avail_in = (uInt)b->sz;
+	z.next_out = packed.data;
+	z.avail_out = (uInt)packed.sz;
+	rc = deflate(&z, Z_FINISH);
+	packed.sz = z.total_out;
+	deflateEnd(&z);
+	free(rc == Z_STREAM_END ? b->data : packed.data);
+	if (rc == Z_STREAM_END)
+		*b = packed;
+	return rc == Z_STREAM_END ? 0 : -ENOMEM;
+}
+
+const struct store stores[] = {
+	{
+		.name = "pyroscope",
+		.kind = STORE_PYROSCOPE,
+		.path = "/push.v1.PusherService/Push",
+		.content_type = "application/proto",
+		.body = series_pyroscope_body,
+		.status = series_connect_status,
+	},
+	{
+		.name = "parca",
+		.kind = STORE_PARCA,
+		.path = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw",
+		.content_type = "application/grpc-web+proto",
+		.body = series_parca_body,
+		.status = series_grpc_web_status,
+	},
+	{
+		.name = "otlp",
+		.kind = STORE_OTLP,
+		.path = "/v1development/profiles",
+		.content_type = "application/x-protobuf",
+		.gzip = true,
+		.body = otlp_body,
+	},
+	{
+		.name = "otlp-1.9",
+		.kind = STORE_OTLP,
+		.path = "/v1development/profiles",
+		.content_type = "application/x-protobuf",
+		.gzip = true,
+		.body = otlp_body_v9,
+	},
+	{
+		.name = "pprof",
+		.kind = STORE_PPROF,
+		.path = "",
+		.content_type = "application/octet-stream",
+		.body = pprof_body,
+	},
+};
+const size_t stores_cnt = ARRAY_SIZE(stores);
+
+const struct store *store_find(const char *name)
+{
+	for (size_t i = 0; i < stores_cnt; i++)
+		if (!strcmp(stores[i].name, name))
+			return &stores[i];
+	return NULL;
+}
+
+int store_url(const struct store *s, const char *url, char *ret, size_t ret_sz)
+{
+	size_t len = strlen(url), path = strlen(s->path);
+	bool has_path;
+
+	while (path && len && url[len - 1] == '/')
+		len--;
+	has_path = len >= path && !memcmp(url + len - path, s->path, path);
+	return snprintf(ret, ret_sz, "%.*s%s", (int)len, url, has_path ? "" : s->path) <
+			       (int)ret_sz ?
+		       0 :
+		       -ENAMETOOLONG;
+}
+
+int store_body(const struct store *s, const struct item *item, struct body *ret)
+{
+	int err = s->body(item, ret);
+
+	if (err || !s->gzip)
+		return err;
+	err = compress_body(ret);
+	if (err)
+		free(ret->data);
+	return err;
+}
+
+int store_status(const struct store *s, const struct answer *a)
+{
+	return s->status ? s->status(a) : a->http;
+}
+
+static const struct {
+	const char *kind, *name;
+} profile_names[] = {
+	{ "cpu", "process_cpu" },
+	{ "heap", "memory" },
+	{ "offcpu", "off_cpu" },
+};
+
+const char *store_profile_name(const char *kind)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(profile_names); i++)
+		if (!strcmp(profile_names[i].kind, kind))
+			return profile_names[i].name;
+	return kind;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One POST after the other, by libcurl: what is sent, and what came back. */
+#ifndef COURIER_TRANSFER_H
+#define COURIER_TRANSFER_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct transfer;
+
+/* A file that the collector has opened, read; NULL: there is none. Texts end with a NUL. */
+struct transfer_file {
+	char *data;
+	size_t sz;
+};
+
+struct transfer_request {
+	const char *url, *content_type;
+	bool gzip;
+	const void *body; /* stays where it is until the end */
+	size_t body_sz;
+	const char *tenant, *user; /* or NULL */
+	struct transfer_file token, password, ca, cert, key;
+};
+
+struct transfer_result {
+	int http;		 /* 0: no answer */
+	bool sent;		 /* all of the request */
+	int grpc;		 /* grpc-status among the headers; -1: none */
+	uint64_t retry_after_ns; /* 0: not said */
+	const char *body;	 /* its beginning, with a NUL */
+	size_t body_sz;
+	const char *error; /* what libcurl says, "": nothing */
+};
+
+struct transfer *transfer__new(void);
+void transfer__free(struct transfer *t);
+
+/* data comes back as CURLOPT_PRIVATE. 0; -EINVAL: the request is none; -ENOMEM. */
+int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_request *r, void *data);
+
+/* Once libcurl is done with it. *ret is valid until the next one begins. */
+void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct transfer_result *ret);
+
+#endif

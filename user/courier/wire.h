@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What collector and courier say to each other: messages of a socket of the kind SOCK_SEQPACKET, of
+ * which each is a struct wire, cut behind its text.
+ *
+ *	collector                                courier
+ *	DESTINATION 0 {kind=parca url=…}  ──>
+ *	NEWS: so many bytes have come in  ──>
+ *	                                  <──    NEXT: a record for destination 0, slot 3
+ *	RECORD 17, with its file and keys ──>
+ *	                                  <──    SETTLED 17: delivered
+ *	                                  <──    NEXT …
+ *	NOTHING for slot 3                ──>
+ *
+ * The courier holds no state that is not here as well: one that has died is replaced, and what it
+ * had under way is handed out again.
+ */
+#ifndef COURIER_WIRE_H
+#define COURIER_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_PROGRAM "bpfprof-courier"
+#define WIRE_MAX_DESTINATIONS 16
+#define WIRE_MAX_TEXT 8192
+
+enum wire_what {
+	/* to the courier */
+	/* text: labels (spool/labels.h): kind, url, user, tenant, node; none: it is no more */
+	WIRE_DESTINATION,
+	WIRE_NEWS,   /* value: bytes */
+	WIRE_RECORD, /* number; descriptors: the record, then the files, in the order of their bits */
+	WIRE_NOTHING,
+	/* to the collector */
+	WIRE_NEXT,    /* number: of a record that was handed out, 0: of another one */
+	WIRE_SETTLED, /* number, value: enum wire_outcome */
+	WIRE_SAID,    /* text, for people; value: it is an error */
+};
+
+/* What became of a record. */
+enum wire_outcome {
+	WIRE_DELIVERED,
+	WIRE_REFUSED,	 /* by the store */
+	WIRE_FAILED,	 /* of the store's trouble with it */
+	WIRE_UNANSWERED, /* twice: it may be there, even twice */
+	WIRE_UNREADABLE, /* the record is no profile */
+	WIRE_NR_OUTCOMES,
+};
+
+/* Files of a destination, which may be replaced at any time: bits. */
+enum wire_file {
+	WIRE_TOKEN = 1 << 0,	/* Authorization: Bearer */
+	WIRE_PASSWORD = 1 << 1, /* of the user, basic */
+	WIRE_CA = 1 << 2,	/* whom to trust; without it whom this system trusts */
+	WIRE_CERT = 1 << 3,	/* who we are, with its key */
+	WIRE_KEY = 1 << 4,
+};
+#define WIRE_NR_FILES 5
+
+struct wire {
+	uint32_t what, destination, slot;
+	/* of the destination: each WIRE_DESTINATION has another one, and what is meant for the one
+	 * before it means nothing any more */
+	uint32_t generation;
+	uint32_t files; /* bits of those that are there */
+	uint32_t unused;
+	uint64_t number, value;
+	char text[WIRE_MAX_TEXT];
+};
+#define WIRE_HEAD_SZ offsetof(struct wire, text)
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The agent's stores: what is in the spool goes there, and where that is may change meanwhile. */
+#include <linux/types.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/push.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "config.h"
+#include "options.h"
+#include "record/run_parts.h"
+#include "spool/spool.h"
+
+/* For the last window, when the run has ended: no longer than that, nor while nothing arrives. */
+#define FLUSH_NS (10 * NSEC_PER_SEC)
+#define STALLED_NS (2 * NSEC_PER_SEC)
+
+int run_open_push(struct run *r)
+{
+	const struct config *c = r->opts->config;
+	char node[256] = "", text[512];
+	int err;
+
+	if (!c || !c->push_cnt)
+		return 0;
+	(void)gethostname(node, sizeof(node) - 1);
+	err = push__new(r->spool, c->push, c->push_cnt, node, &r->push, text, sizeof(text));
+	if (err)
+		log_error("%s", text);
+	return err;
+}
+
+void run_close_push(struct run *r)
+{
+	push__free(r->push);
+	r->push = NULL;
+	if (r->fresh)
+		options_done(r->fresh);
+	free(r->fresh);
+	r->fresh = NULL;
+}
+
+void run_push_news(struct run *r)
+{
+	struct spool_stats stats;
+
+	if (!r->push)
+		return;
+	spool__stats(r->spool, &stats);
+	push__news(r->push, stats.added_bytes - r->pushed_bytes);
+	r->pushed_bytes = stats.added_bytes;
+}
+
+/* ---- SIGHUP ---- */
+
+static bool same_options(const struct config *a, const struct config *b)
+{
+	if (a->arg_cnt != b->arg_cnt)
+		return false;
+	for (size_t i = 0; i < a->arg_cnt; i++)
+		if (strcmp(a->args[i], b->args[i]) != 0)
+			return false;
+	return true;
+}
+
+/* The first destinations start the courier, and the last one's end leaves it without work. */
+static int change(struct run *r, const struct config *c, char *text, size_t text_sz)
+{
+	char node[256] = "";
+
+	if (r->push)
+		return push__change(r->push, c->push, c->push_cnt, text, text_sz);
+	if (!c->push_cnt)
+		return 0;
+	(void)gethostname(node, sizeof(node) - 1);
+	return push__new(r->spool, c->push, c->push_cnt, node, &r->push, text, text_sz);
+}
+
+int run_reload(struct run *r)
+{
+	const struct options *now = r->fresh ? r->fresh : r->opts;
+	struct options *fresh = calloc(1, sizeof(*fresh));
+	bool had_push = r->push != NULL;
+	char text[1024] = "out of memory";
+	int err;
+
+	r->reload = false;
+	if (!now->config) {
+		log_info("there is no --config that could be read again");
+		free(fresh);
+		return 0;
+	}
+	err = fresh ? options_parse(r->opts->all_cnt, r->opts->all_args, fresh, text,
+				    sizeof(text)) :
+		      -ENOMEM;
+	if (!err) {
+		err = change(r, fresh->config, text, sizeof(text));
+		if (err)
+			options_done(fresh);
+	}
+	if (err) {
+		log_error("the configuration stays as it was: %s", text);
+		free(fresh);
+		return 0;
+	}
+	log_info("the configuration was read again%s",
+		 same_options(now->config, fresh->config) ?
+			 "" :
+			 "; options that are others now are taken at the next start");
+	if (r->fresh)
+		options_done(r->fresh);
+	free(r->fresh);
+	r->fresh = fresh;
+	return had_push || !r->push ? 0 : run_watch_push(r);
+}
+
+/* ---- the end ---- */
+
+void run_flush_push(struct run *r)
+{
+	uint64_t begin = util_monotonic_ns(), last = begin, now = begin, settled;
+	struct pollfd fds[] = { { .fd = -1, .events = POLLIN },
+				{ .fd = r->signal_fd, .events = POLLIN } };
+
+	if (!r->push)
+		return;
+	fds[0].fd = push__fd(r->push);
+	settled = push__settled(r->push);
+	while (!push__is_done(r->push) && now - begin < FLUSH_NS && now - last < STALLED_NS &&
+	       !run_is_aborted(r)) {
+		(void)poll(fds, ARRAY_SIZE(fds), 100);
+		push__handle(r->push);
+		now = util_monotonic_ns();
+		if (push__settled(r->push) != settled)
+			last = now;
+		settled = push__settled(r->push);
+	}
+	if (!push__is_done(r->push))
+		log_info("not all profiles are delivered: the rest goes out after the next start");
+}
