@@ -16,6 +16,7 @@
 #include "base/util.h"
 
 #define MANY 16
+#define MAX_FDS 3 /* that a receiver has room for */
 
 static int pair[2], null_fd;
 
@@ -42,7 +43,7 @@ static int next_fd(void)
 	return fd;
 }
 
-/* As somebody sends who does not keep to FD_MESSAGE_MAX: cnt descriptors a control message. */
+/* As somebody sends who does not keep to that: cnt descriptors a control message. */
 static void send_any(const char *data, size_t sz, size_t cnt, size_t messages)
 {
 	char control[2 * CMSG_SPACE(MANY * sizeof(int))] = { 0 };
@@ -67,13 +68,13 @@ static void send_any(const char *data, size_t sz, size_t cnt, size_t messages)
 /* What is received; behind the room for descriptors nothing is written. */
 static ssize_t receive(char *data, size_t sz, size_t *ret_cnt)
 {
-	int fds[FD_MESSAGE_MAX + MANY];
+	int fds[MAX_FDS + MANY];
 	ssize_t n;
 
 	memset(fds, 0x55, sizeof(fds));
-	n = fd_message_receive(pair[0], data, sz, fds, ret_cnt, MSG_DONTWAIT);
-	assert_true(*ret_cnt <= FD_MESSAGE_MAX);
-	for (size_t i = FD_MESSAGE_MAX; i < ARRAY_SIZE(fds); i++)
+	n = fd_message_receive(pair[0], data, sz, fds, MAX_FDS, ret_cnt, MSG_DONTWAIT);
+	assert_true(*ret_cnt <= MAX_FDS);
+	for (size_t i = MAX_FDS; i < ARRAY_SIZE(fds); i++)
 		assert_int_equal(fds[i], 0x55555555);
 	for (size_t i = 0; i < *ret_cnt; i++) {
 		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
@@ -84,12 +85,12 @@ static ssize_t receive(char *data, size_t sz, size_t *ret_cnt)
 
 static void test_fits(void **state)
 {
-	int fds[FD_MESSAGE_MAX] = { null_fd, null_fd, null_fd }, before = next_fd();
+	int fds[MAX_FDS] = { null_fd, null_fd, null_fd }, before = next_fd();
 	char data[4];
 	size_t got;
 
 	(void)state;
-	for (size_t cnt = 0; cnt <= FD_MESSAGE_MAX; cnt++) {
+	for (size_t cnt = 0; cnt <= MAX_FDS; cnt++) {
 		assert_int_equal(fd_message_send(pair[1], "abc", 4, fds, cnt, 0), 0);
 		memset(data, 0, sizeof(data));
 		assert_int_equal(receive(data, sizeof(data), &got), 4);
@@ -109,7 +110,7 @@ static void test_too_many(void **state)
 	size_t got;
 
 	(void)state;
-	for (size_t cnt = FD_MESSAGE_MAX + 1; cnt <= MANY; cnt++) {
+	for (size_t cnt = MAX_FDS + 1; cnt <= MANY; cnt++) {
 		send_any("", 1, cnt, 1);
 		assert_int_equal(receive(data, sizeof(data), &got), -EPROTO);
 		assert_int_equal(got, 0);

@@ -371,7 +371,7 @@ static void test_without_kill(void **state)
 static void test_not_lent(void **state)
 {
 	struct reader_opened ready;
-	int pair[2], fds[FD_MESSAGE_MAX];
+	int pair[2], fds[READER_MAX_FILES];
 	char parent[16];
 	size_t cnt;
 	pid_t pid;
@@ -387,8 +387,9 @@ static void test_not_lent(void **state)
 		_exit(99);
 	}
 	close(pair[1]);
-	assert_int_equal(fd_message_receive(pair[0], &ready, sizeof(ready), fds, &cnt, 0),
-			 sizeof(ready));
+	assert_int_equal(
+		fd_message_receive(pair[0], &ready, sizeof(ready), fds, ARRAY_SIZE(fds), &cnt, 0),
+		sizeof(ready));
 	assert_string_equal(status_of(pid, "Name:\t"), "bpfprof-opener");
 	assert_string_equal(status_of(pid, "CapPrm:\t"), "0000000000000000");
 	close(pair[0]);

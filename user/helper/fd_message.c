@@ -36,7 +36,7 @@ int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_
 
 /* False if there are more than there may be: the buffer has room for them, since CMSG_SPACE rounds
  * its size up. */
-static bool take_descriptors(struct msghdr *msg, int fds[static FD_MESSAGE_MAX], size_t *ret_cnt)
+static bool take_descriptors(struct msghdr *msg, int *fds, size_t max, size_t *ret_cnt)
 {
 	bool fit = !(msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC));
 	size_t cnt = 0;
@@ -48,7 +48,7 @@ static bool take_descriptors(struct msghdr *msg, int fds[static FD_MESSAGE_MAX],
 			int fd;
 
 			memcpy(&fd, (const char *)c + at, sizeof(fd));
-			if (cnt < FD_MESSAGE_MAX) {
+			if (cnt < max) {
 				fds[cnt++] = fd;
 			} else {
 				close(fd);
@@ -60,15 +60,15 @@ static bool take_descriptors(struct msghdr *msg, int fds[static FD_MESSAGE_MAX],
 	return fit;
 }
 
-ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_MESSAGE_MAX],
-			   size_t *ret_cnt, int flags)
+ssize_t fd_message_receive(int sock, void *data, size_t sz, int *fds, size_t max, size_t *ret_cnt,
+			   int flags)
 {
 	struct iovec iov = { .iov_base = data, .iov_len = sz };
 	union control control = {};
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = control.buf,
-			      .msg_controllen = sizeof(control.buf) };
+			      .msg_controllen = CMSG_SPACE(max * sizeof(int)) };
 	ssize_t n;
 
 	*ret_cnt = 0;
@@ -77,7 +77,7 @@ ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_ME
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 && errno != ECONNRESET ? -errno : 0;
-	if (take_descriptors(&msg, fds, ret_cnt))
+	if (take_descriptors(&msg, fds, max, ret_cnt))
 		return n;
 	while (*ret_cnt)
 		close(fds[--*ret_cnt]);

@@ -6,17 +6,17 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define FD_MESSAGE_MAX 3 /* descriptors in one message */
+#define FD_MESSAGE_MAX 6 /* descriptors in one message */
 
 /* flags: as of sendmsg. 0; -EPIPE if the other end is gone; -errno. */
 int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_t cnt, int flags);
 
 /*
- * A message with its descriptors, which are the caller's. Returns its size, 0 at the end, or
- * -errno; -EPROTO if it has more than sz bytes or FD_MESSAGE_MAX descriptors: none of them is left
- * open then.
+ * A message with its descriptors, which are the caller's; fds has room for max, FD_MESSAGE_MAX at
+ * most. Returns its size, 0 at the end, or -errno; -EPROTO if it has more than sz bytes or max
+ * descriptors: none of them is left open then.
  */
-ssize_t fd_message_receive(int sock, void *data, size_t sz, int fds[static FD_MESSAGE_MAX],
-			   size_t *ret_cnt, int flags);
+ssize_t fd_message_receive(int sock, void *data, size_t sz, int *fds, size_t max, size_t *ret_cnt,
+			   int flags);
 
 #endif

@@ -230,6 +230,9 @@ static int give_up(const struct rules *r, int in, int out)
 {
 	int err = keep_descriptors(in, out);
 
+	/* no folder is kept from being unmounted */
+	if (!err && chdir("/"))
+		err = -errno;
 	/* asks /proc the first time */
 	(void)util_monotonic_ns();
 	if (!r->lasts)

@@ -301,7 +301,7 @@ static struct stream_wait wait_for(struct reader *r, uint64_t ns)
 static int make_ready(struct reader *r)
 {
 	struct reader_opened opened = {};
-	int fds[FD_MESSAGE_MAX], err = r->worker ? 0 : start_all(r);
+	int fds[READER_MAX_FILES], err = r->worker ? 0 : start_all(r);
 	struct stream_wait w = wait_for(r, r->timeout_factor * START_NS);
 	uint32_t word = 0;
 	size_t cnt = 0;
@@ -315,7 +315,8 @@ static int make_ready(struct reader *r)
 		err = stream_wait(r->opener_fd, POLLIN, &w);
 	if (err)
 		return err;
-	n = fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, &cnt, MSG_DONTWAIT);
+	n = fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, ARRAY_SIZE(fds), &cnt,
+			       MSG_DONTWAIT);
 	for (size_t i = 0; i < cnt; i++)
 		close(fds[i]);
 	if (n <= 0)
@@ -423,10 +424,10 @@ static int ask(struct reader *r, const struct query *q)
 static int get_descriptor(struct reader *r, int *ret_fd)
 {
 	struct reader_opened opened = {};
-	int fds[FD_MESSAGE_MAX];
+	int fds[READER_MAX_FILES];
 	size_t cnt;
-	ssize_t n =
-		fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, &cnt, MSG_DONTWAIT);
+	ssize_t n = fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, ARRAY_SIZE(fds),
+				       &cnt, MSG_DONTWAIT);
 
 	if (n <= 0)
 		return n ? (int)n : -EPIPE;

@@ -47,7 +47,7 @@ enum reader_op {
 };
 
 /* The files that are sent along, in this order. */
-#define READER_MAX_FILES FD_MESSAGE_MAX
+#define READER_MAX_FILES 3
 #define READER_FILE_OBJECT 1 /* without it the object is the vDSO */
 #define READER_FILE_DEBUG 2
 #define READER_FILE_ALT 4

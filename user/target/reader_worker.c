@@ -108,7 +108,8 @@ void reader_opener(void)
 
 	while (going) {
 		size_t cnt;
-		ssize_t n = fd_message_receive(REQUESTS, path, sizeof(path), paths, &cnt, 0);
+		ssize_t n = fd_message_receive(REQUESTS, path, sizeof(path), paths,
+					       ARRAY_SIZE(paths), &cnt, 0);
 
 		if (n <= 0)
 			return;
@@ -430,7 +431,8 @@ static bool take_files(struct job *j, int32_t *ret_err)
 	*ret_err = 0;
 	if (!j->request.files)
 		return true;
-	if (fd_message_receive(FILES, &opened, sizeof(opened), files, &cnt, 0) != sizeof(opened))
+	if (fd_message_receive(FILES, &opened, sizeof(opened), files, ARRAY_SIZE(files), &cnt, 0) !=
+	    sizeof(opened))
 		return false;
 	*ret_err = opened.err;
 	for (size_t i = 0; i < READER_MAX_FILES && n < cnt; i++)
@@ -454,7 +456,7 @@ static bool give_files_back(struct job *j)
 	}
 	if (!j->request.files)
 		return true;
-	n = fd_message_receive(FILES, &closed, sizeof(closed), none, &cnt, 0);
+	n = fd_message_receive(FILES, &closed, sizeof(closed), none, ARRAY_SIZE(none), &cnt, 0);
 	close_files(none, cnt);
 	return n == sizeof(closed);
 }
