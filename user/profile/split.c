@@ -14,6 +14,7 @@
 struct copier {
 	const struct profile *from;
 	struct profile *to;
+	bool (*keeps)(const char *label); /* NULL: all */
 	uint32_t *strings, *mappings, *functions, *locations;
 	struct profile_line *lines; /* scratch */
 	uint32_t *locs;
@@ -101,6 +102,8 @@ static uint32_t location(struct copier *c, uint32_t i)
 
 static void sample(struct copier *c, const struct profile_sample *s)
 {
+	size_t label_cnt = 0;
+
 	if (util_reserve(&c->locs, &c->loc_cap, s->loc_cnt + 1, sizeof(*c->locs)) ||
 	    util_reserve(&c->labels, &c->label_cap, s->label_cnt + 1, sizeof(*c->labels))) {
 		c->failed = true;
@@ -109,15 +112,19 @@ static void sample(struct copier *c, const struct profile_sample *s)
 	for (uint32_t i = 0; i < s->loc_cnt; i++)
 		c->locs[i] = location(c, c->from->loc_ids[s->loc + i]);
 	for (uint32_t i = 0; i < s->label_cnt; i++) {
-		struct profile_label *l = &c->labels[i];
+		const struct profile_label *from = &c->from->labels[s->label + i];
+		struct profile_label *l = &c->labels[label_cnt];
 
-		*l = c->from->labels[s->label + i];
+		if (c->keeps && !c->keeps(strtab__get(c->from->strings, from->key)))
+			continue;
+		label_cnt++;
+		*l = *from;
 		l->key = string(c, l->key);
 		l->str = string(c, l->str);
 		l->num_unit = string(c, l->num_unit);
 	}
 	c->failed |= !c->failed && profile__add_sample(c->to, c->locs, s->loc_cnt, c->labels,
-						       s->label_cnt, s->value) == PROFILE_NONE;
+						       label_cnt, s->value) == PROFILE_NONE;
 }
 
 /* Everything but samples. */
@@ -181,21 +188,40 @@ static uint32_t *new_numbers(size_t cnt)
 	return malloc((cnt + 1) * sizeof(uint32_t));
 }
 
-int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_cnt,
-		  struct profile **ret_parts)
+/* 0 or -ENOMEM; either way it is the caller's to release. */
+static int copier__init(struct copier *c, const struct profile *p)
 {
-	struct copier c = {
+	*c = (struct copier){
 		.from = p,
 		.strings = new_numbers(strtab__cnt(p->strings)),
 		.mappings = new_numbers(p->mapping_cnt),
 		.functions = new_numbers(p->function_cnt),
 		.locations = new_numbers(p->location_cnt),
 	};
+	return c->strings && c->mappings && c->functions && c->locations ? 0 : -ENOMEM;
+}
+
+static void copier__done(struct copier *c)
+{
+	free(c->strings);
+	free(c->mappings);
+	free(c->functions);
+	free(c->locations);
+	free(c->lines);
+	free(c->locs);
+	free(c->labels);
+}
+
+int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_cnt,
+		  struct profile **ret_parts)
+{
+	struct copier c;
 	uint32_t *order = new_numbers(p->sample_cnt);
 	size_t *first = calloc(part_cnt + 1, sizeof(*first)), n = 0;
-	int err = c.strings && c.mappings && c.functions && c.locations && order && first ? 0 :
-											    -ENOMEM;
+	int err = copier__init(&c, p);
 
+	if (!order || !first)
+		err = -ENOMEM;
 	if (!err)
 		sort_by_part(part_of, p->sample_cnt, part_cnt, first, order);
 	for (; !err && n < part_cnt; n++)
@@ -204,14 +230,32 @@ int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_
 		profile__free(ret_parts[--n]);
 		ret_parts[n] = NULL;
 	}
-	free(c.strings);
-	free(c.mappings);
-	free(c.functions);
-	free(c.locations);
-	free(c.lines);
-	free(c.locs);
-	free(c.labels);
+	copier__done(&c);
 	free(order);
 	free(first);
+	return err;
+}
+
+int profile_without_labels(const struct profile *p, bool (*keeps)(const char *key),
+			   struct profile **ret)
+{
+	uint32_t *order = new_numbers(p->sample_cnt);
+	struct copier c;
+	int err = copier__init(&c, p);
+
+	*ret = NULL;
+	c.keeps = keeps;
+	if (!order)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < p->sample_cnt; i++)
+		order[i] = (uint32_t)i;
+	if (!err)
+		err = copy_part(&c, order, p->sample_cnt, ret);
+	if (err) {
+		profile__free(*ret);
+		*ret = NULL;
+	}
+	copier__done(&c);
+	free(order);
 	return err;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes several profiles of one, each with a part of its samples and with what these refer to. */
+/* Makes other profiles of one: several, each with a part of its samples and with what these refer to;
+ * one that tells fewer samples apart. */
 #ifndef PROFILE_SPLIT_H
 #define PROFILE_SPLIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,5 +18,10 @@ struct profile;
  */
 int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_cnt,
 		  struct profile **ret_parts);
+
+/* All of it, but of the labels only those that are kept: samples that they had told apart are added
+ * up. *ret is the caller's, and not finished. 0 or -ENOMEM. */
+int profile_without_labels(const struct profile *p, bool (*keeps)(const char *key),
+			   struct profile **ret);
 
 #endif
