@@ -17,7 +17,7 @@ CFLAGS ?= -O2 -g
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
 CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(BASE)/gen -MMD -MP
-LDLIBS := -lbpf -ldw -lelf -lz -lprotobuf-c -liberty -lcapstone -lm -pthread
+LDLIBS := -linih -lbpf -ldw -lelf -lz -lprotobuf-c -liberty -lcapstone -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
 
 Q := $(if $(V),,@)
@@ -30,13 +30,16 @@ BPF_OBJ := $(BPF_SRC:%.c=$(BASE)/%.o)
 BPF_OBJ_NOLOOP := $(BPF_OBJ:%/stack.bpf.o=%/stack_noloop.bpf.o)
 SKEL := $(BASE)/gen/bpfprof.skel.h
 SKEL_NOLOOP := $(BASE)/gen/noloop.skel.h
-PROTO_H := $(BASE)/gen/profile.pb-c.h
-PROTO_O := $(BASE)/gen/profile.pb-c.o
+PROTO := user/profile/profile.proto $(wildcard user/courier/*.proto)
+PROTO_C := $(patsubst %.proto,$(BASE)/gen/%.pb-c.c,$(notdir $(PROTO)))
+PROTO_H := $(PROTO_C:.c=.h)
+PROTO_O := $(PROTO_C:.c=.o)
 SYSCALLS_H := $(BASE)/gen/syscalls.h
-LIB_SRC := $(filter-out user/main.c user/preload/%,$(wildcard user/*.c user/*/*.c))
+LIB_SRC := $(filter-out user/main.c user/courier/main.c user/preload/%,$(wildcard user/*.c user/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(PROTO_O)
 LIB := $(OUT)/libbpfprof.a
 PRELOAD := $(OUT)/libbpfprof-heap.so
+COURIER := $(OUT)/bpfprof-courier
 UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 
@@ -45,7 +48,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .SUFFIXES:
 .PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall dist format clean
 
-all: bpfprof $(PRELOAD)
+all: bpfprof $(COURIER) $(PRELOAD)
 
 bpfprof: $(OUT)/bpfprof
 	$(Q)ln -sf $< $@
@@ -53,6 +56,11 @@ bpfprof: $(OUT)/bpfprof
 $(OUT)/bpfprof: $(OUT)/user/main.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# libcurl brings a dozen libraries more: only who speaks to the network has them
+$(COURIER): $(OUT)/user/courier/main.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcurl -lprotobuf-c -lz -pthread
 
 $(LIB): $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -80,11 +88,12 @@ $(SKEL_NOLOOP): $(BASE)/gen/noloop.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name noloop_bpf > $@
 
-$(BASE)/gen/profile.pb-c.c $(PROTO_H) &: user/profile/profile.proto
+vpath %.proto $(sort $(dir $(PROTO)))
+$(BASE)/gen/%.pb-c.c $(BASE)/gen/%.pb-c.h: %.proto
 	$(call say,PROTO,$<)
-	$(Q)mkdir -p $(BASE)/gen && protoc-c --proto_path=user/profile --c_out=$(BASE)/gen $<
+	$(Q)mkdir -p $(BASE)/gen && protoc-c --proto_path=$(<D) --c_out=$(BASE)/gen $<
 
-$(PROTO_O): $(BASE)/gen/profile.pb-c.c
+$(PROTO_O): %.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) -O2 -g -c -o $@ $<
 
 $(SYSCALLS_H): scripts/gen-syscalls
@@ -267,7 +276,8 @@ format:
 # ---- installing ----
 
 # what is put where: source, mode, and path below PREFIX
-INSTALLED := $(OUT)/bpfprof:755:sbin/bpfprof $(PRELOAD):755:lib/bpfprof/libbpfprof-heap.so \
+INSTALLED := $(OUT)/bpfprof:755:sbin/bpfprof $(COURIER):755:lib/bpfprof/bpfprof-courier \
+	$(PRELOAD):755:lib/bpfprof/libbpfprof-heap.so \
 	$(foreach p,$(wildcard man/*.[1-9]),$(p):644:share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	scripts/completion/bpfprof.bash:644:share/bash-completion/completions/bpfprof \
 	scripts/completion/_bpfprof:644:share/zsh/site-functions/_bpfprof \

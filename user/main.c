@@ -53,6 +53,10 @@ int main(int argc, char **argv)
 		kinds_print(stdout);
 		status = finish_stdout();
 		break;
+	case OPTIONS_CHECK_CONFIG:
+		printf("%s: right\n", opts.config_path);
+		status = finish_stdout();
+		break;
 	case OPTIONS_CHECK:
 		status = check_print(stdout) || finish_stdout() ? EXIT_FAILED : EXIT_WRITTEN;
 		break;

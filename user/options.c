@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "config.h"
 #include "report/formats.h"
 #include "kinds.h"
 #include "options_table.h"
@@ -28,6 +29,8 @@ struct parser {
 	struct options *o;
 	const struct option_table *table;
 	const char *record_option; /* the first option seen that only `record` takes */
+	int from_config;	   /* arguments that are the configuration's, the first ones */
+	bool kinds_from_config;
 	char *err;
 	size_t err_sz;
 };
@@ -104,6 +107,12 @@ static int parse_ids(struct parser *p, struct options_ids *list, const char *opt
 
 static int parse_kinds(struct parser *p, const char *arg)
 {
+	bool config = optind <= 1 + p->from_config;
+
+	/* the command line's are others, not more */
+	if (p->kinds_from_config && !config)
+		memset(p->o->kinds, 0, sizeof(p->o->kinds));
+	p->kinds_from_config = config;
 	p->o->kinds_given = true;
 	while (true) {
 		size_t sz = strcspn(arg, ",");
@@ -378,6 +387,11 @@ static int apply_record(struct parser *p, int val, const char *arg)
 				  arg);
 	case OPT_KEEP:
 		return parse_keep(p, arg);
+	case OPT_CONFIG:
+		return parse_path(p, &o->config_path, "--config", arg);
+	case OPT_CHECK_CONFIG:
+		o->command = OPTIONS_CHECK_CONFIG;
+		return parse_path(p, &o->config_path, "--check-config", arg);
 	case OPT_SPOOL:
 		return parse_path(p, &o->spool, "--spool", arg);
 	case OPT_SPOOL_SIZE:
@@ -623,6 +637,77 @@ static enum options_command command_of(const char *word)
 	return OPTIONS_HELP;
 }
 
+static const struct options options_defaults = {
+	.frequency = OPTIONS_DEFAULT_FREQUENCY,
+	.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
+	.format = &formats[0],
+	.thread_labels = true,
+	.ready_fd = -1,
+	.log_level = LOG_INFO,
+};
+
+static void set_agent_defaults(struct options *o)
+{
+	o->all = true;
+	o->frequency = OPTIONS_AGENT_FREQUENCY;
+	o->window_ns = OPTIONS_AGENT_WINDOW_NS;
+	o->spool = OPTIONS_AGENT_SPOOL;
+	o->spool_sz = OPTIONS_AGENT_SPOOL_SZ;
+}
+
+/* Puts what a line of the configuration made fail behind its place. */
+static int fail_in_config(struct parser *p, const struct config *c, int arg)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s", p->err);
+	return fail(p, "%s:%u: %s", c->path, c->lines[arg], text);
+}
+
+/* Reads the options once more, those of the configuration before those of the command line. */
+static int parse_with_config(struct parser *p, int argc, char **argv, bool *ret_dashes)
+{
+	struct options *o = p->o;
+	enum options_command command = o->command;
+	struct config *c = calloc(1, sizeof(*c));
+	char **all;
+	int err;
+
+	if (!c)
+		return fail_no_memory(p);
+	err = config_read(o->config_path, p->table, c, p->err, p->err_sz);
+	if (err) {
+		free(c);
+		return err == -ENOMEM ? err : -EINVAL;
+	}
+	all = calloc((size_t)argc + c->arg_cnt + 1, sizeof(*all));
+	if (!all) {
+		config__done(c);
+		free(c);
+		return fail_no_memory(p);
+	}
+	all[0] = argv[0];
+	for (size_t i = 0; i < c->arg_cnt; i++)
+		all[1 + i] = c->args[i];
+	memcpy(all + 1 + c->arg_cnt, argv + 1, (size_t)(argc - 1) * sizeof(*all));
+	options_done(o);
+	*o = options_defaults;
+	o->command = o->help = OPTIONS_AGENT;
+	set_agent_defaults(o);
+	o->config = c;
+	o->config_path = c->path;
+	p->from_config = (int)c->arg_cnt;
+	err = parse_options(p, argc + p->from_config, all, ret_dashes);
+	if (err == -EINVAL && optind <= 1 + p->from_config)
+		err = fail_in_config(p, c, optind - 2);
+	/* getopt counts from the beginning of what it was given */
+	optind -= p->from_config;
+	if (!err && command == OPTIONS_CHECK_CONFIG)
+		o->command = command;
+	free(all);
+	return err;
+}
+
 static int parse(struct parser *p, int argc, char **argv)
 {
 	enum options_command command = OPTIONS_RECORD;
@@ -636,15 +721,13 @@ static int parse(struct parser *p, int argc, char **argv)
 	}
 	p->o->command = p->o->help = command;
 	p->table = option_table(command);
-	if (command == OPTIONS_AGENT) {
-		p->o->all = true;
-		p->o->frequency = OPTIONS_AGENT_FREQUENCY;
-		p->o->window_ns = OPTIONS_AGENT_WINDOW_NS;
-		p->o->spool = OPTIONS_AGENT_SPOOL;
-		p->o->spool_sz = OPTIONS_AGENT_SPOOL_SZ;
-	}
+	if (command == OPTIONS_AGENT)
+		set_agent_defaults(p->o);
 	err = parse_options(p, argc, argv, &dashes);
-	if (err || p->o->command != command)
+	if (!err && p->o->config_path && p->o->command != OPTIONS_HELP &&
+	    p->o->command != OPTIONS_VERSION)
+		err = parse_with_config(p, argc, argv, &dashes);
+	if (err || (p->o->command != command && p->o->command != OPTIONS_CHECK_CONFIG))
 		return err;
 	if (command == OPTIONS_RECORD)
 		return finish_record(p, argc, argv, dashes);
@@ -663,17 +746,12 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 	int res;
 
 	*err = 0;
-	*ret = (struct options){
-		.frequency = OPTIONS_DEFAULT_FREQUENCY,
-		.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
-		.format = &formats[0],
-		.thread_labels = true,
-		.ready_fd = -1,
-		.log_level = LOG_INFO,
-	};
+	*ret = options_defaults;
 	if (argc < 1)
 		return fail(&p, "nothing to profile: give --pid PID, --all or -- COMMAND");
 	res = parse(&p, argc, argv);
+	ret->all_cnt = argc;
+	ret->all_args = argv;
 	if (res)
 		options_done(ret);
 	return res;
@@ -684,4 +762,8 @@ void options_done(struct options *o)
 	free(o->pids.ids);
 	free(o->tids.ids);
 	o->pids = o->tids = (struct options_ids){ 0 };
+	if (o->config)
+		config__done(o->config);
+	free(o->config);
+	o->config = NULL;
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "bpfprof.h"
 
+struct config;
 struct format;
 
 #define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
@@ -33,7 +34,8 @@ enum options_command {
 	OPTIONS_AGENT,
 	OPTIONS_CHECK,
 	OPTIONS_LIST,
-	OPTIONS_HELP, /* print options_usage to standard output, exit 0 */
+	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
+	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
 	OPTIONS_VERSION,
 };
 
@@ -49,7 +51,7 @@ struct options_ids {
 	size_t cnt;
 };
 
-/* Strings are borrowed from argv. */
+/* Strings are borrowed from argv, or from config. */
 struct options {
 	enum options_command command;
 	enum options_command help; /* for OPTIONS_HELP: of which command */
@@ -85,13 +87,17 @@ struct options {
 	const struct format *format;
 	/* of each set of files, at least OPTIONS_MIN_WINDOW_NS; 0: one set for the whole run */
 	uint64_t window_ns;
-	uint32_t keep;	    /* sets; 0: all */
-	const char *spool;  /* the agent's folder */
-	uint64_t spool_sz;  /* bytes that it may hold, SPOOL_MIN_SZ at least */
-	const char *stats;  /* "-": standard output; NULL: none */
-	bool strict;	    /* see report_strict */
-	int ready_fd;	    /* see ready.h; -1: none */
-	bool thread_labels; /* keep threads of different names apart, by a label */
+	uint32_t keep; /* sets; 0: all */
+	int all_cnt;   /* what options_parse was given */
+	char **all_args;
+	const char *config_path; /* the agent's, or NULL */
+	struct config *config;	 /* what is in it */
+	const char *spool;	 /* the agent's folder */
+	uint64_t spool_sz;	 /* bytes that it may hold, SPOOL_MIN_SZ at least */
+	const char *stats;	 /* "-": standard output; NULL: none */
+	bool strict;		 /* see report_strict */
+	int ready_fd;		 /* see ready.h; -1: none */
+	bool thread_labels;	 /* keep threads of different names apart, by a label */
 	enum log_level log_level;
 };
 

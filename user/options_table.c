@@ -84,6 +84,12 @@ static const struct option_row record_rows[] = {
 };
 
 static const struct option_row agent_rows[] = {
+	{ .help = "Configuration:" },
+	{ "config", OPT_CONFIG, "FILE", NULL,
+	  "an INI file of these options, without dashes, and of stores to push to; what stands on "
+	  "the command line counts more" },
+	{ "check-config", OPT_CHECK_CONFIG, "FILE", NULL, "say whether it is right, and end" },
+
 	{ .help = "How:" },
 	{ "profile", 'P', "LIST", "cpu,offcpu,threadcreate",
 	  "profile kinds, separated by commas, of the whole machine" },

@@ -37,6 +37,8 @@ _bpfprof_options='
 
 # the same of bpfprof agent
 _bpfprof_agent_options='
+. --config FILE .
+. --check-config FILE .
 -P --profile LIST cpu,offcpu,threadcreate
 . --window TIME 10s
 -d --duration TIME .

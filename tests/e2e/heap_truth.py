@@ -34,8 +34,12 @@ Sample = collections.namedtuple("Sample", "frames values labels")  # frames: nam
 
 
 def read_pprof(path):
-    with gzip.open(path) as f:
-        top = list(fields(f.read()))
+    with open(path, "rb") as f:
+        return parse_pprof(f.read())
+
+
+def parse_pprof(data):
+    top = list(fields(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
     strings = [v.decode() for n, v in top if n == 6]
     text = lambda n: strings[n]
     value_type = lambda b: (text(message(b).get(1, 0)), text(message(b).get(2, 0)))

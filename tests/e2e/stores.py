@@ -190,7 +190,8 @@ def decode_otlp(body, sample_fields=(1, 2, 4)):
     for number in (1, 2, 3, 4, 6, 7):
         entries = table(number)
         lib.need(entries and entries[0] == b"", f"table {number} does not begin with none")
-        lib.need(len(set(entries)) == len(entries), f"table {number} has something twice")
+        twice = [e for e, n in collections.Counter(entries).items() if n > 1]
+        lib.need(not twice, f"table {number} has something twice: {twice[:3]}")
     functions = [strings[message(f).get(1, 0)] for f in table(3)]
     mappings = [strings[message(m).get(4, 0)] for m in table(1)]
     stacks = [[i for n, v in fields(s) if n == 1 for i in numbers(v)] for s in table(7)]

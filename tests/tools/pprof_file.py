@@ -30,6 +30,8 @@ def fields(b):
         kind = tag & 7
         if kind == 0:
             value, at = varint(b, at)
+        elif kind == 1:
+            value, at = int.from_bytes(b[at : at + 8], "little"), at + 8
         elif kind == 2:
             n, at = varint(b, at)
             value, at = b[at : at + n], at + n

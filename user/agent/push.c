@@ -25,7 +25,6 @@
 #include "spool/labels.h"
 #include "spool/spool.h"
 
-#define MAX_TAKEN 64 /* records under way for one destination: more than a courier asks for */
 #define LIVED_NS (60 * NSEC_PER_SEC) /* a courier that lived so long has not died of its start */
 #define MAX_BACKOFF_S 60
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of the same */
@@ -41,8 +40,8 @@ static const char *const environment[] = { "http_proxy", "https_proxy", "HTTPS_P
 struct target {
 	const struct destination *d; /* NULL: the place is free */
 	struct cursor cursor;
-	uint64_t taken[MAX_TAKEN]; /* records under way */
-	size_t taken_cnt;
+	uint64_t given[CURSOR_MAX_OPEN]; /* records that the courier has, of those that are open */
+	size_t given_cnt;
 	struct push_stats stats;
 	uint64_t complain_ns; /* not before, of files that cannot be read */
 };
@@ -139,7 +138,7 @@ static void end_courier(struct push *p)
 	}
 	p->pid = 0;
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
-		p->targets[i].taken_cnt = 0;
+		p->targets[i].given_cnt = 0;
 	p->deaths = lived > LIVED_NS ? 0 : p->deaths;
 	set_timer(p, MIN(1U << MIN(p->deaths, 10U), MAX_BACKOFF_S));
 	p->deaths++;
@@ -173,46 +172,31 @@ static int start_courier(struct push *p)
 
 /* ---- records ---- */
 
-static bool is_taken(const struct target *t, uint64_t number)
+static bool is_given(const struct target *t, uint64_t number)
 {
-	for (size_t i = 0; i < t->taken_cnt; i++)
-		if (t->taken[i] == number)
+	for (size_t i = 0; i < t->given_cnt; i++)
+		if (t->given[i] == number)
 			return true;
 	return false;
 }
 
-static void give_back(struct target *t, uint64_t number)
+static void take_back(struct target *t, uint64_t number)
 {
-	for (size_t i = 0; i < t->taken_cnt; i++)
-		if (t->taken[i] == number) {
-			t->taken[i] = t->taken[--t->taken_cnt];
+	for (size_t i = 0; i < t->given_cnt; i++)
+		if (t->given[i] == number) {
+			t->given[i] = t->given[--t->given_cnt];
 			return;
 		}
 }
 
 static void settle(struct push *p, struct target *t, uint64_t number)
 {
-	int err;
+	int err = cursor__settle(&t->cursor, number);
 
 	p->settled++;
-	if (!cursor__may_take(&t->cursor, number))
-		return;
-	err = cursor__settle(&t->cursor, number);
 	if (err)
 		log_error("push \"%s\": cannot note what is delivered: %s", t->d->name,
 			  strerror(-err));
-}
-
-/* Those that the spool has removed to make room. */
-static void skip_dropped(struct push *p, struct target *t, uint64_t first)
-{
-	uint64_t missed = first > t->cursor.next ? cursor__skip(&t->cursor, first) : 0;
-
-	/* of these it is not known yet what becomes of them */
-	for (size_t i = 0; missed && i < t->taken_cnt; i++)
-		missed -= t->taken[i] < first;
-	t->stats.dropped += missed;
-	p->settled += missed;
 }
 
 static bool is_too_old(const struct target *t, uint64_t time_ns)
@@ -220,40 +204,69 @@ static bool is_too_old(const struct target *t, uint64_t time_ns)
 	return t->d->max_age_ns && util_realtime_ns() > time_ns + t->d->max_age_ns;
 }
 
-/*
- * Opens the next record that nobody has, or the one that was asked for, which this destination has
- * already. A descriptor; -ENOENT: there is none.
- */
-static int open_record(struct push *p, struct target *t, uint64_t wanted, uint64_t *ret_number)
+/* Opens one that is open for this destination. A descriptor; -ENOENT: it was settled instead. */
+static int open_record(struct push *p, struct target *t, uint64_t number)
 {
-	uint64_t at = wanted ? wanted : t->cursor.next, number, time_ns;
-	bool first = !wanted;
+	uint64_t found, time_ns;
+	int fd = -ENOENT;
+
+	if (!spool__find(p->spool, number, &found, &time_ns) || found != number) {
+		/* the spool had no room for it any more */
+		t->stats.dropped++;
+	} else if (is_too_old(t, time_ns)) {
+		t->stats.too_old++;
+	} else {
+		fd = spool__open_record(p->spool, number);
+		/* somebody has removed it */
+		t->stats.dropped += fd < 0;
+	}
+	if (fd < 0)
+		settle(p, t, number);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+/* One that is open, and that the courier has not: it was another one's. 0: there is none. */
+static uint64_t find_orphan(const struct target *t)
+{
+	for (size_t i = 0; i < t->cursor.open_cnt; i++)
+		if (!is_given(t, t->cursor.open[i]))
+			return t->cursor.open[i];
+	return 0;
+}
+
+/* Takes up the next one. Its number; 0: there is none, or there is no room. */
+static uint64_t take_next(struct push *p, struct target *t)
+{
+	uint64_t number, time_ns;
+
+	if (t->cursor.open_cnt == CURSOR_MAX_OPEN ||
+	    !spool__find(p->spool, t->cursor.next, &number, &time_ns))
+		return 0;
+	t->stats.dropped += number - t->cursor.next;
+	p->settled += number - t->cursor.next;
+	cursor__take(&t->cursor, number);
+	return number;
+}
+
+/* The record that was asked for, or any. A descriptor; -ENOENT: there is none. */
+static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64_t *ret_number)
+{
 	int fd;
 
-	while (spool__find(p->spool, at, &number, &time_ns) && (!wanted || number == wanted)) {
-		if (first)
-			skip_dropped(p, t, number);
-		first = false;
-		at = number + 1;
-		if (number - t->cursor.next >= CURSOR_SPAN && number > t->cursor.next)
-			return -ENOENT;
-		if (!wanted && (!cursor__may_take(&t->cursor, number) || is_taken(t, number)))
-			continue;
-		if (is_too_old(t, time_ns)) {
-			t->stats.too_old++;
-			settle(p, t, number);
-			continue;
-		}
-		fd = spool__open_record(p->spool, number);
-		if (fd >= 0) {
-			*ret_number = number;
-			return fd;
-		}
-		/* somebody has removed it */
-		t->stats.dropped++;
-		settle(p, t, number);
+	if (wanted) {
+		*ret_number = wanted;
+		fd = open_record(p, t, wanted);
+		if (fd < 0)
+			take_back(t, wanted);
+		return fd;
 	}
-	return -ENOENT;
+	do {
+		*ret_number = find_orphan(t) ?: take_next(p, t);
+		fd = *ret_number ? open_record(p, t, *ret_number) : -ENODATA;
+	} while (fd == -ENOENT);
+	if (fd >= 0)
+		t->given[t->given_cnt++] = *ret_number;
+	return fd;
 }
 
 /* Its files as they are now, behind the record. Returns their bits. */
@@ -278,28 +291,22 @@ static uint32_t open_files(struct target *t, int *fds, size_t *cnt)
 
 static int on_next(struct push *p, struct target *t)
 {
-	uint64_t wanted = p->in.number, number = 0;
+	uint64_t wanted = p->in.number, number;
 	int fds[1 + DESTINATION_NR_FILES], err;
-	size_t cnt = 0;
+	size_t cnt = 1;
 
-	if (wanted && !is_taken(t, wanted))
+	if (wanted && !is_given(t, wanted))
 		return -EPROTO;
 	p->out = (struct wire){ .what = WIRE_NOTHING,
 				.destination = p->in.destination,
 				.generation = p->in.generation,
 				.slot = p->in.slot };
-	fds[0] =
-		!wanted && t->taken_cnt == MAX_TAKEN ? -ENOENT : open_record(p, t, wanted, &number);
-	if (fds[0] < 0) {
-		give_back(t, wanted);
+	fds[0] = find_record(p, t, wanted, &number);
+	if (fds[0] < 0)
 		return tell(p, 0, NULL, 0);
-	}
 	p->out.what = WIRE_RECORD;
 	p->out.number = number;
-	cnt = 1;
 	p->out.files = open_files(t, fds, &cnt);
-	if (!wanted)
-		t->taken[t->taken_cnt++] = number;
 	err = tell(p, 0, fds, cnt);
 	while (cnt)
 		close(fds[--cnt]);
@@ -308,9 +315,9 @@ static int on_next(struct push *p, struct target *t)
 
 static int on_settled(struct push *p, struct target *t)
 {
-	if (!is_taken(t, p->in.number) || p->in.value >= WIRE_NR_OUTCOMES)
+	if (!is_given(t, p->in.number) || p->in.value >= WIRE_NR_OUTCOMES)
 		return -EPROTO;
-	give_back(t, p->in.number);
+	take_back(t, p->in.number);
 	t->stats.outcome[p->in.value]++;
 	settle(p, t, p->in.number);
 	return 0;
@@ -481,7 +488,7 @@ int push__change(struct push *p, const struct destination *v, size_t cnt, char *
 		if (same)
 			continue;
 		/* what was under way for the old one goes to the new one */
-		t->taken_cnt = 0;
+		t->given_cnt = 0;
 		(void)tell_destination(p, i);
 	}
 	for (uint32_t i = 0; fresh_cnt && i < WIRE_MAX_DESTINATIONS; i++) {
@@ -556,7 +563,8 @@ int push__fd(const struct push *p)
 bool push__is_done(const struct push *p)
 {
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
-		if (p->targets[i].d && p->targets[i].cursor.next < spool__end(p->spool))
+		if (p->targets[i].d && (p->targets[i].cursor.open_cnt ||
+					p->targets[i].cursor.next < spool__end(p->spool)))
 			return false;
 	return true;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,25 @@ static bool parse_digits(const char **s, uint64_t *ret, bool *ret_fits)
 	*s = p;
 	*ret = v;
 	return true;
+}
+
+bool util_find_part(const char *name, char *path, size_t path_sz)
+{
+	static const char *const places[] = { "", "../lib/bpfprof/" };
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	exe[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(exe, '/');
+	if (!slash)
+		return false;
+	slash[1] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if ((size_t)snprintf(path, path_sz, "%s%s%s", exe, places[i], name) < path_sz &&
+		    !access(path, R_OK))
+			return true;
+	return false;
 }
 
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)

@@ -46,6 +46,10 @@ int util_read_file(const char *path, size_t max, char **ret_buf, size_t *ret_sz)
 /* The same from an open descriptor's current position. */
 int util_read_fd(int fd, size_t max, char **ret_buf, size_t *ret_sz);
 
+/* The path of a file that is installed with this program: beside it, or in ../lib/bpfprof/ from
+ * there. False: there is none that can be read. */
+bool util_find_part(const char *name, char *path, size_t path_sz);
+
 /* Decimal number in [min, max], nothing before or behind it. Returns 0 or -EINVAL, -ERANGE. */
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 

@@ -239,25 +239,28 @@ static bool same_mapping(const struct profile_mapping *x, const struct profile_m
 	       x->filename == y->filename && x->build_id == y->build_id;
 }
 
-/* Two that differ only in what names they have are one here. */
+/* Two that differ only in what names they have are one here: they stand side by side, but for the
+ * first one's. */
 static void fill_mappings(struct builder *b, Otlp__ProfilesDictionary *d)
 {
 	const struct canon_table *t = &b->canon.mappings;
-	const struct profile_mapping *last = NULL;
+	const struct profile_mapping *all = b->p->mappings;
 	uint32_t cnt = 0;
 	Otlp__Mapping *to =
 		TAKE_TABLE(b, Otlp__Mapping, otlp__mapping__init, t->cnt, &d->mapping_table);
 
 	b->mapping_of = take(b, (size_t)t->cnt + 1, sizeof(*b->mapping_of));
 	for (uint32_t i = 0; !b->failed && i < t->cnt; i++) {
-		const struct profile_mapping *from = &b->p->mappings[t->entry[i]];
-		bool same = last && same_mapping(last, from);
-		Otlp__Mapping *m = &to[cnt += !same];
+		const struct profile_mapping *from = &all[t->entry[i]];
+		Otlp__Mapping *m;
 
-		b->mapping_of[i + 1] = cnt;
-		last = from;
-		if (same)
-			continue;
+		if (i && same_mapping(&all[t->entry[0]], from))
+			b->mapping_of[i + 1] = 1;
+		else if (i && same_mapping(&all[t->entry[i - 1]], from))
+			b->mapping_of[i + 1] = b->mapping_of[i];
+		else
+			b->mapping_of[i + 1] = ++cnt;
+		m = &to[b->mapping_of[i + 1]];
 		m->memory_start = from->start;
 		m->memory_limit = from->limit;
 		m->file_offset = from->offset;
@@ -307,13 +310,21 @@ static void fill_lines(struct builder *b, const struct profile_location *from, O
 	to->n_lines = from->line_cnt;
 }
 
+/* ret: what was given before. */
+static int32_t *frame_type(struct builder *b, bool kernel, int32_t *ret[static 2])
+{
+	if (!ret[kernel])
+		ret[kernel] = one_index(
+			b, text_attribute(b, "profile.frame.type", kernel ? "kernel" : "native"));
+	return ret[kernel];
+}
+
 static void fill_locations(struct builder *b, Otlp__ProfilesDictionary *d)
 {
 	const struct canon_table *t = &b->canon.locations;
 	Otlp__Location *to =
 		TAKE_TABLE(b, Otlp__Location, otlp__location__init, t->cnt, &d->location_table);
-	int32_t *kernel = one_index(b, text_attribute(b, "profile.frame.type", "kernel"));
-	int32_t *native = one_index(b, text_attribute(b, "profile.frame.type", "native"));
+	int32_t *types[2] = { NULL, NULL };
 
 	for (uint32_t i = 0; !b->failed && i < t->cnt; i++) {
 		const struct profile_location *from = &b->p->locations[t->entry[i]];
@@ -325,7 +336,7 @@ static void fill_locations(struct builder *b, Otlp__ProfilesDictionary *d)
 		if (from->mapping == PROFILE_NONE)
 			continue;
 		l->mapping_index = (int32_t)b->mapping_of[b->canon.mappings.number[from->mapping]];
-		l->attribute_indices = from->address >> KERNEL_HALF ? kernel : native;
+		l->attribute_indices = frame_type(b, from->address >> KERNEL_HALF, types);
 		l->n_attribute_indices = 1;
 	}
 	d->n_location_table = (size_t)t->cnt + 1;
@@ -356,7 +367,8 @@ static void fill_stacks(struct builder *b, Otlp__ProfilesDictionary *d)
 	for (uint32_t i = 0; !b->failed && i < c->sample_cnt; i++) {
 		const struct profile_sample *s = &b->p->samples[c->samples[i]];
 
-		if (!last || !same_stack(b, last, s)) {
+		/* one without frames is the first entry */
+		if (s->loc_cnt && (!last || !same_stack(b, last, s))) {
 			Otlp__Stack *stack = &to[++b->stack_cnt];
 
 			stack->location_indices = take(b, s->loc_cnt, sizeof(int32_t));
@@ -366,7 +378,7 @@ static void fill_stacks(struct builder *b, Otlp__ProfilesDictionary *d)
 			stack->n_location_indices = s->loc_cnt;
 		}
 		last = s;
-		b->stack_of[i] = (uint32_t)b->stack_cnt;
+		b->stack_of[i] = s->loc_cnt ? (uint32_t)b->stack_cnt : 0;
 	}
 	d->n_stack_table = b->stack_cnt + 1;
 }

@@ -18,24 +18,8 @@
 
 bool launch_heap_library(char *path, size_t path_sz)
 {
-	static const char *const places[] = { "", "../lib/bpfprof/" };
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
-
-	exe[n < 0 ? 0 : n] = '\0';
-	slash = strrchr(exe, '/');
-	if (!slash)
-		return false;
-	slash[1] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		size_t len = snprintf(path, path_sz, "%s%s" LAUNCH_HEAP_LIBRARY, exe, places[i]);
-
-		/* LD_PRELOAD is split at blanks and colons (ld.so(8)) */
-		if (len < path_sz && !strpbrk(path, " :") && !access(path, R_OK))
-			return true;
-	}
-	return false;
+	/* LD_PRELOAD is split at blanks and colons (ld.so(8)) */
+	return util_find_part(LAUNCH_HEAP_LIBRARY, path, path_sz) && !strpbrk(path, " :");
 }
 
 static int open_program(const char *argv0)

@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/push.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "capture/capture.h"
@@ -50,9 +51,12 @@ void run_read_signals(struct run *r)
 {
 	struct signalfd_siginfo info;
 
-	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
-		if (info.ssi_signo != SIGCHLD)
+	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP && r->opts->command == OPTIONS_AGENT)
+			r->reload = true;
+		else if (info.ssi_signo != SIGCHLD)
 			r->stops++;
+	}
 }
 
 bool run_is_aborted(struct run *r)
@@ -93,6 +97,8 @@ static void handle(struct run *r, uint64_t id)
 {
 	if (id == WATCH_SIGNAL) {
 		run_read_signals(r);
+	} else if (id == WATCH_PUSH) {
+		push__handle(r->push);
 	} else if (id >= WATCH_PID && r->pidfds[id - WATCH_PID] >= 0) {
 		close(r->pidfds[id - WATCH_PID]);
 		r->pidfds[id - WATCH_PID] = -1;
@@ -111,7 +117,9 @@ static int loop(struct run *r)
 			return -errno;
 		for (int i = 0; i < n; i++)
 			handle(r, ev[i].data.u64);
-		err = capture__poll(r->capture);
+		err = r->reload ? run_reload(r) : 0;
+		if (!err)
+			err = capture__poll(r->capture);
 		if (!err)
 			err = run_write_windows(r);
 		if (!err)
@@ -138,8 +146,11 @@ static int record(struct run *r)
 	err = loop(r);
 	if (!err)
 		err = run_write_ended(r);
-	if (!err)
-		return run_write_last(r);
+	if (!err) {
+		err = run_write_last(r);
+		run_flush_push(r);
+		return err;
+	}
 	run_end_progress(r);
 	/* an abort was said */
 	if (err != -EINTR)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/push.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "capture/capture.h"
@@ -61,7 +62,10 @@ static int check(struct run *r)
 		log_error("--ready-fd %d is not open", r->opts->ready_fd);
 		return err;
 	}
-	err = r->opts->command == OPTIONS_AGENT ? run_open_spool(r) : run_check_outputs(r);
+	if (r->opts->command != OPTIONS_AGENT)
+		err = run_check_outputs(r);
+	else
+		err = run_open_spool(r) ?: run_open_push(r);
 	if (err)
 		return err;
 	ns = features_probe(FEATURE_PID_NAMESPACE);
@@ -101,6 +105,15 @@ static int open_loop(struct run *r)
 		err = watch(r, r->signal_fd, WATCH_SIGNAL);
 	if (err)
 		log_error("cannot set up signals: %s", strerror(-err));
+	return err ? err : run_watch_push(r);
+}
+
+int run_watch_push(struct run *r)
+{
+	int err = r->push ? watch(r, push__fd(r->push), WATCH_PUSH) : 0;
+
+	if (err)
+		log_error("cannot wait for the courier: %s", strerror(-err));
 	return err;
 }
 
@@ -267,6 +280,7 @@ void run_close(struct run *r)
 	if (r->capture)
 		capture__close_window(r->capture, r->window);
 	capture__close(r->capture);
+	run_close_push(r);
 	spool__close(r->spool);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)
 		if (r->pidfds[i] >= 0)

@@ -19,6 +19,7 @@ struct capture_boundary;
 struct capture_window;
 struct options;
 struct profile;
+struct push;
 struct report;
 struct spool;
 
@@ -34,9 +35,13 @@ struct run {
 	unsigned int window_number;
 	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
 	struct spool *spool;			    /* the agent's */
-	bool failed;				    /* the files of a window are not all right */
-	bool stopped;				    /* it is the last window */
-	int *pidfds;				    /* of the processes named, -1: ended */
+	struct push *push;			    /* NULL: nothing is delivered */
+	uint64_t pushed_bytes;			    /* of the spool, that it has heard of */
+	struct options *fresh; /* with the configuration in force; NULL: it is that of opts */
+	bool reload;	       /* it is to be read again */
+	bool failed;	       /* the files of a window are not all right */
+	bool stopped;	       /* it is the last window */
+	int *pidfds;	       /* of the processes named, -1: ended */
 	size_t alive;
 	int epoll_fd, signal_fd;
 	uint64_t startup_ns, next_progress_ns;
@@ -48,6 +53,7 @@ struct run {
 enum {
 	WATCH_SIGNAL,
 	WATCH_CAPTURE,
+	WATCH_PUSH,
 	WATCH_PID
 };
 
@@ -91,5 +97,17 @@ int run_write_window(struct run *r, const struct capture_boundary *to);
  * finished. 0 or -errno, said. */
 int run_open_spool(struct run *r);
 int run_spool_window(struct run *r, const struct report *report);
+
+/* Stores, if the agent's configuration has some: run_push.c. 0 or -errno, said. */
+int run_open_push(struct run *r);
+int run_watch_push(struct run *r);
+void run_close_push(struct run *r);
+/* A window is in the spool. */
+void run_push_news(struct run *r);
+/* Reads the configuration again. One that is wrong is said to be, and the old one stays. 0 or
+ * -errno: the run cannot go on. */
+int run_reload(struct run *r);
+/* Waits a while until all is delivered. */
+void run_flush_push(struct run *r);
 
 #endif

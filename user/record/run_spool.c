@@ -253,6 +253,7 @@ int run_spool_window(struct run *r, const struct report *report)
 		kind_err = report->kinds[i] ? put_kind(r, i) : 0;
 		err = kind_err == -EINTR ? kind_err : err ?: kind_err;
 	}
+	run_push_news(r);
 	if (err == -EINTR)
 		log_error("aborted: not all profiles of the last window were written");
 	else if (err)

@@ -4,16 +4,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "spool/spool.h"
 
-#define WORDS (CURSOR_SPAN / 64)
 #define DIGITS 16
-#define LINE_SZ (DIGITS + 1 + CURSOR_SPAN / 4 + 1)
+#define NUMBER_SZ (DIGITS + 1) /* with what is behind it */
+#define LINE_SZ ((1 + CURSOR_MAX_OPEN) * NUMBER_SZ)
+
+_Static_assert(LINE_SZ <= 4096,
+	       "one write of a page is whole or not there, also when it is killed");
 
 bool cursor_is_name(const char *name)
 {
@@ -24,44 +26,59 @@ bool cursor_is_name(const char *name)
 		       len;
 }
 
-static bool is_settled(const struct cursor *c, uint64_t ahead)
-{
-	return c->settled[ahead / 64] >> ahead % 64 & 1;
-}
-
 /* ---- the file ---- */
+
+static void put_number(char *to, uint64_t number)
+{
+	char text[NUMBER_SZ + 8];
+
+	snprintf(text, sizeof(text), "%0*" PRIu64, DIGITS, number);
+	memcpy(to, text, DIGITS);
+}
 
 static int save(const struct cursor *c)
 {
-	char line[LINE_SZ + 1];
-	int n = snprintf(line, sizeof(line), "%0*" PRIu64 " ", DIGITS, c->next);
+	char line[LINE_SZ];
 	ssize_t written;
 
-	for (size_t i = WORDS; i-- > 0;)
-		n += snprintf(line + n, sizeof(line) - n, "%016" PRIx64, c->settled[i]);
-	line[n++] = '\n';
+	memset(line, ' ', sizeof(line));
+	put_number(line, c->next);
+	for (size_t i = 0; i < c->open_cnt; i++)
+		put_number(line + (1 + i) * NUMBER_SZ, c->open[i]);
+	line[LINE_SZ - 1] = '\n';
 	written = pwrite(c->fd, line, LINE_SZ, 0);
 	return written == LINE_SZ ? 0 : written < 0 ? -errno : -EIO;
+}
+
+/* 0: there is none. -EINVAL: it is no number. */
+static int get_number(const char *from, uint64_t *ret)
+{
+	char text[NUMBER_SZ];
+
+	*ret = 0;
+	snprintf(text, sizeof(text), "%.*s", DIGITS, from);
+	if (strspn(text, " ") == DIGITS)
+		return 0;
+	return util_parse_u64(text, 1, UINT64_MAX, ret);
 }
 
 /* False: that is no such line. */
 static bool parse(const char line[static LINE_SZ], struct cursor *c)
 {
-	char text[DIGITS + 1];
+	uint64_t number;
 
-	if (line[DIGITS] != ' ' || line[LINE_SZ - 1] != '\n')
+	if (get_number(line, &c->next) || !c->next)
 		return false;
-	snprintf(text, sizeof(text), "%.*s", DIGITS, line);
-	if (util_parse_u64(text, 1, UINT64_MAX, &c->next))
-		return false;
-	for (size_t i = 0; i < WORDS; i++) {
-		snprintf(text, sizeof(text), "%.*s", DIGITS, line + DIGITS + 1 + i * DIGITS);
-		if (strspn(text, "0123456789abcdef") != DIGITS)
+	for (size_t i = 1; i <= CURSOR_MAX_OPEN; i++) {
+		const char *at = line + i * NUMBER_SZ;
+
+		if (at[-1] != ' ' || get_number(at, &number) || number >= c->next ||
+		    (number && cursor__is_open(c, number)))
 			return false;
-		c->settled[WORDS - 1 - i] = strtoull(text, NULL, 16);
+		if (number)
+			c->open[c->open_cnt++] = number;
 	}
-	/* the first that is not settled is `next` */
-	return !is_settled(c, 0);
+	return line[LINE_SZ - 1] == '\n';
 }
 
 int cursor__open(struct cursor *c, const struct spool *s, const char *name, bool *ret_damaged)
@@ -93,52 +110,28 @@ void cursor__close(struct cursor *c)
 	c->fd = -1;
 }
 
-/* ---- */
+/* ---- records ---- */
 
-bool cursor__may_take(const struct cursor *c, uint64_t number)
+void cursor__take(struct cursor *c, uint64_t number)
 {
-	return number >= c->next && number - c->next < CURSOR_SPAN &&
-	       !is_settled(c, number - c->next);
+	c->open[c->open_cnt++] = number;
+	c->next = number + 1;
 }
 
-/* One on; returns whether that one was settled. */
-static bool advance(struct cursor *c)
+bool cursor__is_open(const struct cursor *c, uint64_t number)
 {
-	bool was = is_settled(c, 0);
-
-	for (size_t i = 0; i < WORDS; i++)
-		c->settled[i] = c->settled[i] >> 1 | (i + 1 < WORDS ? c->settled[i + 1] << 63 : 0);
-	c->next++;
-	return was;
-}
-
-static void advance_over_settled(struct cursor *c)
-{
-	while (is_settled(c, 0))
-		(void)advance(c);
+	for (size_t i = 0; i < c->open_cnt; i++)
+		if (c->open[i] == number)
+			return true;
+	return false;
 }
 
 int cursor__settle(struct cursor *c, uint64_t number)
 {
-	uint64_t ahead = number - c->next;
-
-	c->settled[ahead / 64] |= 1ULL << ahead % 64;
-	advance_over_settled(c);
+	for (size_t i = 0; i < c->open_cnt; i++)
+		if (c->open[i] == number) {
+			c->open[i] = c->open[--c->open_cnt];
+			break;
+		}
 	return save(c);
-}
-
-uint64_t cursor__skip(struct cursor *c, uint64_t number)
-{
-	uint64_t missed = 0;
-
-	if (number <= c->next)
-		return 0;
-	for (uint64_t i = 0; i < CURSOR_SPAN && c->next < number; i++)
-		missed += !advance(c);
-	missed += number - c->next;
-	c->next = number;
-	advance_over_settled(c);
-	/* what is written with the next that is settled says the same */
-	(void)save(c);
-	return missed;
 }

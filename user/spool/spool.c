@@ -284,9 +284,13 @@ static int take_in(struct spool *s, const char *tmp, const char *file, uint64_t 
 	if (err)
 		return err;
 	err = append(s, s->next, bytes, file);
-	if (err)
+	if (err) {
 		(void)unlinkat(s->folder, file, 0);
-	return err;
+		return err;
+	}
+	s->stats.added++;
+	s->stats.added_bytes += bytes;
+	return 0;
 }
 
 int spool__add(struct spool *s, uint64_t time_ns, const char *name,

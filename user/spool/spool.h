@@ -28,6 +28,7 @@ struct spool;
 /* Bytes as the file system has them. */
 struct spool_stats {
 	uint64_t records, bytes;	 /* that are there */
+	uint64_t added, added_bytes;	 /* since it was opened */
 	uint64_t dropped, dropped_bytes; /* the oldest, for want of room, since it was opened */
 };
 
