@@ -35,9 +35,9 @@
 /* What the kinds differ in. */
 struct rules {
 	const char *name;
-	uint64_t rights; /* handed on by the parent: to become nobody with, or to be kept */
-	bool nobody;	 /* becomes nobody, and loses them */
-	rlim_t max_fds; /* 0: as the parent */
+	uint64_t rights;     /* handed on by the parent: to become nobody with, or to be kept */
+	bool nobody;	     /* becomes nobody, and loses them */
+	rlim_t max_fds;	     /* 0: as the parent */
 	uint64_t max_memory; /* bytes beyond what was there; 0: no limit */
 	bool lasts;	     /* is not the first to go when memory gets short */
 	bool any_path;	     /* sees all files, else those below `paths` */
