@@ -580,6 +580,52 @@ static void test_being_filled(void **state)
 	need_stats(1, 0, 0);
 }
 
+/* What happens once it is known whether a range is a copy, and before that is said. */
+static void (*when_compared)(void);
+
+int __real_proofs__range(struct proofs *p, uint32_t proc, uint32_t object,
+			 const struct proc_map *map);
+int __wrap_proofs__range(struct proofs *p, uint32_t proc, uint32_t object,
+			 const struct proc_map *map);
+
+int __wrap_proofs__range(struct proofs *p, uint32_t proc, uint32_t object,
+			 const struct proc_map *map)
+{
+	int err = __real_proofs__range(p, proc, object, map);
+
+	if (when_compared)
+		when_compared();
+	return err;
+}
+
+static struct proc_map being_filled;
+
+static void fill_all(void)
+{
+	fill_memory(PROG, being_filled.offset, being_filled.start,
+		    being_filled.end - being_filled.start);
+}
+
+/* The same, and the last of it is there as soon as it has been found to differ. */
+static void test_filled_meanwhile(void **state)
+{
+	uint32_t proc;
+
+	(void)state;
+	make_program(PROG, "0x1122334455667788");
+	being_filled = make_process(PROG, 0, MEMORY, "");
+	assert_true(toolrun("rm -f proc/%d/mem; truncate -s %" PRIu64 " proc/%d/mem", PID,
+			    being_filled.end, PID));
+	proc = read_process();
+	when_compared = fill_all;
+	assert_int_equal(copies__settle(copies, proc), 0);
+	when_compared = NULL;
+	need_memory(proc, being_filled.start, PROC_MAP_MAYBE_COPY);
+	assert_int_equal(copies__settle(copies, proc), 0);
+	need_copy(proc, being_filled.start, being_filled.offset);
+	need_stats(1, 0, 0);
+}
+
 /* Other code takes the place of a copy while it is watched, and of one page of it. */
 static void test_replaced(void **state)
 {
@@ -923,6 +969,7 @@ int main(void)
 		TEST(test_part),
 		TEST(test_differs),
 		TEST(test_being_filled),
+		TEST(test_filled_meanwhile),
 		TEST(test_replaced),
 		TEST(test_changed_later),
 		TEST(test_vouch_stack),

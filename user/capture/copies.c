@@ -194,6 +194,7 @@ static int settle_place(struct copies *c, uint32_t proc, const struct proc_map *
 	const struct elf_segment *segments;
 	struct copy_place at = place->at;
 	struct proc_map map;
+	bool filling;
 	size_t cnt;
 	int err;
 
@@ -206,8 +207,10 @@ static int settle_place(struct copies *c, uint32_t proc, const struct proc_map *
 	};
 	if (has_copy(c, proc, map.start, map.end))
 		return 0;
+	/* asked before: it may be done while it is compared */
+	filling = is_being_filled(c, proc, map.start, map.end);
 	err = prove(c, proc, place->object, &map);
-	return err == -EBADMSG && is_being_filled(c, proc, map.start, map.end) ? -EAGAIN : err;
+	return err == -EBADMSG && filling ? -EAGAIN : err;
 }
 
 /* Finds out about one range, and whether there was anything that it could be. 0 or -ENOMEM. */
