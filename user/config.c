@@ -306,3 +306,11 @@ void config__done(struct config *c)
 	free(c->path);
 	*c = (struct config){ 0 };
 }
+
+unsigned int config__line(const struct config *c, const char *value)
+{
+	for (size_t i = 0; i < c->arg_cnt; i++)
+		if (value >= c->args[i] && value <= c->args[i] + strlen(c->args[i]))
+			return c->lines[i];
+	return 0;
+}

@@ -36,4 +36,7 @@ int config_read(const char *path, const struct option_table *options, struct con
 		size_t err_sz);
 void config__done(struct config *c);
 
+/* The line that an option's value is from, which is the very text of args; 0: of none. */
+unsigned int config__line(const struct config *c, const char *value);
+
 #endif

@@ -394,6 +394,8 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return parse_path(p, &o->config_path, "--check-config", arg);
 	case OPT_SPOOL:
 		return parse_path(p, &o->spool, "--spool", arg);
+	case OPT_LISTEN:
+		return parse_path(p, &o->listen, "--listen", arg);
 	case OPT_SPOOL_SIZE:
 		return parse_spool_size(p, arg);
 	case OPT_STATS:
@@ -653,6 +655,7 @@ static void set_agent_defaults(struct options *o)
 	o->window_ns = OPTIONS_AGENT_WINDOW_NS;
 	o->spool = OPTIONS_AGENT_SPOOL;
 	o->spool_sz = OPTIONS_AGENT_SPOOL_SZ;
+	o->listen = OPTIONS_AGENT_LISTEN;
 }
 
 /* Puts what a line of the configuration made fail behind its place. */

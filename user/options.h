@@ -27,6 +27,7 @@ struct format;
 #define OPTIONS_AGENT_WINDOW_NS 10000000000ULL
 #define OPTIONS_AGENT_MIN_WINDOW_NS 1000000000ULL
 #define OPTIONS_AGENT_SPOOL "/var/lib/bpfprof"
+#define OPTIONS_AGENT_LISTEN "127.0.0.1:6061"
 #define OPTIONS_AGENT_SPOOL_SZ (1ULL << 30)
 
 enum options_command {
@@ -93,6 +94,7 @@ struct options {
 	const char *config_path; /* the agent's, or NULL */
 	struct config *config;	 /* what is in it */
 	const char *spool;	 /* the agent's folder */
+	const char *listen;	 /* where it is asked how it is, see listen_open; or "none" */
 	uint64_t spool_sz;	 /* bytes that it may hold, SPOOL_MIN_SZ at least */
 	const char *stats;	 /* "-": standard output; NULL: none */
 	bool strict;		 /* see report_strict */

@@ -116,6 +116,8 @@ static const struct option_row agent_rows[] = {
 	  "it is made if it is not there" },
 	{ "spool-size", OPT_SPOOL_SIZE, "BYTES", "1G",
 	  "that the folder may hold; the oldest profiles go to make room" },
+	{ "listen", OPT_LISTEN, "ADDRESS", OPTIONS_AGENT_LISTEN,
+	  "where /metrics, /-/healthy and /-/ready are answered over HTTP; none: nowhere" },
 	{ "ready-fd", OPT_READY_FD, "N", NULL,
 	  "write READY to descriptor N when everything is attached" },
 	{ "no-labels", OPT_NO_LABELS, NULL, NULL, "do not label samples with the thread's name" },

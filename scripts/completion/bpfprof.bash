@@ -49,6 +49,7 @@ _bpfprof_agent_options='
 . --wait-budget PERCENT 1
 . --spool DIR /var/lib/bpfprof
 . --spool-size BYTES 1G
+. --listen ADDRESS 127.0.0.1:6061
 . --ready-fd N .
 . --no-labels . .
 -q --quiet . .

@@ -571,10 +571,11 @@ static void test_agent_table(void **state)
 		assert_same(&left_out, &given, r->val == 'P');
 		assert_string_equal(left_out.spool, given.spool);
 		assert_int_equal(left_out.spool_sz, given.spool_sz);
+		assert_string_equal(left_out.listen, given.listen);
 		assert_int_equal(left_out.window_ns, given.window_ns);
 		tried++;
 	}
-	assert_int_equal(tried, 8);
+	assert_int_equal(tried, 9);
 }
 
 /* --help and the parser know the same options. */

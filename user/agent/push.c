@@ -52,6 +52,9 @@ struct push {
 	char program[PATH_MAX];
 	struct target targets[WIRE_MAX_DESTINATIONS];
 	int epoll_fd, timer_fd, sock; /* sock: -1: there is no courier */
+	int listening;		      /* -1: nobody may ask */
+	char *status;		      /* the last one */
+	size_t status_sz;
 	pid_t pid;
 	uint64_t started_ns;
 	unsigned int deaths; /* in a row */
@@ -79,6 +82,13 @@ static int tell(struct push *p, size_t text_sz, const int *fds, size_t cnt)
 	if (p->sock < 0)
 		return -EPIPE;
 	return fd_message_send(p->sock, &p->out, WIRE_HEAD_SZ + text_sz, fds, cnt, MSG_DONTWAIT);
+}
+
+static int tell_status(struct push *p)
+{
+	p->out = (struct wire){ .what = WIRE_STATUS };
+	memcpy(p->out.text, p->status, p->status_sz);
+	return tell(p, p->status_sz, NULL, 0);
 }
 
 static int tell_destination(struct push *p, uint32_t i)
@@ -159,6 +169,12 @@ static int start_courier(struct push *p)
 		return pid;
 	p->pid = pid;
 	err = watch(p, p->sock);
+	if (!err && p->listening >= 0) {
+		p->out = (struct wire){ .what = WIRE_LISTEN };
+		err = tell(p, 0, &p->listening, 1);
+		if (!err && p->status)
+			err = tell_status(p);
+	}
 	for (uint32_t i = 0; !err && i < WIRE_MAX_DESTINATIONS; i++)
 		if (p->targets[i].d)
 			err = tell_destination(p, i);
@@ -389,6 +405,22 @@ void push__handle(struct push *p)
 	take_messages(p);
 }
 
+void push__status(struct push *p, const char *text, size_t sz)
+{
+	char *copy = malloc(sz + 1);
+
+	if (!copy || sz > WIRE_MAX_TEXT) {
+		free(copy);
+		return;
+	}
+	memcpy(copy, text, sz);
+	free(p->status);
+	p->status = copy;
+	p->status_sz = sz;
+	if (p->listening >= 0)
+		(void)tell_status(p);
+}
+
 void push__news(struct push *p, uint64_t bytes)
 {
 	p->out = (struct wire){ .what = WIRE_NEWS, .value = bytes };
@@ -503,14 +535,18 @@ int push__change(struct push *p, const struct destination *v, size_t cnt, char *
 /* ---- from the start to the end ---- */
 
 int push__new(struct spool *spool, const struct destination *v, size_t cnt, const char *node,
-	      struct push **ret, char *text, size_t text_sz)
+	      int listening, struct push **ret, char *text, size_t text_sz)
 {
 	struct push *p = calloc(1, sizeof(*p));
 	int err;
 
 	*ret = NULL;
-	if (!p)
+	if (!p) {
+		if (listening >= 0)
+			close(listening);
 		return fail(-ENOMEM, text, text_sz, "out of memory");
+	}
+	p->listening = listening;
 	p->spool = spool;
 	p->sock = -1;
 	snprintf(p->node, sizeof(p->node), "%s", node);
@@ -523,9 +559,7 @@ int push__new(struct spool *spool, const struct destination *v, size_t cnt, cons
 		fail(err, text, text_sz, "cannot wait for the courier: %s", strerror(-err));
 	else if (!util_find_part(WIRE_PROGRAM, p->program, sizeof(p->program)))
 		err = fail(-ENOENT, text, text_sz,
-			   "there is no " WIRE_PROGRAM
-			   " beside this program or in ../lib/bpfprof: without it nothing can be "
-			   "pushed");
+			   "there is no " WIRE_PROGRAM " beside this program or in ../lib/bpfprof");
 	if (!err)
 		err = push__change(p, v, cnt, text, text_sz);
 	if (!err) {
@@ -552,6 +586,9 @@ void push__free(struct push *p)
 		close(p->timer_fd);
 	if (p->epoll_fd >= 0)
 		close(p->epoll_fd);
+	if (p->listening >= 0)
+		close(p->listening);
+	free(p->status);
 	free(p);
 }
 
@@ -578,9 +615,11 @@ bool push__stats(const struct push *p, const char *name, struct push_stats *ret)
 {
 	const struct target *t = target_of((struct push *)p, name);
 
-	if (t)
-		*ret = t->stats;
-	return t != NULL;
+	if (!t)
+		return false;
+	*ret = t->stats;
+	ret->pending = t->cursor.open_cnt + spool__end(p->spool) - t->cursor.next;
+	return true;
 }
 
 pid_t push__pid(const struct push *p)

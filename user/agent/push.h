@@ -26,14 +26,16 @@ struct spool;
 struct push_stats {
 	uint64_t outcome[WIRE_NR_OUTCOMES];
 	uint64_t too_old, dropped; /* not sent: by the destination's limit, by the spool's size */
+	uint64_t pending;
 };
 
 /*
  * destinations: WIRE_MAX_DESTINATIONS at most, of different names; they and the spool have to
- * outlive it. node: this machine's name. 0; -errno with a sentence in text.
+ * outlive it. node: this machine's name. listening: a socket at which the courier answers how the
+ * agent is, which is push's then; -1: none. 0; -errno with a sentence in text.
  */
 int push__new(struct spool *spool, const struct destination *destinations, size_t cnt,
-	      const char *node, struct push **ret, char *text, size_t text_sz);
+	      const char *node, int listening, struct push **ret, char *text, size_t text_sz);
 void push__free(struct push *p);
 
 /*
@@ -49,6 +51,9 @@ void push__handle(struct push *p);
 
 /* A window's records are there, of so many bytes. */
 void push__news(struct push *p, uint64_t bytes);
+
+/* What is answered from now on: WIRE_MAX_TEXT bytes at most. */
+void push__status(struct push *p, const char *text, size_t sz);
 
 /* Are all records settled, for all destinations? */
 bool push__is_done(const struct push *p);

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "courier/http.h"
 #include "courier/queue.h"
 #include "courier/retry.h"
 #include "courier/stores.h"
@@ -55,6 +57,7 @@ struct destination {
 struct courier {
 	int sock;
 	CURLM *multi;
+	struct http *http; /* NULL: nobody may ask */
 	struct destination destinations[WIRE_MAX_DESTINATIONS];
 	struct wire in, out;
 };
@@ -386,6 +389,17 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 	return err ? fail_attempt(c, a, "the token is none") : 0;
 }
 
+/* A copy of the socket, which the caller closes. 0 or -errno. */
+static int take_listening(struct courier *c, const int *fds, size_t cnt)
+{
+	int fd = cnt == 1 && !c->http ? fcntl(fds[0], F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (fd < 0)
+		return -EPROTO;
+	c->http = http__new(fd);
+	return c->http ? 0 : -ENOMEM;
+}
+
 /* 0; -EPROTO, -ENOMEM: there is no going on. */
 static int take_message(struct courier *c, size_t sz, const int *fds, size_t cnt)
 {
@@ -394,6 +408,12 @@ static int take_message(struct courier *c, size_t sz, const int *fds, size_t cnt
 	if (sz < WIRE_HEAD_SZ || c->in.destination >= WIRE_MAX_DESTINATIONS)
 		return -EPROTO;
 	d = &c->destinations[c->in.destination];
+	if (c->in.what == WIRE_LISTEN)
+		return take_listening(c, fds, cnt);
+	if (c->in.what == WIRE_STATUS)
+		return c->http ? http__set_status(c->http, c->in.text, sz - WIRE_HEAD_SZ,
+						  util_monotonic_ns()) :
+				 0;
 	if (c->in.what == WIRE_DESTINATION)
 		return take_destination(c, d, sz - WIRE_HEAD_SZ);
 	if (c->in.what == WIRE_NEWS) {
@@ -437,11 +457,15 @@ static int take_messages(struct courier *c)
 
 static int wait_for_more(struct courier *c, uint64_t until_ns)
 {
-	struct curl_waitfd sock = { .fd = c->sock, .events = CURL_WAIT_POLLIN };
+	struct curl_waitfd fds[2] = { { .fd = c->sock, .events = CURL_WAIT_POLLIN } };
+	unsigned int cnt = 1;
 	uint64_t now = util_monotonic_ns(), ms;
 
+	if (c->http)
+		fds[cnt++] =
+			(struct curl_waitfd){ .fd = http__fd(c->http), .events = CURL_WAIT_POLLIN };
 	ms = until_ns > now ? MIN((until_ns - now) / 1000000 + 1, 60000) : 0;
-	return curl_multi_poll(c->multi, &sock, 1, (int)ms, NULL) == CURLM_OK ? 0 : -EIO;
+	return curl_multi_poll(c->multi, fds, cnt, (int)ms, NULL) == CURLM_OK ? 0 : -EIO;
 }
 
 static int turn(struct courier *c)
@@ -456,6 +480,8 @@ static int turn(struct courier *c)
 		err = wait_for_more(c, until);
 	if (!err)
 		err = take_messages(c);
+	if (!err && c->http)
+		http__run(c->http);
 	if (!err && curl_multi_perform(c->multi, &running) != CURLM_OK)
 		err = -EIO;
 	return err ? err : finish_transfers(c);
@@ -475,6 +501,7 @@ int courier_serve(int sock)
 		err = turn(&c);
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
 		forget(&c, &c.destinations[i]);
+	http__free(c.http);
 	curl_multi_cleanup(c.multi);
 	return err == -EPIPE ? 0 : err;
 }

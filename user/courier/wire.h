@@ -4,6 +4,8 @@
  * which each is a struct wire, cut behind its text.
  *
  *	collector                                courier
+ *	LISTEN, with a socket             ──>
+ *	STATUS bpfprof_windows_total 7 …  ──>
  *	DESTINATION 0 {kind=parca url=…}  ──>
  *	NEWS: so many bytes have come in  ──>
  *	                                  <──    NEXT: a record for destination 0, slot 3
@@ -23,7 +25,7 @@
 
 #define WIRE_PROGRAM "bpfprof-courier"
 #define WIRE_MAX_DESTINATIONS 16
-#define WIRE_MAX_TEXT 8192
+#define WIRE_MAX_TEXT 65536
 
 enum wire_what {
 	/* to the courier */
@@ -32,6 +34,8 @@ enum wire_what {
 	WIRE_NEWS,   /* value: bytes */
 	WIRE_RECORD, /* number; descriptors: the record, then the files, in the order of their bits */
 	WIRE_NOTHING,
+	WIRE_LISTEN, /* a descriptor: the socket where the agent is asked how it is */
+	WIRE_STATUS, /* text: metrics; all is attached */
 	/* to the collector */
 	WIRE_NEXT,    /* number: of a record that was handed out, 0: of another one */
 	WIRE_SETTLED, /* number, value: enum wire_outcome */

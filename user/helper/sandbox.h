@@ -17,7 +17,7 @@ enum sandbox {
 	SANDBOX_OPENER,
 	/* Speaks to other machines: no capability, no descriptor but those that it is sent, no
 	 * file by name but what tells of machines and whom to trust, no new process or program or
-	 * executable memory, no port to listen at. */
+	 * executable memory, no port to listen at but one that it is sent. */
 	SANDBOX_COURIER,
 };
 

@@ -126,6 +126,11 @@ static const struct allowed courier_calls[] = {
 	{ .nr = SYS_getsockopt },
 	{ .nr = SYS_setsockopt },
 	{ .nr = SYS_shutdown },
+	/* at a socket that it was sent, and that listens */
+	{ .nr = SYS_accept4 },
+	{ .nr = SYS_epoll_create1 },
+	{ .nr = SYS_epoll_ctl },
+	{ .nr = SYS_epoll_wait },
 	{ .nr = SYS_eventfd2 },
 	{ .nr = SYS_pipe2 },
 	{ .nr = SYS_openat,

@@ -122,6 +122,8 @@ static int loop(struct run *r)
 			err = capture__poll(r->capture);
 		if (!err)
 			err = run_write_windows(r);
+		if (!err && r->push && util_monotonic_ns() >= r->next_status_ns)
+			run_tell_status(r);
 		if (!err)
 			progress(r);
 	}
@@ -168,7 +170,7 @@ int run_record(const struct options *opts)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		r.only_threads &= !opts->kinds[i] || i == BPFPROF_THREADS;
 	err = record(&r);
-	status = err ? 1 : 0;
+	status = r.wrong_setup ? 2 : err ? 1 : 0;
 	/* Ctrl-C reached the command too; at a time limit it is for us to end it */
 	if (r.stops)
 		launch_wait(&r.launch);

@@ -23,6 +23,15 @@ struct push;
 struct report;
 struct spool;
 
+/* Since the start, for those who watch the agent. */
+struct run_totals {
+	uint64_t windows, windows_failed;
+	uint64_t seen[BPFPROF_NR_KINDS], recorded[BPFPROF_NR_KINDS], whole[BPFPROF_NR_KINDS],
+		own[BPFPROF_NR_KINDS], lost[BPFPROF_NR_KINDS][BPFPROF_NR_LOST];
+	bool reload_failed;
+	uint64_t reload_ns; /* CLOCK_REALTIME, of the last that did not fail */
+};
+
 struct run {
 	const struct options *opts;
 	bool only_threads;     /* no kind takes time */
@@ -39,9 +48,12 @@ struct run {
 	uint64_t pushed_bytes;			    /* of the spool, that it has heard of */
 	struct options *fresh; /* with the configuration in force; NULL: it is that of opts */
 	bool reload;	       /* it is to be read again */
-	bool failed;	       /* the files of a window are not all right */
-	bool stopped;	       /* it is the last window */
-	int *pidfds;	       /* of the processes named, -1: ended */
+	struct run_totals totals;
+	uint64_t next_status_ns; /* when they are told */
+	bool wrong_setup;	 /* what was given cannot be used */
+	bool failed;		 /* the files of a window are not all right */
+	bool stopped;		 /* it is the last window */
+	int *pidfds;		 /* of the processes named, -1: ended */
 	size_t alive;
 	int epoll_fd, signal_fd;
 	uint64_t startup_ns, next_progress_ns;
@@ -100,6 +112,8 @@ int run_spool_window(struct run *r, const struct report *report);
 
 /* Stores, if the agent's configuration has some: run_push.c. 0 or -errno, said. */
 int run_open_push(struct run *r);
+/* What is wrong with an option's value, which the command line or the configuration gives. */
+void run_log_setup(const struct run *r, const char *option, const char *value, const char *text);
 int run_watch_push(struct run *r);
 void run_close_push(struct run *r);
 /* A window is in the spool. */
@@ -107,6 +121,9 @@ void run_push_news(struct run *r);
 /* Reads the configuration again. One that is wrong is said to be, and the old one stays. 0 or
  * -errno: the run cannot go on. */
 int run_reload(struct run *r);
+/* What the agent says of itself: run_status.c. */
+void run_count_window(struct run *r, const struct report *report, bool written);
+void run_tell_status(struct run *r);
 /* Waits a while until all is delivered. */
 void run_flush_push(struct run *r);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/listen.h"
 #include "agent/push.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -20,16 +21,46 @@
 #define FLUSH_NS (10 * NSEC_PER_SEC)
 #define STALLED_NS (2 * NSEC_PER_SEC)
 
-int run_open_push(struct run *r)
+void run_log_setup(const struct run *r, const char *option, const char *value, const char *text)
 {
 	const struct config *c = r->opts->config;
-	char node[256] = "", text[512];
-	int err;
+	unsigned int line = c ? config__line(c, value) : 0;
 
-	if (!c || !c->push_cnt)
-		return 0;
+	if (line)
+		log_error("%s:%u: %s: %s", c->path, line, option, text);
+	else
+		log_error("--%s: %s", option, text);
+}
+
+/* With these destinations, none if c is NULL. */
+static int new_push(struct run *r, const struct config *c, int listening, char *text,
+		    size_t text_sz)
+{
+	char node[256] = "";
+
 	(void)gethostname(node, sizeof(node) - 1);
-	err = push__new(r->spool, c->push, c->push_cnt, node, &r->push, text, sizeof(text));
+	return push__new(r->spool, c ? c->push : NULL, c ? c->push_cnt : 0, node, listening,
+			 &r->push, text, text_sz);
+}
+
+int run_open_push(struct run *r)
+{
+	const struct options *o = r->opts;
+	int listening = -1, err;
+	char text[512];
+
+	r->totals.reload_ns = util_realtime_ns();
+	if (strcmp(o->listen, "none") != 0) {
+		listening = listen_open(o->listen, text, sizeof(text));
+		if (listening < 0) {
+			r->wrong_setup = true;
+			run_log_setup(r, "listen", o->listen, text);
+			return listening;
+		}
+	}
+	if (listening < 0 && (!o->config || !o->config->push_cnt))
+		return 0;
+	err = new_push(r, o->config, listening, text, sizeof(text));
 	if (err)
 		log_error("%s", text);
 	return err;
@@ -68,17 +99,12 @@ static bool same_options(const struct config *a, const struct config *b)
 	return true;
 }
 
-/* The first destinations start the courier, and the last one's end leaves it without work. */
+/* The first destinations start the courier, unless it is there already. */
 static int change(struct run *r, const struct config *c, char *text, size_t text_sz)
 {
-	char node[256] = "";
-
 	if (r->push)
 		return push__change(r->push, c->push, c->push_cnt, text, text_sz);
-	if (!c->push_cnt)
-		return 0;
-	(void)gethostname(node, sizeof(node) - 1);
-	return push__new(r->spool, c->push, c->push_cnt, node, &r->push, text, text_sz);
+	return c->push_cnt ? new_push(r, c, -1, text, text_sz) : 0;
 }
 
 int run_reload(struct run *r)
@@ -103,11 +129,13 @@ int run_reload(struct run *r)
 		if (err)
 			options_done(fresh);
 	}
+	r->totals.reload_failed = err != 0;
 	if (err) {
 		log_error("the configuration stays as it was: %s", text);
 		free(fresh);
 		return 0;
 	}
+	r->totals.reload_ns = util_realtime_ns();
 	log_info("the configuration was read again%s",
 		 same_options(now->config, fresh->config) ?
 			 "" :

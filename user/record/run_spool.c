@@ -33,8 +33,10 @@ int run_open_spool(struct run *r)
 	char text[512];
 	int err = spool__open(r->opts->spool, r->opts->spool_sz, &r->spool, text, sizeof(text));
 
-	if (err)
-		log_error("--spool: %s", text);
+	if (err) {
+		r->wrong_setup = true;
+		run_log_setup(r, "spool", r->opts->spool, text);
+	}
 	return err;
 }
 
@@ -229,6 +231,7 @@ static int put_kind(struct run *r, int kind)
 
 	if (err)
 		return err;
+	r->totals.own[kind] += groups.left_out;
 	err = cut_groups(&groups, p->sample_cnt, &parts);
 	if (!err)
 		profiles = calloc(parts.cnt + 1, sizeof(*profiles));
@@ -253,6 +256,8 @@ int run_spool_window(struct run *r, const struct report *report)
 		kind_err = report->kinds[i] ? put_kind(r, i) : 0;
 		err = kind_err == -EINTR ? kind_err : err ?: kind_err;
 	}
+	run_count_window(r, report, !err);
+	run_tell_status(r);
 	run_push_news(r);
 	if (err == -EINTR)
 		log_error("aborted: not all profiles of the last window were written");
