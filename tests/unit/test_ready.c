@@ -74,10 +74,44 @@ static void test_notify_socket(void **state)
 	notified(&at, offsetof(struct sockaddr_un, sun_path) + sz, name);
 }
 
+/* Said where this process is watched, and no more often than twice in the time that it has. */
+static void test_watchdog(void **state)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	char name[64], pid[16], buf[64] = "";
+	size_t sz;
+
+	(void)state;
+	snprintf(name, sizeof(name), "@bpfprof test_watchdog %d", getpid());
+	sz = strlen(name);
+	memcpy(at.sun_path, name, sz);
+	at.sun_path[0] = 0;
+	assert_int_equal(
+		bind(fd, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + sz), 0);
+	setenv("NOTIFY_SOCKET", name, 1);
+	ready_alive();
+	setenv("WATCHDOG_USEC", "60000000", 1);
+	setenv("WATCHDOG_PID", "1", 1);
+	ready_alive();
+	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	setenv("WATCHDOG_PID", pid, 1);
+	for (int i = 0; i < 3; i++)
+		ready_alive();
+	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), 10);
+	assert_string_equal(buf, "WATCHDOG=1");
+	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_descriptor),
+		cmocka_unit_test(test_watchdog),
 		cmocka_unit_test(test_notify_socket),
 	};
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 
 int ready_check(int fd)
 {
@@ -18,9 +20,8 @@ int ready_check(int fd)
 }
 
 /* name: a path, or with '@' in front one of the abstract namespace (unix(7)). */
-static void notify(const char *name)
+static void notify(const char *name, const char *text)
 {
-	static const char text[] = "READY=1";
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	size_t sz = strlen(name);
 	int fd;
@@ -41,15 +42,47 @@ static void notify(const char *name)
 		close(fd);
 }
 
-void ready_tell(int fd)
+void ready_say(const char *text)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 
+	if (name && *name)
+		notify(name, text);
+}
+
+void ready_tell(int fd)
+{
 	if (fd >= 0) {
 		if (write(fd, "READY\n", 6) != 6)
 			log_debug("nobody reads --ready-fd %d: %s", fd, strerror(errno));
 		close(fd);
 	}
-	if (name && *name)
-		notify(name);
+	ready_say("READY=1");
+}
+
+/* ns; 0: nobody watches this process. */
+static uint64_t watchdog_ns(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	uint64_t us, who;
+
+	if (!usec || util_parse_u64(usec, 1, UINT64_MAX / 1000, &us))
+		return 0;
+	if (pid && (util_parse_u64(pid, 1, INT32_MAX, &who) || (pid_t)who != getpid()))
+		return 0;
+	return us * 1000;
+}
+
+void ready_alive(void)
+{
+	static uint64_t next_ns;
+	uint64_t every = watchdog_ns(), now;
+
+	if (!every)
+		return;
+	now = util_monotonic_ns();
+	if (now < next_ns)
+		return;
+	next_ns = now + every / 2;
+	ready_say("WATCHDOG=1");
 }

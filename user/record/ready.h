@@ -8,8 +8,15 @@
  * not open. */
 int ready_check(int fd);
 
-/* Writes "READY\n" to fd, closes it, and sends READY=1 to the socket that $NOTIFY_SOCKET names. A
- * listener that is gone is no error. */
+/* Writes "READY\n" to fd, closes it, and says READY=1 as below. A listener that is gone is no error.
+ */
 void ready_tell(int fd);
+
+/* Says something to the socket that $NOTIFY_SOCKET names, if it does. */
+void ready_say(const char *text);
+
+/* To be called at least once a second: says WATCHDOG=1 where that is expected of this process, twice
+ * as often as it has to be (sd_watchdog_enabled(3)). */
+void ready_alive(void);
 
 #endif

@@ -20,6 +20,7 @@
 #include "kinds.h"
 #include "options.h"
 #include "record/launch.h"
+#include "record/ready.h"
 #include "record/run_parts.h"
 
 /* ---- the loop ---- */
@@ -117,6 +118,7 @@ static int loop(struct run *r)
 			return -errno;
 		for (int i = 0; i < n; i++)
 			handle(r, ev[i].data.u64);
+		ready_alive();
 		err = r->reload ? run_reload(r) : 0;
 		if (!err)
 			err = capture__poll(r->capture);
@@ -146,6 +148,7 @@ static int record(struct run *r)
 		}
 	}
 	err = loop(r);
+	ready_say("STOPPING=1");
 	if (!err)
 		err = run_write_ended(r);
 	if (!err) {

@@ -3,7 +3,9 @@
 #include <linux/types.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include "base/util.h"
 #include "config.h"
 #include "options.h"
+#include "record/ready.h"
 #include "record/run_parts.h"
 #include "spool/spool.h"
 
@@ -107,7 +110,7 @@ static int change(struct run *r, const struct config *c, char *text, size_t text
 	return c->push_cnt ? new_push(r, c, -1, text, text_sz) : 0;
 }
 
-int run_reload(struct run *r)
+static int reload(struct run *r)
 {
 	const struct options *now = r->fresh ? r->fresh : r->opts;
 	struct options *fresh = calloc(1, sizeof(*fresh));
@@ -115,7 +118,6 @@ int run_reload(struct run *r)
 	char text[1024] = "out of memory";
 	int err;
 
-	r->reload = false;
 	if (!now->config) {
 		log_info("there is no --config that could be read again");
 		free(fresh);
@@ -145,6 +147,21 @@ int run_reload(struct run *r)
 	free(r->fresh);
 	r->fresh = fresh;
 	return had_push || !r->push ? 0 : run_watch_push(r);
+}
+
+int run_reload(struct run *r)
+{
+	char text[64];
+	int err;
+
+	r->reload = false;
+	/* sd_notify(3): Type=notify-reload */
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		 util_monotonic_ns() / 1000);
+	ready_say(text);
+	err = reload(r);
+	ready_say("READY=1");
+	return err;
 }
 
 /* ---- the end ---- */
