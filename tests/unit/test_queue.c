@@ -65,7 +65,7 @@ static void begin(int slot)
 	uint64_t number = sim.q.slots[slot].number;
 
 	if (!number && sim.given == sim.made) {
-		queue__nothing(&sim.q, slot);
+		queue__nothing(&sim.q, slot, false);
 		return;
 	}
 	if (!number)

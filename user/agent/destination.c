@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,17 +39,6 @@ const char *destination_file_key(enum destination_file file)
 	return file_keys[file];
 }
 
-static int __attribute__((format(printf, 3, 4)))
-fail(char *text, size_t text_sz, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, text_sz, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 /* ---- the URL ---- */
 
 struct url {
@@ -66,21 +54,24 @@ static int split_url(const char *url, struct url *ret, char *text, size_t text_s
 
 	for (const char *c = url; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
-			return fail(text, text_sz, "url: '%s' has a blank or worse in it", url);
+			return util_fail(-EINVAL, text, text_sz,
+					 "url: '%s' has a blank or worse in it", url);
 	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
-		return fail(text, text_sz, "url: '%s' does not begin with http:// or https://",
-			    url);
+		return util_fail(-EINVAL, text, text_sz,
+				 "url: '%s' does not begin with http:// or https://", url);
 	if (strlen(url) > DESTINATION_MAX_URL)
-		return fail(text, text_sz, "url: it is longer than %d bytes", DESTINATION_MAX_URL);
+		return util_fail(-EINVAL, text, text_sz, "url: it is longer than %d bytes",
+				 DESTINATION_MAX_URL);
 	host += 3;
 	end = host + strcspn(host, "/?#");
 	ret->path = end;
 	if (memchr(host, '@', (size_t)(end - host)))
-		return fail(text, text_sz,
-			    "url: give the user as user = and the password as password-file =");
+		return util_fail(
+			-EINVAL, text, text_sz,
+			"url: give the user as user = and the password as password-file =");
 	len = *host == '[' ? strcspn(host, "]/") : strcspn(host, ":/?#");
 	if (!len || len >= sizeof(ret->host) || *host == ']')
-		return fail(text, text_sz, "url: '%s' names no host", url);
+		return util_fail(-EINVAL, text, text_sz, "url: '%s' names no host", url);
 	snprintf(ret->host, sizeof(ret->host), "%.*s", (int)len, host);
 	host += len + (*host == '[');
 	ret->port = host < end && *host == ':' ? host + 1 : "";
@@ -141,26 +132,29 @@ static int check_files(const struct destination *d, char *text, size_t text_sz)
 		if (fd >= 0)
 			close(fd);
 		else if (d->files[i])
-			return fail(text, text_sz, "%s: cannot read '%s': %s", file_keys[i],
-				    d->files[i], fd == -EINVAL ? "it is no file" : strerror(-fd));
+			return util_fail(-EINVAL, text, text_sz, "%s: cannot read '%s': %s",
+					 file_keys[i], d->files[i],
+					 fd == -EINVAL ? "it is no file" : strerror(-fd));
 	}
 	if (d->files[DESTINATION_TOKEN] && d->user)
-		return fail(text, text_sz, "token-file and user exclude each other: give one");
+		return util_fail(-EINVAL, text, text_sz,
+				 "token-file and user exclude each other: give one");
 	if (d->files[DESTINATION_PASSWORD] && !d->user)
-		return fail(text, text_sz, "password-file goes with user");
+		return util_fail(-EINVAL, text, text_sz, "password-file goes with user");
 	if (d->files[DESTINATION_KEY] && !d->files[DESTINATION_CERT])
-		return fail(text, text_sz, "key-file goes with cert-file");
+		return util_fail(-EINVAL, text, text_sz, "key-file goes with cert-file");
 	return 0;
 }
 
 static int check_text(const char *key, const char *value, char *text, size_t text_sz)
 {
 	if (value && (!*value || strlen(value) > MAX_TEXT))
-		return fail(text, text_sz, "%s: it is empty, or longer than %d bytes", key,
-			    MAX_TEXT);
+		return util_fail(-EINVAL, text, text_sz, "%s: it is empty, or longer than %d bytes",
+				 key, MAX_TEXT);
 	for (const char *c = value; c && *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return fail(text, text_sz, "%s: it has control characters", key);
+			return util_fail(-EINVAL, text, text_sz, "%s: it has control characters",
+					 key);
 	return 0;
 }
 
@@ -170,16 +164,18 @@ static int complete_kind(struct destination *d, const struct url *u, char *text,
 	size_t i;
 
 	if (!kind)
-		return fail(text, text_sz,
-			    "its kind does not follow from the url: give kind = pyroscope, parca, "
-			    "otlp, otlp-1.9 or pprof");
+		return util_fail(
+			-EINVAL, text, text_sz,
+			"its kind does not follow from the url: give kind = pyroscope, parca, "
+			"otlp, otlp-1.9 or pprof");
 	for (i = 0; i < ARRAY_SIZE(kinds) && strcmp(kinds[i].kind, kind) != 0; i++)
 		;
 	if (i == ARRAY_SIZE(kinds))
-		return fail(text, text_sz,
-			    "kind: there is no '%s': choose from pyroscope, parca, otlp, otlp-1.9, "
-			    "pprof",
-			    kind);
+		return util_fail(
+			-EINVAL, text, text_sz,
+			"kind: there is no '%s': choose from pyroscope, parca, otlp, otlp-1.9, "
+			"pprof",
+			kind);
 	if (!d->max_age_ns)
 		d->max_age_ns = kinds[i].max_age_ns;
 	if (!d->kind)
@@ -193,12 +189,13 @@ int destination__complete(struct destination *d, char *text, size_t text_sz)
 	int err;
 
 	if (!cursor_is_name(d->name))
-		return fail(text, text_sz,
-			    "a name has 1 to %d letters, digits, '.', '_' and '-', and does not "
-			    "begin with '.'",
-			    CURSOR_NAME_SZ - 1);
+		return util_fail(
+			-EINVAL, text, text_sz,
+			"a name has 1 to %d letters, digits, '.', '_' and '-', and does not "
+			"begin with '.'",
+			CURSOR_NAME_SZ - 1);
 	if (!d->url)
-		return fail(text, text_sz, "it has no url");
+		return util_fail(-EINVAL, text, text_sz, "it has no url");
 	err = split_url(d->url, &u, text, text_sz);
 	if (!err)
 		err = complete_kind(d, &u, text, text_sz);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,17 +11,6 @@
 #include "base/util.h"
 
 #define BACKLOG 16
-
-static int __attribute__((format(printf, 4, 5)))
-fail(int err, char *text, size_t text_sz, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, text_sz, fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 /* "[::1]:80" -> "::1", "80". False: it is none. */
 static bool split(const char *address, char host[static 256], const char **ret_port)
@@ -72,11 +60,12 @@ int listen_open(const char *address, char *text, size_t text_sz)
 	int fd;
 
 	if (!split(address, host, &port) || getaddrinfo(host, port, &hints, &found))
-		return fail(-EINVAL, text, text_sz,
-			    "'%s' is no address to listen at, such as 127.0.0.1:6061", address);
+		return util_fail(-EINVAL, text, text_sz,
+				 "'%s' is no address to listen at, such as 127.0.0.1:6061",
+				 address);
 	fd = listen_at(found);
 	freeaddrinfo(found);
 	if (fd < 0)
-		fail(fd, text, text_sz, "cannot listen at %s: %s", address, strerror(-fd));
+		util_fail(fd, text, text_sz, "cannot listen at %s: %s", address, strerror(-fd));
 	return fd;
 }

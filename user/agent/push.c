@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "spool/labels.h"
 #include "spool/spool.h"
 
+#define MAX_SETTLED 256 /* records at once that cannot be sent any more, at some us each */
 #define LIVED_NS (60 * NSEC_PER_SEC) /* a courier that lived so long has not died of its start */
 #define MAX_BACKOFF_S 60
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of the same */
@@ -62,17 +62,6 @@ struct push {
 	uint64_t settled;
 	struct wire in, out;
 };
-
-static int __attribute__((format(printf, 4, 5)))
-fail(int err, char *text, size_t text_sz, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, text_sz, fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 /* ---- the courier ---- */
 
@@ -264,10 +253,11 @@ static uint64_t take_next(struct push *p, struct target *t)
 	return number;
 }
 
-/* The record that was asked for, or any. A descriptor; -ENOENT: there is none. */
+/* The record that was asked for, or any. A descriptor; -ENOENT: there is none; -EAGAIN: many could
+ * not be sent any more, and others wait for the loop to go on. */
 static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64_t *ret_number)
 {
-	int fd;
+	int fd, settled = 0;
 
 	if (wanted) {
 		*ret_number = wanted;
@@ -276,13 +266,17 @@ static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64
 			take_back(t, wanted);
 		return fd;
 	}
-	do {
+	while (settled++ < MAX_SETTLED) {
 		*ret_number = find_orphan(t) ?: take_next(p, t);
-		fd = *ret_number ? open_record(p, t, *ret_number) : -ENODATA;
-	} while (fd == -ENOENT);
-	if (fd >= 0)
+		if (!*ret_number)
+			return -ENOENT;
+		fd = open_record(p, t, *ret_number);
+		if (fd < 0)
+			continue;
 		t->given[t->given_cnt++] = *ret_number;
-	return fd;
+		return fd;
+	}
+	return -EAGAIN;
 }
 
 /* Its files as they are now, behind the record. Returns their bits. */
@@ -318,8 +312,10 @@ static int on_next(struct push *p, struct target *t)
 				.generation = p->in.generation,
 				.slot = p->in.slot };
 	fds[0] = find_record(p, t, wanted, &number);
-	if (fds[0] < 0)
+	if (fds[0] < 0) {
+		p->out.value = fds[0] == -EAGAIN;
 		return tell(p, 0, NULL, 0);
+	}
 	p->out.what = WIRE_RECORD;
 	p->out.number = number;
 	p->out.files = open_files(t, fds, &cnt);
@@ -470,8 +466,8 @@ static int open_target(struct push *p, struct target *t, const struct destinatio
 	int err = cursor__open(&t->cursor, p->spool, d->name, &damaged);
 
 	if (err)
-		return fail(err, text, text_sz, "push \"%s\": cannot open its cursor: %s", d->name,
-			    strerror(-err));
+		return util_fail(err, text, text_sz, "push \"%s\": cannot open its cursor: %s",
+				 d->name, strerror(-err));
 	if (damaged)
 		log_error(
 			"push \"%s\": its cursor is damaged: it goes on with what is still to come",
@@ -544,7 +540,7 @@ int push__new(struct spool *spool, const struct destination *v, size_t cnt, cons
 	if (!p) {
 		if (listening >= 0)
 			close(listening);
-		return fail(-ENOMEM, text, text_sz, "out of memory");
+		return util_fail(-ENOMEM, text, text_sz, "out of memory");
 	}
 	p->listening = listening;
 	p->spool = spool;
@@ -556,16 +552,18 @@ int push__new(struct spool *spool, const struct destination *v, size_t cnt, cons
 	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	err = p->epoll_fd < 0 || p->timer_fd < 0 ? -errno : watch(p, p->timer_fd);
 	if (err)
-		fail(err, text, text_sz, "cannot wait for the courier: %s", strerror(-err));
+		util_fail(err, text, text_sz, "cannot wait for the courier: %s", strerror(-err));
 	else if (!util_find_part(WIRE_PROGRAM, p->program, sizeof(p->program)))
-		err = fail(-ENOENT, text, text_sz,
-			   "there is no " WIRE_PROGRAM " beside this program or in ../lib/bpfprof");
+		err = util_fail(-ENOENT, text, text_sz,
+				"there is no " WIRE_PROGRAM
+				" beside this program or in ../lib/bpfprof");
 	if (!err)
 		err = push__change(p, v, cnt, text, text_sz);
 	if (!err) {
 		err = start_courier(p);
 		if (err)
-			fail(err, text, text_sz, "cannot start %s: %s", p->program, strerror(-err));
+			util_fail(err, text, text_sz, "cannot start %s: %s", p->program,
+				  strerror(-err));
 	}
 	if (err)
 		push__free(p);

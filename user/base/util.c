@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,16 @@ static bool parse_digits(const char **s, uint64_t *ret, bool *ret_fits)
 	*s = p;
 	*ret = v;
 	return true;
+}
+
+int util_fail(int err, char *text, size_t text_sz, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, text_sz, fmt, ap);
+	va_end(ap);
+	return err;
 }
 
 bool util_find_part(const char *name, char *path, size_t path_sz)

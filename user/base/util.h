@@ -46,6 +46,10 @@ int util_read_file(const char *path, size_t max, char **ret_buf, size_t *ret_sz)
 /* The same from an open descriptor's current position. */
 int util_read_fd(int fd, size_t max, char **ret_buf, size_t *ret_sz);
 
+/* Says in text what is wrong, and returns err: for functions whose caller tells people. */
+int util_fail(int err, char *text, size_t text_sz, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* The path of a file that is installed with this program: beside it, or in ../lib/bpfprof/ from
  * there. False: there is none that can be read. */
 bool util_find_part(const char *name, char *path, size_t path_sz);

@@ -428,7 +428,7 @@ static int take_message(struct courier *c, size_t sz, const int *fds, size_t cnt
 	    d->attempts[c->in.slot].body.data)
 		return -EPROTO;
 	if (c->in.what == WIRE_NOTHING)
-		queue__nothing(&d->queue, (int)c->in.slot);
+		queue__nothing(&d->queue, (int)c->in.slot, c->in.value);
 	else if (c->in.what == WIRE_RECORD)
 		return begin_attempt(c, d, fds, cnt);
 	return 0;

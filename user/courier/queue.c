@@ -118,10 +118,10 @@ static void vacate(struct queue *q, int slot)
 	q->busy &= ~(1U << slot);
 }
 
-void queue__nothing(struct queue *q, int slot)
+void queue__nothing(struct queue *q, int slot, bool more)
 {
 	/* one that was set aside has gone meanwhile */
-	if (!q->slots[slot].number)
+	if (!q->slots[slot].number && !more)
 		q->drained = true;
 	vacate(q, slot);
 }

@@ -60,8 +60,8 @@ void queue__news(struct queue *q, uint64_t bytes);
  */
 int queue__ask(struct queue *q, uint64_t now_ns, uint64_t *ret_at_ns);
 
-/* The answer: there is none. */
-void queue__nothing(struct queue *q, int slot);
+/* The answer: there is none; more: until it is asked again. */
+void queue__nothing(struct queue *q, int slot, bool more);
 /* Or there is, and so many bytes are sent. */
 void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes);
 

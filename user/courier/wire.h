@@ -33,9 +33,9 @@ enum wire_what {
 	WIRE_DESTINATION,
 	WIRE_NEWS,   /* value: bytes */
 	WIRE_RECORD, /* number; descriptors: the record, then the files, in the order of their bits */
-	WIRE_NOTHING,
-	WIRE_LISTEN, /* a descriptor: the socket where the agent is asked how it is */
-	WIRE_STATUS, /* text: metrics; all is attached */
+	WIRE_NOTHING, /* value: it may be asked again at once */
+	WIRE_LISTEN,  /* a descriptor: the socket where the agent is asked how it is */
+	WIRE_STATUS,  /* text: metrics; all is attached */
 	/* to the collector */
 	WIRE_NEXT,    /* number: of a record that was handed out, 0: of another one */
 	WIRE_SETTLED, /* number, value: enum wire_outcome */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,17 +32,6 @@ struct spool {
 	size_t first, end, cap;
 	struct spool_stats stats;
 };
-
-static int __attribute__((format(printf, 4, 5)))
-fail(int err, char *text, size_t text_sz, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, text_sz, fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 /* ---- records ---- */
 
@@ -174,25 +162,25 @@ static int open_folder(struct spool *s, const char *path, char *text, size_t tex
 	struct stat st;
 
 	if (mkdir(path, 0700) && errno != EEXIST)
-		return fail(-errno, text, text_sz, "cannot make the folder '%s': %s", path,
-			    strerror(errno));
+		return util_fail(-errno, text, text_sz, "cannot make the folder '%s': %s", path,
+				 strerror(errno));
 	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->folder < 0 && (errno == ENOTDIR || errno == ELOOP))
-		return fail(-errno, text, text_sz, "'%s' is no folder (a link is none)", path);
+		return util_fail(-errno, text, text_sz, "'%s' is no folder (a link is none)", path);
 	if (s->folder < 0 || fstat(s->folder, &st))
-		return fail(-errno, text, text_sz, "cannot open the folder '%s': %s", path,
-			    strerror(errno));
+		return util_fail(-errno, text, text_sz, "cannot open the folder '%s': %s", path,
+				 strerror(errno));
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return fail(-EPERM, text, text_sz,
-			    "others may write in the folder '%s': it has to be one of our own",
-			    path);
+		return util_fail(-EPERM, text, text_sz,
+				 "others may write in the folder '%s': it has to be one of our own",
+				 path);
 	s->lock = openat(s->folder, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->lock < 0)
-		return fail(-errno, text, text_sz, "cannot write in the folder '%s': %s", path,
-			    strerror(errno));
+		return util_fail(-errno, text, text_sz, "cannot write in the folder '%s': %s", path,
+				 strerror(errno));
 	if (flock(s->lock, LOCK_EX | LOCK_NB))
-		return fail(errno == EWOULDBLOCK ? -EBUSY : -errno, text, text_sz,
-			    "another bpfprof has the folder '%s'", path);
+		return util_fail(errno == EWOULDBLOCK ? -EBUSY : -errno, text, text_sz,
+				 "another bpfprof has the folder '%s'", path);
 	return 0;
 }
 
@@ -203,7 +191,7 @@ int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *tex
 
 	*ret = NULL;
 	if (!s)
-		return fail(-ENOMEM, text, text_sz, "out of memory");
+		return util_fail(-ENOMEM, text, text_sz, "out of memory");
 	*s = (struct spool){ .folder = -1, .lock = -1, .max_sz = max_sz, .next = 1 };
 	err = open_folder(s, path, text, text_sz);
 	if (!err) {
@@ -211,8 +199,8 @@ int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *tex
 		/* it may be given less than it had */
 		err = err ?: make_room(s, 0);
 		if (err)
-			fail(err, text, text_sz, "cannot read the folder '%s': %s", path,
-			     strerror(-err));
+			util_fail(err, text, text_sz, "cannot read the folder '%s': %s", path,
+				  strerror(-err));
 	}
 	if (err)
 		spool__close(s);
