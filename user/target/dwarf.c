@@ -19,6 +19,7 @@
 #include "base/strtab.h"
 #include "base/util.h"
 #include "target/dwarf_file.h"
+#include "target/dwarf_kept.h"
 #include "target/elf_file.h"
 
 #define MAX_DEPTH 256 /* of the tree */
@@ -47,7 +48,8 @@ struct query {
 };
 
 struct resolver {
-	struct dwarf_file file, alt;
+	struct dwarf_kept *kept;
+	struct dwarf_file *file; /* kept's */
 	struct strtab *strings;
 	const uint64_t *vaddrs;
 	struct query *queries;
@@ -55,7 +57,6 @@ struct resolver {
 	struct dwarf_answers *ret;
 	uint64_t steps; /* what is left */
 	uint64_t deadline_ns;
-	uint64_t line_bytes; /* of the tables that libdw keeps */
 
 	/* of the unit at hand */
 	Dwarf_CU *cu; /* NULL before the first one */
@@ -262,7 +263,7 @@ static int name_id(struct resolver *r, Dwarf_Die *die, unsigned int name, uint32
 	Dwarf_Attribute attr;
 	const char *s;
 
-	s = dwarf_file__string(&r->file, dwarf_attr_integrate(die, name, &attr));
+	s = dwarf_file__string(r->file, dwarf_attr_integrate(die, name, &attr));
 	*ret = strtab__add(r->strings, s);
 	return *ret == NONE ? -ENOMEM : 0;
 }
@@ -352,7 +353,7 @@ static bool is_cxx(int language)
 
 static int open_lines(struct resolver *r)
 {
-	r->line_bytes += dwarf_lines__open(&r->lines, &r->file, &r->unit);
+	r->kept->line_bytes += dwarf_lines__open(&r->lines, r->file, &r->unit);
 	if (util_reserve(&r->paths, &r->paths_cap, r->lines.file_cnt, sizeof(*r->paths)))
 		return -ENOMEM;
 	if (r->lines.file_cnt)
@@ -392,15 +393,15 @@ static bool next_unit(struct resolver *r, uint8_t *ret_type)
 
 	if (util_monotonic_ns() > r->deadline_ns)
 		return false;
-	if (r->line_bytes > LINES_AT_ONCE) {
+	if (r->kept->line_bytes > LINES_AT_ONCE) {
 		off = dwarf_dieoffset(&r->unit);
-		r->line_bytes = 0;
-		if (dwarf_file__restart(&r->file) || !dwarf_offdie(r->file.dbg, off, &r->unit))
+		r->kept->line_bytes = 0;
+		if (dwarf_file__restart(r->file) || !dwarf_offdie(r->file->dbg, off, &r->unit))
 			return false;
 		r->cu = r->unit.cu;
 	}
 	/* asked for more than the unit's own DIE, libdw would open the .dwo of a skeleton */
-	return !dwarf_get_units(r->file.dbg, r->cu, &r->cu, NULL, ret_type, &r->unit, NULL);
+	return !dwarf_get_units(r->file->dbg, r->cu, &r->cu, NULL, ret_type, &r->unit, NULL);
 }
 
 static int resolve_units(struct resolver *r)
@@ -435,22 +436,21 @@ int dwarf_resolve(const struct elf_file *elf, const struct elf_file *alt, const 
 		  size_t cnt, struct strtab *strings, struct dwarf_answers *ret)
 {
 	struct resolver r = { .strings = strings, .vaddrs = vaddrs, .cnt = cnt, .ret = ret };
-	int err = 0;
+	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	if (alt)
-		err = dwarf_file__open(&r.alt, alt, NULL);
-	if (!err)
-		err = dwarf_file__open(&r.file, elf, alt ? &r.alt : NULL);
-	if (!err && cnt) {
-		r.steps = r.file.info->d_size * STEPS_PER_BYTE + STEPS_MIN;
+	err = dwarf_kept__open(elf, alt, &r.kept);
+	if (err)
+		return err;
+	r.file = &r.kept->file;
+	if (cnt) {
+		r.steps = r.file->info->d_size * STEPS_PER_BYTE + STEPS_MIN;
 		r.deadline_ns = util_monotonic_ns() + MAX_NS;
 		err = resolve(&r);
 	}
 	if (err)
 		dwarf_answers__done(ret);
-	dwarf_file__close(&r.file);
-	dwarf_file__close(&r.alt);
+	dwarf_kept__close(r.kept, err != 0);
 	free(r.queries);
 	free(r.paths);
 	free(r.claimed);

@@ -61,7 +61,7 @@ static int hide(Elf_Scn *scn, GElf_Shdr *sh)
 }
 
 /* Finds them, adds the sizes of all that libdw would read up, and hides what is not needed. */
-static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS])
+static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS], uint64_t *ret_total)
 {
 	uint64_t total = 0, sz;
 	Elf_Scn *scn = NULL;
@@ -94,6 +94,7 @@ static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS])
 				scns[i] = scn;
 		}
 	}
+	*ret_total = total;
 	return scns[INFO] ? 0 : -ENOENT;
 }
 
@@ -149,7 +150,7 @@ int dwarf_file__open(struct dwarf_file *f, const struct elf_file *elf, struct dw
 	elf_version(EV_CURRENT);
 	f->alt = alt;
 	f->elf = elf_begin(fd, ELF_C_READ, NULL);
-	err = f->elf ? check_sections(f->elf, scns) : -EBADMSG;
+	err = f->elf ? check_sections(f->elf, scns, &f->total) : -EBADMSG;
 	if (!err)
 		err = begin(f);
 	if (!err)
@@ -164,6 +165,12 @@ void dwarf_file__close(struct dwarf_file *f)
 	dwarf_end(f->dbg);
 	elf_end(f->elf);
 	memset(f, 0, sizeof(*f));
+}
+
+void dwarf_file__detach(struct dwarf_file *f)
+{
+	if (f->elf)
+		(void)elf_cntl(f->elf, ELF_C_FDDONE);
 }
 
 int dwarf_file__restart(struct dwarf_file *f)

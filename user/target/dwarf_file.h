@@ -23,6 +23,7 @@ struct dwarf_file {
 	Dwarf *dbg;
 	const Elf_Data *info;	/* .debug_info */
 	const Elf_Data *line;	/* .debug_line, or NULL */
+	uint64_t total;		/* bytes of all that libdw has read */
 	struct dwarf_file *alt; /* the supplementary file (dwz), or NULL; borrowed */
 };
 
@@ -35,6 +36,9 @@ extern __thread jmp_buf dwarf_file_no_memory;
  */
 int dwarf_file__open(struct dwarf_file *f, const struct elf_file *elf, struct dwarf_file *alt);
 void dwarf_file__close(struct dwarf_file *f);
+
+/* From now on it does without the descriptor that it was opened with. */
+void dwarf_file__detach(struct dwarf_file *f);
 
 /* Lets libdw begin anew: everything of its that came from f is void. 0 or -EBADMSG. */
 int dwarf_file__restart(struct dwarf_file *f);

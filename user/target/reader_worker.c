@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads foreign files without any rights, one request after the other; nothing is kept in between.
+ * Reads foreign files without any rights, one request after the other; nothing is kept in between
+ * but debug information (target/dwarf_kept.h).
  * Whoever opens the files for it does not look into them.
  */
 #include "target/reader_worker.h"
@@ -20,6 +21,7 @@
 
 #include "base/util.h"
 #include "target/allocators.h"
+#include "target/dwarf_kept.h"
 #include "target/elf_file.h"
 #include "helper/fd_message.h"
 #include "target/names.h"
@@ -488,6 +490,7 @@ void reader_worker(void)
 	static struct stream stream;
 	const uint32_t ready = READER_READY, done = READER_DONE;
 
+	dwarf_kept_enable();
 	stream__init(&stream, REQUESTS);
 	if (stream__put(&stream, &ready, sizeof(ready)) || stream__flush(&stream))
 		return;
