@@ -111,7 +111,8 @@ int dwarf_kept__open(const struct elf_file *elf, const struct elf_file *alt,
 {
 	struct identity id, alt_id;
 	/* both are looked at before they are read */
-	bool known = identify(elf, &id) & identify(alt, &alt_id) & enabled;
+	bool elf_known = identify(elf, &id), alt_known = identify(alt, &alt_id);
+	bool known = elf_known && alt_known && enabled;
 	struct slot *s = known ? find(&id, &alt_id) : NULL;
 	int err = 0;
 
