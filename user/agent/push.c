@@ -33,7 +33,7 @@ _Static_assert((int)WIRE_NR_FILES == (int)DESTINATION_NR_FILES &&
 		       WIRE_TOKEN == 1 << DESTINATION_TOKEN && WIRE_KEY == 1 << DESTINATION_KEY,
 	       "a file's bit is its number");
 
-/* ld.so(8), and what curl(1) knows. */
+/* Proxies, as curl(1) has them. */
 static const char *const environment[] = { "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
 					   "ALL_PROXY",	 "no_proxy",	"NO_PROXY",    NULL };
 
@@ -209,7 +209,8 @@ static bool is_too_old(const struct target *t, uint64_t time_ns)
 	return t->d->max_age_ns && util_realtime_ns() > time_ns + t->d->max_age_ns;
 }
 
-/* Opens one that is open for this destination. A descriptor; -ENOENT: it was settled instead. */
+/* Opens one that is open for this destination. A descriptor; -ENOENT: it was settled instead; -errno:
+ * it stays open, and may be asked for later. */
 static int open_record(struct push *p, struct target *t, uint64_t number)
 {
 	uint64_t found, time_ns;
@@ -223,11 +224,11 @@ static int open_record(struct push *p, struct target *t, uint64_t number)
 	} else {
 		fd = spool__open_record(p->spool, number);
 		/* somebody has removed it */
-		t->stats.dropped += fd < 0;
+		t->stats.dropped += fd == -ENOENT;
 	}
-	if (fd < 0)
+	if (fd == -ENOENT)
 		settle(p, t, number);
-	return fd < 0 ? -ENOENT : fd;
+	return fd;
 }
 
 /* One that is open, and that the courier has not: it was another one's. 0: there is none. */
@@ -253,8 +254,8 @@ static uint64_t take_next(struct push *p, struct target *t)
 	return number;
 }
 
-/* The record that was asked for, or any. A descriptor; -ENOENT: there is none; -EAGAIN: many could
- * not be sent any more, and others wait for the loop to go on. */
+/* The record that was asked for, or any. A descriptor; -EAGAIN: many could not be sent any more, and
+ * others wait for the loop to go on; another error: there is none that can be had. */
 static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64_t *ret_number)
 {
 	int fd, settled = 0;
@@ -271,9 +272,10 @@ static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64
 		if (!*ret_number)
 			return -ENOENT;
 		fd = open_record(p, t, *ret_number);
-		if (fd < 0)
+		if (fd == -ENOENT)
 			continue;
-		t->given[t->given_cnt++] = *ret_number;
+		if (fd >= 0)
+			t->given[t->given_cnt++] = *ret_number;
 		return fd;
 	}
 	return -EAGAIN;
@@ -618,9 +620,4 @@ bool push__stats(const struct push *p, const char *name, struct push_stats *ret)
 	*ret = t->stats;
 	ret->pending = t->cursor.open_cnt + spool__end(p->spool) - t->cursor.next;
 	return true;
-}
-
-pid_t push__pid(const struct push *p)
-{
-	return p->pid;
 }

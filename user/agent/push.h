@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "courier/wire.h"
 
@@ -62,7 +61,5 @@ uint64_t push__settled(const struct push *p);
 
 /* Of a destination; false: there is none of that name. */
 bool push__stats(const struct push *p, const char *name, struct push_stats *ret);
-/* The courier's process, for tests; 0: none. */
-pid_t push__pid(const struct push *p);
 
 #endif

@@ -188,7 +188,8 @@ static int report_record(struct courier *c, struct destination *d, uint64_t numb
 	d->uncomplained++;
 	if (now < d->complain_ns)
 		return 0;
-	err = say(c, d, true, "profile %" PRIu64 " is given up, the %" PRIu64 "th of late: %s",
+	err = say(c, d, true,
+		  "profile %" PRIu64 " is given up, of %" PRIu64 " since this was last said: %s",
 		  number, d->uncomplained, what);
 	d->complain_ns = now + QUIET_NS;
 	d->uncomplained = 0;
@@ -240,7 +241,7 @@ static int end_attempt(struct courier *c, struct attempt *a, const struct transf
 	return err;
 }
 
-/* It could not begin, for want of memory or of a token that can be read: as if there were no store. */
+/* It could not begin: the record is kept, as if there were no store. */
 static int fail_attempt(struct courier *c, struct attempt *a, const char *why)
 {
 	struct transfer_result none = { .body = "", .error = why };
@@ -386,7 +387,7 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 	a->request.tenant = labels__get(&d->labels, "tenant");
 	a->request.user = labels__get(&d->labels, "user");
 	err = transfer__begin(a->transfer, c->multi, &a->request, a);
-	return err ? fail_attempt(c, a, "the token is none") : 0;
+	return err ? fail_attempt(c, a, "the token cannot stand in a header") : 0;
 }
 
 /* A copy of the socket, which the caller closes. 0 or -errno. */

@@ -68,7 +68,6 @@ struct wire {
 	 * before it means nothing any more */
 	uint32_t generation;
 	uint32_t files; /* bits of those that are there */
-	uint32_t unused;
 	uint64_t number, value;
 	char text[WIRE_MAX_TEXT];
 };
