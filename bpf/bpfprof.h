@@ -29,6 +29,7 @@
 #define BPFPROF_MAX_MAPS 4096	   /* executable mappings of a process (a power of two) */
 #define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
 #define BPFPROF_MAX_FILTERED 16384 /* processes, and threads, that a filter may name */
+#define BPFPROF_MAX_CHOSEN 1024	   /* processes of which more is recorded than of all */
 #define BPFPROF_MAX_COUNTS 32768   /* distinct stacks counted between two drains */
 #define BPFPROF_MAX_DUE 4096	   /* threads waiting to be sampled on a CPU */
 
@@ -518,9 +519,10 @@ struct bpfprof_task {
 	struct bpfprof_proc_key key;
 	__u32 ppid;
 	__u32 kthread; /* 1: has no user memory */
+	__u64 cgroup;  /* id of its control group (v2) */
 	char comm[BPFPROF_COMM_SZ];
 };
-_Static_assert(sizeof(struct bpfprof_task) == 40, "bpfprof_task");
+_Static_assert(sizeof(struct bpfprof_task) == 48, "bpfprof_task");
 
 /*
  * ---- Record of the threads' iterator (bpf_seq_write) ----
@@ -548,7 +550,8 @@ struct bpfprof_thread {
 	__u8 off_state; /* enum bpfprof_thread_state, of its wait, until it was woken */
 	__u8 ended;	/* 1: that wait is over, and was not recorded */
 	__u8 may_futex; /* 1: that wait may have been for a futex */
-	__u8 pad[5];
+	__u8 block;	/* 1: the block kind is recorded of its process */
+	__u8 pad[4];
 	__u64 regs[BPFPROF_NR_REGS]; /* user registers by DWARF number */
 	/* see struct bpfprof_raw */
 	__u64 uret_pc;
@@ -556,6 +559,13 @@ struct bpfprof_thread {
 };
 _Static_assert(sizeof(struct bpfprof_thread) == 104 + 8 * BPFPROF_NR_REGS + 16 * BPFPROF_MAX_URETS,
 	       "bpfprof_thread");
+
+/* A process of which kinds are recorded that are not of all (bpfprof_config.chosen). */
+struct bpfprof_chosen {
+	__u64 start_ns; /* of the process, so that a later owner of the number is not meant */
+	__u32 kinds;	/* bit i: kind i */
+	__u32 pad;
+};
 
 /* ---- Configuration, read-only once loaded ---- */
 #define BPFPROF_GLOB_MAX 63 /* bytes of a thread name pattern, without its stars */
@@ -571,6 +581,7 @@ struct bpfprof_config {
 	__u8 thread_names;	       /* keep threads of different names apart */
 	__u8 cgroups;		       /* and those of different control groups */
 	__u8 record[BPFPROF_NR_KINDS]; /* kinds that are recorded */
+	__u8 chosen[BPFPROF_NR_KINDS]; /* of these, only of the processes in bp_chosen */
 	__u8 follow;		       /* children of watched processes are watched */
 	__u8 switch_state;	       /* sched_switch tells prev's state (5.18, fa2c3254d7cf) */
 	__u8 hash_states;	       /* threads' states are in hashes: there is no task storage */

@@ -153,6 +153,7 @@ extern struct bp_scratch_map bp_scratch SEC(".maps");
 extern struct bp_raw_map bp_raw SEC(".maps");
 extern struct bp_filter_map bp_tgids SEC(".maps");
 extern struct bp_filter_map bp_tids SEC(".maps");
+extern struct bp_chosen_map bp_chosen SEC(".maps");
 extern struct bp_cgroup_map bp_cgroup SEC(".maps");
 extern struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 extern struct bp_ksyms_map bp_ksyms SEC(".maps");
@@ -221,6 +222,14 @@ struct bp_filter_map {
 	__uint(max_entries, BPFPROF_MAX_FILTERED);
 	__type(key, __u32);
 	__type(value, __u64);
+};
+
+/* By process. */
+struct bp_chosen_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BPFPROF_MAX_CHOSEN);
+	__type(key, __u32);
+	__type(value, struct bpfprof_chosen);
 };
 
 /* By slot: one a CPU, then those of bp_slots; sized when loaded. A per-CPU map's values may not
@@ -538,6 +547,21 @@ static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
 	__u64 *start = bpf_map_lookup_elem(set, &id);
 
 	return start && *start == start_ns;
+}
+
+/* Is the kind recorded of the task's process? To be asked for before what costs more: most are in no
+ * filter of that sort. */
+static __always_inline bool is_chosen(__u32 kind, struct task_struct *task)
+{
+	struct bpfprof_chosen *chosen;
+	__u32 tgid;
+
+	if (!bp_config.chosen[kind])
+		return true;
+	tgid = COMPAT_TASK(task, tgid);
+	chosen = bpf_map_lookup_elem(&bp_chosen, &tgid);
+	return chosen && chosen->kinds & (1U << kind) &&
+	       chosen->start_ns == BPF_CORE_READ(task, group_leader, start_boottime);
 }
 
 /* Does a thread's name match the pattern? See bpfprof_config. */

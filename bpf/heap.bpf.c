@@ -75,6 +75,13 @@ static __always_inline __u64 coarse(__u64 size)
 	return (size + ((1ULL << shift) >> 1)) >> shift << shift;
 }
 
+/* What we allocate for a profile of all is nobody's business. */
+static __always_inline bool is_wanted(const struct task_facts *task)
+{
+	return record_wanted(task) && task->key.tgid != bp_config.self_tgid &&
+	       is_chosen(BPFPROF_HEAP, compat_current());
+}
+
 /* Returns 0. */
 __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned)
 {
@@ -94,8 +101,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 
 	live.time_ns = bpf_ktime_get_ns();
 	task_facts(&task);
-	/* what we allocate for a profile of all is nobody's business */
-	if (!record_wanted(&task) || task.key.tgid == bp_config.self_tgid)
+	if (!is_wanted(&task))
 		return 0;
 	slot = record_take_slot();
 	if (slot < 0) {
@@ -226,8 +232,7 @@ static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
 	__u64 size;
 
 	task_facts(&task);
-	if (record_wanted(&task) && task.key.tgid != bp_config.self_tgid &&
-	    read_args(ctx, op, &size) && sampled(&t, size))
+	if (is_wanted(&task) && read_args(ctx, op, &size) && sampled(&t, size))
 		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
 }
 

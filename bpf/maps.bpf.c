@@ -18,6 +18,7 @@ struct bp_scratch_map bp_scratch SEC(".maps");
 struct bp_raw_map bp_raw SEC(".maps");
 struct bp_filter_map bp_tgids SEC(".maps");
 struct bp_filter_map bp_tids SEC(".maps");
+struct bp_chosen_map bp_chosen SEC(".maps");
 struct bp_cgroup_map bp_cgroup SEC(".maps");
 struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 struct bp_ksyms_map bp_ksyms SEC(".maps");

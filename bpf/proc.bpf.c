@@ -17,6 +17,7 @@ int proc_scan(struct bpf_iter__task *ctx)
 	out.key.start_ns = task->start_boottime;
 	out.ppid = task->real_parent->tgid;
 	out.kthread = task->mm == NULL;
+	out.cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	bpf_probe_read_kernel_str(out.comm, sizeof(out.comm), task->comm);
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;

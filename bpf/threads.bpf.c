@@ -187,6 +187,7 @@ int threads_read(struct bpf_iter__task *ctx)
 	t->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	t->tid = BPF_CORE_READ(task, pid);
 	t->has_user = has_user(task);
+	t->block = is_chosen(BPFPROF_BLOCK, task);
 	bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	if (!wanted(task, t))
 		return 0;

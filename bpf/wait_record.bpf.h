@@ -102,6 +102,8 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
 
+	if (!is_chosen(BPFPROF_BLOCK, task))
+		return;
 	/* of many waits most are not recorded: drawn before what costs more */
 	if (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0]))
 		return;

@@ -62,7 +62,7 @@ static __noinline void lose_wait(struct task_struct *task, enum bpfprof_thread_s
 	if (bp_config.record[BPFPROF_OFFCPU])
 		lose(BPFPROF_OFFCPU, BPFPROF_LOST_no_state);
 	if (!bp_config.record[BPFPROF_BLOCK] || state != BPFPROF_STATE_sleeping ||
-	    !may_be_futex(task))
+	    !may_be_futex(task) || !is_chosen(BPFPROF_BLOCK, task))
 		return;
 	read_futex(task, &wait);
 	if (wait.waits)

@@ -33,14 +33,15 @@
  * trace_call_bpf), and it was preempted there. A wait that has the start of the run for its
  * beginning is not counted: see wait_begin.
  */
-static __noinline void lose_end(const struct wait_task *w)
+static __noinline void lose_end(struct task_struct *task, const struct wait_task *w)
 {
 	if (w->off_ns == bp_control.start_ns ||
 	    (bp_control.stop_ns && w->off_ns >= bp_control.stop_ns) || !record_wanted_more())
 		return;
 	if (bp_config.record[BPFPROF_OFFCPU])
 		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);
-	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex)
+	if (bp_config.record[BPFPROF_BLOCK] && w->state == BPFPROF_STATE_sleeping && w->may_futex &&
+	    is_chosen(BPFPROF_BLOCK, task))
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
 }
 
@@ -72,7 +73,7 @@ int wait_switch(__u64 *ctx)
 	}
 	/* of a wait whose end was not seen */
 	if (w->off_ns)
-		lose_end(w);
+		lose_end(prev, w);
 	leave_futex(prev, w);
 	wait_note(prev, w, state, wait_switch_outs(prev), queued_ns(prev),
 		  switch_ns(prev, (void *)ctx[2]), true);
@@ -95,7 +96,7 @@ static __always_inline void lose_wake(void)
 	struct task_facts task;
 
 	task_facts(&task);
-	if (record_wanted(&task))
+	if (record_wanted(&task) && is_chosen(BPFPROF_MUTEX, compat_current()))
 		lose(BPFPROF_MUTEX, BPFPROF_LOST_no_state);
 }
 
@@ -136,8 +137,10 @@ static __always_inline void record_mutex(void *ctx, struct task_struct *sleeper)
 	}
 	wait_note_wake(w, woken, now);
 	due_ns = charge(sleeper, w, w->wake_ns, peer);
+	if (!peer || !is_chosen(BPFPROF_MUTEX, compat_current()))
+		return;
 	/* it is the wait itself that counts as long or short */
-	if (!peer || !weigh_any(BPFPROF_MUTEX, slept_ns(w, waited_ns(w, w->wake_ns)), &w->waits[0]))
+	if (!weigh_any(BPFPROF_MUTEX, slept_ns(w, waited_ns(w, w->wake_ns)), &w->waits[0]))
 		return;
 	w->waits[0].amount = (w->waits[0].units >> 8) * due_ns >> 8;
 	w->waits[0].wait = BPFPROF_WAIT_PACK(wait.syscall, w->state, w->woken);
@@ -168,7 +171,7 @@ static __noinline bool look_up(struct task_struct *task, struct wait_task *w, __
 		return false;
 	if (bp_config.record[BPFPROF_OFFCPU])
 		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);
-	if (bp_config.record[BPFPROF_BLOCK] && may_be_futex(task))
+	if (bp_config.record[BPFPROF_BLOCK] && may_be_futex(task) && is_chosen(BPFPROF_BLOCK, task))
 		lose(BPFPROF_BLOCK, BPFPROF_LOST_missed);
 	return false;
 }
@@ -315,7 +318,7 @@ int wait_queue(__u64 *ctx)
 	if (!w && watchable(task))
 		w = wait_state_make(task);
 	if (!w) {
-		if (lacks_state(task) && record_wanted_more())
+		if (lacks_state(task) && record_wanted_more() && is_chosen(BPFPROF_BLOCK, task))
 			lose(BPFPROF_BLOCK, BPFPROF_LOST_no_state);
 		return 0;
 	}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "kinds.h"
 #include "options_table.h"
 
 /* Of the command line alone. */
@@ -25,7 +26,9 @@ struct reading {
 	unsigned int line;
 	size_t arg_cap;
 	unsigned int push_lines[WIRE_MAX_DESTINATIONS];
-	struct destination *push; /* the section that is being read; NULL: none */
+	/* the section that is being read; NULL: none */
+	struct destination *push;
+	struct target_rule *target;
 	int err;
 	char *text;
 	size_t text_sz;
@@ -173,21 +176,101 @@ static int take_push(struct reading *r, const char *key, const char *value)
 	return fail(r, -EINVAL, r->line, "[push] has no key '%s'", key);
 }
 
+/* ---- targets ---- */
+
+/* target "NAME" */
+static int begin_target(struct reading *r, const char *name, size_t len)
+{
+	struct config *c = r->c;
+	struct target_rule *t = &c->targets[c->target_cnt];
+
+	for (size_t i = 0; i < c->target_cnt; i++)
+		if (strlen(c->targets[i].name) == len && !memcmp(c->targets[i].name, name, len))
+			return fail(r, -EINVAL, r->line,
+				    "there is a section [target \"%s\"] in line %u already",
+				    c->targets[i].name, c->target_lines[i]);
+	if (c->target_cnt == TARGET_RULES_MAX)
+		return fail(r, -EINVAL, r->line, "there are more than %d targets",
+			    TARGET_RULES_MAX);
+	t->name = strndup(name, len);
+	if (!t->name)
+		return no_memory(r);
+	c->target_lines[c->target_cnt++] = r->line;
+	r->target = t;
+	return 0;
+}
+
+static int take_kinds(struct reading *r, const char *value)
+{
+	char names[KINDS_NAMES_SZ];
+
+	if (r->target->kinds)
+		return fail(r, -EINVAL, r->line, "profile stands twice in this section");
+	while (true) {
+		size_t sz = strcspn(value, ",");
+		int kind = kinds_find(value, sz);
+
+		if (kind < 0) {
+			kinds_names(names, sizeof(names));
+			return fail(r, -EINVAL, r->line,
+				    "profile: there is no kind '%.*s': choose from %s",
+				    (int)MIN(sz, (size_t)64), value, names);
+		}
+		if (!kinds[kind].of_chosen)
+			return fail(r, -EINVAL, r->line,
+				    "profile: %s is recorded of the whole machine, if at all",
+				    kinds[kind].name);
+		r->target->kinds |= 1U << kind;
+		if (!value[sz])
+			return 0;
+		value += sz + 1;
+	}
+}
+
+static int take_target(struct reading *r, const char *key, const char *value)
+{
+	if (!strcmp(key, "profile"))
+		return take_kinds(r, value);
+	for (int i = 0; i < TARGET_NR_KEYS; i++) {
+		char **to = &r->target->patterns[i];
+
+		if (strcmp(target_rule_key(i), key) != 0)
+			continue;
+		if (*to)
+			return fail(r, -EINVAL, r->line, "%s stands twice in this section", key);
+		*to = strdup(value);
+		return *to ? 0 : no_memory(r);
+	}
+	return fail(r, -EINVAL, r->line, "[target] has no key '%s'", key);
+}
+
 /* ---- the file ---- */
 
 static int begin_section(struct reading *r, const char *section)
 {
-	static const char push[] = "push ";
-	size_t len = strlen(section);
+	static const struct {
+		const char *word, *what;
+		int (*begin)(struct reading *r, const char *name, size_t len);
+	} sections[] = {
+		{ "push", "destination", begin_push },
+		{ "target", "target", begin_target },
+	};
 
-	if (strncmp(section, push, strlen(push)))
-		return fail(r, -EINVAL, r->line, "there is no section [%s]", section);
-	section += strlen(push);
-	section += strspn(section, " \t");
-	len = strlen(section);
-	if (len < 2 || section[0] != '"' || section[len - 1] != '"')
-		return fail(r, -EINVAL, r->line, "a destination has a name: [push \"NAME\"]");
-	return begin_push(r, section + 1, len - 2);
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		const char *name = section + strlen(sections[i].word);
+		size_t len;
+
+		if (strncmp(section, sections[i].word, strlen(sections[i].word)) ||
+		    (*name && *name != ' ' && *name != '\t'))
+			continue;
+		name += strspn(name, " \t");
+		len = strlen(name);
+		if (len < 2 || name[0] != '"' || name[len - 1] != '"')
+			return fail(r, -EINVAL, r->line, "a %s has a name: [%s \"NAME\"]",
+				    sections[i].what, sections[i].word);
+		return sections[i].begin(r, name + 1, len - 2);
+	}
+	return fail(r, -EINVAL, r->line, "there is no section [%s]", section);
 }
 
 /* ini.h: 0 is an error. */
@@ -197,9 +280,11 @@ static int take_pair(void *ctx, const char *section, const char *key, const char
 
 	if (r->err)
 		return 0;
-	if (*section)
-		return r->push && !take_push(r, key, value);
-	return !take_option(r, key, value);
+	if (r->push)
+		return !take_push(r, key, value);
+	if (r->target)
+		return !take_target(r, key, value);
+	return !*section && !take_option(r, key, value);
 }
 
 /* A line, as fgets. A section is met here, also one that is empty, or another one's twin. */
@@ -223,6 +308,7 @@ static char *read_line(char *buf, int sz, void *ctx)
 	if (*buf != '[')
 		return buf;
 	r->push = NULL;
+	r->target = NULL;
 	end = strchr(buf, ']');
 	if (!end) {
 		fail(r, -EINVAL, r->line, "the section's name does not end with ']'");
@@ -245,6 +331,12 @@ static int complete(struct reading *r)
 		if (err)
 			fail(r, err, r->push_lines[i], "[push \"%s\"]: %s", r->c->push[i].name,
 			     err == -ENOMEM ? "out of memory" : text);
+	}
+	for (size_t i = 0; !err && i < r->c->target_cnt; i++) {
+		err = target_rule__check(&r->c->targets[i], text, sizeof(text));
+		if (err)
+			fail(r, err, r->c->target_lines[i], "[target \"%s\"]: %s",
+			     r->c->targets[i].name, text);
 	}
 	return err;
 }
@@ -303,6 +395,8 @@ void config__done(struct config *c)
 	free(c->lines);
 	for (size_t i = 0; i < c->push_cnt; i++)
 		destination__done(&c->push[i]);
+	for (size_t i = 0; i < c->target_cnt; i++)
+		target_rule__done(&c->targets[i]);
 	free(c->path);
 	*c = (struct config){ 0 };
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The agent's configuration: an INI file whose keys are its long options, and with a section for
- * each destination.
+ * each destination and each target.
  *
  *	frequency = 19
  *	[push "parca"]
  *	url = http://127.0.0.1:7070
+ *	[target "redis"]
+ *	comm = redis-server
+ *	profile = heap,block
  */
 #ifndef CONFIG_H
 #define CONFIG_H
@@ -13,6 +16,7 @@
 #include <stddef.h>
 
 #include "agent/destination.h"
+#include "agent/target_rule.h"
 #include "courier/wire.h"
 
 struct option_table;
@@ -25,6 +29,9 @@ struct config {
 	size_t arg_cnt;
 	struct destination push[WIRE_MAX_DESTINATIONS];
 	size_t push_cnt;
+	struct target_rule targets[TARGET_RULES_MAX];
+	unsigned int target_lines[TARGET_RULES_MAX]; /* where they begin */
+	size_t target_cnt;
 };
 
 /*

@@ -167,6 +167,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.labels = heap_labels,
 		.hide = heap_frames_hide,
 		.by_default = true,
+		.of_chosen = true,
 		.description = "what the program allocates, and has not freed when the run ends",
 		.cost = "0.5 to 3 us for each allocation and each free of a running program, up to "
 			"--heap-budget; a few ns in a program started with -- COMMAND",
@@ -188,6 +189,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.waits = true,
 		.min_wait_ns = 1000,
 		.min_wait_all_ns = 1000,
+		.of_chosen = true,
 		.description = "time blocked on synchronization (mutexes, condition variables, "
 			       "semaphores...), by the stack that waited",
 		.cost = "0.2 us for each context switch, 1 to 3 us more for one that ends a wait, up to "
@@ -208,6 +210,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.waits = true,
 		.min_wait_ns = 1000,
 		.min_wait_all_ns = 1000,
+		.of_chosen = true,
 		.description = "the same delays, by the stack that ended them: who held the lock",
 		.cost = "as block, the stack being taken in the thread that wakes",
 	},

@@ -66,6 +66,7 @@ struct kind {
 	bool by_default;	  /* recorded where -P is not given */
 	bool default_with_all;	  /* and --all is */
 	bool by_default_in_agent; /* where the agent is not given -P */
+	bool of_chosen;		  /* it can be recorded of chosen processes (capture__choose) */
 	bool in_kernel;		  /* what it measures happens in the kernel as well */
 	bool waits; /* it measures waits: --min-wait, --wait-rate and --wait-budget are for it */
 	/* Shorter waits are left out where --min-wait is not given; with --all. */

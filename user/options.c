@@ -565,8 +565,9 @@ static int check_output(struct parser *p)
 	if (!(o->wait_budget > 0))
 		p->o->wait_budget = OPTIONS_DEFAULT_WAIT_BUDGET;
 	if (!(o->heap_budget > 0))
-		p->o->heap_budget =
-			o->kinds_given ? OPTIONS_NAMED_HEAP_BUDGET : OPTIONS_DEFAULT_HEAP_BUDGET;
+		p->o->heap_budget = o->kinds_given && !o->chosen[BPFPROF_HEAP] ?
+					    OPTIONS_NAMED_HEAP_BUDGET :
+					    OPTIONS_DEFAULT_HEAP_BUDGET;
 	if (o->user_only && o->kernel_only)
 		return fail(p,
 			    "--user and --kernel exclude each other: leave both out to have all "
@@ -609,10 +610,32 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 	return err ? err : check_window(p);
 }
 
+/* What is recorded of targets alone. */
+static int choose_kinds(struct parser *p)
+{
+	struct options *o = p->o;
+	const struct config *c = o->config;
+
+	for (size_t i = 0; c && i < c->target_cnt; i++)
+		for (int k = 0; k < BPFPROF_NR_KINDS; k++) {
+			if (!(c->targets[i].kinds & 1U << k))
+				continue;
+			if (o->kinds[k] && !o->chosen[k])
+				return fail(p,
+					    "%s:%u: [target \"%s\"]: %s is recorded of the whole "
+					    "machine already (profile)",
+					    c->path, c->target_lines[i], c->targets[i].name,
+					    kinds[k].name);
+			o->kinds[k] = o->chosen[k] = true;
+		}
+	return 0;
+}
+
 /* The same for the agent. */
 static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
 {
 	struct options *o = p->o;
+	int err;
 
 	if (optind < argc || dashes)
 		return fail(p, "unexpected argument '%s': agent takes options alone",
@@ -621,7 +644,8 @@ static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
 		return fail(p, "--window is too short: give it at least 1s");
 	for (int i = 0; i < BPFPROF_NR_KINDS && !o->kinds_given; i++)
 		o->kinds[i] = kinds[i].by_default_in_agent;
-	return check_output(p);
+	err = choose_kinds(p);
+	return err ? err : check_output(p);
 }
 
 static enum options_command command_of(const char *word)

@@ -70,10 +70,11 @@ struct options {
 	const char *comm;   /* pattern that some thread name can match, see glob_compile; or NULL */
 	bool user_only, kernel_only; /* not both */
 
-	bool kinds[BPFPROF_NR_KINDS]; /* at least one */
-	bool kinds_given;	      /* they were named: one that cannot be had is an error */
-	uint64_t duration_ns;	      /* 0: until it is interrupted, or the target ends */
-	uint32_t frequency;	      /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */
+	bool kinds[BPFPROF_NR_KINDS];  /* at least one */
+	bool chosen[BPFPROF_NR_KINDS]; /* of these, only of the configuration's targets */
+	bool kinds_given;	       /* they were named: one that cannot be had is an error */
+	uint64_t duration_ns;	       /* 0: until it is interrupted, or the target ends */
+	uint32_t frequency;	       /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */
 	enum options_event event;
 	uint64_t heap_rate;    /* mean bytes between samples, 1..UINT32_MAX */
 	double heap_budget;    /* percent of the target's CPU time, above 0, up to 100: no limit */

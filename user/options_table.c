@@ -86,8 +86,9 @@ static const struct option_row record_rows[] = {
 static const struct option_row agent_rows[] = {
 	{ .help = "Configuration:" },
 	{ "config", OPT_CONFIG, "FILE", NULL,
-	  "an INI file of these options, without dashes, and of stores to push to; what stands on "
-	  "the command line counts more" },
+	  "an INI file of these options, without dashes, of stores to push to, and of targets "
+	  "whose "
+	  "heap and locks are recorded; what stands on the command line counts more" },
 	{ "check-config", OPT_CHECK_CONFIG, "FILE", NULL, "say whether it is right, and end" },
 
 	{ .help = "How:" },
@@ -100,6 +101,15 @@ static const struct option_row agent_rows[] = {
 	{ "frequency", 'F', "HZ", "19", "CPU samples a second on each CPU" },
 	{ "event", OPT_EVENT, "NAME", "cpu-clock",
 	  "what takes CPU samples: cpu-clock, or cycles where there is a hardware counter" },
+
+	{ .help = "Heap, as a rule of targets alone:" },
+	{ "heap-rate", OPT_HEAP_RATE, "BYTES", "512k",
+	  "mean bytes between two samples; 1: every allocation" },
+	{ "heap-budget", OPT_HEAP_BUDGET, "PERCENT", "1",
+	  "of their CPU time that the probes may cost; above it they are attached in slices, and "
+	  "what is in use is left out; 100: no limit" },
+	{ "min-age", OPT_MIN_AGE, "TIME", NULL,
+	  "only memory that has been held that long when a window ends" },
 
 	{ .help = "Waits (block, mutex, offcpu):" },
 	{ "min-wait", OPT_MIN_WAIT, "TIME", "1us", "leave out shorter waits; of offcpu 1ms" },

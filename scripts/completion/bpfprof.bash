@@ -44,6 +44,9 @@ _bpfprof_agent_options='
 -d --duration TIME .
 -F --frequency HZ 19
 . --event NAME cpu-clock
+. --heap-rate BYTES 512k
+. --heap-budget PERCENT 1
+. --min-age TIME .
 . --min-wait TIME 1us
 . --wait-rate TIME .
 . --wait-budget PERCENT 1

@@ -156,6 +156,76 @@ static void destinations_are_taken(void **state)
 	}
 }
 
+static void targets_are_taken(void **state)
+{
+	const struct target_rule *t;
+
+	(void)state;
+	good("[target \"redis\"]\ncomm = redis-server\nprofile = heap,block\n[push \"a\"]\n"
+	     "url = http://x:4040\n[target \"all_keys\"]\nprofile = mutex\ncomm = a*\nexe = /b/*\n"
+	     "cgroup = /c\ncontainer = d\npod = e-*\nnamespace = f\nunit = g.service\n",
+	     NULL);
+	assert_int_equal(opts.config->target_cnt, 2);
+	assert_int_equal(opts.config->push_cnt, 1);
+	t = &opts.config->targets[0];
+	assert_string_equal(t->name, "redis");
+	assert_string_equal(t->patterns[TARGET_COMM], "redis-server");
+	assert_null(t->patterns[TARGET_EXE]);
+	assert_int_equal(t->kinds, 1 << BPFPROF_HEAP | 1 << BPFPROF_BLOCK);
+	t = &opts.config->targets[1];
+	assert_string_equal(t->patterns[TARGET_UNIT], "g.service");
+	assert_int_equal(t->kinds, 1 << BPFPROF_MUTEX);
+	/* what is recorded of targets is recorded, and of nobody else */
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		bool chosen = i == BPFPROF_HEAP || i == BPFPROF_BLOCK || i == BPFPROF_MUTEX;
+
+		assert_int_equal(opts.chosen[i], chosen);
+		assert_true(!chosen || opts.kinds[i]);
+	}
+	assert_true(opts.kinds[BPFPROF_CPU]);
+	assert_true(opts.heap_budget == OPTIONS_DEFAULT_HEAP_BUDGET);
+	options_done(&opts);
+}
+
+static void more_targets_than_there_may_be(void **state)
+{
+	char text[8192] = "";
+
+	(void)state;
+	for (int i = 0; i <= TARGET_RULES_MAX; i++) {
+		if (i == TARGET_RULES_MAX)
+			good(text, NULL), options_done(&opts);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "[target \"t%d\"]\ncomm = x\nprofile = heap\n", i);
+	}
+	refused(text, 3 * TARGET_RULES_MAX + 1, "more than 32 targets");
+}
+
+static void what_is_wrong_with_a_target_is_said(void **state)
+{
+	(void)state;
+	refused("[target]\n", 1, "a target has a name");
+	refused("[target \"a b\"]\ncomm = x\nprofile = heap\n", 1, "a name has 1 to");
+	refused("[target \"a\"]\nprofile = heap\n", 1, "it does not say which processes");
+	refused("[target \"a\"]\ncomm = x\n", 1, "it does not say what to record");
+	refused("[target \"a\"]\ncomm = x\nprofile = cpu\n", 3,
+		"cpu is recorded of the whole machine");
+	refused("[target \"a\"]\ncomm = x\nprofile = heap,gpu\n", 3, "there is no kind 'gpu'");
+	refused("[target \"a\"]\ncomm = x\nprofile = heap\nprofile = block\n", 4,
+		"profile stands twice");
+	refused("[target \"a\"]\ncomm = x\ncomm = y\n", 3, "comm stands twice");
+	refused("[target \"a\"]\ncomm =\nprofile = heap\n", 1, "the pattern is empty");
+	refused("[target \"a\"]\ncomm = 1234567890123456\nprofile = heap\n", 1,
+		"cuts them to 15 bytes");
+	refused("[target \"a\"]\ncomm = *a*b*c*d*e*f*g*h*i\nprofile = heap\n", 1,
+		"more than 8 stars");
+	refused("[target \"a\"]\npid = 1\n", 2, "has no key 'pid'");
+	refused("[target \"a\"]\ncomm = x\nprofile = heap\n[target \"a\"]\n", 4,
+		"there is a section [target \"a\"] in line 1");
+	refused("profile = cpu,heap\n[target \"a\"]\ncomm = x\nprofile = heap\n", 2,
+		"heap is recorded of the whole machine already");
+}
+
 static void what_is_wrong_is_said(void **state)
 {
 	char text[4096], missing[256];
@@ -173,7 +243,7 @@ static void what_is_wrong_is_said(void **state)
 	refused("frequency\n", 1, "no KEY = VALUE");
 	refused("[push \"a\"]\nurl = http://x:4040\nhello\n", 3, "no KEY = VALUE");
 	refused("[pull \"a\"]\n", 1, "there is no section [pull \"a\"]");
-	refused("[push]\n", 1, "there is no section [push]");
+	refused("[push]\n", 1, "a destination has a name");
 	refused("[push a]\n", 1, "a destination has a name");
 	refused("[push \"a\"\n", 1, "does not end with ']'");
 	refused("[push \"a\"]\n", 1, "it has no url");
@@ -276,6 +346,9 @@ int main(void)
 		cmocka_unit_test(options_are_taken),
 		cmocka_unit_test(the_command_line_counts_more),
 		cmocka_unit_test(destinations_are_taken),
+		cmocka_unit_test(targets_are_taken),
+		cmocka_unit_test(more_targets_than_there_may_be),
+		cmocka_unit_test(what_is_wrong_with_a_target_is_said),
 		cmocka_unit_test(what_is_wrong_is_said),
 		cmocka_unit_test(more_destinations_than_there_may_be),
 		cmocka_unit_test(it_can_be_checked),

@@ -228,6 +228,52 @@ static void test_unseen(void **state)
 	}
 }
 
+static bool is_counted(void *ctx, uint32_t proc)
+{
+	return *(uint32_t *)ctx == proc;
+}
+
+/* One of several counts, from when it does to when it does not any more. */
+static void test_of_some(void **state)
+{
+	struct child child = begin(), other = begin();
+	uint32_t counted = PROCS_NONE, idx, other_idx;
+	uint64_t before, has, now;
+
+	(void)state;
+	ps = procs__new("/proc");
+	c = ps ? cpu_time__new_of(ps, is_counted, &counted) : NULL;
+	assert_non_null(c);
+	idx = watch(child.pid);
+	other_idx = watch(other.pid);
+	let_work(&other);
+	assert_int_equal(cpu_time__ns(c), 0);
+	/* what it had before does not count */
+	counted = other_idx;
+	assert_int_equal(cpu_time__ns(c), 0);
+	counted = idx;
+	assert_int_equal(cpu_time__ns(c), 0);
+	before = cpu_ns(child.pid);
+	let_work(&child);
+	now = cpu_time__ns(c);
+	has = cpu_ns(child.pid);
+	/* it waits: its clock stands still, but for a moment at either end */
+	assert_true(now + MS >= has - before && now <= has);
+	counted = PROCS_NONE;
+	assert_int_equal(cpu_time__ns(c), now);
+	/* nor what it has while it does not count */
+	counted = idx;
+	assert_int_equal(cpu_time__ns(c), now);
+	/* the other one has inherited what keeps the child */
+	end(&other);
+	end(&child);
+	procs__end(ps, idx);
+	assert_int_equal(cpu_time__ns(c), now);
+	assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
+	assert_int_equal(waitpid(other.pid, NULL, 0), other.pid);
+	finish();
+}
+
 static void test_recent(void **state)
 {
 	uint64_t then;
@@ -247,9 +293,8 @@ static void test_recent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_once),
-		cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_unseen),
+		cmocka_unit_test(test_once),   cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_unseen), cmocka_unit_test(test_of_some),
 		cmocka_unit_test(test_recent),
 	};
 

@@ -59,7 +59,8 @@ struct capture_opts {
 	const char *cgroup, *comm;
 	bool user_only, kernel_only; /* not both */
 
-	bool kinds[BPFPROF_NR_KINDS]; /* at least one */
+	bool kinds[BPFPROF_NR_KINDS];  /* at least one */
+	bool chosen[BPFPROF_NR_KINDS]; /* of these, heap, block, mutex: see capture__choose */
 	bool kinds_given;    /* by name: one that cannot be had is an error, else left out */
 	uint32_t frequency;  /* per second and CPU; no more than the kernel allows */
 	bool hw_cycles;	     /* by the processor's cycle counter, not by a timer */
@@ -147,6 +148,19 @@ int capture__start(struct capture *c);
  */
 int capture__add(struct capture *c, uint32_t pid);
 int capture__remove(struct capture *c, uint32_t pid);
+
+/*
+ * Kinds that are recorded of chosen processes alone, where all processes are recorded: of one that
+ * runs, bit i: kind i, from now on and until it runs another program. capture__processes lists those
+ * that there are, kernel threads among them; the caller frees *ret. *ret_ns, CLOCK_MONOTONIC: when that
+ * began, as capture__choose wants it. 0 or -errno.
+ */
+int capture__processes(struct capture *c, struct bpfprof_task **ret, size_t *ret_cnt,
+		       uint64_t *ret_ns);
+int capture__choose(struct capture *c, const struct bpfprof_task *process, uint64_t listed_ns,
+		    uint32_t chosen);
+/* Of a process, by now. */
+uint32_t capture__chosen(const struct capture *c, uint32_t pid);
 
 /* CLOCK_MONOTONIC; 0: it was not started. */
 uint64_t capture__start_ns(const struct capture *c);

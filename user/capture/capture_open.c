@@ -181,6 +181,7 @@ static int open_session(struct capture *c)
 	int ret;
 
 	memcpy(s.kinds, c->kinds, sizeof(s.kinds));
+	memcpy(s.chosen, o->chosen, sizeof(s.chosen));
 	memcpy(s.min_wait_ns, o->min_wait_ns, sizeof(s.min_wait_ns));
 	c->session = session__open(&s, err, sizeof(err));
 	if (c->session)
@@ -190,19 +191,33 @@ static int open_session(struct capture *c)
 	return ret;
 }
 
+static bool heap_is_chosen(void *ctx, uint32_t proc)
+{
+	const struct capture *c = ctx;
+
+	return collect__chosen(c->collect, proc) & 1U << BPFPROF_HEAP;
+}
+
 static int open_heap(struct capture *c)
 {
 	struct heap_opts h = {
 		.method = c->uprobes,
 		.usdt = c->usdt,
 		.all = c->opts.all,
+		.chosen = c->opts.chosen[BPFPROF_HEAP],
 		.budget = c->opts.heap_budget,
 		.min_age_ns = c->opts.min_age_ns,
 	};
 
 	if (!c->kinds[BPFPROF_HEAP])
 		return 0;
-	c->heap = heap__new(&h, c->session, c->procs, c->objects, c->code, c->collect, c->cpu_time);
+	if (h.chosen) {
+		c->heap_cpu = cpu_time__new_of(c->procs, heap_is_chosen, c);
+		if (!c->heap_cpu)
+			return -errno;
+	}
+	c->heap = heap__new(&h, c->session, c->procs, c->objects, c->code, c->collect,
+			    h.chosen ? c->heap_cpu : c->cpu_time);
 	return c->heap ? 0 : -errno;
 }
 
@@ -219,7 +234,7 @@ static int open_parts(struct capture *c)
 		.label_thread = o->thread_labels,
 		.follow = o->follow || o->command,
 		.only_added = !o->all,
-		.all_maps = c->kinds[BPFPROF_HEAP],
+		.all_maps = c->kinds[BPFPROF_HEAP] && !o->chosen[BPFPROF_HEAP],
 		.poll_ns = POLL_NS,
 		.meanwhile = meanwhile,
 		.ctx = c,
@@ -514,6 +529,31 @@ int capture__remove(struct capture *c, uint32_t pid)
 	return err;
 }
 
+/* ---- processes that are chosen ---- */
+
+int capture__processes(struct capture *c, struct bpfprof_task **ret, size_t *ret_cnt,
+		       uint64_t *ret_ns)
+{
+	*ret_ns = util_monotonic_ns();
+	return session__scan(c->session, ret, ret_cnt);
+}
+
+uint32_t capture__chosen(const struct capture *c, uint32_t pid)
+{
+	return collect__chosen(c->collect, procs__find_live(c->procs, pid));
+}
+
+int capture__choose(struct capture *c, const struct bpfprof_task *process, uint64_t listed_ns,
+		    uint32_t chosen)
+{
+	uint32_t had = capture__chosen(c, process->key.tgid);
+	int err = collect__choose(c->collect, process, listed_ns, chosen);
+
+	if (err || !c->heap || !(had & ~chosen & 1U << BPFPROF_HEAP))
+		return err;
+	return heap__remove(c->heap, process->key.tgid);
+}
+
 bool capture__adds_perf_probes(const struct capture *c)
 {
 	return c->heap && uprobes_by_events(c->uprobes);
@@ -530,6 +570,7 @@ void capture__close(struct capture *c)
 	for (size_t i = 0; i < CAPTURE_EPOCHS; i++)
 		capture_boundary__done(&c->boundaries[i]);
 	launch_heap__done(&c->launch_heap);
+	cpu_time__free(c->heap_cpu);
 	cpu_time__free(c->cpu_time);
 	if (c->objects)
 		objects__meanwhile(c->objects, NULL, NULL);

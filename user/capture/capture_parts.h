@@ -56,6 +56,7 @@ struct capture {
 	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
 	struct cpu_time *cpu_time; /* of the targets */
+	struct cpu_time *heap_cpu; /* of those whose heap is chosen; NULL: all are */
 	struct heap *heap;	   /* NULL: not recorded */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
 	struct wait_budget wait_budget;

@@ -299,6 +299,17 @@ bool collect__is_leaving(const struct collect *c, uint32_t tgid)
 	return targets__is_leaving(c->targets, tgid);
 }
 
+int collect__choose(struct collect *c, const struct bpfprof_task *task, uint64_t scanned_ns,
+		    uint32_t chosen)
+{
+	return targets__choose(c->targets, task, scanned_ns, chosen);
+}
+
+uint32_t collect__chosen(const struct collect *c, uint32_t proc)
+{
+	return targets__chosen(c->targets, proc);
+}
+
 int collect__prepare(struct collect *c)
 {
 	int err = 0;

@@ -69,6 +69,12 @@ int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt);
 int collect__remove(struct collect *c, uint32_t tgid);
 bool collect__is_leaving(const struct collect *c, uint32_t tgid);
 
+/* See targets__choose. */
+int collect__choose(struct collect *c, const struct bpfprof_task *task, uint64_t scanned_ns,
+		    uint32_t chosen);
+/* Of a number of procs: bit i: kind i. */
+uint32_t collect__chosen(const struct collect *c, uint32_t proc);
+
 /*
  * Makes the scanned processes known to the kernel side with the tables of all that they map, before
  * they are sampled. Without it, tables are loaded as stacks ask for them. 0 or -errno.

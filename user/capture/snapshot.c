@@ -122,7 +122,7 @@ static void find_parts(const struct snapshot_opts *o, const struct bpfprof_threa
 		return;
 	woken = t->wake_ns > t->off_ns && t->wake_ns < o->stopped_ns;
 	until = queued ? t->off_ns : woken ? t->wake_ns : o->stopped_ns;
-	if (o->block && is_futex_wait(t))
+	if (o->block && t->block && is_futex_wait(t))
 		add_part(target, BPFPROF_BLOCK,
 			 BPFPROF_WAIT_PACK(syscall, t->off_state,
 					   woken ? t->woken : BPFPROF_WAKE_NOT_YET),
@@ -142,7 +142,7 @@ static void lose_ended(struct snapshot *s, const struct bpfprof_thread *t)
 		return;
 	if (s->opts->offcpu)
 		collect__lose(s->collect, BPFPROF_OFFCPU, BPFPROF_LOST_ran_on);
-	if (s->opts->block && t->may_futex && t->off_state == BPFPROF_STATE_sleeping)
+	if (s->opts->block && t->block && t->may_futex && t->off_state == BPFPROF_STATE_sleeping)
 		collect__lose(s->collect, BPFPROF_BLOCK, BPFPROF_LOST_ran_on);
 }
 

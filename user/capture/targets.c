@@ -74,6 +74,20 @@ struct target_note *targets__note(struct targets *t, uint32_t proc)
 	return &t->notes[proc];
 }
 
+uint32_t targets__chosen(const struct targets *t, uint32_t proc)
+{
+	return proc < t->note_cap ? t->notes[proc].chosen : 0;
+}
+
+/* Of a process that has ended, or runs another program: unless that one was chosen, too. */
+static int unchoose(struct targets *t, uint32_t proc)
+{
+	uint32_t tgid = procs__get(t->procs, proc)->tgid, now = procs__find_live(t->procs, tgid);
+
+	t->notes[proc].chosen = 0;
+	return targets__chosen(t, now) ? 0 : session__choose(t->session, tgid, 0, 0);
+}
+
 static int rescan(struct targets *t)
 {
 	uint64_t now = util_monotonic_ns();
@@ -162,6 +176,17 @@ static int take_exit(struct targets *t, const struct event *ev)
 	return err;
 }
 
+/* What is chosen is a program, not a process. */
+static int take_exec(struct targets *t, const struct event *ev)
+{
+	uint32_t old = procs__find_live(t->procs, ev->pid);
+	int err = procs__on_exec(t->procs, ev->pid, ev->time_ns, ev->comm);
+
+	if (!err && targets__chosen(t, old) && procs__find_live(t->procs, ev->pid) != old)
+		err = unchoose(t, old);
+	return err;
+}
+
 static int apply(struct targets *t, const struct event *ev)
 {
 	if (t->opts.only_added && ev->type != EVENT_LOST &&
@@ -175,9 +200,12 @@ static int apply(struct targets *t, const struct event *ev)
 			t->forks++;
 			return 0;
 		}
+		/* what is chosen is not its children */
+		if (ev->pid != ev->ppid && targets__chosen(t, procs__find_live(t->procs, ev->ppid)))
+			t->forks++;
 		return procs__on_fork(t->procs, ev->pid, ev->ppid, ev->time_ns);
 	case EVENT_EXEC:
-		return procs__on_exec(t->procs, ev->pid, ev->time_ns, ev->comm);
+		return take_exec(t, ev);
 	case EVENT_COMM:
 		procs__on_comm(t->procs, ev->pid, ev->tid, ev->comm);
 		return 0;
@@ -255,6 +283,8 @@ static void let_go(struct targets *t, uint32_t proc)
 
 	if (t->opts.follow && procs__find_live(t->procs, tgid) == PROCS_NONE)
 		session__remove_tgid(t->session, tgid);
+	if (targets__chosen(t, proc))
+		(void)unchoose(t, proc);
 	code__forget(t->code, proc);
 	procs__remove(t->procs, proc);
 	memset(&t->notes[proc], 0, sizeof(*t->notes));
@@ -306,17 +336,23 @@ static bool in_tree(const struct bpfprof_task *tasks, size_t cnt, const struct b
 	return false;
 }
 
-static int scan_task(struct targets *t, const struct bpfprof_task *task, uint64_t time_ns)
+/* Its number, or PROCS_NONE. */
+static uint32_t add_task(struct targets *t, const struct bpfprof_task *task, uint64_t time_ns)
 {
 	char comm[BPFPROF_COMM_SZ];
-	struct bpfprof_proc value;
-	uint32_t proc;
-	int err;
 
 	memcpy(comm, task->comm, sizeof(comm));
 	comm[sizeof(comm) - 1] = '\0';
-	proc = procs__add(t->procs, task->key.tgid, task->key.exec_id, task->key.start_ns, comm,
+	return procs__add(t->procs, task->key.tgid, task->key.exec_id, task->key.start_ns, comm,
 			  task->kthread, time_ns);
+}
+
+static int scan_task(struct targets *t, const struct bpfprof_task *task, uint64_t time_ns)
+{
+	uint32_t proc = add_task(t, task, time_ns);
+	struct bpfprof_proc value;
+	int err;
+
 	if (proc == PROCS_NONE)
 		return -ENOMEM;
 	if (t->opts.only_added) {
@@ -381,6 +417,25 @@ int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt)
 		end_unseen(t, time_ns);
 	free(roots);
 	free(tasks);
+	return err;
+}
+
+int targets__choose(struct targets *t, const struct bpfprof_task *task, uint64_t scanned_ns,
+		    uint32_t chosen)
+{
+	uint32_t proc = add_task(t, task, scanned_ns);
+	struct target_note *note = proc == PROCS_NONE ? NULL : targets__note(t, proc);
+	int err;
+
+	if (!note)
+		return -ENOMEM;
+	/* it may have ended by now: then there is nothing to be read, and nothing to be probed */
+	if (chosen & 1U << BPFPROF_HEAP && !procs__peek(t->procs, proc)->known &&
+	    !procs__read_maps(t->procs, proc, 0))
+		mark_dirty(t, proc);
+	err = session__choose(t->session, task->key.tgid, task->key.start_ns, chosen);
+	if (!err)
+		note->chosen = chosen;
 	return err;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct bpfprof_rec;
+struct bpfprof_task;
 struct code;
 struct events;
 struct procs;
@@ -32,8 +33,9 @@ struct target_note {
 			      change */
 	bool known;	   /* the kernel side has what a copied stack asked for */
 	uint8_t dead_polls;
-	bool dirty;   /* mappings changed since it was published */
-	bool removed; /* by targets__remove; it may go on without us */
+	uint32_t chosen; /* kinds: see targets__choose */
+	bool dirty;	 /* mappings changed since it was published */
+	bool removed;	 /* by targets__remove; it may go on without us */
 };
 
 /* Borrows everything. NULL with errno. */
@@ -56,6 +58,16 @@ int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt);
 int targets__remove(struct targets *t, uint32_t tgid);
 bool targets__is_leaving(const struct targets *t, uint32_t tgid);
 
+/*
+ * Of which of the kinds that are recorded of chosen processes alone one is recorded from now on; bit i:
+ * kind i. task: as a scan that began at scanned_ns, CLOCK_MONOTONIC, has met it. It holds until the
+ * process runs another program. 0 or -errno.
+ */
+int targets__choose(struct targets *t, const struct bpfprof_task *task, uint64_t scanned_ns,
+		    uint32_t chosen);
+/* The same, of a number of procs. */
+uint32_t targets__chosen(const struct targets *t, uint32_t proc);
+
 /* Applies the events up to until_ns that have arrived. 0 or -errno. */
 int targets__read_events(struct targets *t, uint64_t until_ns);
 
@@ -74,7 +86,7 @@ void targets__tend(struct targets *t, bool keep_dead);
 /* NULL if there is no memory. Valid until the next call. */
 struct target_note *targets__note(struct targets *t, uint32_t proc);
 
-/* Processes that were forked by a target and are none themselves, so far. */
+/* Processes that were forked by a target, or by one that is chosen, and are none themselves, so far. */
 uint64_t targets__forks(const struct targets *t);
 /* Times that events were lost, so far, and everything was read anew. */
 uint64_t targets__events_lost(const struct targets *t);

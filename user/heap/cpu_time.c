@@ -23,9 +23,20 @@ struct reaped {
 	uint64_t ns;   /* CPU time of its children, when that was last asked for */
 };
 
+/* By number of a process, of one that counts. */
+struct counted {
+	uint64_t from_ns; /* of the entry that it is of */
+	uint64_t ns;	  /* its CPU time, when that was last asked for */
+	bool now;	  /* it counted then */
+};
+
 struct cpu_time {
 	struct procs *procs;
 	bool all, follow;
+	bool (*counts)(void *ctx, uint32_t proc); /* NULL: all do */
+	void *ctx;
+	struct counted *counted;
+	size_t counted_cap;
 	struct reaped *reaped;
 	size_t reaped_cap;
 	uint64_t ns, asked_ns; /* what was found last, and when */
@@ -47,10 +58,23 @@ struct cpu_time *cpu_time__new(struct procs *procs, bool all, bool follow)
 	return c;
 }
 
+struct cpu_time *cpu_time__new_of(struct procs *procs, bool (*counts)(void *ctx, uint32_t proc),
+				  void *ctx)
+{
+	struct cpu_time *c = cpu_time__new(procs, false, false);
+
+	if (!c)
+		return NULL;
+	c->counts = counts;
+	c->ctx = ctx;
+	return c;
+}
+
 void cpu_time__free(struct cpu_time *c)
 {
 	if (!c)
 		return;
+	free(c->counted);
 	free(c->reaped);
 	free(c);
 }
@@ -133,6 +157,42 @@ static void note_reaped(struct cpu_time *c, uint64_t reaped, uint64_t now)
 	c->zombie_ns = 0;
 }
 
+/* Of a living process. False: it has ended. */
+static bool clock_of(pid_t pid, uint64_t *ret_ns)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+		return false;
+	*ret_ns = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return true;
+}
+
+/* What those that count have had since they were last asked, of one that is new nothing. */
+static uint64_t counted_ns(struct cpu_time *c)
+{
+	uint64_t sum = 0, ns;
+
+	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
+		const struct proc *p = procs__get(c->procs, i);
+		struct counted *e;
+
+		if (util_reserve_zeroed(&c->counted, &c->counted_cap, i, sizeof(*c->counted)))
+			break;
+		e = &c->counted[i];
+		if (!procs__lives(c->procs, i) || !c->counts(c->ctx, i) ||
+		    !clock_of(p->tgid, &ns)) {
+			e->now = false;
+			continue;
+		}
+		if (e->now && e->from_ns == p->from_ns)
+			sum += ns - MIN(ns, e->ns);
+		*e = (struct counted){ .from_ns = p->from_ns, .ns = ns, .now = true };
+	}
+	return sum;
+}
+
 uint64_t cpu_time__ns(struct cpu_time *c)
 {
 	uint64_t now = util_monotonic_ns(), sum = 0, reaped = 0;
@@ -145,15 +205,17 @@ uint64_t cpu_time__ns(struct cpu_time *c)
 			c->ns = MAX(work.busy_ns, c->ns);
 		return c->ns;
 	}
+	if (c->counts) {
+		c->ns += counted_ns(c);
+		return c->ns;
+	}
 	for (size_t i = 0; i < procs__cnt(c->procs); i++) {
-		const struct proc *p = procs__get(c->procs, i);
-		struct timespec ts;
-		clockid_t clock;
+		uint64_t ns;
 
 		if (!procs__lives(c->procs, i))
 			continue;
-		if (!clock_getcpuclockid(p->tgid, &clock) && !clock_gettime(clock, &ts))
-			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+		if (clock_of(procs__get(c->procs, i)->tgid, &ns))
+			sum += ns;
 		else
 			ended = true;
 	}

@@ -16,6 +16,9 @@ struct procs;
 /* all: of the whole machine, in ticks of 10 ms (proc_stat(5)). follow: with reaped children.
  * Borrows procs. NULL with errno. */
 struct cpu_time *cpu_time__new(struct procs *procs, bool all, bool follow);
+/* Of those processes that counts(ctx, number of procs) says, while it does. */
+struct cpu_time *cpu_time__new_of(struct procs *procs, bool (*counts)(void *ctx, uint32_t proc),
+				  void *ctx);
 void cpu_time__free(struct cpu_time *c);
 
 /* In ns, monotonic; of two calls the difference counts. */

@@ -199,9 +199,16 @@ static enum heap_probes_has has(struct heap *h, uint32_t object)
 	return object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(h->probes, object);
 }
 
-static bool is_target(const struct heap *h, size_t proc)
+static bool is_target(const struct heap *h, uint32_t proc)
 {
-	return procs__lives(h->procs, proc) && proc != h->skip_proc;
+	return procs__lives(h->procs, proc) && proc != h->skip_proc &&
+	       (!h->opts.chosen || collect__chosen(h->collect, proc) & 1U << BPFPROF_HEAP);
+}
+
+/* Are probes attached to the processes that are targets? Else to files, in all processes. */
+static bool by_process(const struct heap *h)
+{
+	return !h->opts.all || h->opts.chosen;
 }
 
 /* The object of a range in which probes would be hit: what is put into a file is not in a copy of
@@ -219,7 +226,7 @@ static int look_at(struct heap *h, uint32_t proc)
 	bool usdt = false;
 	int err = 0, fd;
 
-	if (!h->opts.all && leader_gone(tgid)) {
+	if (by_process(h) && leader_gone(tgid)) {
 		log_info(
 			"no heap profile of process %u: its main thread has ended, by which the "
 			"kernel finds its memory",
@@ -251,10 +258,33 @@ static int look_at(struct heap *h, uint32_t proc)
 			continue;
 		}
 		if (fd >= 0)
-			err = heap_probes__add(h->probes, h->opts.all ? 0 : (pid_t)tgid, fd,
+			err = heap_probes__add(h->probes, by_process(h) ? (pid_t)tgid : 0, fd,
 					       object);
 	}
 	return err;
+}
+
+/* Says, if it is so, that there is nothing to be probed in a process, and what was looked for. */
+static void complain(const struct heap *h, uint32_t proc)
+{
+	const struct proc_space *s = procs__space(h->procs, proc);
+	uint32_t tgid = procs__get(h->procs, proc)->tgid;
+	char in[512] = "";
+
+	if (heap_probes__in(h->probes, (pid_t)tgid) || leader_gone(tgid))
+		return;
+	for (size_t j = 0; j < s->map_cnt; j++) {
+		const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
+		const char *base = strrchr(f->path, '/');
+		size_t len = strlen(in);
+
+		if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
+		    (!j || s->maps[j].file != s->maps[j - 1].file))
+			snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
+				 base ? base + 1 : f->path);
+	}
+	log_info("no memory allocator found in process %u: looked for %s in %s", tgid,
+		 allocators_names(), *in ? in : "nothing, since it maps no file");
 }
 
 /* Does the program that allocated it still run? */
@@ -312,6 +342,16 @@ static void clean_children(struct heap *h)
 	heap_probes__clean_children(h->probes);
 }
 
+/* Are probes to stay in a process? */
+static bool is_probed(void *ctx, pid_t pid)
+{
+	const struct heap *h = ctx;
+	uint32_t proc = procs__find_live(h->procs, pid);
+
+	/* our own image has those of the command that it becomes */
+	return proc != PROCS_NONE && (proc == h->skip_proc || is_target(h, proc));
+}
+
 int heap__update(struct heap *h)
 {
 	uint64_t before = util_monotonic_ns();
@@ -324,6 +364,7 @@ int heap__update(struct heap *h)
 		uint32_t tgid = procs__get(h->procs, i)->tgid;
 		const struct proc_space *s;
 		uint64_t maps;
+		bool first;
 
 		if (!is_target(h, i))
 			continue;
@@ -334,9 +375,12 @@ int heap__update(struct heap *h)
 		maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), tgid);
 		if (h->seen[i].tgid == tgid && h->seen[i].maps == maps)
 			continue;
+		first = h->seen[i].tgid != tgid;
 		h->seen[i].maps = maps;
 		h->seen[i].tgid = tgid;
 		err = look_at(h, i);
+		if (!err && first && h->opts.chosen)
+			complain(h, i);
 	}
 	if (!h->started)
 		h->attach_ns += util_monotonic_ns() - before;
@@ -348,7 +392,7 @@ int heap__update(struct heap *h)
 		probe_heap__round_sizes(h->session);
 	}
 	clean_children(h);
-	if (!err && (heap_probes__drop_dead(h->probes, h->procs) || h->opts.all))
+	if (!err && (heap_probes__drop(h->probes, is_probed, h) || h->opts.all))
 		err = sweep(h);
 	return err;
 }
@@ -362,7 +406,7 @@ int heap__remove(struct heap *h, uint32_t tgid)
 	for (size_t i = 0; i < h->seen_cap; i++)
 		if (h->seen[i].tgid == tgid)
 			memset(&h->seen[i], 0, sizeof(h->seen[i]));
-	(void)heap_probes__drop_dead(h->probes, h->procs);
+	(void)heap_probes__drop(h->probes, is_probed, h);
 	if (h->sliced)
 		return 0;
 	err = probe_heap__live(h->session, &live, &cnt);
@@ -399,28 +443,9 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 
 void heap__complain(const struct heap *h)
 {
-	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++) {
-		const struct proc_space *s = procs__space(h->procs, i);
-		uint32_t tgid = procs__get(h->procs, i)->tgid;
-		char in[512] = "";
-
-		if (!is_target(h, i))
-			continue;
-		if (heap_probes__in(h->probes, (pid_t)tgid) || leader_gone(tgid))
-			continue;
-		for (size_t j = 0; j < s->map_cnt; j++) {
-			const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
-			const char *base = strrchr(f->path, '/');
-			size_t len = strlen(in);
-
-			if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
-			    (!j || s->maps[j].file != s->maps[j - 1].file))
-				snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
-					 base ? base + 1 : f->path);
-		}
-		log_info("no memory allocator found in process %u: looked for %s in %s", tgid,
-			 allocators_names(), *in ? in : "nothing, since it maps no file");
-	}
+	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++)
+		if (is_target(h, i))
+			complain(h, i);
 }
 
 /* ---- the budget ---- */

@@ -36,6 +36,8 @@ struct heap_opts {
 	enum uprobe_method method; /* that the session was opened for */
 	bool usdt;		   /* the session was opened to listen to USDT probes */
 	bool all;	     /* every process: probes are attached to files, not to processes */
+	bool chosen;	     /* with all: of those only that are chosen (collect__chosen), to which
+				probes are attached */
 	double budget;	     /* share of the targets' CPU time that probes may cost; 1: any */
 	uint64_t min_age_ns; /* count as in use only what has been held so long; 0: all */
 };
@@ -80,8 +82,8 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
  */
 int heap__update(struct heap *h);
 
-/* A process that goes on is no target any more: takes its probes off, and forgets what it holds. 0 or
- * -errno. */
+/* A process that goes on is no target any more, or not chosen any more: takes its probes off, and
+ * forgets what it holds. 0 or -errno. */
 int heap__remove(struct heap *h, uint32_t tgid);
 
 /* Says, if it is so, which processes have no allocator that is known, and what was looked for. */

@@ -20,7 +20,6 @@
 #include "kernel/probe_heap.h"
 #include "target/allocators.h"
 #include "target/objects.h"
-#include "target/procs.h"
 
 /* Points, as the kernel side takes them. */
 struct point_set {
@@ -354,25 +353,24 @@ int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 	return 0;
 }
 
-size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs)
+size_t heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid), void *ctx)
 {
-	struct probe_heap dead[64];
+	struct probe_heap dropped[64];
 	size_t kept = 0, cnt = 0;
 
 	for (size_t i = 0; i < hp->attachment_cnt; i++) {
 		struct attachment *a = &hp->attachments[i];
 
-		if (!a->pid || cnt == ARRAY_SIZE(dead) ||
-		    procs__find_live(procs, a->pid) != PROCS_NONE) {
+		if (!a->pid || cnt == ARRAY_SIZE(dropped) || probed(ctx, a->pid)) {
 			hp->attachments[kept++] = *a;
 			continue;
 		}
 		let_go(hp, a);
-		dead[cnt++] = a->probes;
+		dropped[cnt++] = a->probes;
 	}
 	hp->attachment_cnt = kept;
 	if (cnt)
-		probe_heap__detach(dead, cnt);
+		probe_heap__detach(dropped, cnt);
 	return cnt;
 }
 

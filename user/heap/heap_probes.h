@@ -12,7 +12,6 @@
 
 struct heap_probes;
 struct objects;
-struct procs;
 struct session;
 
 /* What there is in a file. */
@@ -51,8 +50,8 @@ void heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode);
 /* Takes them off, once calls that are under way have had time to return to them. 0 or -errno. */
 int heap_probes__detach(struct heap_probes *hp);
 
-/* Forgets what processes that have ended had. Returns how many files. */
-size_t heap_probes__drop_dead(struct heap_probes *hp, const struct procs *procs);
+/* Forgets what processes have that probed(ctx, pid) says no of. Returns how many files. */
+size_t heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid), void *ctx);
 /* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
 void heap_probes__clean_children(struct heap_probes *hp);
 

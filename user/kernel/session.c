@@ -155,11 +155,12 @@ static void tighten(struct session *s)
 static void turn_off(struct session *s)
 {
 	struct bpf_map *const shared[] = {
-		s->skel->maps.bp_chunks,  s->skel->maps.bp_procs,   s->skel->maps.bp_ring,
-		s->skel->maps.bp_counts0, s->skel->maps.bp_counts1, s->skel->maps.bp_stats,
-		s->skel->maps.bp_scratch, s->skel->maps.bp_raw,	    s->skel->maps.bp_tgids,
-		s->skel->maps.bp_tids,	  s->skel->maps.bp_cgroup,  s->skel->maps.bp_ksyms,
-		s->skel->maps.bp_ustacks, s->skel->maps.bp_thread,  s->skel->maps.bp_cpus_gone,
+		s->skel->maps.bp_chunks,    s->skel->maps.bp_procs,   s->skel->maps.bp_ring,
+		s->skel->maps.bp_counts0,   s->skel->maps.bp_counts1, s->skel->maps.bp_stats,
+		s->skel->maps.bp_scratch,   s->skel->maps.bp_raw,     s->skel->maps.bp_tgids,
+		s->skel->maps.bp_tids,	    s->skel->maps.bp_chosen,  s->skel->maps.bp_cgroup,
+		s->skel->maps.bp_ksyms,	    s->skel->maps.bp_ustacks, s->skel->maps.bp_thread,
+		s->skel->maps.bp_cpus_gone,
 	};
 	struct bpf_program *prog;
 	struct bpf_map *map;
@@ -176,6 +177,7 @@ static int configure_filter(struct session *s, char *err, size_t err_sz)
 {
 	const struct session_opts *o = &s->opts;
 	struct bpfprof_config *cfg = session__config(s);
+	bool any_chosen = false;
 	int ret;
 
 	cfg->filter_tgid = o->filter_tgid;
@@ -194,6 +196,12 @@ static int configure_filter(struct session *s, char *err, size_t err_sz)
 			return ret;
 		}
 	}
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+		cfg->chosen[i] = o->chosen[i];
+		any_chosen |= o->chosen[i];
+	}
+	if (!any_chosen)
+		bpf_map__set_max_entries(s->skel->maps.bp_chosen, 1);
 	if (!o->filter_tid)
 		bpf_map__set_max_entries(s->skel->maps.bp_tids, 1);
 	if (!o->filter_tgid)
@@ -414,6 +422,16 @@ int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns)
 void session__remove_tgid(struct session *s, uint32_t tgid)
 {
 	(void)bpf_map_delete_elem(bpf_map__fd(s->skel->maps.bp_tgids), &tgid);
+}
+
+int session__choose(struct session *s, uint32_t tgid, uint64_t start_ns, uint32_t kinds)
+{
+	struct bpfprof_chosen chosen = { .start_ns = start_ns, .kinds = kinds };
+	int fd = bpf_map__fd(s->skel->maps.bp_chosen);
+
+	if (kinds)
+		return bpf_map_update_elem(fd, &tgid, &chosen, BPF_ANY) ? -errno : 0;
+	return bpf_map_delete_elem(fd, &tgid) && errno != ENOENT ? -errno : 0;
 }
 
 void session__prune_tgids(struct session *s)

@@ -27,8 +27,9 @@ struct session;
 
 struct session_opts {
 	bool kinds[BPFPROF_NR_KINDS];
-	uint32_t frequency; /* samples per second and CPU */
-	bool hw_cycles;	    /* sample on the cycle counter instead of the clock */
+	bool chosen[BPFPROF_NR_KINDS]; /* of these: of processes of session__choose alone */
+	uint32_t frequency;	       /* samples per second and CPU */
+	bool hw_cycles;		       /* sample on the cycle counter instead of the clock */
 	bool user_only, kernel_only;
 	bool thread_names;
 	bool cgroups;		      /* tell control groups apart (v2) */
@@ -63,6 +64,9 @@ int session__scan(struct session *s, struct bpfprof_task **ret, size_t *ret_cnt)
 int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns);
 int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns);
 void session__remove_tgid(struct session *s, uint32_t tgid);
+/* Of which of the kinds that only chosen processes are recorded of a process is recorded from now on:
+ * bit i: kind i; 0: of none. 0 or -errno. */
+int session__choose(struct session *s, uint32_t tgid, uint64_t start_ns, uint32_t kinds);
 /* Removes those that no process has any more. */
 void session__prune_tgids(struct session *s);
 

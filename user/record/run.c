@@ -123,6 +123,8 @@ static int loop(struct run *r)
 		if (!err)
 			err = capture__poll(r->capture);
 		if (!err)
+			err = run_choose_targets(r);
+		if (!err)
 			err = run_write_windows(r);
 		if (!err && r->push && util_monotonic_ns() >= r->next_status_ns)
 			run_tell_status(r);

@@ -168,6 +168,7 @@ static int open_capture(struct run *r)
 		c.window_offset_ns = window_offset_ns(o);
 	}
 	memcpy(c.kinds, o->kinds, sizeof(c.kinds));
+	memcpy(c.chosen, o->chosen, sizeof(c.chosen));
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		c.min_wait_ns[i] = options_min_wait_ns(o, i);
 	err = capture__open(&c, &r->capture);
@@ -227,6 +228,18 @@ static int open_command(struct run *r)
 	return capture__add_command(r->capture, r->launch.pid);
 }
 
+/* Those that run already are recorded from the beginning. 0 or -errno, said. */
+static int open_targets(struct run *r)
+{
+	int err = run_open_targets(r);
+
+	if (!err)
+		err = run_choose_targets(r);
+	if (err)
+		log_error("cannot look for targets: %s", strerror(-err));
+	return err;
+}
+
 /* Time since this process was started, which its own entry in the scan would tell as well. */
 static uint64_t since_exec_ns(void)
 {
@@ -261,6 +274,8 @@ int run_open(struct run *r)
 	if (!err)
 		err = r->opts->argv ? open_command(r) : open_pids(r);
 	if (!err)
+		err = open_targets(r);
+	if (!err)
 		err = capture__start(r->capture);
 	if (err)
 		return err;
@@ -280,6 +295,7 @@ void run_close(struct run *r)
 	if (r->capture)
 		capture__close_window(r->capture, r->window);
 	capture__close(r->capture);
+	run_close_targets(r);
 	run_close_push(r);
 	spool__close(r->spool);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)

@@ -21,6 +21,7 @@ struct options;
 struct profile;
 struct push;
 struct report;
+struct run_targets;
 struct spool;
 
 /* Since the start, for those who watch the agent. */
@@ -45,6 +46,7 @@ struct run {
 	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
 	struct spool *spool;			    /* the agent's */
 	struct push *push;			    /* NULL: nothing is delivered */
+	struct run_targets *targets;		    /* NULL: the configuration has none */
 	uint64_t pushed_bytes;			    /* of the spool, that it has heard of */
 	struct options *fresh; /* with the configuration in force; NULL: it is that of opts */
 	bool reload;	       /* it is to be read again */
@@ -121,6 +123,16 @@ void run_push_news(struct run *r);
 /* Reads the configuration again. One that is wrong is said to be, and the old one stays. 0 or
  * -errno: the run cannot go on. */
 int run_reload(struct run *r);
+/* The configuration's targets: run_targets.c. 0 or -errno. */
+int run_open_targets(struct run *r);
+void run_close_targets(struct run *r);
+/* To be called often: looks every few seconds which processes they are by now. 0 or -errno: the run
+ * cannot go on. */
+int run_choose_targets(struct run *r);
+/* The configuration is another one. */
+void run_reload_targets(struct run *r);
+/* Of a rule of the configuration: how many there are. */
+size_t run_target_processes(const struct run *r, size_t rule);
 /* What the agent says of itself: run_status.c. */
 void run_count_window(struct run *r, const struct report *report, bool written);
 void run_tell_status(struct run *r);

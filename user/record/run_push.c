@@ -146,6 +146,7 @@ static int reload(struct run *r)
 		options_done(r->fresh);
 	free(r->fresh);
 	r->fresh = fresh;
+	run_reload_targets(r);
 	return had_push || !r->push ? 0 : run_watch_push(r);
 }
 

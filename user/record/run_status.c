@@ -110,6 +110,19 @@ static void write_windows(const struct run *r, FILE *f)
 	fprintf(f, "bpfprof_spool_dropped_profiles_total %" PRIu64 "\n", s.dropped);
 }
 
+static void write_targets(const struct run *r, FILE *f)
+{
+	const struct config *c = r->fresh ? r->fresh->config : r->opts->config;
+
+	if (!c || !c->target_cnt)
+		return;
+	begin(f, "target_processes", "gauge",
+	      "Processes that a target of the configuration means.");
+	for (size_t i = 0; i < c->target_cnt; i++)
+		fprintf(f, "bpfprof_target_processes{target=\"%s\"} %zu\n", c->targets[i].name,
+			run_target_processes(r, i));
+}
+
 /* Names of destinations are letters, digits and the like: nothing in them has to be quoted. */
 static void write_push(const struct run *r, FILE *f)
 {
@@ -199,6 +212,7 @@ void run_tell_status(struct run *r)
 		return;
 	write_windows(r, f);
 	write_kinds(r, f);
+	write_targets(r, f);
 	write_push(r, f);
 	write_itself(r, f);
 	if (!fclose(f))
