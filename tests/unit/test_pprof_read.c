@@ -353,7 +353,7 @@ static void extra(void **state)
 	size_t sz;
 
 	(void)state;
-	assert_int_equal(pprof_write_extra(p, data, sizeof(data), f), 0);
+	assert_int_equal(pprof_write_extra(p, data, sizeof(data), 0, f), 0);
 	fclose(f);
 	assert_int_equal(pprof_extra(b.data, b.sz, &got, &sz), 0);
 	assert_int_equal(sz, sizeof(data));
@@ -374,16 +374,43 @@ static void extra(void **state)
 	assert_int_equal(pprof_extra(plain.data, plain.sz, &got, &sz), -ENOENT);
 	free(b.data);
 	f = open_memstream(&b.data, &b.sz);
-	assert_int_equal(pprof_write_extra(p, big, PPROF_MAX_EXTRA, f), 0);
+	assert_int_equal(pprof_write_extra(p, big, PPROF_MAX_EXTRA, 0, f), 0);
 	fclose(f);
 	assert_int_equal(pprof_extra(b.data, b.sz, &got, &sz), 0);
 	assert_int_equal(sz, PPROF_MAX_EXTRA);
 	free(b.data);
 	f = open_memstream(&b.data, &b.sz);
-	assert_int_equal(pprof_write_extra(p, big, PPROF_MAX_EXTRA + 1, f), -E2BIG);
+	assert_int_equal(pprof_write_extra(p, big, PPROF_MAX_EXTRA + 1, 0, f), -E2BIG);
 	fclose(f);
 	free(b.data);
 	free(big);
+	free(plain.data);
+	profile__free(p);
+}
+
+/* A profile may have so many bytes before it is compressed, and not one less. */
+static void bounded(void **state)
+{
+	struct profile *p = golden_profile();
+	struct bytes plain = written(p), b;
+	const uint8_t *end;
+	size_t sz;
+
+	(void)state;
+	/* ISIZE, RFC 1952 */
+	end = (const uint8_t *)plain.data + plain.sz - 4;
+	sz = end[0] | end[1] << 8 | end[2] << 16 | (size_t)end[3] << 24;
+	for (size_t less = 0; less < 2; less++) {
+		FILE *f = open_memstream(&b.data, &b.sz);
+
+		assert_int_equal(pprof_write_extra(p, NULL, 0, sz - less, f), less ? -EMSGSIZE : 0);
+		fclose(f);
+		if (!less) {
+			assert_int_equal(b.sz, plain.sz);
+			assert_memory_equal(b.data, plain.data, b.sz);
+		}
+		free(b.data);
+	}
 	free(plain.data);
 	profile__free(p);
 }
@@ -398,6 +425,7 @@ int main(void)
 		cmocka_unit_test(cut),
 		cmocka_unit_test(too_large),
 		cmocka_unit_test(extra),
+		cmocka_unit_test(bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

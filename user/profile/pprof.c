@@ -51,6 +51,7 @@ struct writer {
 	struct canon canon;
 	FILE *f;
 	z_stream z;
+	size_t max_sz; /* of all that is compressed; 0: any */
 	uint8_t *extra;
 	uint8_t *out; /* OUT_SZ bytes, compressed */
 	uint8_t *msg; /* the message at hand, packed */
@@ -70,6 +71,8 @@ static int writer__compress(struct writer *w, const void *data, size_t sz, int f
 	uInt part;
 	int last, rc;
 
+	if (w->max_sz && w->z.total_in + sz > w->max_sz)
+		return -EMSGSIZE;
 	do {
 		part = (uInt)MIN(sz, (size_t)1 << 30);
 		w->z.next_in = (Bytef *)from;
@@ -399,12 +402,13 @@ int pprof_extra(const void *file, size_t sz, const void **ret, size_t *ret_sz)
 
 int pprof_write(const struct profile *p, FILE *f)
 {
-	return pprof_write_extra(p, NULL, 0, f);
+	return pprof_write_extra(p, NULL, 0, 0, f);
 }
 
-int pprof_write_extra(const struct profile *p, const void *extra, size_t extra_sz, FILE *f)
+int pprof_write_extra(const struct profile *p, const void *extra, size_t extra_sz, size_t max_sz,
+		      FILE *f)
 {
-	struct writer w = { .p = p, .f = f };
+	struct writer w = { .p = p, .f = f, .max_sz = max_sz };
 	gz_header header;
 	int err = canon__make(p, &w.canon);
 

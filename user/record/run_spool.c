@@ -25,8 +25,10 @@
 #include "spool/spool.h"
 
 #define MAX_SERVICE 80 /* bytes of a file's name */
-/* Of a record: stores refuse more than 16,000, and more than 2 MiB. */
+/* Of a record: stores refuse more than 16,000 samples, and more than 4 MiB before it is compressed,
+ * which may be more in the form that they take. */
 #define MAX_SAMPLES 8000
+#define MAX_BYTES (2U << 20)
 
 int run_open_spool(struct run *r)
 {
@@ -72,14 +74,14 @@ static bool is_own(void *ctx, int64_t pid, const char *comm)
 struct record {
 	const struct profile *p;
 	char *labels;
-	size_t labels_sz;
+	size_t labels_sz, max_sz;
 };
 
 static int write_pprof(void *ctx, FILE *f)
 {
 	const struct record *r = ctx;
 
-	return pprof_write_extra(r->p, r->labels, r->labels_sz, f);
+	return pprof_write_extra(r->p, r->labels, r->labels_sz, r->max_sz, f);
 }
 
 /* For those who read records without their profiles. 0 or -ENOMEM. */
@@ -142,17 +144,13 @@ static int say_left_out(struct run *r, const struct groups *g, struct profile *p
 	return err;
 }
 
-static int put_part(struct run *r, int kind, const struct groups *groups, const struct group *g,
-		    struct profile *p)
+/* -EMSGSIZE: it is larger than a record may be, and its samples are several. */
+static int add_record(struct run *r, int kind, const struct group *g, struct profile *p)
 {
-	struct record record = { .p = p };
+	struct record record = { .p = p, .max_sz = p->sample_cnt > 1 ? MAX_BYTES : 0 };
 	char name[SPOOL_NAME_SZ];
-	int err = say_group(p, g);
+	int err = profile__finish(p);
 
-	if (!err)
-		err = say_left_out(r, groups, p);
-	if (!err)
-		err = profile__finish(p);
 	if (!err)
 		err = label_record(g, kind, &record);
 	if (err)
@@ -162,6 +160,38 @@ static int put_part(struct run *r, int kind, const struct groups *groups, const 
 	err = spool__add(r->spool, (uint64_t)p->time_ns, name, write_pprof, &record);
 	free(record.labels);
 	return err;
+}
+
+/* Where it is too large, as a record for each half of its samples. */
+static int add_records(struct run *r, int kind, const struct group *g, struct profile *p)
+{
+	struct profile *halves[2] = { NULL };
+	uint32_t *half_of;
+	int err = add_record(r, kind, g, p);
+
+	if (err != -EMSGSIZE)
+		return err;
+	half_of = malloc(p->sample_cnt * sizeof(*half_of));
+	for (size_t i = 0; half_of && i < p->sample_cnt; i++)
+		half_of[i] = i >= p->sample_cnt / 2;
+	err = half_of ? profile_split(p, half_of, ARRAY_SIZE(halves), halves) : -ENOMEM;
+	free(half_of);
+	for (size_t i = 0; i < ARRAY_SIZE(halves); i++) {
+		if (!err)
+			err = add_records(r, kind, g, halves[i]);
+		profile__free(halves[i]);
+	}
+	return err;
+}
+
+static int put_part(struct run *r, int kind, const struct groups *groups, const struct group *g,
+		    struct profile *p)
+{
+	int err = say_group(p, g);
+
+	if (!err)
+		err = say_left_out(r, groups, p);
+	return err ? err : add_records(r, kind, g, p);
 }
 
 /* What becomes a record: a group, or a part of one that has too many samples. */
