@@ -206,6 +206,26 @@ static void test_exec(void **state)
 }
 
 /* fork, exec, exec, all between two readings, told apart by time alone. */
+/* The exec has been told, and is not counted yet. */
+static void test_sampled_in_exec(void **state)
+{
+	const uint64_t ms = 1000000;
+	uint32_t before, after;
+
+	(void)state;
+	procs__add(ps, 10, 3, 5 * TICK, "shell", false, 0);
+	assert_int_equal(procs__on_fork(ps, 20, 10, 100 * ms), 0);
+	before = procs__find_live(ps, 20);
+	assert_int_equal(procs__on_exec(ps, 20, 200 * ms, "prog"), 0);
+	after = procs__find_live(ps, 20);
+	assert_int_not_equal(before, after);
+	assert_int_equal(procs__find(ps, 20, 4, 7 * TICK, 200 * ms), after);
+	/* what it was when it was forked, though nobody knows yet when that was */
+	assert_int_equal(procs__find(ps, 20, 3, 7 * TICK, 300 * ms), PROCS_NONE);
+	assert_int_equal(procs__find(ps, 20, 3, 7 * TICK, 200 * ms), before);
+	assert_int_equal(procs__get(ps, before)->start_ns, 7 * TICK);
+}
+
 static void test_short_lives(void **state)
 {
 	uint32_t e[3];
@@ -1116,6 +1136,7 @@ int main(void)
 		TEST(test_contradiction),
 		TEST(test_fork),
 		TEST(test_exec),
+		TEST(test_sampled_in_exec),
 		TEST(test_short_lives),
 		TEST(test_pid_reuse),
 		TEST(test_comm),

@@ -17,6 +17,10 @@
 #include "target/objects.h"
 #include "target/proc_maps.h"
 
+/* The kernel tells of an exec before it counts it (begin_new_exec in fs/exec.c): what is sampled in
+ * between is the former program's by its exec_id. A microsecond, unless it is interrupted. */
+#define EXEC_NS 10000000
+
 struct procs *procs__new(const char *proc_dir)
 {
 	struct procs *ps = calloc(1, sizeof(*ps));
@@ -267,7 +271,8 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 
 	for (; i != PROCS_NONE; i = ps->entries[i].next) {
 		struct proc *p = &ps->entries[i].p;
-		bool ended = replaced && time_ns >= p->to_ns;
+		uint64_t grace_ns = p->exec_known ? EXEC_NS : 0;
+		bool ended = replaced && time_ns >= p->to_ns && time_ns - p->to_ns >= grace_ns;
 
 		if (p->tgid != tgid)
 			continue;
