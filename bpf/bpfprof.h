@@ -641,8 +641,10 @@ struct bpfprof_control {
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
+	__u32 cpu_every; /* of so many CPU samples one is taken, by chance; 0, 1: each */
+	__u32 kinds_off; /* bit i: kind i is not recorded for now: offcpu, block, mutex */
 };
-_Static_assert(sizeof(struct bpfprof_control) == 56, "bpfprof_control");
+_Static_assert(sizeof(struct bpfprof_control) == 64, "bpfprof_control");
 
 /* Only the programs write it, whichever CPU they are on. */
 struct bpfprof_state {

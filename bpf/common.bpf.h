@@ -511,11 +511,17 @@ static __always_inline struct bpfprof_stats *stats_of(__u32 kind)
  * writing one. */
 #define STATS_ADD(counter, n) __sync_fetch_and_add(&(counter), n)
 
+/* Is a kind not recorded for now? Then nothing is counted of it either. */
+static __always_inline bool is_off(__u32 kind)
+{
+	return bp_control.kinds_off & 1U << kind;
+}
+
 static __always_inline void lose(__u32 kind, enum bpfprof_lost why)
 {
 	struct bpfprof_stats *stats = stats_of(kind);
 
-	if (!stats)
+	if (!stats || is_off(kind))
 		return;
 	STATS_ADD(stats->seen, 1);
 	STATS_ADD(stats->lost[why], 1);
@@ -549,18 +555,17 @@ static __always_inline bool in_set(void *set, __u32 id, __u64 start_ns)
 	return start && *start == start_ns;
 }
 
-/* Is the kind recorded of the task's process? To be asked for before what costs more: most are in no
- * filter of that sort. */
+/* Is the kind recorded of the task's process, and now? To be asked for before what costs more. */
 static __always_inline bool is_chosen(__u32 kind, struct task_struct *task)
 {
 	struct bpfprof_chosen *chosen;
 	__u32 tgid;
 
 	if (!bp_config.chosen[kind])
-		return true;
+		return !is_off(kind);
 	tgid = COMPAT_TASK(task, tgid);
 	chosen = bpf_map_lookup_elem(&bp_chosen, &tgid);
-	return chosen && chosen->kinds & (1U << kind) &&
+	return chosen && chosen->kinds & (1U << kind) && !is_off(kind) &&
 	       chosen->start_ns == BPF_CORE_READ(task, group_leader, start_boottime);
 }
 

@@ -236,11 +236,9 @@ static __noinline __u64 describe(struct unw *u, const struct task_facts *task,
 	hash = unw_mix(hash, *(__u64 *)&u->rec.comm[8]);
 	hash = unw_mix(hash, task->key.start_ns);
 	hash = unw_mix(hash, (__u64)task->key.exec_id << 8 | what->kind);
-	if (how & RECORD_JOINED) {
+	if (how & RECORD_JOINED)
 		hash = unw_mix(hash, what->size);
-		hash = unw_mix(hash, what->weight);
-	}
-	return hash;
+	return unw_mix(hash, what->weight);
 }
 
 /* Takes the stack of task, and records it as one sample, or as two. Returns how many were lost. */

@@ -11,7 +11,7 @@ static __always_inline void count_below(__u32 kind, __u32 cnt, __u64 ns)
 {
 	struct bpfprof_stats *stats = stats_of(kind);
 
-	if (!stats)
+	if (!stats || is_off(kind))
 		return;
 	if (bp_config.futex_probes) {
 		STATS_ADD(stats->below, cnt);
@@ -133,6 +133,8 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	struct record_what what = { .kind = BPFPROF_OFFCPU, .waits = w->waits };
 	__u32 syscall, cnt = 0;
 
+	if (is_off(BPFPROF_OFFCPU))
+		return;
 	w->waits[1].units = 0;
 	if (w->state != BPFPROF_STATE_runnable &&
 	    weigh_any(BPFPROF_OFFCPU, blocked_ns, &w->waits[0])) {

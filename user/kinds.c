@@ -24,6 +24,14 @@ static int64_t cpu_period(uint32_t frequency, uint64_t heap_rate)
 	return (NSEC_PER_SEC + frequency / 2) / frequency;
 }
 
+/* weight: samples of which it is one, taken by chance. */
+static double cpu_unit(uint64_t size, uint64_t weight, int64_t period)
+{
+	(void)size;
+	(void)period;
+	return weight ? weight : 1;
+}
+
 static void cpu_values(const struct kind_sums *sums, int64_t period, int64_t *ret)
 {
 	ret[0] = llround(sums->total);
@@ -142,6 +150,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.period = cpu_period,
 		.quantities = { NULL, "of CPU" },
 		.nothing = "nothing ran on a CPU while it was watched",
+		.unit = cpu_unit,
 		.values = cpu_values,
 		.by_default = true,
 		.default_with_all = true,

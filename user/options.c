@@ -234,6 +234,13 @@ static int parse_spool_size(struct parser *p, const char *arg)
 		    arg);
 }
 
+static int parse_max_memory(struct parser *p, const char *arg)
+{
+	if (!parse_bytes(arg, 1 << 20, INT64_MAX, &p->o->max_memory))
+		return 0;
+	return fail(p, "--max-memory: '%s' is no number of bytes from 1M on, such as 150M", arg);
+}
+
 static int parse_budget(struct parser *p, double *ret, const char *name, const char *arg)
 {
 	char *end;
@@ -398,6 +405,10 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return parse_path(p, &o->listen, "--listen", arg);
 	case OPT_SPOOL_SIZE:
 		return parse_spool_size(p, arg);
+	case OPT_MAX_CPU:
+		return parse_budget(p, &o->max_cpu, "--max-cpu", arg);
+	case OPT_MAX_MEMORY:
+		return parse_max_memory(p, arg);
 	case OPT_STATS:
 		return parse_path(p, &o->stats, "--stats", arg);
 	case OPT_STRICT:

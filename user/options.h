@@ -97,6 +97,8 @@ struct options {
 	const char *spool;	 /* the agent's folder */
 	const char *listen;	 /* where it is asked how it is, see listen_open; or "none" */
 	uint64_t spool_sz;	 /* bytes that it may hold, SPOOL_MIN_SZ at least */
+	double max_cpu;		 /* percent of all CPUs that it may cost; 0: no limit */
+	uint64_t max_memory;	 /* bytes; 0: no limit */
 	const char *stats;	 /* "-": standard output; NULL: none */
 	bool strict;		 /* see report_strict */
 	int ready_fd;		 /* see ready.h; -1: none */

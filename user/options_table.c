@@ -120,6 +120,13 @@ static const struct option_row agent_rows[] = {
 	  "of one CPU that recording waits may cost; above it --wait-rate is set as needed; "
 	  "100: no limit" },
 
+	{ .help = "What it may cost:" },
+	{ "max-cpu", OPT_MAX_CPU, "PERCENT", NULL,
+	  "of the CPU time of the whole machine, all its processes and BPF programs together; above "
+	  "it gives up, in this order: CPU samples, names of inlined functions, waits and targets" },
+	{ "max-memory", OPT_MAX_MEMORY, "BYTES", NULL,
+	  "of all its processes and BPF maps; above it the same" },
+
 	{ .help = "Result:" },
 	{ "spool", OPT_SPOOL, "DIR", OPTIONS_AGENT_SPOOL,
 	  "the folder for the profiles, one for each window, kind, and container, unit or program; "

@@ -50,6 +50,8 @@ _bpfprof_agent_options='
 . --min-wait TIME 1us
 . --wait-rate TIME .
 . --wait-budget PERCENT 1
+. --max-cpu PERCENT .
+. --max-memory BYTES .
 . --spool DIR /var/lib/bpfprof
 . --spool-size BYTES 1G
 . --listen ADDRESS 127.0.0.1:6061

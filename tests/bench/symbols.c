@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		struct profile *p = profile_of(offsets, cnt, argv[1]);
 
-		if (!p || symbolize(p, o, cache, NULL, NULL, &source, 1, &stats[i]))
+		if (!p || symbolize(p, o, cache, NULL, NULL, &source, 1, false, &stats[i]))
 			return 1;
 		profile__free(p);
 	}

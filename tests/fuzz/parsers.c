@@ -209,7 +209,7 @@ void parsers_names(const struct elf_file *elf, struct parsers_found *ret)
 	size_t cnt, i;
 
 	cnt = pick_addresses(elf, vaddrs);
-	ret->names_err = names_find(elf, NULL, NULL, vaddrs, cnt, &s);
+	ret->names_err = names_find(elf, NULL, NULL, vaddrs, cnt, false, &s);
 	if (ret->names_err)
 		return;
 	NEED(s.cnt == cnt && !s.first[0] && s.first[cnt] == s.frame_cnt);

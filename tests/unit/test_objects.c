@@ -157,7 +157,7 @@ static void test_overwritten(void **state)
 	assert_true(toolrun("cat a > victim"));
 	assert_false(objects__unchanged(o, id));
 	assert_int_equal(objects__unwind_table(o, id, &t), -ESTALE);
-	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, &s), -ESTALE);
+	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, false, &s), -ESTALE);
 	assert_int_equal(objects__read(o, id, vaddr, &byte, 1), -ESTALE);
 	objects__free(o);
 }
@@ -193,7 +193,7 @@ static void test_unreadable(void **state)
 	assert_false(objects__unchanged(o, id));
 	assert_false(objects__vaddr(o, id, 0, &vaddr));
 	assert_int_equal(objects__read(o, id, 0, &byte, 1), -ENOEXEC);
-	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, &s), -ENOEXEC);
+	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, false, &s), -ENOEXEC);
 	assert_int_equal(objects__add(o, open("/", O_RDONLY | O_CLOEXEC), "/"), OBJECTS_NONE);
 	assert_int_equal(objects__add(o, open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"),
 			 OBJECTS_NONE);
@@ -490,7 +490,7 @@ static void check_names(const char *name, bool dwarf)
 	addrs[0] = 1;
 	for (i = 1; i < 13; i++)
 		addrs[i] = depth + i - 1;
-	assert_int_equal(objects__symbolize(o, id, addrs, 13, &s), 0);
+	assert_int_equal(objects__symbolize(o, id, addrs, 13, false, &s), 0);
 	assert_int_equal(s.cnt, 13);
 	assert_int_equal(s.first[0], 0);
 	assert_int_equal(s.first[1], 0);
@@ -532,7 +532,7 @@ static void test_no_addresses(void **state)
 
 	(void)state;
 	build("a", "");
-	assert_int_equal(objects__symbolize(o, add(o, toolrun_path("a")), NULL, 0, &s), 0);
+	assert_int_equal(objects__symbolize(o, add(o, toolrun_path("a")), NULL, 0, false, &s), 0);
 	assert_int_equal(s.frame_cnt, 0);
 	symbols__done(&s);
 	objects__free(o);
@@ -592,7 +592,7 @@ static void test_vdso(void **state)
 			   &value, &size, name) != 3)
 			continue;
 		value += size - 1;
-		assert_int_equal(objects__symbolize(o, id, &value, 1, &s), 0);
+		assert_int_equal(objects__symbolize(o, id, &value, 1, false, &s), 0);
 		assert_string_equal(s.strings + only(&s, 0)->name, name);
 		symbols__done(&s);
 		cnt++;
@@ -708,7 +708,7 @@ static void test_libc_debug(void **state)
 		skip();
 	}
 	addr = symbol_address("$(readlink -f libc.so) -D --without-symbol-versions", "qsort") + 1;
-	assert_int_equal(objects__symbolize(o, id, &addr, 1, &s), 0);
+	assert_int_equal(objects__symbolize(o, id, &addr, 1, false, &s), 0);
 	assert_true(s.frame_cnt >= 1);
 	assert_non_null(strstr(s.strings + s.frames[s.frame_cnt - 1].name, "qsort"));
 	assert_non_null(strstr(s.strings + s.frames[s.frame_cnt - 1].file, "msort.c"));

@@ -30,16 +30,16 @@ static uint64_t asked, asked_addrs;
 static int fail_with; /* what they are answered by, if not 0 */
 
 int __real_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
-			 size_t cnt, struct symbols *ret);
+			 size_t cnt, bool plain, struct symbols *ret);
 int __wrap_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
-			 size_t cnt, struct symbols *ret);
+			 size_t cnt, bool plain, struct symbols *ret);
 
 int __wrap_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
-			 size_t cnt, struct symbols *ret)
+			 size_t cnt, bool plain, struct symbols *ret)
 {
 	asked++;
 	asked_addrs += cnt;
-	return fail_with ? fail_with : __real_reader__names(r, fds, vaddrs, cnt, ret);
+	return fail_with ? fail_with : __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
 }
 
 /* A function that knows its line. */
@@ -152,7 +152,7 @@ static void test_self(void **state)
 	twin = add_location(p, other, addr + (1ULL << 32));
 	nobody = add_location(p, map, end - 1);
 	marker = profile__add_marker(p, "[unwind: no table]");
-	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, sources, 2, false, &stats), 0);
 
 	assert_string_equal(name(p, known), "known_function");
 	assert_string_equal(system_name(p, known), "known_function");
@@ -194,7 +194,7 @@ static void test_nobody(void **state)
 	text = add_location(p, add_mapping(p, "/opt/unknown", 0x50000, 0x60000, 0), 0x50001);
 	none = add_location(p, PROFILE_NONE, 0xabc);
 	/* of the third mapping nothing is known: there are two sources */
-	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, sources, 2, false, &stats), 0);
 	assert_string_equal(name(p, anon), "anon+0x123");
 	assert_string_equal(name(p, data), "data+0x1010");
 	assert_string_equal(name(p, text), "unknown+0x1");
@@ -239,7 +239,7 @@ static void test_perf_map(void **state)
 	unnamed = add_location(p, mapping, 0x10123);
 	code = add_location(p, add_mapping(p, "/opt/bin/self", start, end, off), addr);
 	memfd = add_location(p, add_mapping(p, "/memfd:jit", 0x30000, 0x31000, 0x4000), 0x30010);
-	assert_int_equal(symbolize(p, o, NULL, maps, NULL, sources, 3, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, maps, NULL, sources, 3, false, &stats), 0);
 	unlink(path);
 	assert_string_equal(name(p, jit), "named;so");
 	assert_string_equal(system_name(p, jit), "named;so");
@@ -302,7 +302,7 @@ static struct symbolize_stats name_all(struct profile *p, const struct self *s,
 						     { SYMBOLIZE_OBJECT, s->object } };
 	struct symbolize_stats stats;
 
-	assert_int_equal(symbolize(p, s->o, cache, NULL, NULL, sources, 2, &stats), 0);
+	assert_int_equal(symbolize(p, s->o, cache, NULL, NULL, sources, 2, false, &stats), 0);
 	return stats;
 }
 
@@ -482,7 +482,7 @@ static void test_cache_perf_map(void **state)
 		if (i)
 			code = add_location(
 				p, add_mapping(p, "/opt/bin/self", s.start, s.end, s.off), addr);
-		assert_int_equal(symbolize(p, s.o, cache, maps, NULL, sources, 2, &stats), 0);
+		assert_int_equal(symbolize(p, s.o, cache, maps, NULL, sources, 2, false, &stats), 0);
 		assert_string_equal(name(p, jit), functions[i]);
 		assert_true(!i || !strcmp(name(p, code), "outer_function"));
 		assert_int_equal(stats.hits, 0);
@@ -621,7 +621,7 @@ static void test_kernel(void **state)
 	in = add_location(p, map, read + 1);
 	out = add_location(p, map, 0x1000);
 	assert_int_equal(kallsyms__find(k, read + 1, &want), 0);
-	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, &source, 1, &stats), 0);
+	assert_int_equal(symbolize(p, o, NULL, NULL, NULL, &source, 1, false, &stats), 0);
 	assert_string_equal(want.name, "vfs_read");
 	assert_string_equal(name(p, in), want.name);
 	assert_string_equal(system_name(p, in), want.name);

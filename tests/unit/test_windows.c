@@ -398,7 +398,6 @@ static void cpu_counts_periods(void **state)
 				   .user_cnt = 1,
 				   .hash = 5,
 				   .size = 99, /* of no meaning here */
-				   .weight = 99,
 				   .proc.tgid = TGID };
 	const struct profile *p;
 	const struct profile_sample *s;
@@ -407,12 +406,17 @@ static void cpu_counts_periods(void **state)
 	(void)state;
 	windows__add(windows, 0, PROCS_NONE, &rec, kernel, &user, 1, BPFPROF_STACK_no_table);
 	count(&rec, 41);
+	/* two of the same stack, each of which was taken for four */
+	rec.hash = 6;
+	rec.weight = 4;
+	windows__add(windows, 0, PROCS_NONE, &rec, kernel, &user, 1, BPFPROF_STACK_no_table);
+	count(&rec, 1);
 	p = finish(BPFPROF_CPU, false);
 	assert_int_equal(p->sample_cnt, 1);
 	s = sample_of(BPFPROF_CPU, kernel[0], 0);
 	assert_non_null(s);
-	assert_int_equal(s->value[0], 42);
-	assert_int_equal(s->value[1], 42LL * CPU_PERIOD);
+	assert_int_equal(s->value[0], 50);
+	assert_int_equal(s->value[1], 50LL * CPU_PERIOD);
 	/* no thread name, no label; kernel return addresses name the call; a marker at the end */
 	assert_int_equal(s->label_cnt, 0);
 	assert_int_equal(s->loc_cnt, 4);
@@ -425,8 +429,8 @@ static void cpu_counts_periods(void **state)
 				.name),
 		"[unwind: no unwind table and no frame pointer]");
 	a = window__account(window, BPFPROF_CPU);
-	assert_int_equal(a->total, 42);
-	assert_int_equal(a->results[BPFPROF_STACK_no_table], 42);
+	assert_int_equal(a->total, 44);
+	assert_int_equal(a->results[BPFPROF_STACK_no_table], 44);
 	assert_int_equal(a->results[BPFPROF_STACK_complete], 0);
 	assert_int_equal(a->no_memory, 0);
 	a = window__account(window, BPFPROF_HEAP);

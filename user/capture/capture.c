@@ -409,11 +409,19 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret)
 {
 	int err = symbolize(p->profile, c->objects, c->names, code__perf_maps(c->code), c->ksyms,
-			    p->sources, p->profile->mapping_cnt, ret);
+			    p->sources, p->profile->mapping_cnt, c->limits.plain_names, ret);
 
 	free(p->sources);
 	p->sources = NULL;
 	return err;
+}
+
+/* ---- what it does without ---- */
+
+void capture__limit(struct capture *c, const struct capture_limits *limits)
+{
+	c->limits = *limits;
+	session__limit(c->session, limits->cpu_every, limits->kinds_off);
 }
 
 /* ---- what is known of it ---- */

@@ -64,6 +64,7 @@ struct capture {
 	struct switch_cost switch_cost;
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start;
+	struct capture_limits limits;
 	int64_t periods[BPFPROF_NR_KINDS];
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns, stopped_ns; /* 0: not yet */

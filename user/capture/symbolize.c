@@ -49,6 +49,7 @@ struct job {
 	struct kallsyms *kallsyms;
 	bool kallsyms_asked;
 	struct ksyms *ksyms; /* or NULL */
+	bool plain;
 	uint32_t *kernel;    /* locations in the kernel */
 	size_t kernel_cnt, kernel_cap;
 	struct place *places;
@@ -251,9 +252,20 @@ static int name_place(struct job *j, const struct place *place, const struct sym
 	return name_by_offset(j, place->location, mapping_name(j, place->location), place->offset);
 }
 
+/* Of answers without inlined functions, in the cache: they are not to be taken for those with them. */
+#define PLAIN (1ULL << 63)
+
 static uint64_t serial_of(const struct job *j, const struct place *place)
 {
 	return objects__info(j->o, place->object)->serial;
+}
+
+static bool look_up(const struct job *j, const struct place *place, struct symbol_frames *ret)
+{
+	uint64_t serial = serial_of(j, place);
+
+	return names_cache__lookup(j->cache, serial, place->vaddr, ret) ||
+	       (j->plain && names_cache__lookup(j->cache, serial | PLAIN, place->vaddr, ret));
 }
 
 /* Names the places of one object that the cache knows; the others move to the front. */
@@ -266,8 +278,7 @@ static int name_cached(struct job *j, struct place *places, size_t *cnt)
 
 	for (i = 0; i < *cnt && !err; i++) {
 		if (!i || places[i - 1].vaddr != places[i].vaddr) {
-			found = names_cache__lookup(j->cache, serial_of(j, places), places[i].vaddr,
-						    &answer);
+			found = look_up(j, &places[i], &answer);
 			j->stats.hits += found;
 		}
 		if (found)
@@ -305,7 +316,7 @@ static int name_asked(struct job *j, const struct place *places, size_t cnt)
 
 	if (!vaddrs)
 		return -ENOMEM;
-	err = in_object ? objects__symbolize(j->o, places[0].object, vaddrs, n, &s) :
+	err = in_object ? objects__symbolize(j->o, places[0].object, vaddrs, n, j->plain, &s) :
 			  perf_maps__symbolize(j->maps, places[0].object, vaddrs, n, &s);
 	if (err && err != -ENOMEM)
 		err = 0; /* damaged, or there is none: all of it by offset */
@@ -314,8 +325,9 @@ static int name_asked(struct job *j, const struct place *places, size_t cnt)
 		if (s.cnt && (!i || places[i - 1].vaddr != places[i].vaddr)) {
 			answer = symbols__of(&s, next++);
 			if (in_object && j->cache)
-				names_cache__insert(j->cache, serial_of(j, places), places[i].vaddr,
-						    &answer);
+				names_cache__insert(j->cache,
+						    serial_of(j, places) | (j->plain ? PLAIN : 0),
+						    places[i].vaddr, &answer);
 		}
 		err = name_place(j, &places[i], &answer);
 	}
@@ -377,10 +389,10 @@ static int name_location(struct job *j, uint32_t location, const struct symboliz
 
 int symbolize(struct profile *p, struct objects *o, struct names_cache *cache,
 	      struct perf_maps *maps, struct ksyms *ksyms, const struct symbolize_source *sources,
-	      size_t source_cnt, struct symbolize_stats *ret_stats)
+	      size_t source_cnt, bool plain, struct symbolize_stats *ret_stats)
 {
 	uint64_t start = util_monotonic_ns(), evicted = cache ? names_cache__evicted(cache) : 0;
-	struct job j = { .p = p, .o = o, .cache = cache, .maps = maps, .ksyms = ksyms };
+	struct job j = { .p = p, .o = o, .cache = cache, .maps = maps, .ksyms = ksyms, .plain = plain };
 	uint32_t i;
 	int err = 0;
 

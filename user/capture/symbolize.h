@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZE_H
 #define SYMBOLIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,9 +44,12 @@ struct symbolize_stats {
  * With a cache, objects are asked only for the addresses that it does not know; the names are the
  * same. Perf maps and the kernel are asked each time: a process may put other code at an address
  * whenever it likes, and modules come and go, so that an earlier name could be another function's.
+ *
+ * plain: objects are asked for names without inlined functions and lines (objects__symbolize), but
+ * for those that the cache knows with them.
  */
 int symbolize(struct profile *p, struct objects *o, struct names_cache *cache,
 	      struct perf_maps *maps, struct ksyms *ksyms, const struct symbolize_source *sources,
-	      size_t source_cnt, struct symbolize_stats *ret_stats);
+	      size_t source_cnt, bool plain, struct symbolize_stats *ret_stats);
 
 #endif

@@ -434,6 +434,14 @@ int session__choose(struct session *s, uint32_t tgid, uint64_t start_ns, uint32_
 	return bpf_map_delete_elem(fd, &tgid) && errno != ENOENT ? -errno : 0;
 }
 
+void session__limit(struct session *s, uint32_t cpu_every, uint32_t kinds_off)
+{
+	volatile struct bpfprof_control *control = &s->skel->bss->bp_control;
+
+	control->cpu_every = cpu_every;
+	control->kinds_off = kinds_off;
+}
+
 void session__prune_tgids(struct session *s)
 {
 	int fd = bpf_map__fd(s->skel->maps.bp_tgids);

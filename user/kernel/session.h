@@ -67,6 +67,9 @@ void session__remove_tgid(struct session *s, uint32_t tgid);
 /* Of which of the kinds that only chosen processes are recorded of a process is recorded from now on:
  * bit i: kind i; 0: of none. 0 or -errno. */
 int session__choose(struct session *s, uint32_t tgid, uint64_t start_ns, uint32_t kinds);
+/* Records less, to cost less: of so many CPU samples one; none of these kinds (bit i: kind i), which
+ * may be offcpu, block and mutex. */
+void session__limit(struct session *s, uint32_t cpu_every, uint32_t kinds_off);
 /* Removes those that no process has any more. */
 void session__prune_tgids(struct session *s);
 

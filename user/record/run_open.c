@@ -159,7 +159,7 @@ static int open_capture(struct run *r)
 		.thread_labels = o->thread_labels,
 		.window_ns = o->window_ns,
 		.duration_ns = o->duration_ns,
-		.run_time_stats = o->stats != NULL,
+		.run_time_stats = o->stats != NULL || o->max_cpu > 0,
 	};
 	int err;
 
@@ -274,6 +274,8 @@ int run_open(struct run *r)
 	if (!err)
 		err = r->opts->argv ? open_command(r) : open_pids(r);
 	if (!err)
+		err = run_open_budget(r);
+	if (!err)
 		err = open_targets(r);
 	if (!err)
 		err = capture__start(r->capture);
@@ -296,6 +298,7 @@ void run_close(struct run *r)
 		capture__close_window(r->capture, r->window);
 	capture__close(r->capture);
 	run_close_targets(r);
+	run_close_budget(r);
 	run_close_push(r);
 	spool__close(r->spool);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)

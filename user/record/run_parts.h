@@ -21,6 +21,7 @@ struct options;
 struct profile;
 struct push;
 struct report;
+struct run_budget;
 struct run_targets;
 struct spool;
 
@@ -47,6 +48,7 @@ struct run {
 	struct spool *spool;			    /* the agent's */
 	struct push *push;			    /* NULL: nothing is delivered */
 	struct run_targets *targets;		    /* NULL: the configuration has none */
+	struct run_budget *budget;		    /* NULL: it has no limit */
 	uint64_t pushed_bytes;			    /* of the spool, that it has heard of */
 	struct options *fresh; /* with the configuration in force; NULL: it is that of opts */
 	bool reload;	       /* it is to be read again */
@@ -133,6 +135,23 @@ int run_choose_targets(struct run *r);
 void run_reload_targets(struct run *r);
 /* Of a rule of the configuration: how many there are. */
 size_t run_target_processes(const struct run *r, size_t rule);
+/* --max-cpu and --max-memory: run_budget.c. 0 or -ENOMEM. */
+int run_open_budget(struct run *r);
+void run_close_budget(struct run *r);
+/* A window's profiles have been written: gives up more, or less, from now on. */
+void run_budget_window(struct run *r);
+/* Kinds that are given up, bit i: kind i: by now, and at some time of the window that ends. */
+uint32_t run_budget_off(const struct run *r);
+uint32_t run_budget_off_in_window(const struct run *r);
+/* Says in a profile what was given up. 0 or -ENOMEM. */
+int run_budget_comment(const struct run *r, struct profile *p);
+/* How it stands by the last window. False: there is no limit. */
+struct run_budget_state {
+	unsigned int step; /* 0: nothing is given up */
+	double cpu;	   /* share of all CPUs */
+	uint64_t memory;   /* bytes */
+};
+bool run_budget_get(const struct run *r, struct run_budget_state *ret);
 /* What the agent says of itself: run_status.c. */
 void run_count_window(struct run *r, const struct report *report, bool written);
 void run_tell_status(struct run *r);

@@ -133,6 +133,8 @@ static int say_left_out(struct run *r, const struct groups *g, struct profile *p
 			 g->left_out, p->value_types[0].type);
 		err = profile__add_comment(p, text);
 	}
+	if (!err)
+		err = run_budget_comment(r, p);
 	spool__stats(r->spool, &stats);
 	if (!err && stats.dropped) {
 		snprintf(text, sizeof(text),
@@ -283,10 +285,13 @@ int run_spool_window(struct run *r, const struct report *report)
 	int err = 0, kind_err;
 
 	for (int i = 0; err != -EINTR && i < BPFPROF_NR_KINDS; i++) {
-		kind_err = report->kinds[i] ? put_kind(r, i) : 0;
+		bool given_up = run_budget_off_in_window(r) & 1U << i;
+
+		kind_err = report->kinds[i] && !given_up ? put_kind(r, i) : 0;
 		err = kind_err == -EINTR ? kind_err : err ?: kind_err;
 	}
 	run_count_window(r, report, !err);
+	run_budget_window(r);
 	run_tell_status(r);
 	run_push_news(r);
 	if (err == -EINTR)

@@ -179,6 +179,7 @@ static void write_itself(const struct run *r, FILE *f)
 {
 	const struct run_totals *t = &r->totals;
 	struct capture_files_stats files;
+	struct run_budget_state budget;
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
@@ -188,6 +189,16 @@ static void write_itself(const struct run *r, FILE *f)
 		seconds(u.ru_utime, u.ru_stime));
 	fprintf(f, "bpfprof_cpu_seconds_total{process=\"readers\"} %.3f\n",
 		(double)files.objects.readers_cpu_ns / NSEC_PER_SEC);
+	if (run_budget_get(r, &budget)) {
+		begin(f, "budget_step", "gauge",
+		      "What is given up for --max-cpu and --max-memory, 0: nothing.");
+		fprintf(f, "bpfprof_budget_step %u\n", budget.step);
+		begin(f, "budget_cpu_ratio", "gauge",
+		      "Share of all CPUs that the last window took, with the BPF programs.");
+		fprintf(f, "bpfprof_budget_cpu_ratio %.6f\n", budget.cpu);
+		begin(f, "budget_memory_bytes", "gauge", "Memory of all processes and BPF maps.");
+		fprintf(f, "bpfprof_budget_memory_bytes %" PRIu64 "\n", budget.memory);
+	}
 	begin(f, "resident_bytes", "gauge", "Memory of the collector.");
 	fprintf(f, "bpfprof_resident_bytes %" PRIu64 "\n", resident_bytes());
 	begin(f, "config_last_reload_successful", "gauge",

@@ -152,7 +152,8 @@ static bool is_same(const struct known *k, const struct bpfprof_task *task)
 /* ---- a look ---- */
 
 /* The kinds by the rules that have room for one more process. */
-static uint32_t choice_of(struct run_targets *t, const struct config *c, const struct known *k)
+static uint32_t choice_of(struct run_targets *t, const struct config *c, const struct known *k,
+			  uint32_t off)
 {
 	uint32_t chosen = 0;
 
@@ -161,7 +162,7 @@ static uint32_t choice_of(struct run_targets *t, const struct config *c, const s
 			continue;
 		if (t->cnt[i] < TARGET_PROCESSES_MAX) {
 			t->cnt[i]++;
-			chosen |= c->targets[i].kinds & t->kinds;
+			chosen |= c->targets[i].kinds & t->kinds & ~off;
 		} else if (!t->full_said[i]) {
 			t->full_said[i] = true;
 			log_info(
@@ -196,7 +197,7 @@ static int look_at(struct run *r, const struct bpfprof_task *task, uint64_t list
 		match(t, c, task, k);
 	}
 	k->look = t->look;
-	chosen = k->rules ? choice_of(t, c, k) : 0;
+	chosen = k->rules ? choice_of(t, c, k, run_budget_off(r)) : 0;
 	if (chosen == capture__chosen(r->capture, task->key.tgid))
 		return 0;
 	err = capture__choose(r->capture, task, listed_ns, chosen);

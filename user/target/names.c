@@ -27,6 +27,7 @@ struct naming {
 	struct strtab *strings;
 	uint32_t *demangled; /* by id: the id of the name for people, 0: not asked for yet */
 	size_t demangled_cnt, demangled_cap;
+	bool plain; /* without DWARF */
 	struct symbols *ret;
 	size_t frame_cap;
 };
@@ -264,7 +265,8 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 	n->ret->cnt = cnt;
 	err = read_go(n, vaddrs, cnt);
 	if (!err) {
-		read_dwarf(n);
+		if (!n->plain)
+			read_dwarf(n);
 		err = read_symbols(n);
 	}
 	for (i = 0; i < cnt && !err; i++) {
@@ -278,9 +280,11 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 }
 
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
-	       const uint64_t *vaddrs, size_t cnt, struct symbols *ret)
+	       const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
 {
-	struct naming n = { .elf = elf, .debug = debug, .alt = alt, .ret = ret };
+	struct naming n = {
+		.elf = elf, .debug = debug, .alt = alt, .plain = plain, .ret = ret
+	};
 	int err;
 
 	memset(ret, 0, sizeof(*ret));

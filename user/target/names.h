@@ -6,6 +6,7 @@
 #ifndef TARGET_NAMES_H
 #define TARGET_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,10 +55,11 @@ static inline struct symbol_frames symbols__of(const struct symbols *s, size_t i
 /*
  * Names cnt ascending virtual addresses. debug: the file of separate debug information, alt: the
  * supplementary file of whichever has the DWARF; NULL where there is none. Debug sections are read,
- * used and given back within the call. 0 or -ENOMEM; *ret is the caller's after 0 only.
+ * used and given back within the call; plain: they are not, and there are no inlined functions and no
+ * lines, but Go's. 0 or -ENOMEM; *ret is the caller's after 0 only.
  */
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
-	       const uint64_t *vaddrs, size_t cnt, struct symbols *ret);
+	       const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
 void symbols__done(struct symbols *s);
 
 /* The frames have ids of `strings`: replaces them by offsets into one block, which has those that

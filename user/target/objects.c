@@ -637,7 +637,7 @@ bool objects__has_usdt(struct objects *o, uint32_t id)
 }
 
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
-		       struct symbols *ret)
+		       bool plain, struct symbols *ret)
 {
 	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
 	struct object *obj = &o->objects[id];
@@ -653,7 +653,7 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 					  debug.fd < 0 ? &obj->file : &debug.file, DEBUGFILE_ROOT);
 	if (err != -ENOMEM) {
 		memcpy(fds, (int[]){ obj->fd, debug.fd, alt.fd }, sizeof(fds));
-		err = judge(o, obj, reader__names(obj->reader, fds, vaddrs, cnt, ret));
+		err = judge(o, obj, reader__names(obj->reader, fds, vaddrs, cnt, plain, ret));
 	}
 	debugfile__close(&alt);
 	debugfile__close(&debug);

@@ -134,7 +134,7 @@ int objects__allocators(struct objects *o, uint32_t id, struct allocator_points 
  * or -errno; *ret is the caller's to release.
  */
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
-		       struct symbols *ret);
+		       bool plain, struct symbols *ret);
 
 /* Names addresses by a perf map, of which an O_PATH descriptor will do: as perf_map_find. */
 int objects__perf_map(struct objects *o, int fd, const uint64_t *addrs, size_t cnt,

@@ -51,7 +51,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_BYTES] = 3000 * MS,	    [READER_CRC] = 10000 * MS,
 	[READER_UNWIND_TABLE] = 15000 * MS, [READER_HAS_USDT] = 3000 * MS,
 	[READER_ALLOCATORS] = 10000 * MS,   [READER_NAMES] = 40000 * MS,
-	[READER_PERF_MAP] = 10000 * MS,
+	[READER_PLAIN_NAMES] = 40000 * MS,  [READER_PERF_MAP] = 10000 * MS,
 };
 
 struct reader {
@@ -800,7 +800,8 @@ static struct query query(enum reader_op op, int fd,
 	static void (*const release[READER_NR_OPS])(void *) = {
 		[READER_DESCRIBE] = release_file,      [READER_DESCRIBE_DEBUG] = release_file,
 		[READER_UNWIND_TABLE] = release_table, [READER_ALLOCATORS] = release_points,
-		[READER_NAMES] = release_names,	       [READER_PERF_MAP] = release_perf_map,
+		[READER_NAMES] = release_names,	       [READER_PLAIN_NAMES] = release_names,
+		[READER_PERF_MAP] = release_perf_map,
 	};
 
 	return (struct query){ .request = { .op = op, .files = fd < 0 ? 0 : READER_FILE_OBJECT },
@@ -861,9 +862,9 @@ int reader__allocators(struct reader *r, int fd, struct allocator_points *ret)
 }
 
 int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
-		  struct symbols *ret)
+		  bool plain, struct symbols *ret)
 {
-	struct query q = query(READER_NAMES, fds[0], take_names, ret);
+	struct query q = query(plain ? READER_PLAIN_NAMES : READER_NAMES, fds[0], take_names, ret);
 
 	if (cnt > READER_MAX_ADDRESSES)
 		return -E2BIG;

@@ -96,7 +96,7 @@ int reader__unwind_table(struct reader *r, int fd, struct unwind_table *ret);
 int reader__has_usdt(struct reader *r, int fd, bool *ret);
 int reader__allocators(struct reader *r, int fd, struct allocator_points *ret);
 int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
-		  struct symbols *ret);
+		  bool plain, struct symbols *ret);
 /* As perf_map_find. */
 int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt,
 		     struct perf_map_names *ret);

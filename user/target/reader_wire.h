@@ -42,6 +42,7 @@ enum reader_op {
 	READER_HAS_USDT,       /* uint32_t */
 	READER_ALLOCATORS,     /* uint64_t cnt, cnt * struct reader_point */
 	READER_NAMES,	       /* struct reader_names, first, frames, strings: as struct symbols */
+	READER_PLAIN_NAMES,    /* the same without debug information */
 	READER_PERF_MAP,       /* struct reader_perf_map, then as READER_NAMES */
 	READER_NR_OPS,
 };

@@ -384,7 +384,8 @@ static int put_symbols(struct job *j, const struct symbols *s)
 static int find_names(struct job *j)
 {
 	struct symbols s;
-	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->vaddrs, j->request.cnt, &s);
+	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->vaddrs, j->request.cnt,
+			     j->request.op == READER_PLAIN_NAMES, &s);
 
 	if (err)
 		return begin_answer(j, err);
@@ -418,7 +419,7 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_BYTES] = read_bytes,	       [READER_CRC] = read_crc,
 	[READER_UNWIND_TABLE] = build_table,   [READER_HAS_USDT] = find_usdt,
 	[READER_ALLOCATORS] = find_allocators, [READER_NAMES] = find_names,
-	[READER_PERF_MAP] = read_perf_map,
+	[READER_PLAIN_NAMES] = find_names,     [READER_PERF_MAP] = read_perf_map,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -465,7 +466,7 @@ static bool give_files_back(struct job *j)
 
 static bool asks_for_names(const struct reader_request *r)
 {
-	return r->op == READER_NAMES || r->op == READER_PERF_MAP;
+	return r->op == READER_NAMES || r->op == READER_PLAIN_NAMES || r->op == READER_PERF_MAP;
 }
 
 static bool good_request(const struct reader_request *r)

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the agent costs its node (--max-cpu, --max-memory): measured with each window, all of its
+ * processes, BPF programs and maps together. */
+#include <linux/types.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/node_budget.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "capture/capture.h"
+#include "options.h"
+#include "profile/profile.h"
+#include "record/run_parts.h"
+
+#define WAITS (1U << BPFPROF_OFFCPU | 1U << BPFPROF_BLOCK | 1U << BPFPROF_MUTEX)
+#define MAX_CHILDREN 64
+
+struct run_budget {
+	struct node_budget budget;
+	uint64_t cpu_ns, at_ns; /* by the last window */
+	double cpu;		/* share of all CPUs, of the last window */
+	uint64_t memory;
+	uint32_t off, off_in_window; /* kinds: now, and at some time of the window that goes on */
+};
+
+static const char *const given_up[NODE_BUDGET_STEPS] = {
+	[NODE_BUDGET_HALF] = "every other CPU sample",
+	[NODE_BUDGET_QUARTER] = "3 of 4 CPU samples",
+	[NODE_BUDGET_EIGHTH] = "7 of 8 CPU samples",
+	[NODE_BUDGET_PLAIN] = "7 of 8 CPU samples, inlined functions and lines",
+	[NODE_BUDGET_FEW] =
+		"7 of 8 CPU samples, inlined functions and lines, waits, and targets",
+};
+
+/* ---- what it takes ---- */
+
+/* Those that it has started, and that are there. */
+static size_t read_children(pid_t ret[MAX_CHILDREN])
+{
+	char path[64], *buf, *at, *end;
+	size_t cnt = 0, sz;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	if (util_read_file(path, 65536, &buf, &sz))
+		return 0;
+	for (at = buf; cnt < MAX_CHILDREN; at = end) {
+		long pid = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		ret[cnt++] = (pid_t)pid;
+	}
+	free(buf);
+	return cnt;
+}
+
+static uint64_t usage_ns(int who)
+{
+	struct rusage u;
+
+	if (getrusage(who, &u))
+		return 0;
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+/* All that its processes have had; what they had before they ended goes on to count. */
+static uint64_t processes_ns(const pid_t *children, size_t cnt)
+{
+	uint64_t sum = usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN);
+	struct timespec ts;
+	clockid_t clock;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (!clock_getcpuclockid(children[i], &clock) && !clock_gettime(clock, &ts))
+			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return sum;
+}
+
+/* A line of kB in a file of /proc, in bytes. */
+static uint64_t kilobytes(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) << 10 : 0;
+}
+
+/* Memory of a process that no other has and that cannot be given back: not what is mapped of files. */
+static uint64_t memory_of(pid_t pid)
+{
+	uint64_t sum = 0;
+	char path[64], *buf;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (util_read_file(path, 65536, &buf, &sz))
+		return 0;
+	sum = kilobytes(buf, "\nRssAnon:") + kilobytes(buf, "\nRssShmem:");
+	free(buf);
+	return sum;
+}
+
+/* BPF maps, and programs, as they are charged: by the descriptors that we have (bpf(2)). */
+static uint64_t bpf_memory(void)
+{
+	DIR *dir = opendir("/proc/self/fdinfo");
+	uint64_t sum = 0;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		char path[300], *buf, *at;
+		size_t sz;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", e->d_name);
+		if (*e->d_name == '.' || util_read_file(path, 4096, &buf, &sz))
+			continue;
+		at = strstr(buf, "\nmemlock:");
+		sum += at ? strtoull(at + strlen("\nmemlock:"), NULL, 10) : 0;
+		free(buf);
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
+}
+
+static void measure(struct run *r)
+{
+	struct run_budget *b = r->budget;
+	pid_t children[MAX_CHILDREN];
+	size_t cnt = read_children(children);
+	uint64_t now = util_monotonic_ns(), ns = processes_ns(children, cnt);
+	struct capture_stats stats;
+
+	capture__stats(r->capture, &stats);
+	ns += stats.bpf_ns;
+	b->memory = memory_of(getpid()) + bpf_memory();
+	for (size_t i = 0; i < cnt; i++)
+		b->memory += memory_of(children[i]);
+	if (b->at_ns && now > b->at_ns && ns > b->cpu_ns)
+		b->cpu = (double)(ns - b->cpu_ns) / (double)(now - b->at_ns) /
+			 (double)sysconf(_SC_NPROCESSORS_ONLN);
+	b->cpu_ns = ns;
+	b->at_ns = now;
+}
+
+/* ---- what is given up ---- */
+
+static void apply(struct run *r)
+{
+	struct run_budget *b = r->budget;
+	enum node_budget_step step = b->budget.step;
+	struct capture_limits limits = {
+		.cpu_every = node_budget_cpu_every(step),
+		.plain_names = step >= NODE_BUDGET_PLAIN,
+		.kinds_off = step >= NODE_BUDGET_FEW ? WAITS : 0,
+	};
+
+	b->off = limits.kinds_off;
+	/* probes of allocators are in targets alone, and go with these */
+	if (b->off && r->opts->chosen[BPFPROF_HEAP])
+		b->off |= 1U << BPFPROF_HEAP;
+	b->off_in_window |= b->off;
+	capture__limit(r->capture, &limits);
+}
+
+static void say(const struct run_budget *b)
+{
+	enum node_budget_step step = b->budget.step;
+
+	log_info("it takes %.2f %% of the CPU time of this machine, and %.0f MiB: %s%s",
+		 100 * b->cpu, (double)b->memory / (1 << 20),
+		 step ? "from now on without " : "nothing is given up any more",
+		 step ? given_up[step] : "");
+}
+
+int run_open_budget(struct run *r)
+{
+	const struct options *o = r->opts;
+
+	if (!(o->max_cpu > 0) && !o->max_memory)
+		return 0;
+	r->budget = calloc(1, sizeof(*r->budget));
+	if (!r->budget)
+		return -ENOMEM;
+	r->budget->budget.max_cpu = o->max_cpu / 100;
+	r->budget->budget.max_memory = o->max_memory;
+	return 0;
+}
+
+void run_close_budget(struct run *r)
+{
+	free(r->budget);
+	r->budget = NULL;
+}
+
+void run_budget_window(struct run *r)
+{
+	struct run_budget *b = r->budget;
+
+	if (!b)
+		return;
+	measure(r);
+	b->off_in_window = b->off;
+	if (!node_budget__window(&b->budget, b->cpu, b->memory))
+		return;
+	apply(r);
+	say(b);
+}
+
+uint32_t run_budget_off(const struct run *r)
+{
+	return r->budget ? r->budget->off : 0;
+}
+
+uint32_t run_budget_off_in_window(const struct run *r)
+{
+	return r->budget ? r->budget->off_in_window : 0;
+}
+
+int run_budget_comment(const struct run *r, struct profile *p)
+{
+	const struct run_budget *b = r->budget;
+	char text[256];
+
+	if (!b || !b->budget.step)
+		return 0;
+	snprintf(text, sizeof(text), "given up by now, for --max-cpu and --max-memory: %s",
+		 given_up[b->budget.step]);
+	return profile__add_comment(p, text);
+}
+
+bool run_budget_get(const struct run *r, struct run_budget_state *ret)
+{
+	const struct run_budget *b = r->budget;
+
+	if (!b)
+		return false;
+	*ret = (struct run_budget_state){ .step = b->budget.step,
+					  .cpu = b->cpu,
+					  .memory = b->memory };
+	return true;
+}
