@@ -3,9 +3,11 @@
 taken by the published numbers of the fields, without a line of the agent's."""
 
 import collections
+import contextlib
 import gzip
 import http.server
 import os
+import select
 import ssl
 import subprocess
 import threading
@@ -42,12 +44,14 @@ def good(request):
 
 
 CUT = "cut"  # as an answer: none
+SLOW = "slow"  # one that comes byte by byte, one a second, until the other side has enough
 
 
 class Store:
-    """answer(request) says what comes back, CUT for nothing; stored: what was then taken, in order. certificate: paths of it and its key."""
+    """answer(request) says what comes back, CUT for nothing, SLOW for less and less; stored: what was then taken, in order. certificate:
+    paths of it and its key."""
 
-    def __init__(self, answer=good, certificate=None, port=0):
+    def __init__(self, answer=good, certificate=None, port=0, address="127.0.0.1"):
         self.answer = answer
         self.stored, self.requests = [], []
         self.lock = threading.Lock()
@@ -63,17 +67,27 @@ class Store:
                 with store.lock:
                     store.requests.append(request)
                     answer = store.answer(request)
-                    if answer != CUT and is_taken(request, answer):
+                    if answer not in (CUT, SLOW) and is_taken(request, answer):
                         store.stored.append(request)
-                if answer == CUT:
+                if answer in (CUT, SLOW):
                     self.close_connection = True
+                if answer == CUT:
                     return
+                if answer == SLOW:
+                    return self.trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(1000))
                 status, headers, said = answer
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": len(said)}.items():
                     self.send_header(name, str(value))
                 self.end_headers()
                 self.wfile.write(said)
+
+            def trickle(self, data):
+                with contextlib.suppress(OSError):
+                    for byte in data:
+                        self.wfile.write(bytes([byte]))
+                        if select.select([self.connection], [], [], 1)[0] and not self.connection.recv(1):
+                            return
 
             def log_message(self, *args):
                 pass
@@ -85,7 +99,7 @@ class Store:
             def handle_error(self, *args):
                 pass  # it was cut
 
-        self.server = Server(("127.0.0.1", port), Handler)
+        self.server = Server((address, port), Handler)
         self.port = self.server.server_address[1]
         if certificate:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

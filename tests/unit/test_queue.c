@@ -285,6 +285,28 @@ static void left_alone(void **state)
 	assert_in_range(sim.all_attempts, 15, 60);
 }
 
+/* What was under way together fails together: that is one failure, and soon tried out. */
+static void one_failure(void **state)
+{
+	uint32_t failures = 0;
+
+	(void)state;
+	outage_status = 503;
+	start(always, 20);
+	run(WINDOW, true);
+	for (uint32_t burst = 1; burst <= 4; burst++) {
+		/* as long as it takes for all that are under way to end */
+		while (sim.q.failures == failures)
+			run(TAKES / 5, true);
+		run(TAKES / 5, true);
+		failures = sim.q.failures;
+		assert_int_equal(failures, burst);
+		assert_true(sim.q.open_ns <= sim.now + (S << (burst - 1)));
+	}
+	/* eight at first, then one at a time */
+	assert_int_equal(sim.all_attempts, QUEUE_SLOTS + 3);
+}
+
 /* Two machines do not come back at the same moments. */
 static void by_chance(void **state)
 {
@@ -331,7 +353,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_well), cmocka_unit_test(outages),
 		cmocka_unit_test(poison),      cmocka_unit_test(unknown),
-		cmocka_unit_test(left_alone),  cmocka_unit_test(by_chance),
+		cmocka_unit_test(left_alone),
+		cmocka_unit_test(one_failure),  cmocka_unit_test(by_chance),
 		cmocka_unit_test(statuses),
 	};
 

@@ -71,6 +71,7 @@ static int occupy(struct queue *q, const struct queue_record *r)
 
 	q->busy |= 1U << slot;
 	q->slots[slot] = r ? *r : (struct queue_record){ 0 };
+	q->slots[slot].failures = q->failures;
 	return slot;
 }
 
@@ -134,13 +135,15 @@ void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes)
 
 /* ---- how it ended ---- */
 
-static void leave_alone(struct queue *q, uint64_t at_least_ns, uint64_t now_ns)
+/* began: the failures in a row when what has failed began. */
+static void leave_alone(struct queue *q, uint32_t began, uint64_t at_least_ns, uint64_t now_ns)
 {
-	uint64_t ns = delay_ns(q, q->failures);
+	bool told = began < q->failures; /* by another that was under way at the same time */
+	uint64_t ns = told ? 0 : delay_ns(q, q->failures);
 
 	ns = MAX(ns, MIN(at_least_ns, MAX_ASKED_NS));
 	q->open_ns = MAX(q->open_ns, now_ns + ns);
-	q->failures++;
+	q->failures += !told;
 }
 
 static void keep(struct queue *q, const struct queue_record *r, uint64_t now_ns)
@@ -194,7 +197,7 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 	if (why->verdict == VERDICT_REFUSED)
 		q->failures = 0;
 	else
-		leave_alone(q,
+		leave_alone(q, r.failures,
 			    why->verdict == VERDICT_RIGHTS ? MAX(retry_after_ns, RIGHTS_NS) :
 							     retry_after_ns,
 			    now_ns);

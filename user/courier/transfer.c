@@ -17,6 +17,7 @@
 #define SLOW_SECONDS 15L
 /* a name may lead elsewhere by then, and so it is looked up again (curl_easy_setopt(3)) */
 #define CONNECTION_SECONDS 300L
+#define NAME_SECONDS 10L
 
 struct transfer {
 	CURL *easy;
@@ -196,6 +197,7 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	curl_easy_setopt(t->easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
 	curl_easy_setopt(t->easy, CURLOPT_LOW_SPEED_TIME, SLOW_SECONDS);
 	curl_easy_setopt(t->easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_SECONDS);
+	curl_easy_setopt(t->easy, CURLOPT_DNS_CACHE_TIMEOUT, NAME_SECONDS);
 	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, data);
