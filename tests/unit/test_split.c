@@ -159,6 +159,37 @@ static void samples_of_no_part(void **state)
 	profile__free(p);
 }
 
+/* Interpreters have no addresses: their locations differ in their lines alone. */
+static void lines_stay_apart(void **state)
+{
+	static const struct profile_value_type types[] = { { "samples", "count" } };
+	static const char *const names[] = { "parse", "eval", "print" };
+	struct profile *p = profile__new(types, 1, types[0], 1), *part;
+	const uint32_t part_of[] = { 0, 0, 0 };
+
+	(void)state;
+	assert_non_null(p);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct profile_function f = { .name = profile__string(p, names[i]) };
+		struct profile_line line = { .function = profile__add_function(p, &f) };
+		uint32_t loc = profile__append_location(p, PROFILE_NONE, 0);
+
+		assert_int_equal(profile__set_lines(p, loc, &line, 1), 0);
+		profile__add_sample(p, &loc, 1, NULL, 0, (int64_t[]){ 1 });
+	}
+	assert_int_equal(profile_split(p, part_of, 1, &part), 0);
+	assert_int_equal(part->sample_cnt, ARRAY_SIZE(names));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		uint32_t loc = part->loc_ids[part->samples[i].loc];
+		uint32_t function = part->lines[part->locations[loc].line].function;
+
+		assert_string_equal(strtab__get(part->strings, part->functions[function].name),
+				    names[i]);
+	}
+	profile__free(part);
+	profile__free(p);
+}
+
 static bool keeps_all(const char *key)
 {
 	(void)key;
@@ -207,9 +238,8 @@ static void labels_are_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_in_one),
-		cmocka_unit_test(parts_are_apart),
-		cmocka_unit_test(samples_of_no_part),
+		cmocka_unit_test(all_in_one),	       cmocka_unit_test(parts_are_apart),
+		cmocka_unit_test(samples_of_no_part),  cmocka_unit_test(lines_stay_apart),
 		cmocka_unit_test(labels_are_left_out),
 	};
 
