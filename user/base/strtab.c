@@ -111,3 +111,8 @@ uint32_t strtab__cnt(const struct strtab *st)
 {
 	return st->cnt;
 }
+
+size_t strtab__bytes(const struct strtab *st)
+{
+	return st->bytes_sz;
+}

@@ -22,4 +22,7 @@ uint32_t strtab__add_n(struct strtab *st, const char *s, size_t sz);
 const char *strtab__get(const struct strtab *st, uint32_t id);
 uint32_t strtab__cnt(const struct strtab *st);
 
+/* Of all strings, each with its NUL. */
+size_t strtab__bytes(const struct strtab *st);
+
 #endif

@@ -209,12 +209,18 @@ static bool mapping_equal(const struct profile *p, uint32_t idx, const void *key
 	       a->filename == b->filename && a->build_id == b->build_id && a->owner == b->owner;
 }
 
-uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m)
+static uint64_t hash_mapping(const struct profile *p, const struct profile_mapping *m)
 {
 	uint64_t words[] = { m->start, m->limit, m->offset,
 			     (uint64_t)m->filename << 32 | m->build_id, m->owner };
+
+	return util_hash(words, sizeof(words), p->index->mappings.seed);
+}
+
+uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m)
+{
 	struct profile_index *x = p->index;
-	uint64_t hash = util_hash(words, sizeof(words), x->mappings.seed);
+	uint64_t hash = hash_mapping(p, m);
 	uint32_t found = find(&x->mappings, p, hash, mapping_equal, m);
 	struct profile_mapping *new;
 
@@ -226,6 +232,36 @@ uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m
 	*new = *m;
 	new->has_functions = new->has_filenames = new->has_lines = new->has_inlines = false;
 	return take(&x->mappings, hash, &p->mapping_cnt);
+}
+
+/* Where the table has the index of a mapping. */
+static uint32_t *index_of_mapping(struct profile *p, uint32_t mapping)
+{
+	struct hash *t = &p->index->mappings;
+	uint32_t *idx = hash__first(t, hash_mapping(p, &p->mappings[mapping]));
+
+	while (*idx != mapping)
+		idx = hash__next(t, idx);
+	return idx;
+}
+
+void profile__put_first(struct profile *p, uint32_t mapping)
+{
+	struct profile_mapping m = p->mappings[mapping];
+	uint32_t *first = index_of_mapping(p, 0), *idx = index_of_mapping(p, mapping);
+
+	*first = mapping;
+	*idx = 0;
+	p->mappings[mapping] = p->mappings[0];
+	p->mappings[0] = m;
+	for (size_t i = 0; i < p->location_cnt; i++) {
+		struct profile_location *l = &p->locations[i];
+
+		if (l->mapping == 0)
+			l->mapping = mapping;
+		else if (l->mapping == mapping)
+			l->mapping = 0;
+	}
 }
 
 static bool function_equal(const struct profile *p, uint32_t idx, const void *key)
@@ -463,4 +499,12 @@ int profile__add_comment(struct profile *p, const char *text)
 		return -ENOMEM;
 	p->comments[p->comment_cnt++] = id;
 	return 0;
+}
+
+size_t profile__bytes(const struct profile *p)
+{
+	return strtab__bytes(p->strings) + p->mapping_cnt * sizeof(*p->mappings) +
+	       p->function_cnt * sizeof(*p->functions) + p->line_cnt * sizeof(*p->lines) +
+	       p->location_cnt * sizeof(*p->locations) + p->label_cnt * sizeof(*p->labels) +
+	       p->loc_id_cnt * sizeof(*p->loc_ids) + p->sample_cnt * sizeof(*p->samples);
 }

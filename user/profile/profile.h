@@ -116,6 +116,9 @@ uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t add
 /* A new one, whether or not there is an equal one: where an address does not tell what is there. */
 uint32_t profile__append_location(struct profile *p, uint32_t mapping, uint64_t address);
 
+/* Makes it the first mapping, which readers take for the program's. It is as it was added. */
+void profile__put_first(struct profile *p, uint32_t mapping);
+
 /*
  * A location that is no code: a marker such as "[unwind: no table]", with one line naming it. No
  * mapping, an address that is made from the name, so that it is the same in every run. Equal names
@@ -139,6 +142,9 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 /* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
+
+/* Of all that it has. Memory takes half as much again: room to grow, and indices. */
+size_t profile__bytes(const struct profile *p);
 
 /*
  * Takes the frames that `hidden` wants hidden off the leaf end of every stack, up to the first that
