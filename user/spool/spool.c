@@ -19,6 +19,8 @@
 #define TIME_CHARS 16 /* 20261126T105404Z */
 #define BLOCK 512     /* stat(2): st_blocks */
 #define PAGE 4096ULL  /* most file systems give a file whole ones */
+#define TIME_DIGITS 20
+#define WINDOW_SZ (2 * (TIME_DIGITS + 1)) /* of the text in the lock's file */
 
 struct record {
 	uint64_t number, bytes;
@@ -27,6 +29,7 @@ struct record {
 
 struct spool {
 	int folder, lock;
+	bool looks;		/* another one has it */
 	uint64_t max_sz, next;	/* number */
 	struct record *records; /* from first on; ascending */
 	size_t first, end, cap;
@@ -127,7 +130,8 @@ static int take_entry(struct spool *s, const char *file)
 
 	if (file[0] == '.' && is_digits(file + 1, NUMBER_DIGITS) &&
 	    !strcmp(file + 1 + NUMBER_DIGITS, ".tmp")) {
-		(void)unlinkat(s->folder, file, 0);
+		if (!s->looks)
+			(void)unlinkat(s->folder, file, 0);
 		return 0;
 	}
 	if (!parse_name(file, &number) || fstatat(s->folder, file, &st, AT_SYMLINK_NOFOLLOW) ||
@@ -156,14 +160,11 @@ static int scan(struct spool *s)
 	return err;
 }
 
-/* 0 or -errno, said in text. */
+/* One of our own. 0 or -errno, said in text. */
 static int open_folder(struct spool *s, const char *path, char *text, size_t text_sz)
 {
 	struct stat st;
 
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return util_fail(-errno, text, text_sz, "cannot make the folder '%s': %s", path,
-				 strerror(errno));
 	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->folder < 0 && (errno == ENOTDIR || errno == ELOOP))
 		return util_fail(-errno, text, text_sz, "'%s' is no folder (a link is none)", path);
@@ -174,6 +175,22 @@ static int open_folder(struct spool *s, const char *path, char *text, size_t tex
 		return util_fail(-EPERM, text, text_sz,
 				 "others may write in the folder '%s': it has to be one of our own",
 				 path);
+	return 0;
+}
+
+/* The same. */
+static int take_folder(struct spool *s, const char *path, char *text, size_t text_sz)
+{
+	/* flock(2) keeps all others out, and tells nobody who has it: fcntl(2) does */
+	struct flock sign = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int err;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return util_fail(-errno, text, text_sz, "cannot make the folder '%s': %s", path,
+				 strerror(errno));
+	err = open_folder(s, path, text, text_sz);
+	if (err)
+		return err;
 	s->lock = openat(s->folder, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->lock < 0)
 		return util_fail(-errno, text, text_sz, "cannot write in the folder '%s': %s", path,
@@ -181,6 +198,12 @@ static int open_folder(struct spool *s, const char *path, char *text, size_t tex
 	if (flock(s->lock, LOCK_EX | LOCK_NB))
 		return util_fail(errno == EWOULDBLOCK ? -EBUSY : -errno, text, text_sz,
 				 "another bpfprof has the folder '%s'", path);
+	/* what stands there is another one's, perhaps of before the machine was started */
+	if (ftruncate(s->lock, 0))
+		return util_fail(-errno, text, text_sz, "cannot write in the folder '%s': %s", path,
+				 strerror(errno));
+	/* without it, nobody finds whom to ask for a window */
+	(void)fcntl(s->lock, F_SETLK, &sign);
 	return 0;
 }
 
@@ -193,7 +216,7 @@ int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *tex
 	if (!s)
 		return util_fail(-ENOMEM, text, text_sz, "out of memory");
 	*s = (struct spool){ .folder = -1, .lock = -1, .max_sz = max_sz, .next = 1 };
-	err = open_folder(s, path, text, text_sz);
+	err = take_folder(s, path, text, text_sz);
 	if (!err) {
 		err = scan(s);
 		/* it may be given less than it had */
@@ -209,12 +232,45 @@ int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *tex
 	return err;
 }
 
+int spool__look(const char *path, struct spool **ret, char *text, size_t text_sz)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+	int err;
+
+	*ret = NULL;
+	if (!s)
+		return util_fail(-ENOMEM, text, text_sz, "out of memory");
+	*s = (struct spool){ .folder = -1, .lock = -1, .looks = true, .next = 1 };
+	err = open_folder(s, path, text, text_sz);
+	if (err) {
+		spool__close(s);
+		return err;
+	}
+	/* nobody has ever had it, if there is none */
+	s->lock = openat(s->folder, ".lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	*ret = s;
+	return 0;
+}
+
+static void drop_records(struct spool *s)
+{
+	for (size_t i = s->first; i < s->end; i++)
+		free(s->records[i].file);
+	s->first = s->end = 0;
+	s->stats = (struct spool_stats){ 0 };
+}
+
+int spool__list(struct spool *s)
+{
+	drop_records(s);
+	return scan(s);
+}
+
 void spool__close(struct spool *s)
 {
 	if (!s)
 		return;
-	for (size_t i = s->first; i < s->end; i++)
-		free(s->records[i].file);
+	drop_records(s);
 	free(s->records);
 	if (s->lock >= 0)
 		close(s->lock);
@@ -354,7 +410,7 @@ int spool__open_record(const struct spool *s, uint64_t number)
 
 	if (i == s->end || s->records[i].number != number)
 		return -ENOENT;
-	fd = openat(s->folder, s->records[i].file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(s->folder, s->records[i].file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -368,4 +424,42 @@ int spool__open_file(const struct spool *s, const char *name)
 void spool__stats(const struct spool *s, struct spool_stats *ret)
 {
 	*ret = s->stats;
+}
+
+int spool__folder(const struct spool *s)
+{
+	return s->folder;
+}
+
+/* ---- who has it, and how far that has got ---- */
+
+pid_t spool__holder(const struct spool *s)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (s->lock < 0 || fcntl(s->lock, F_GETLK, &l) || l.l_type == F_UNLCK)
+		return 0;
+	return l.l_pid > 0 ? l.l_pid : -1;
+}
+
+void spool__tell_window(struct spool *s, const struct spool_window *w)
+{
+	char text[WINDOW_SZ + 1];
+
+	/* of one length, and in one write: who reads it has the one or the other */
+	snprintf(text, sizeof(text), "%0*" PRIu64 " %0*" PRIu64 "\n", TIME_DIGITS,
+		 w->end_monotonic_ns, TIME_DIGITS, w->end_realtime_ns);
+	(void)!pwrite(s->lock, text, WINDOW_SZ, 0);
+}
+
+bool spool__last_window(const struct spool *s, struct spool_window *ret)
+{
+	char text[WINDOW_SZ + 1] = "";
+
+	if (s->lock < 0 || pread(s->lock, text, WINDOW_SZ, 0) != WINDOW_SZ ||
+	    text[TIME_DIGITS] != ' ' || text[WINDOW_SZ - 1] != '\n')
+		return false;
+	text[TIME_DIGITS] = text[WINDOW_SZ - 1] = '\0';
+	return !util_parse_u64(text, 1, INT64_MAX, &ret->end_monotonic_ns) &&
+	       !util_parse_u64(text + TIME_DIGITS + 1, 1, INT64_MAX, &ret->end_realtime_ns);
 }

@@ -5,12 +5,14 @@
  *
  *   NUMBER.TIME.NAME      16 digits, from 1 on; 20261126T105404Z; what the caller calls it
  *   .NUMBER.tmp           one that is being written
- *   .lock                 held by whoever has the folder open
+ *   .lock                 locked by whoever has the folder open; in it, how far that has got
  *   .NAME.cursor          how far a destination has got: spool/cursor.h
  *
  * A record is there whole or not at all, also when its writer is killed: it is written beside its
  * name, and renamed. It is not synced to the disk, so the machine's own end may lose or empty the last
  * ones. Numbers go on from run to run. Files of other names are left alone, and not counted.
+ *
+ * One process has it open (spool__open), and any number may look at it (spool__look).
  */
 #ifndef SPOOL_SPOOL_H
 #define SPOOL_SPOOL_H
@@ -19,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #define SPOOL_MIN_SZ (1U << 20) /* bytes that a folder may be given at least */
 #define SPOOL_MAX_RECORDS (1U << 20)
@@ -39,6 +42,15 @@ struct spool_stats {
  */
 int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *err, size_t err_sz);
 void spool__close(struct spool *s);
+
+/*
+ * To look at one that is there, whoever has it open: nothing is made, locked, removed or added. It is
+ * the caller's own as above. Records are there from spool__list on, as they are then; they may go
+ * meanwhile. 0, or -errno with a sentence in err.
+ */
+int spool__look(const char *path, struct spool **ret, char *err, size_t err_sz);
+/* 0 or -errno. */
+int spool__list(struct spool *s);
 
 /*
  * Adds a record of time_ns (CLOCK_REALTIME). name: without '/', at most SPOOL_NAME_SZ - 1 bytes.
@@ -65,5 +77,23 @@ int spool__open_record(const struct spool *s, uint64_t number);
 int spool__open_file(const struct spool *s, const char *name);
 
 void spool__stats(const struct spool *s, struct spool_stats *ret);
+
+/* Its descriptor, which stays s's. */
+int spool__folder(const struct spool *s);
+
+/* The process that has the folder open; 0: none, or none that says so; -1: one that this process
+ * cannot see, in another pid namespace. Not to be asked by that process itself. */
+pid_t spool__holder(const struct spool *s);
+
+/*
+ * Tells those who look at it that a window has ended, at this time by both clocks, and that all of its
+ * records are there. If that cannot be written they do not learn it. spool__last_window: of the one
+ * who has it open, or had it last; false: there was none.
+ */
+struct spool_window {
+	uint64_t end_monotonic_ns, end_realtime_ns;
+};
+void spool__tell_window(struct spool *s, const struct spool_window *w);
+bool spool__last_window(const struct spool *s, struct spool_window *ret);
 
 #endif
