@@ -27,4 +27,11 @@ pid_t helper_start(enum sandbox kind, const char *program, const char *const *en
  */
 int helper_enter(enum sandbox kind, int argc, char **argv);
 
+/*
+ * A child that runs this program anew with these arguments, without any capability now or later, and
+ * with nothing of ours but standard error: no other descriptor, no signal held back, of the environment
+ * where the libraries are. Its id, or -errno.
+ */
+pid_t helper_start_self(const char *const *argv);
+
 #endif

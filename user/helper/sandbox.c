@@ -121,8 +121,8 @@ static int limit(int resource, rlim_t to)
 	return setrlimit(resource, &l) ? -errno : 0;
 }
 
-/* If memory gets short, it is not to be what we serve that has to go: proc(5), oom_score_adj. */
-static void end_first(void)
+/* proc(5), oom_score_adj */
+void sandbox_end_first(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -236,7 +236,7 @@ static int give_up(const struct rules *r, int in, int out)
 	/* asks /proc the first time */
 	(void)util_monotonic_ns();
 	if (!r->lasts)
-		end_first();
+		sandbox_end_first();
 	if (!err)
 		err = limit_resources(r);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

@@ -36,4 +36,7 @@ uint64_t sandbox_rights(enum sandbox kind);
  */
 int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent);
 
+/* If memory gets short, this process is to go first: it must not be what we serve. */
+void sandbox_end_first(void);
+
 #endif
