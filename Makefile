@@ -117,6 +117,8 @@ $(OUT)/tests/unit/test_names_cache: LDLIBS += -Wl,--wrap=calloc -Wl,--wrap=reall
 $(OUT)/tests/unit/test_dwarf_kept: LDLIBS += -Wl,--wrap=dwarf_file__open -Wl,--wrap=clock_gettime
 # fills the memory while it is compared
 $(OUT)/tests/unit/test_copies: LDLIBS += -Wl,--wrap=proofs__range
+# a sum that grows fast
+$(OUT)/tests/unit/test_dump: LDLIBS += -Wl,--wrap=profile__bytes
 # counts what files are read for
 $(OUT)/tests/unit/test_symbolize: LDLIBS += -Wl,--wrap=reader__names
 

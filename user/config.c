@@ -17,7 +17,8 @@
 #include "options_table.h"
 
 /* Of the command line alone. */
-static const int not_here[] = { OPT_CONFIG, OPT_CHECK_CONFIG, OPT_READY_FD, OPT_VERSION, 'h' };
+static const int not_here[] = { OPT_CONFIG,   OPT_CHECK_CONFIG, OPT_DUMP,
+				OPT_READY_FD, OPT_VERSION,	'h' };
 
 struct reading {
 	struct config *c;

@@ -11,6 +11,7 @@
 #include "kinds.h"
 #include "options.h"
 #include "options_table.h"
+#include "record/dump.h"
 #include "record/run.h"
 
 enum {
@@ -59,6 +60,9 @@ int main(int argc, char **argv)
 		break;
 	case OPTIONS_CHECK:
 		status = check_print(stdout) || finish_stdout() ? EXIT_FAILED : EXIT_WRITTEN;
+		break;
+	case OPTIONS_DUMP:
+		status = run_dump(&opts);
 		break;
 	default:
 		status = run_record(&opts);

@@ -29,6 +29,7 @@ struct parser {
 	struct options *o;
 	const struct option_table *table;
 	const char *record_option; /* the first option seen that only `record` takes */
+	const char *not_for_dump;  /* the first one of the command line that --dump does not take */
 	int from_config;	   /* arguments that are the configuration's, the first ones */
 	bool kinds_from_config;
 	char *err;
@@ -399,6 +400,9 @@ static int apply_record(struct parser *p, int val, const char *arg)
 	case OPT_CHECK_CONFIG:
 		o->command = OPTIONS_CHECK_CONFIG;
 		return parse_path(p, &o->config_path, "--check-config", arg);
+	case OPT_DUMP:
+		o->command = OPTIONS_DUMP;
+		return parse_time(p, &o->dump_ns, "--dump", "nothing is kept that long", arg);
 	case OPT_SPOOL:
 		return parse_path(p, &o->spool, "--spool", arg);
 	case OPT_LISTEN:
@@ -457,7 +461,7 @@ static void fill_getopt_tables(const struct option_table *t, struct getopt_table
 /* What stands before --help. */
 static const char *help_of(const struct parser *p)
 {
-	return p->o->command == OPTIONS_AGENT ? "agent " : "";
+	return p->o->help == OPTIONS_AGENT ? "agent " : "";
 }
 
 /* What getopt_long answered with '?'. It tells the cases apart by optopt: see getopt(3), and
@@ -470,6 +474,11 @@ static int fail_option(struct parser *p, char **argv)
 	if (option_find(p->table, optopt))
 		return fail(p, "--%s takes no argument", option_find(p->table, optopt)->name);
 	return fail(p, "unknown option '-%c': see bpfprof %s--help", optopt, help_of(p));
+}
+
+static bool takes_with_dump(int val)
+{
+	return val == OPT_DUMP || val == OPT_SPOOL || val == OPT_CONFIG;
 }
 
 /* Reads options until --help, --version, an operand or the end. *ret_dashes: they were ended by
@@ -498,6 +507,8 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 		}
 		if (!p->record_option)
 			p->record_option = option_find(p->table, val)->name;
+		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
+			p->not_for_dump = option_find(p->table, val)->name;
 		err = apply_record(p, val, optarg);
 		if (err)
 			return err;
@@ -651,6 +662,9 @@ static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
 	if (optind < argc || dashes)
 		return fail(p, "unexpected argument '%s': agent takes options alone",
 			    argv[dashes ? optind - 1 : optind]);
+	if (o->dump_ns && p->not_for_dump)
+		return fail(p, "--dump goes with --spool or --config, and not with --%s",
+			    p->not_for_dump);
 	if (o->window_ns < OPTIONS_AGENT_MIN_WINDOW_NS)
 		return fail(p, "--window is too short: give it at least 1s");
 	for (int i = 0; i < BPFPROF_NR_KINDS && !o->kinds_given; i++)
@@ -765,7 +779,7 @@ static int parse(struct parser *p, int argc, char **argv)
 	if (!err && p->o->config_path && p->o->command != OPTIONS_HELP &&
 	    p->o->command != OPTIONS_VERSION)
 		err = parse_with_config(p, argc, argv, &dashes);
-	if (err || (p->o->command != command && p->o->command != OPTIONS_CHECK_CONFIG))
+	if (err || p->o->command == OPTIONS_HELP || p->o->command == OPTIONS_VERSION)
 		return err;
 	if (command == OPTIONS_RECORD)
 		return finish_record(p, argc, argv, dashes);

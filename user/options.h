@@ -36,6 +36,7 @@ enum options_command {
 	OPTIONS_CHECK,
 	OPTIONS_LIST,
 	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
+	OPTIONS_DUMP,	      /* the last minutes of the agent's folder */
 	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
 	OPTIONS_VERSION,
 };
@@ -99,6 +100,7 @@ struct options {
 	uint64_t spool_sz;	 /* bytes that it may hold, SPOOL_MIN_SZ at least */
 	double max_cpu;		 /* percent of all CPUs that it may cost; 0: no limit */
 	uint64_t max_memory;	 /* bytes; 0: no limit */
+	uint64_t dump_ns;	 /* OPTIONS_DUMP: how far back */
 	const char *stats;	 /* "-": standard output; NULL: none */
 	bool strict;		 /* see report_strict */
 	int ready_fd;		 /* see ready.h; -1: none */

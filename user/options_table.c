@@ -91,6 +91,12 @@ static const struct option_row agent_rows[] = {
 	  "heap and locks are recorded; what stands on the command line counts more" },
 	{ "check-config", OPT_CHECK_CONFIG, "FILE", NULL, "say whether it is right, and end" },
 
+	{ .help = "What it has:" },
+	{ "dump", OPT_DUMP, "TIME", NULL,
+	  "add up the last minutes, such as 5m, of the folder of an agent that runs or has run: a "
+	  "file "
+	  "for each kind; print the name of the folder that they are in, and end" },
+
 	{ .help = "How:" },
 	{ "profile", 'P', "LIST", "cpu,offcpu,threadcreate",
 	  "profile kinds, separated by commas, of the whole machine" },

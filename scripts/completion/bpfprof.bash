@@ -39,6 +39,7 @@ _bpfprof_options='
 _bpfprof_agent_options='
 . --config FILE .
 . --check-config FILE .
+. --dump TIME .
 -P --profile LIST cpu,offcpu,threadcreate
 . --window TIME 10s
 -d --duration TIME .

@@ -109,6 +109,25 @@ static void the_command_line_counts_more(void **state)
 	options_done(&opts);
 }
 
+static void dumps_find_the_folder(void **state)
+{
+	(void)state;
+	good("spool = /tmp/x\nwindow = 5s\n[push \"a\"]\nurl = http://parca:80\n",
+	     (char *[]){ "--dump", "5m", NULL });
+	assert_int_equal(opts.command, OPTIONS_DUMP);
+	assert_string_equal(opts.spool, "/tmp/x");
+	assert_int_equal(opts.dump_ns, 300 * NSEC_PER_SEC);
+	options_done(&opts);
+	good("spool = /tmp/x\n", (char *[]){ "--dump=5m", "--spool=/tmp/y", NULL });
+	assert_int_equal(opts.command, OPTIONS_DUMP);
+	assert_string_equal(opts.spool, "/tmp/y");
+	options_done(&opts);
+	assert_int_equal(parse("", (char *[]){ "--dump", "5m", "--window", "5s", NULL }), -EINVAL);
+	assert_non_null(strstr(err, "not with --window"));
+	/* it is not what an agent is to do all the time */
+	refused("dump = 5m\n", 1, "there is no option 'dump'");
+}
+
 static void destinations_are_taken(void **state)
 {
 	static const char *const kinds[][2] = {
@@ -345,6 +364,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_are_taken),
 		cmocka_unit_test(the_command_line_counts_more),
+		cmocka_unit_test(dumps_find_the_folder),
 		cmocka_unit_test(destinations_are_taken),
 		cmocka_unit_test(targets_are_taken),
 		cmocka_unit_test(more_targets_than_there_may_be),

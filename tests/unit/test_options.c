@@ -546,6 +546,44 @@ static void test_agent(void **state)
 	}
 }
 
+static void test_dump(void **state)
+{
+	static const struct {
+		const char *words[6];
+		const char *named;
+	} refused[] = {
+		{ { "agent", "--dump", NULL }, "--dump needs an argument: see bpfprof agent" },
+		{ { "agent", "--dump", "0", NULL }, "'0'" },
+		{ { "agent", "--dump", "soon", NULL }, "'soon'" },
+		{ { "agent", "--dump", "5m", "x", NULL }, "'x'" },
+		{ { "agent", "--dump", "5m", "--window", "1s", NULL }, "not with --window" },
+		{ { "agent", "-P", "cpu", "--dump", "5m", NULL }, "not with --profile" },
+		{ { "agent", "--dump", "5m", "--spool-size", "2M", NULL },
+		  "not with --spool-size" },
+		{ { "agent", "--dump", "5m", "--bad", NULL }, "see bpfprof agent --help" },
+		{ { "--dump", "5m", NULL }, "see bpfprof --help" },
+	};
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "agent", "--dump", "5m"), 0);
+	assert_int_equal(o.command, OPTIONS_DUMP);
+	assert_int_equal(o.dump_ns, 300000000000);
+	assert_string_equal(o.spool, "/var/lib/bpfprof");
+	assert_int_equal(PARSE(&o, "agent", "-q", "--spool", "d", "--dump", "90s", "-v"), 0);
+	assert_int_equal(o.command, OPTIONS_DUMP);
+	assert_int_equal(o.dump_ns, 90000000000);
+	assert_string_equal(o.spool, "d");
+	assert_int_equal(PARSE(&o, "agent", "--dump", "5m", "-h"), 0);
+	assert_int_equal(o.command, OPTIONS_HELP);
+	assert_int_equal(PARSE(&o, "agent", "--version", "--dump", "5m"), 0);
+	assert_int_equal(o.command, OPTIONS_VERSION);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
+			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
+	}
+}
+
 /* As test_table_parsed and test_table_defaults. */
 static void test_agent_table(void **state)
 {
@@ -673,6 +711,7 @@ int main(void)
 		cmocka_unit_test(test_table_parsed),
 		cmocka_unit_test(test_table_defaults),
 		cmocka_unit_test(test_agent),
+		cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_agent_table),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_kinds),

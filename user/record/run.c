@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/ask.h"
 #include "agent/push.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -22,6 +23,8 @@
 #include "record/launch.h"
 #include "record/ready.h"
 #include "record/run_parts.h"
+
+#define CUT_AGAIN_NS (NSEC_PER_SEC / 50)
 
 /* ---- the loop ---- */
 
@@ -55,7 +58,13 @@ void run_read_signals(struct run *r)
 	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGHUP && r->opts->command == OPTIONS_AGENT)
 			r->reload = true;
-		else if (info.ssi_signo != SIGCHLD)
+		else if (info.ssi_signo == ASK_SIGNAL)
+			r->cut = true;
+		else if (info.ssi_signo == SIGUSR2)
+			run_want_dump(r);
+		else if (info.ssi_signo == SIGCHLD)
+			run_end_dump(r);
+		else
 			r->stops++;
 	}
 }
@@ -88,6 +97,8 @@ static int timeout_ms(const struct run *r)
 {
 	uint64_t now = util_monotonic_ns(), end = MIN(end_ns(r), capture__next_ns(r->capture));
 
+	if (r->cut)
+		end = MIN(end, now + CUT_AGAIN_NS);
 	/* the line that shows how far it is goes on, if there is one */
 	if (end == UINT64_MAX)
 		return 1000;
@@ -120,8 +131,12 @@ static int loop(struct run *r)
 			handle(r, ev[i].data.u64);
 		ready_alive();
 		err = r->reload ? run_reload(r) : 0;
+		if (!err && r->dump)
+			run_start_dump(r);
 		if (!err)
 			err = capture__poll(r->capture);
+		if (!err && r->cut)
+			err = run_end_window(r);
 		if (!err)
 			err = run_choose_targets(r);
 		if (!err)

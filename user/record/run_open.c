@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/ask.h"
 #include "agent/push.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -83,8 +84,9 @@ static int watch(struct run *r, int fd, uint64_t id)
 	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Signals arrive as reads of a descriptor; SIGCHLD tells of the command's end. 0 or -errno, said. */
-static int open_loop(struct run *r)
+/* Signals arrive as reads of a descriptor; SIGCHLD tells of the command's end. Whoever finds that the
+ * agent has its folder may ask it for something, which must not end it. 0 or -errno, said. */
+static int open_signals(struct run *r)
 {
 	sigset_t set;
 	int err;
@@ -94,17 +96,29 @@ static int open_loop(struct run *r)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
+	if (r->opts->command == OPTIONS_AGENT) {
+		sigaddset(&set, ASK_SIGNAL);
+		sigaddset(&set, SIGUSR2);
+	}
 	err = sigprocmask(SIG_BLOCK, &set, NULL) ? -errno : 0;
 	if (!err) {
-		r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-		if (r->epoll_fd < 0 || r->signal_fd < 0)
-			err = -errno;
+		err = r->signal_fd < 0 ? -errno : 0;
 	}
-	if (!err)
-		err = watch(r, r->signal_fd, WATCH_SIGNAL);
 	if (err)
 		log_error("cannot set up signals: %s", strerror(-err));
+	return err;
+}
+
+/* 0 or -errno, said. */
+static int open_loop(struct run *r)
+{
+	int err;
+
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	err = r->epoll_fd < 0 ? -errno : watch(r, r->signal_fd, WATCH_SIGNAL);
+	if (err)
+		log_error("cannot wait for signals: %s", strerror(-err));
 	return err ? err : run_watch_push(r);
 }
 
@@ -266,7 +280,9 @@ int run_open(struct run *r)
 	int err;
 
 	describe_target(r);
-	err = check(r);
+	err = open_signals(r);
+	if (!err)
+		err = check(r);
 	if (!err)
 		err = open_loop(r);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a recording consists of: run_open.c puts it together, run.c lets it run, run_windows.c takes
- * one window after the other, run_write.c makes files of them, or run_spool.c for the agent. For
- * these alone. */
+ * one window after the other, run_write.c makes files of them, or run_spool.c for the agent, and
+ * dump.c takes them from there. For these alone. */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bpfprof.h"
 #include "record/launch.h"
@@ -62,7 +63,10 @@ struct run {
 	int epoll_fd, signal_fd;
 	uint64_t startup_ns, next_progress_ns;
 	bool progress_shown;
-	int stops; /* signals that asked to stop */
+	int stops;     /* signals that asked to stop */
+	bool cut;      /* the window is to end */
+	bool dump;     /* the last minutes are to be dumped */
+	pid_t dumping; /* the process that does so, or 0 */
 };
 
 /* What is waited for, by the number that epoll gives back. */
@@ -117,7 +121,8 @@ int run_spool_window(struct run *r, const struct report *report);
 /* Stores, if the agent's configuration has some: run_push.c. 0 or -errno, said. */
 int run_open_push(struct run *r);
 /* What is wrong with an option's value, which the command line or the configuration gives. */
-void run_log_setup(const struct run *r, const char *option, const char *value, const char *text);
+void run_log_setup(const struct options *o, const char *option, const char *value,
+		   const char *text);
 int run_watch_push(struct run *r);
 void run_close_push(struct run *r);
 /* A window is in the spool. */
@@ -157,5 +162,14 @@ void run_count_window(struct run *r, const struct report *report, bool written);
 void run_tell_status(struct run *r);
 /* Waits a while until all is delivered. */
 void run_flush_push(struct run *r);
+
+/* What signals ask the agent for: run_dump.c. The window ends; r->cut stays if it cannot just now. 0 or
+ * -errno: the run cannot go on. */
+int run_end_window(struct run *r);
+/* The last minutes are to be dumped; at a time one dump. */
+void run_want_dump(struct run *r);
+void run_start_dump(struct run *r);
+/* Some child has ended. */
+void run_end_dump(struct run *r);
 
 #endif

@@ -24,9 +24,9 @@
 #define FLUSH_NS (10 * NSEC_PER_SEC)
 #define STALLED_NS (2 * NSEC_PER_SEC)
 
-void run_log_setup(const struct run *r, const char *option, const char *value, const char *text)
+void run_log_setup(const struct options *o, const char *option, const char *value, const char *text)
 {
-	const struct config *c = r->opts->config;
+	const struct config *c = o->config;
 	unsigned int line = c ? config__line(c, value) : 0;
 
 	if (line)
@@ -57,7 +57,7 @@ int run_open_push(struct run *r)
 		listening = listen_open(o->listen, text, sizeof(text));
 		if (listening < 0) {
 			r->wrong_setup = true;
-			run_log_setup(r, "listen", o->listen, text);
+			run_log_setup(o, "listen", o->listen, text);
 			return listening;
 		}
 	}

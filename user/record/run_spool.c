@@ -37,7 +37,7 @@ int run_open_spool(struct run *r)
 
 	if (err) {
 		r->wrong_setup = true;
-		run_log_setup(r, "spool", r->opts->spool, text);
+		run_log_setup(r->opts, "spool", r->opts->spool, text);
 	}
 	return err;
 }
@@ -280,6 +280,19 @@ static int put_kind(struct run *r, int kind)
 	return err;
 }
 
+/* All that there will be of it is there: tells those who wait for that. */
+static void tell_window(const struct run *r, const struct report *report)
+{
+	struct spool_window w = { .end_monotonic_ns =
+					  capture__start_ns(r->capture) + report->run_ns };
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (r->profiles[i])
+			w.end_realtime_ns =
+				(uint64_t)(r->profiles[i]->time_ns + r->profiles[i]->duration_ns);
+	spool__tell_window(r->spool, &w);
+}
+
 int run_spool_window(struct run *r, const struct report *report)
 {
 	int err = 0, kind_err;
@@ -290,6 +303,7 @@ int run_spool_window(struct run *r, const struct report *report)
 		kind_err = report->kinds[i] && !given_up ? put_kind(r, i) : 0;
 		err = kind_err == -EINTR ? kind_err : err ?: kind_err;
 	}
+	tell_window(r, report);
 	run_count_window(r, report, !err);
 	run_budget_window(r);
 	run_tell_status(r);

@@ -42,6 +42,9 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
 		    const char *path);
 
+/* The sum of a value over a profile, for people: "6.00 s", "512.00 KiB". */
+void report_quantity(const struct profile *p, size_t value, char *buf, size_t buf_sz);
+
 /*
  * Is everything there? Nothing may be lost, and of the stacks of a kind 1 % may be cut short.
  * Returns 0, or -ENODATA with what is not as it should be in text, a list without full stop.

@@ -66,8 +66,7 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 	return *sep ? -ENODATA : 0;
 }
 
-/* The sum of a value over a profile, for people. */
-static void quantity_text(const struct profile *p, size_t value, char *buf, size_t buf_sz)
+void report_quantity(const struct profile *p, size_t value, char *buf, size_t buf_sz)
 {
 	const char *unit = p->value_types[value].unit;
 	int64_t total = 0;
@@ -108,7 +107,7 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 	for (size_t v = 0; v < p->value_cnt; v++) {
 		if (!kinds[kind].quantities[v])
 			continue;
-		quantity_text(p, v, quantity, sizeof(quantity));
+		report_quantity(p, v, quantity, sizeof(quantity));
 		fprintf(stderr, "%s %s, ", quantity, kinds[kind].quantities[v]);
 	}
 	fprintf(stderr, "%.2f %% of stacks whole, %" PRIu64 " lost\n", report_whole_percent(a),
