@@ -30,7 +30,7 @@ BPF_OBJ := $(BPF_SRC:%.c=$(BASE)/%.o)
 BPF_OBJ_NOLOOP := $(BPF_OBJ:%/stack.bpf.o=%/stack_noloop.bpf.o)
 SKEL := $(BASE)/gen/bpfprof.skel.h
 SKEL_NOLOOP := $(BASE)/gen/noloop.skel.h
-PROTO := user/profile/profile.proto $(wildcard user/courier/*.proto)
+PROTO := user/profile/profile.proto $(wildcard user/courier/*.proto user/target/*.proto)
 PROTO_C := $(patsubst %.proto,$(BASE)/gen/%.pb-c.c,$(notdir $(PROTO)))
 PROTO_H := $(PROTO_C:.c=.h)
 PROTO_O := $(PROTO_C:.c=.o)

@@ -243,3 +243,19 @@ def profile(_):
     yield packed
     extra = b"bp" + struct.pack("<H", 8) + b"kind\0cpu"
     yield packed[:3] + b"\4" + packed[4:10] + struct.pack("<H", len(extra)) + extra + packed[10:]
+
+
+def said(_):
+    """What fuzz_said.c takes: the first byte tells a process context from an environment."""
+    attribute = lambda key, value: field(1, field(1, key) + field(2, value))
+    text = lambda s: field(1, s)
+    known = [attribute(b"service.name", text(b"shop")), attribute(b"service.version", text(b"1.2")), attribute(b"deployment.environment.name", text(b"prod"))]
+    others = [attribute(b"n", field(3, 7)), attribute(b"list", field(5, field(1, text(b"x")))), field(2, 3)]
+    for attributes in (known, others + known, [attribute(b"service.name", text(b"unknown_service:sh"))], [attribute(b"service.name", text(b"\xff\x1b" * 200))]):
+        yield b"\0" + field(1, b"".join(attributes)) + field(2, b"".join(attributes))
+    for variables in (
+        [b"PATH=/bin", b"OTEL_SERVICE_NAME=shop", b"OTEL_RESOURCE_ATTRIBUTES=service.version=1,service.name= a%20%C3%A4 ,k=v", b"DD_SERVICE=x"],
+        [b"OTEL_RESOURCE_ATTRIBUTES=service.name=a,deployment.environment=b,service.namespace=%2C%3D"],
+        [b"DD_SERVICE=" + b"\xc3\xa4" * 200],
+    ):
+        yield b"\1" + b"".join(v + b"\0" for v in variables)
