@@ -20,6 +20,7 @@
 #include <sys/uio.h>
 
 #include "base/caps.h"
+#include "context_made.h"
 #include "helper/sandbox.h"
 #include "toolrun.h"
 #include "truth.h"
@@ -406,6 +407,7 @@ static void test_requests(void **state)
 		{ .op = READER_BYTES, .cnt = READER_MAX_BYTES + 1 },
 		{ .op = READER_NAMES, .cnt = READER_MAX_ADDRESSES + 1ULL },
 		{ .op = READER_PERF_MAP, .cnt = UINT64_MAX },
+		{ .op = READER_CONTEXT, .cnt = READER_MAX_BYTES + 1 },
 	};
 	struct reader *r = reader__new(1);
 
@@ -561,6 +563,36 @@ static void test_perf_map(void **state)
 		/* and once by a fresh worker */
 		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
 	}
+	close(fd);
+	reader__free(r);
+}
+
+static void test_services(void **state)
+{
+	static const char text[] = "A=b\0OTEL_SERVICE_NAME=shop";
+	static struct context_bytes context;
+	struct reader *r = reader__new(1);
+	int fd = memfd_create("environ", MFD_CLOEXEC);
+	struct said s;
+
+	(void)state;
+	assert_int_equal(reader__environ(r, fd, &s), -ENODATA);
+	assert_int_equal(write(fd, text, sizeof(text)), sizeof(text));
+	context_message(&context, "cart");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(reader__environ(r, fd, &s), 0);
+		assert_string_equal(s.text[SAID_SERVICE], "shop");
+		assert_int_equal(reader__context(r, context.data, context.sz, &s), 0);
+		assert_string_equal(s.text[SAID_SERVICE], "cart");
+		assert_int_equal(reader__context(r, context.data, context.sz - 1, &s), -EBADMSG);
+		assert_int_equal(reader__context(r, NULL, 0, &s), 0);
+		assert_string_equal(s.text[SAID_SERVICE], "");
+		/* and once by a fresh worker */
+		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
+	}
+	memset(context.data, 0, sizeof(context.data));
+	assert_int_equal(reader__context(r, context.data, READER_MAX_BYTES, &s), -EBADMSG);
+	assert_int_equal(reader__context(r, context.data, READER_MAX_BYTES + 1, &s), -E2BIG);
 	close(fd);
 	reader__free(r);
 }
@@ -1048,7 +1080,8 @@ static void test_names(void **state)
 
 	(void)state;
 	q.ret = &ret;
-	q.vaddrs = vaddrs;
+	q.input = vaddrs;
+	q.input_sz = sizeof(vaddrs);
 	q.request.cnt = 2;
 	answer.sz = 0;
 	say_u32(0);
@@ -1079,6 +1112,33 @@ static void test_names(void **state)
 	say_u32(0);
 	say(&n, sizeof(n));
 	assert_int_equal(hear(&q), -EPROTO);
+}
+
+static void use_said(void *ret)
+{
+	assert_true(said__is_clean(ret));
+}
+
+static void test_said(void **state)
+{
+	struct query q = query(READER_ENVIRON, -1, take_said, NULL);
+	size_t head_at = sizeof(int32_t);
+	struct said ret, s = { 0 };
+
+	(void)state;
+	q.ret = &ret;
+	strcpy(s.text[SAID_SERVICE], "shop");
+	strcpy(s.text[SAID_VERSION], "1\xc3\xa4");
+	answer.sz = 0;
+	say_u32(0);
+	say(&s, sizeof(s));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	assert_memory_equal(&ret, &s, sizeof(s));
+	LIE(q, struct said, text[SAID_SERVICE][0], '\n');
+	LIE(q, struct said, text[SAID_VERSION][1], 'x');
+	LIE(q, struct said, text[SAID_NAMESPACE][SAID_TEXT_SZ - 1], 'x');
+	change_each_byte(&q, use_said);
 }
 
 /* Neither an error that is none, nor one that would stand for something else here. */
@@ -1113,6 +1173,7 @@ int main(void)
 		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_description),
 		cmocka_unit_test(test_table),	       cmocka_unit_test(test_points),
 		cmocka_unit_test(test_names),	       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_services),       cmocka_unit_test(test_said),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

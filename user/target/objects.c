@@ -618,6 +618,24 @@ int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, si
 	return err;
 }
 
+int objects__read_environ(struct objects *o, int fd, struct said *ret)
+{
+	struct reader *r = reader_of(o, &o->memory);
+	int err = r ? reader__environ(r, fd, ret) : -ENOMEM;
+
+	o->harms += reader_harmed(err);
+	return err;
+}
+
+int objects__parse_context(struct objects *o, const void *data, size_t sz, struct said *ret)
+{
+	struct reader *r = foreign_reader(o);
+	int err = r ? reader__context(r, data, sz, ret) : -ENOMEM;
+
+	o->harms += reader_harmed(err);
+	return err;
+}
+
 int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret)
 {
 	struct object *obj = &o->objects[id];

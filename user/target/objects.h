@@ -29,6 +29,7 @@ struct allocator_points;
 struct elf_segment;
 struct objects;
 struct perf_map_names;
+struct said;
 struct unwind_table;
 
 #define OBJECTS_NONE UINT32_MAX
@@ -120,6 +121,14 @@ int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, siz
  * may be a file whose server does not answer: -ETIMEDOUT, then it is better not asked for again.
  */
 int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n);
+
+/*
+ * What a process says of its service: its environment, by a descriptor of procs__open_environ, read
+ * as process_env_read does and by whom reads memory; and the message of a process context, taken
+ * apart by whom takes foreign files apart. 0 or -errno; after an error nothing is said.
+ */
+int objects__read_environ(struct objects *o, int fd, struct said *ret);
+int objects__parse_context(struct objects *o, const void *data, size_t sz, struct said *ret);
 
 /* Does the object hold USDT probes of a program that samples its heap by itself? Much quicker than
  * the points. */

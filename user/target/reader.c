@@ -26,6 +26,7 @@
 #include "target/perf_map.h"
 #include "target/reader_start.h"
 #include "target/reader_wire.h"
+#include "target/said.h"
 #include "target/stream.h"
 #include "target/unwind_build.h"
 
@@ -52,6 +53,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_UNWIND_TABLE] = 15000 * MS, [READER_HAS_USDT] = 3000 * MS,
 	[READER_ALLOCATORS] = 10000 * MS,   [READER_NAMES] = 40000 * MS,
 	[READER_PLAIN_NAMES] = 40000 * MS,  [READER_PERF_MAP] = 10000 * MS,
+	[READER_ENVIRON] = 3000 * MS,	    [READER_CONTEXT] = 3000 * MS,
 };
 
 struct reader {
@@ -330,7 +332,8 @@ static int make_ready(struct reader *r)
 struct query {
 	struct reader_request request;
 	int fds[READER_MAX_FILES];
-	const uint64_t *vaddrs;
+	const void *input; /* what follows the request */
+	size_t input_sz;
 	/* Takes what follows the answer's beginning. On failure nothing is left in *ret. */
 	int (*take)(struct reader *r, const struct query *q, void *ret);
 	void (*release)(void *ret); /* what was taken; NULL: it holds nothing */
@@ -380,8 +383,8 @@ static int ask_once(struct reader *r, const struct query *q, int32_t *ret_refuse
 	err = send_files(r, q);
 	if (!err)
 		err = stream__put(&r->stream, &q->request, sizeof(q->request));
-	if (!err && q->vaddrs)
-		err = stream__put(&r->stream, q->vaddrs, q->request.cnt * sizeof(*q->vaddrs));
+	if (!err)
+		err = stream__put(&r->stream, q->input, q->input_sz);
 	if (!err)
 		err = stream__flush(&r->stream);
 	return err ? err : get_answer(r, q, ret_refused);
@@ -767,6 +770,19 @@ static int take_perf_map(struct reader *r, const struct query *q, void *ret)
 	return take_names(r, q, &names->symbols);
 }
 
+static int take_said(struct reader *r, const struct query *q, void *ret)
+{
+	struct said *s = ret;
+	int err = stream__get(&r->stream, s, sizeof(*s));
+
+	(void)q;
+	if (!err && !said__is_clean(s))
+		err = -EPROTO;
+	if (err)
+		*s = (struct said){ 0 };
+	return err;
+}
+
 /* ---- what can be asked ---- */
 
 static void release_file(void *ret)
@@ -872,7 +888,8 @@ int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vad
 	q.request.files |= fds[1] < 0 ? 0 : READER_FILE_DEBUG;
 	q.request.files |= fds[2] < 0 ? 0 : READER_FILE_ALT;
 	q.request.cnt = cnt;
-	q.vaddrs = vaddrs;
+	q.input = vaddrs;
+	q.input_sz = cnt * sizeof(*vaddrs);
 	return ask(r, &q);
 }
 
@@ -884,6 +901,28 @@ int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt
 	if (cnt > READER_MAX_ADDRESSES)
 		return -E2BIG;
 	q.request.cnt = cnt;
-	q.vaddrs = addrs;
+	q.input = addrs;
+	q.input_sz = cnt * sizeof(*addrs);
+	return ask(r, &q);
+}
+
+int reader__environ(struct reader *r, int fd, struct said *ret)
+{
+	struct query q = query(READER_ENVIRON, fd, take_said, ret);
+
+	*ret = (struct said){ 0 };
+	return ask(r, &q);
+}
+
+int reader__context(struct reader *r, const void *data, size_t sz, struct said *ret)
+{
+	struct query q = query(READER_CONTEXT, -1, take_said, ret);
+
+	*ret = (struct said){ 0 };
+	if (sz > READER_MAX_BYTES)
+		return -E2BIG;
+	q.request.cnt = sz;
+	q.input = data;
+	q.input_sz = sz;
 	return ask(r, &q);
 }

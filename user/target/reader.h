@@ -28,6 +28,7 @@
 struct allocator_points;
 struct perf_map_names;
 struct reader;
+struct said;
 struct symbols;
 struct unwind_table;
 
@@ -100,6 +101,9 @@ int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vad
 /* As perf_map_find. */
 int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt,
 		     struct perf_map_names *ret);
+/* As process_env_read and process_context_parse; after an error nothing is said. */
+int reader__environ(struct reader *r, int fd, struct said *ret);
+int reader__context(struct reader *r, const void *data, size_t sz, struct said *ret);
 
 static inline bool reader_harmed(int err)
 {

@@ -26,6 +26,8 @@
 #include "helper/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
+#include "target/process_context.h"
+#include "target/process_env.h"
 #include "target/reader_wire.h"
 #include "target/stream.h"
 #include "target/unwind_build.h"
@@ -130,7 +132,7 @@ struct job {
 	struct reader_request request;
 	int files[READER_MAX_FILES]; /* by bit of request.files; -1: not sent */
 	struct elf_file *elfs[READER_MAX_FILES];
-	uint64_t *vaddrs;
+	void *input; /* what follows the request: addresses, or bytes */
 };
 
 /* How many bytes the vDSO's image has: its section headers are its end (vdso2c puts them there). */
@@ -155,7 +157,8 @@ static int open_elfs(struct job *j)
 {
 	uint32_t op = j->request.op;
 
-	if (op == READER_PERF_MAP || (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC)))
+	if (op == READER_PERF_MAP || op == READER_ENVIRON || op == READER_CONTEXT ||
+	    (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC)))
 		return 0;
 	if (j->files[0] < 0)
 		j->elfs[0] = open_vdso();
@@ -384,7 +387,7 @@ static int put_symbols(struct job *j, const struct symbols *s)
 static int find_names(struct job *j)
 {
 	struct symbols s;
-	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->vaddrs, j->request.cnt,
+	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->input, j->request.cnt,
 			     j->request.op == READER_PLAIN_NAMES, &s);
 
 	if (err)
@@ -400,7 +403,7 @@ static int read_perf_map(struct job *j)
 {
 	struct perf_map_names names;
 	struct reader_perf_map head;
-	int err = perf_map_find(j->files[0], j->vaddrs, j->request.cnt, &names);
+	int err = perf_map_find(j->files[0], j->input, j->request.cnt, &names);
 
 	if (err)
 		return begin_answer(j, err);
@@ -414,12 +417,34 @@ static int read_perf_map(struct job *j)
 	return err;
 }
 
+static int put_said(struct job *j, int said_err, const struct said *s)
+{
+	int err = begin_answer(j, said_err);
+
+	return err || said_err ? err : stream__put(j->stream, s, sizeof(*s));
+}
+
+static int read_environ(struct job *j)
+{
+	struct said s;
+
+	return put_said(j, process_env_read(j->files[0], &s), &s);
+}
+
+static int parse_context(struct job *j)
+{
+	struct said s;
+
+	return put_said(j, process_context_parse(j->input, j->request.cnt, &s), &s);
+}
+
 static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_DESCRIBE] = describe,	       [READER_DESCRIBE_DEBUG] = describe,
 	[READER_BYTES] = read_bytes,	       [READER_CRC] = read_crc,
 	[READER_UNWIND_TABLE] = build_table,   [READER_HAS_USDT] = find_usdt,
 	[READER_ALLOCATORS] = find_allocators, [READER_NAMES] = find_names,
 	[READER_PLAIN_NAMES] = find_names,     [READER_PERF_MAP] = read_perf_map,
+	[READER_ENVIRON] = read_environ,       [READER_CONTEXT] = parse_context,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -475,15 +500,18 @@ static bool good_request(const struct reader_request *r)
 	       r->cnt <= (asks_for_names(r) ? READER_MAX_ADDRESSES : READER_MAX_BYTES);
 }
 
-/* Addresses that follow the request. -errno if the collector is gone. */
-static int take_addresses(struct job *j)
+/* -errno if the collector is gone. */
+static int take_input(struct job *j)
 {
-	uint64_t cnt = asks_for_names(&j->request) ? j->request.cnt : 0;
+	size_t each = asks_for_names(&j->request)     ? sizeof(uint64_t) :
+		      j->request.op == READER_CONTEXT ? 1 :
+							0;
+	size_t sz = each * j->request.cnt;
 
-	if (!cnt)
+	if (!sz)
 		return 0;
-	j->vaddrs = calloc(cnt, sizeof(*j->vaddrs));
-	return j->vaddrs ? stream__get(j->stream, j->vaddrs, cnt * sizeof(*j->vaddrs)) : -ENOMEM;
+	j->input = malloc(sz);
+	return j->input ? stream__get(j->stream, j->input, sz) : -ENOMEM;
 }
 
 void reader_worker(void)
@@ -503,13 +531,13 @@ void reader_worker(void)
 		if (!err && !good_request(&j.request))
 			err = -EPROTO;
 		if (!err)
-			err = take_addresses(&j);
+			err = take_input(&j);
 		if (err || !take_files(&j, &refused))
 			return;
 		if (!refused)
 			refused = open_elfs(&j);
 		err = refused ? begin_answer(&j, refused) : answers[j.request.op](&j);
-		free(j.vaddrs);
+		free(j.input);
 		if (!give_files_back(&j) || err || stream__put(&stream, &done, sizeof(done)) ||
 		    stream__flush(&stream))
 			return;
