@@ -122,6 +122,10 @@ $(OUT)/tests/unit/test_dump: LDLIBS += -Wl,--wrap=profile__bytes
 # counts what files are read for
 $(OUT)/tests/unit/test_symbolize: LDLIBS += -Wl,--wrap=reader__names
 
+# counts who is asked, and stops the clock
+$(OUT)/tests/unit/test_services: LDLIBS += -Wl,--wrap=objects__read_environ -Wl,--wrap=procs__find_contexts \
+	-Wl,--wrap=util_monotonic_ns
+
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 

@@ -420,15 +420,31 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 	return fd;
 }
 
-int procs__open_memory(const struct procs *ps, uint32_t idx)
+static int open_own(const struct procs *ps, uint32_t idx, const char *name)
 {
 	char path[PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%u/mem", ps->proc_dir, ps->entries[idx].p.tgid);
+	snprintf(path, sizeof(path), "%s/%u/%s", ps->proc_dir, ps->entries[idx].p.tgid, name);
 	/* no file is opened, and the way there is the kernel's: nobody can keep us waiting */
 	fd = open(path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+int procs__open_memory(const struct procs *ps, uint32_t idx)
+{
+	return open_own(ps, idx, "mem");
+}
+
+int procs__open_environ(const struct procs *ps, uint32_t idx)
+{
+	return open_own(ps, idx, "environ");
+}
+
+int procs__find_contexts(const struct procs *ps, uint32_t idx,
+			 uint64_t ret[static PROCESS_CONTEXT_PLACES], size_t *ret_sz)
+{
+	return process_context_find(ps->proc_dir, ps->entries[idx].p.tgid, ret, ret_sz);
 }
 
 int procs__open_root(const struct procs *ps, struct objects *o, uint32_t idx)

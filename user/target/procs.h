@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "target/proc_space.h"
+#include "target/process_context.h"
 
 #define PROCS_NONE UINT32_MAX
 
@@ -130,6 +131,12 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
  * afterwards.
  */
 int procs__open_memory(const struct procs *ps, uint32_t idx);
+
+/* The same of its environment: /proc/PID/environ. */
+int procs__open_environ(const struct procs *ps, uint32_t idx);
+/* As process_context_find, of a living process. */
+int procs__find_contexts(const struct procs *ps, uint32_t idx,
+			 uint64_t ret[static PROCESS_CONTEXT_PLACES], size_t *ret_sz);
 
 /*
  * What was found out about memory that may be a copy. Ranges are of whole pages. 0 or -ENOMEM.
