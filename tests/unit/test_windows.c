@@ -11,9 +11,12 @@
 
 #include <linux/types.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -702,6 +705,77 @@ static void addresses_lie_in_mappings(void **state)
 	assert_null(label_of(p, s, "thread"));
 }
 
+/* A program that this is the environment of, once it is. */
+static pid_t start_with_environ(char *const env[])
+{
+	bool there = false;
+	pid_t pid = fork();
+	char path[64];
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execle("/bin/sleep", "sleep", "300", NULL, env);
+		_exit(127);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	for (int i = 0; !there && i < 6000; i++) {
+		char *text;
+		size_t sz;
+
+		assert_int_equal(util_read_file(path, 1 << 20, &text, &sz), 0);
+		there = !strcmp(text, env[0]);
+		free(text);
+		if (!there)
+			usleep(10000);
+	}
+	assert_true(there);
+	return pid;
+}
+
+/* What a process says of its service is on its samples, and on nobody else's; also when it has ended. */
+static void services_are_labels(void **state)
+{
+	char *const env[] = { "OTEL_SERVICE_NAME=shop",
+			      "OTEL_RESOURCE_ATTRIBUTES=service.version=2", NULL };
+	struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE, .kind = BPFPROF_CPU, .user_cnt = 1 };
+	const struct profile_sample *s;
+	const struct profile *p;
+	const uint64_t pcs[] = { 0x1000, 0x2000, 0x3000 };
+	uint32_t proc, other;
+	pid_t pid;
+
+	for (int asked = 0; asked < 2; asked++) {
+		teardown(state);
+		start_with(&(struct stack_store_opts){ .label_service = asked }, RATE);
+		pid = start_with_environ(env);
+		proc = procs__add(procs, (uint32_t)pid, 1, 0, "sleep", false, 0);
+		other = procs__add(procs, (uint32_t)getpid(), 1, 0, "tester", false, 0);
+		rec.proc.tgid = (uint32_t)pid;
+		for (size_t i = 0; i < ARRAY_SIZE(pcs); i++) {
+			rec.hash = i + 1;
+			rec.time_ns = util_monotonic_ns();
+			windows__add(windows, 0, i == 2 ? other : proc, &rec, NULL, &pcs[i], 1,
+				     BPFPROF_STACK_complete);
+			if (!i) {
+				assert_int_equal(kill(pid, SIGKILL), 0);
+				assert_int_equal(waitpid(pid, NULL, 0), pid);
+				procs__end(procs, proc);
+			}
+		}
+		p = finish(BPFPROF_CPU, false);
+		for (size_t i = 0; i < ARRAY_SIZE(pcs); i++) {
+			s = sample_of(BPFPROF_CPU, pcs[i], 0);
+			assert_non_null(s);
+			assert_string_equal(text_of(p, s, "service_name"),
+					    asked && i < 2 ? "shop" : "");
+			assert_string_equal(text_of(p, s, "service_version"),
+					    asked && i < 2 ? "2" : "");
+			assert_null(label_of(p, s, "service_namespace"));
+		}
+	}
+}
+
 /* Where a file lies in another process does not make its functions others. */
 static void equal_code_is_one_location(void **state)
 {
@@ -1052,6 +1126,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(creations_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_are_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(services_are_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(equal_code_is_one_location, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_dead_are_added_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(epochs_are_apart, setup, teardown),

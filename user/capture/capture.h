@@ -72,6 +72,7 @@ struct capture_opts {
 	uint64_t
 		wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0: all */
 	bool thread_labels;   /* threads of different names are kept apart */
+	bool service_labels;  /* processes are asked which service they are of: target/services.h */
 
 	uint64_t window_ns; /* from boundary to boundary; 0: none are made but by capture__cut */
 	/* The first one is shorter: boundaries lie at multiples of window_ns since the epoch, as the

@@ -232,6 +232,7 @@ static int open_parts(struct capture *c)
 	struct collect_opts opts = {
 		.label_process = o->all,
 		.label_thread = o->thread_labels,
+		.label_service = o->service_labels,
 		.follow = o->follow || o->command,
 		.only_added = !o->all,
 		.all_maps = c->kinds[BPFPROF_HEAP] && !o->chosen[BPFPROF_HEAP],

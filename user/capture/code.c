@@ -210,6 +210,11 @@ bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *ma
 	return object != OBJECTS_NONE && !objects__info(c->objects, object)->readable;
 }
 
+struct objects *code__objects(struct code *c)
+{
+	return c->objects;
+}
+
 struct perf_maps *code__perf_maps(struct code *c)
 {
 	return c->perf_maps;

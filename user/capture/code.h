@@ -52,6 +52,8 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *map);
 /* The maps, numbered as perf_maps__of does; borrowed. */
 struct perf_maps *code__perf_maps(struct code *c);
+/* What it was made with; borrowed. */
+struct objects *code__objects(struct code *c);
 
 const struct object_info *code__object_info(const struct code *c, uint32_t object);
 

@@ -67,7 +67,8 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 {
 	struct windows_opts windows = {
 		.stacks = { .label_process = opts->label_process,
-			    .label_thread = opts->label_thread },
+			    .label_thread = opts->label_thread,
+			    .label_service = opts->label_service },
 	};
 	struct targets_opts targets = { .follow = opts->follow,
 					.only_added = opts->only_added,

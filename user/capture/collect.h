@@ -26,6 +26,8 @@ struct windows;
 struct collect_opts {
 	bool label_process; /* pid and comm on every sample: profiles of several processes */
 	bool label_thread;
+	/* what processes say of their service: they are asked */
+	bool label_service;
 	bool follow;	  /* children of a process that is collected are collected too */
 	bool only_added;  /* nothing but what collect__scan was given, and children where they are
 			     followed */

@@ -15,6 +15,7 @@
 #include "target/objects.h"
 #include "target/perf_maps.h"
 #include "target/procs.h"
+#include "target/services.h"
 
 #define MAX_LOCATIONS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
@@ -70,7 +71,8 @@ struct stack_store {
 	struct stack_store_opts opts;
 	struct procs *procs;
 	struct code *code;
-	struct cgroups *cgroups; /* of all stacks; NULL: not asked for */
+	struct cgroups *cgroups;   /* of all stacks; NULL: not asked for */
+	struct services *services; /* the same */
 	struct mapping *mappings;
 	size_t mapping_cnt, mapping_cap;
 	struct free_list free_mappings;
@@ -98,12 +100,13 @@ struct stack_store *stack_store__new(const struct stack_store_opts *opts, struct
 	s->opts = *opts;
 	s->procs = procs;
 	s->code = code;
-	if (opts->label_process) {
-		s->cgroups = cgroups__new();
-		if (!s->cgroups) {
-			free(s);
-			return NULL;
-		}
+	s->cgroups = opts->label_process ? cgroups__new() : NULL;
+	s->services = opts->label_service ? services__new(procs, code__objects(code)) : NULL;
+	if ((opts->label_process && !s->cgroups) || (opts->label_service && !s->services)) {
+		cgroups__free(s->cgroups);
+		services__free(s->services);
+		free(s);
+		return NULL;
 	}
 	s->kernel = STACK_NONE;
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
@@ -154,6 +157,7 @@ void stack_store__free(struct stack_store *s)
 	hash__done(&s->by_address);
 	hash__done(&s->by_frames);
 	cgroups__free(s->cgroups);
+	services__free(s->services);
 	free(s);
 }
 
@@ -441,7 +445,7 @@ static uint32_t intern(struct stack_store *s, const struct stack *stack, bool *r
 	return ret;
 }
 
-/* With a reference to its control group. */
+/* With references to its control group and its service. */
 static void set_labels(const struct stack_store *s, uint32_t proc, const struct bpfprof_rec *rec,
 		       struct stack_labels *ret)
 {
@@ -466,10 +470,28 @@ static void set_labels(const struct stack_store *s, uint32_t proc, const struct 
 	}
 	if (s->cgroups && rec->cgroup)
 		ret->cgroup = cgroups__find(s->cgroups, rec->cgroup);
+	if (s->services && proc != PROCS_NONE)
+		ret->service = services__of(s->services, proc, rec->time_ns);
 	if (s->opts.label_thread && rec->comm[0]) {
 		ret->has_thread = true;
 		memcpy(ret->thread, rec->comm, strnlen(rec->comm, BPFPROF_COMM_SZ));
 	}
+}
+
+static void ref_labels(const struct stack_labels *l)
+{
+	if (l->cgroup)
+		cgroup__ref(l->cgroup);
+	if (l->service)
+		service__ref(l->service);
+}
+
+static void unref_labels(struct stack_store *s, const struct stack_labels *l)
+{
+	if (l->cgroup)
+		cgroup__unref(l->cgroup);
+	if (l->service)
+		services__unref(s->services, l->service);
 }
 
 /* The locations of the user's frames, up to one that there is no memory for. Returns how many. */
@@ -546,8 +568,8 @@ uint32_t stack_store__add(struct stack_store *s, uint32_t proc, const struct bpf
 	ret = intern(s, &stack, &is_new);
 	for (size_t i = 0; !is_new && i < cnt; i++)
 		unref_location(s, locations[i]);
-	if (!is_new && stack.labels.cgroup)
-		cgroup__unref(stack.labels.cgroup);
+	if (!is_new)
+		unref_labels(s, &stack.labels);
 	return ret;
 }
 
@@ -563,8 +585,8 @@ uint32_t stack_store__without_pid(struct stack_store *s, uint32_t stack)
 	ret = intern(s, &twin, &is_new);
 	for (uint32_t i = 0; is_new && i < twin.location_cnt; i++)
 		s->locations[twin.locations[i]].refs++;
-	if (is_new && twin.labels.cgroup)
-		cgroup__ref(twin.labels.cgroup);
+	if (is_new)
+		ref_labels(&twin.labels);
 	return ret;
 }
 
@@ -588,8 +610,7 @@ void stack_store__unref(struct stack_store *s, uint32_t stack)
 	}
 	for (uint32_t i = 0; i < gone->s.location_cnt; i++)
 		unref_location(s, gone->locations[i]);
-	if (gone->s.labels.cgroup)
-		cgroup__unref(gone->s.labels.cgroup);
+	unref_labels(s, &gone->s.labels);
 	s->cnt[gone->s.kind]--;
 	s->stacks[stack] = NULL;
 	free(gone);

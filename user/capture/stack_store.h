@@ -19,6 +19,7 @@
 struct cgroup;
 struct code;
 struct procs;
+struct service;
 struct stack_store;
 
 #define STACK_NONE UINT32_MAX
@@ -28,6 +29,7 @@ struct stack_store_opts {
 	/* pid, comm and control group on every stack: profiles of several processes */
 	bool label_process;
 	bool label_thread;
+	bool label_service; /* what processes say of theirs: target/services.h */
 };
 
 /* What frames lie in. A range of a file is one mapping, in however many processes it stands, at the
@@ -51,7 +53,8 @@ struct stack_labels {
 	uint32_t pid;
 	char comm[BPFPROF_COMM_SZ + 1], thread[BPFPROF_COMM_SZ + 1];
 	bool has_pid, has_comm, has_thread;
-	struct cgroup *cgroup; /* NULL: none, or not known */
+	struct cgroup *cgroup;	 /* NULL: none, or not known */
+	struct service *service; /* the same */
 };
 
 struct stack {

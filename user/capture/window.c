@@ -14,6 +14,7 @@
 #include "kinds.h"
 #include "profile/profile.h"
 #include "target/cgroups.h"
+#include "target/services.h"
 
 #define CGROUP_LABELS 7
 
@@ -277,6 +278,18 @@ static size_t cgroup_labels(struct profile *p, const struct cgroup *g, struct pr
 	return n;
 }
 
+static size_t service_labels(struct profile *p, const struct said *said, struct profile_label *ret)
+{
+	size_t n = 0;
+
+	for (enum said_fact i = 0; i < SAID_FACTS; i++)
+		if (*said->text[i])
+			ret[n++] =
+				(struct profile_label){ .key = profile__string(p, said_label(i)),
+							.str = profile__string(p, said->text[i]) };
+	return n;
+}
+
 static size_t labels(struct build *b, const struct stack_labels *l, struct profile_label *ret)
 {
 	struct profile *p = b->p;
@@ -296,6 +309,8 @@ static size_t labels(struct build *b, const struct stack_labels *l, struct profi
 		cgroup__find_names(l->cgroup);
 		n += cgroup_labels(p, l->cgroup, ret + n);
 	}
+	if (l->service)
+		n += service_labels(p, &l->service->said, ret + n);
 	for (uint32_t i = 0; i < l->own_cnt; i++) {
 		const struct kind_label *own = &l->own[i];
 
@@ -314,7 +329,7 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 	struct kind_sums values = {
 		.total = sums->total, .held = sums->held, .amount = sums->amount, .size = s->size
 	};
-	struct profile_label own[3 + CGROUP_LABELS + KIND_MAX_LABELS];
+	struct profile_label own[3 + CGROUP_LABELS + SAID_FACTS + KIND_MAX_LABELS];
 	int64_t v[PROFILE_MAX_VALUES] = { 0 };
 	int err = util_reserve(&b->scratch, &b->scratch_cap, s->location_cnt + 1,
 			       sizeof(*b->scratch));

@@ -2,7 +2,7 @@
 /*
  * What a run may do. Once all is attached it keeps these capabilities, as far as it had them:
  *   CAP_BPF, CAP_PERFMON      new code's tables; CPUs that come online; probes of new processes
- *   CAP_SYS_PTRACE            /proc/PID/{maps,mem,root} of processes of others
+ *   CAP_SYS_PTRACE            /proc/PID/{maps,mem,root,environ} of processes of others
  *   CAP_DAC_READ_SEARCH       programs that not everybody may read
  *   CAP_CHECKPOINT_RESTORE    /proc/PID/map_files: programs that were deleted or replaced
  *   CAP_SYSLOG                addresses of kernel functions
