@@ -64,7 +64,8 @@ static void services(void **state)
 		struct service_facts facts;
 		const char *name;
 	} cases[] = {
-		{ { .pod = "web-7d4b9c6f5-x2k8p", .container = "nginx", .comm = "nginx" }, "web" },
+		{ { .said = "shop", .pod = "web-7d4b9c6f5-x2k8p", .comm = "nginx" }, "shop" },
+		{ { .said = "", .pod = "web-7d4b9c6f5-x2k8p", .container = "nginx" }, "web" },
 		{ { .pod = "", .container = "nginx", .container_id = id }, "nginx" },
 		{ { .container_id = id, .unit = "docker.service" }, "0123456789ab" },
 		{ { .container_id = "short" }, "short" },
@@ -78,7 +79,7 @@ static void services(void **state)
 		{ { .comm = "a\x1b[1mb\n" }, "a\xef\xbf\xbd[1mb\xef\xbf\xbd" },
 		{ { .comm = "a\xff" }, "a\xef\xbf\xbd" },
 	};
-	char name[SERVICE_NAME_SZ], longer[400] = "";
+	char name[SERVICE_NAME_SZ], longer[600] = "";
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -89,7 +90,7 @@ static void services(void **state)
 	for (size_t n = 0; n < 4; n++) {
 		memset(longer, 'a', n);
 		longer[n] = '\0';
-		for (size_t i = 0; i < 90; i++)
+		for (size_t i = 0; i < 200; i++)
 			strcat(longer, "\xc3\xa4");
 		service_name(&(struct service_facts){ .container = longer }, name);
 		assert_in_range(strlen(name), SERVICE_NAME_SZ - 6, SERVICE_NAME_SZ - 1);
@@ -210,6 +211,145 @@ static void left_out(void **state)
 	profile__free(p);
 }
 
+/* ---- what processes say ---- */
+
+static void said(void **state)
+{
+	static const struct {
+		const char *texts[16];
+		const char *service;
+		size_t group;
+	} s[] = {
+		/* two services in one container, and who says nothing there */
+		{ { "comm", "python3", "container_id", "aa11", "container", "app", "service_name",
+		    "shop" },
+		  "shop",
+		  0 },
+		{ { "comm", "python3", "container_id", "aa11", "container", "app", "service_name",
+		    "cart" },
+		  "cart",
+		  1 },
+		{ { "comm", "sh", "container_id", "aa11", "container", "app" }, "app", 2 },
+		{ { "comm", "sh", "container_id", "aa11", "container", "app", "service_name",
+		    "shop" },
+		  "shop",
+		  0 },
+		/* one service in two containers, and in a unit */
+		{ { "comm", "python3", "container_id", "bb22", "container", "app", "service_name",
+		    "shop" },
+		  "shop",
+		  3 },
+		{ { "comm", "python3", "unit", "app.service", "service_name", "shop" }, "shop", 4 },
+		{ { "comm", "python3", "unit", "app.service" }, "app", 5 },
+		/* outside of both it is one, whatever its programs are called */
+		{ { "comm", "python3", "service_name", "shop" }, "shop", 6 },
+		{ { "comm", "gunicorn", "service_name", "shop" }, "shop", 6 },
+		{ { "comm", "shop" }, "shop", 7 },
+		/* versions are kept apart */
+		{ { "comm", "python3", "service_name", "shop", "service_version", "1" },
+		  "shop",
+		  8 },
+		{ { "comm", "python3", "service_name", "shop", "service_version", "2" },
+		  "shop",
+		  9 },
+		{ { "comm", "python3", "service_name", "shop", "service_version", "2",
+		    "service_namespace", "team", "deployment_environment", "prod" },
+		  "shop",
+		  10 },
+		/* texts that look like several */
+		{ { "comm", "python3", "service_name", "shop", "service_version", "1 0 " },
+		  "shop",
+		  11 },
+		{ { "comm", "python3", "service_name", "shop", "service_version", "1",
+		    "deployment_environment", "0 " },
+		  "shop",
+		  12 },
+	};
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	struct groups g;
+
+	(void)state;
+	assert_non_null(p);
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
+		sample(p, (int64_t)i, s[i].texts);
+	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
+		assert_int_equal(g.of[i], s[i].group);
+		assert_string_equal(g.v[g.of[i]].service, s[i].service);
+	}
+	assert_int_equal(g.cnt, 13);
+	assert_string_equal(label_of(&g.v[0], "container_id"), "aa11");
+	assert_string_equal(label_of(&g.v[3], "container_id"), "bb22");
+	assert_null(label_of(&g.v[0], "service_version"));
+	assert_string_equal(label_of(&g.v[4], "unit"), "app.service");
+	assert_null(g.v[6].labels[0].key);
+	assert_string_equal(label_of(&g.v[9], "service_version"), "2");
+	assert_string_equal(label_of(&g.v[10], "service_namespace"), "team");
+	assert_string_equal(label_of(&g.v[10], "deployment_environment"), "prod");
+	groups__done(&g);
+	profile__free(p);
+}
+
+/* One place that says something else each time makes few groups, and takes nobody's. */
+static void said_too_much(void **state)
+{
+	static const char *const places[][2] = { { "container_id", "aa11" },
+						 { "unit", "app.service" },
+						 { "comm", "evil" } };
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	struct groups g;
+	size_t n = 0, other[ARRAY_SIZE(places)];
+
+	(void)state;
+	assert_non_null(p);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		for (size_t j = 0; j < 2 * GROUPS_MAX; j++) {
+			char name[32];
+
+			snprintf(name, sizeof(name), "s%zu-%zu", i, j);
+			sample(p, 1,
+			       (const char *const[]){ places[i][0], places[i][1], "service_name",
+						      name, "service_version", name, NULL });
+		}
+	/* said before, said as the others say, and not said */
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "s%zu-0", i);
+		sample(p, 1,
+		       (const char *const[]){ places[i][0], places[i][1], "service_name", name,
+					      "service_version", name, NULL });
+		sample(p, 1, (const char *const[]){ places[i][0], places[i][1], NULL });
+	}
+	sample(p, 1, (const char *const[]){ "comm", "good", "service_name", "good", NULL });
+	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(g.cnt, ARRAY_SIZE(places) * (GROUPS_MAX_SAID + 1) + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		other[i] = i * (GROUPS_MAX_SAID + 1) + GROUPS_MAX_SAID;
+		for (size_t j = 0; j < 2 * GROUPS_MAX; j++, n++) {
+			size_t group = i * (GROUPS_MAX_SAID + 1) + MIN(j, GROUPS_MAX_SAID);
+			char name[32];
+
+			snprintf(name, sizeof(name), "s%zu-%zu", i, j);
+			assert_int_equal(g.of[n], group);
+			if (j < GROUPS_MAX_SAID)
+				assert_string_equal(g.v[group].service, name);
+		}
+		/* without what was said */
+		assert_null(label_of(&g.v[other[i]], "service_version"));
+	}
+	assert_string_equal(g.v[other[0]].service, "aa11");
+	assert_string_equal(g.v[other[1]].service, "app");
+	assert_string_equal(g.v[other[2]].service, "evil");
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		assert_int_equal(g.of[n++], i * (GROUPS_MAX_SAID + 1));
+		assert_int_equal(g.of[n++], other[i]);
+	}
+	assert_string_equal(g.v[g.of[n]].service, "good");
+	groups__done(&g);
+	profile__free(p);
+}
+
 static void too_many(void **state)
 {
 	struct profile *p = profile__new(types, 1, types[0], 1);
@@ -248,6 +388,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workloads),   cmocka_unit_test(services),
 		cmocka_unit_test(falls_apart), cmocka_unit_test(left_out),
+		cmocka_unit_test(said),	       cmocka_unit_test(said_too_much),
 		cmocka_unit_test(too_many),
 	};
 

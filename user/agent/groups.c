@@ -17,18 +17,29 @@ enum fact {
 	POD,
 	NAMESPACE,
 	UNIT,
+	FIRST_SAID, /* by the process itself */
+	SERVICE_NAMESPACE = FIRST_SAID,
+	SERVICE_VERSION,
+	ENVIRONMENT,
 	FACTS,
 };
 _Static_assert(FACTS == GROUP_LABELS, "a group has all of them");
 
 static const char *const keys[FACTS] = {
-	[CONTAINER_ID] = "container_id", [CONTAINER] = "container",
-	[POD_UID] = "pod_uid",		 [POD] = "pod",
-	[NAMESPACE] = "namespace",	 [UNIT] = "unit",
+	[CONTAINER_ID] = "container_id",
+	[CONTAINER] = "container",
+	[POD_UID] = "pod_uid",
+	[POD] = "pod",
+	[NAMESPACE] = "namespace",
+	[UNIT] = "unit",
+	[SERVICE_NAMESPACE] = "service_namespace",
+	[SERVICE_VERSION] = "service_version",
+	[ENVIRONMENT] = "deployment_environment",
 };
 
 struct facts {
 	const char *of[FACTS]; /* NULL: no such label */
+	const char *service;   /* as the process says; NULL: it says nothing */
 	const char *comm;
 	int64_t pid;
 };
@@ -44,6 +55,8 @@ static void read_label(const struct profile *p, const struct profile_label *l, s
 	}
 	if (!strcmp(key, "comm"))
 		ret->comm = strtab__get(p->strings, l->str);
+	if (!strcmp(key, "service_name"))
+		ret->service = strtab__get(p->strings, l->str);
 	for (size_t i = 0; i < FACTS; i++)
 		if (!strcmp(key, keys[i]))
 			ret->of[i] = strtab__get(p->strings, l->str);
@@ -58,9 +71,9 @@ static struct facts read_facts(const struct profile *p, const struct profile_sam
 	return ret;
 }
 
-/* What is the same for all samples of a group, and for no others. Threads of the kernel have names
- * with what they work for behind a slash: kworker/0:1. */
-static void make_key(const struct facts *f, char *ret, size_t ret_sz)
+/* Where the samples are from. Threads of the kernel have names with what they work for behind a
+ * slash: kworker/0:1. */
+static void name_place(const struct facts *f, char *ret, size_t ret_sz)
 {
 	if (f->of[CONTAINER_ID])
 		snprintf(ret, ret_sz, "container %s", f->of[CONTAINER_ID]);
@@ -70,9 +83,21 @@ static void make_key(const struct facts *f, char *ret, size_t ret_sz)
 		snprintf(ret, ret_sz, "program %.*s", (int)strcspn(f->comm, "/"), f->comm);
 }
 
+/* The service, and what else is said of it. Each text may be had within another one: it has its length
+ * in front. */
+static void name_said(const struct facts *f, char *ret, size_t ret_sz)
+{
+	size_t n = snprintf(ret, ret_sz, "service %zu %s", strlen(f->service), f->service);
+
+	for (size_t i = FIRST_SAID; i < FACTS && n < ret_sz; i++)
+		n += snprintf(ret + n, ret_sz - n, " %zu %s", f->of[i] ? strlen(f->of[i]) : 0,
+			      f->of[i] ? f->of[i] : "");
+}
+
 static void describe(const struct facts *f, struct group *ret)
 {
 	struct service_facts facts = {
+		.said = f->service,
 		.pod = f->of[POD],
 		.container = f->of[CONTAINER],
 		.container_id = f->of[CONTAINER_ID],
@@ -92,20 +117,78 @@ static void describe(const struct facts *f, struct group *ret)
 	}
 }
 
+/* What was said in a place: ids of names, 0: no more. */
+struct place {
+	uint32_t said[GROUPS_MAX_SAID];
+};
+
 struct maker {
 	struct groups *to;
 	struct strtab *keys; /* the id of a group's is its number plus one */
 	size_t cap;
+	struct strtab *names; /* of places, and of what is said in them */
+	struct place *places; /* by the id of their name */
+	size_t place_cap;
 };
 
+/* Does what is said in a place still count? 1, 0, or -ENOMEM. */
+static int counts(struct maker *m, const char *place, const char *said)
+{
+	uint32_t at = strtab__add(m->names, place), id = strtab__add(m->names, said);
+
+	if (at == UINT32_MAX || id == UINT32_MAX ||
+	    util_reserve_zeroed(&m->places, &m->place_cap, at, sizeof(*m->places)))
+		return -ENOMEM;
+	for (size_t i = 0; i < GROUPS_MAX_SAID; i++) {
+		uint32_t *known = &m->places[at].said[i];
+
+		*known = *known ? *known : id;
+		if (*known == id)
+			return 1;
+	}
+	return 0;
+}
+
+static void forget_said(struct facts *f)
+{
+	f->service = NULL;
+	for (size_t i = FIRST_SAID; i < FACTS; i++)
+		f->of[i] = NULL;
+}
+
+/* What is the same for all samples of a group, and for no others. Forgets what does not count. 0 or
+ * -ENOMEM. */
+static int make_key(struct maker *m, struct facts *f, char *ret, size_t ret_sz)
+{
+	char place[512], said[2048];
+	int err;
+
+	name_place(f, place, sizeof(place));
+	snprintf(ret, ret_sz, "%s", place);
+	if (!f->service)
+		return 0;
+	name_said(f, said, sizeof(said));
+	err = counts(m, place, said);
+	if (err < 0)
+		return err;
+	if (!err)
+		forget_said(f);
+	else if (f->of[CONTAINER_ID] || f->of[UNIT])
+		snprintf(ret, ret_sz, "%s %s", said, place);
+	else
+		snprintf(ret, ret_sz, "%s", said);
+	return 0;
+}
+
 /* The group of a sample; it is made if it is new. PROFILE_NONE: there is no memory. */
-static uint32_t group_of(struct maker *m, const struct facts *f)
+static uint32_t group_of(struct maker *m, struct facts *f)
 {
 	struct groups *to = m->to;
-	char key[512];
+	char key[3072];
 	uint32_t id, i;
 
-	make_key(f, key, sizeof(key));
+	if (make_key(m, f, key, sizeof(key)))
+		return PROFILE_NONE;
 	id = strtab__add(m->keys, key);
 	if (id == UINT32_MAX || util_reserve(&to->v, &m->cap, to->cnt + 1, sizeof(*to->v)))
 		return PROFILE_NONE;
@@ -122,11 +205,11 @@ int groups_make(const struct profile *p,
 		bool (*leave_out)(void *ctx, int64_t pid, const char *comm), void *ctx,
 		struct groups *ret)
 {
-	struct maker m = { .to = ret, .keys = strtab__new() };
+	struct maker m = { .to = ret, .keys = strtab__new(), .names = strtab__new() };
 	int err;
 
 	*ret = (struct groups){ .of = malloc((p->sample_cnt + 1) * sizeof(*ret->of)) };
-	err = m.keys && ret->of ? 0 : -ENOMEM;
+	err = m.keys && m.names && ret->of ? 0 : -ENOMEM;
 	for (size_t i = 0; !err && i < p->sample_cnt; i++) {
 		struct facts f = read_facts(p, &p->samples[i]);
 
@@ -140,6 +223,8 @@ int groups_make(const struct profile *p,
 			err = -ENOMEM;
 	}
 	strtab__free(m.keys);
+	strtab__free(m.names);
+	free(m.places);
 	if (err)
 		groups__done(ret);
 	return err;

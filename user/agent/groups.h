@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The groups that a profile of the whole machine falls into: a container each, outside of containers
- * a unit of systemd each, and outside of both a program each, by its name. By the labels of its
- * samples (capture/window.c).
+ * a unit of systemd each, and outside of both a program each, by its name. Where processes say which
+ * service they are of, one place falls apart by that; and outside of containers and units a service
+ * is one group, whatever its programs are called. By the labels of its samples (capture/window.c).
+ *
+ * A process may say something else each time that it is executed: what is said in one place, but for
+ * the first GROUPS_MAX_SAID, counts as not said.
  */
 #ifndef AGENT_GROUPS_H
 #define AGENT_GROUPS_H
@@ -15,8 +19,9 @@
 
 struct profile;
 
-#define GROUPS_MAX 500 /* of a profile; what more there are is one together, "other" */
-#define GROUP_LABELS 6
+#define GROUPS_MAX 500	  /* of a profile; what more there are is one together, "other" */
+#define GROUPS_MAX_SAID 8 /* different services in a container, in a unit, of a program */
+#define GROUP_LABELS 9
 
 struct group {
 	char service[SERVICE_NAME_SZ];

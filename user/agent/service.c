@@ -71,7 +71,9 @@ void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ
 {
 	static const char service[] = ".service";
 
-	if (is_known(f->pod)) {
+	if (is_known(f->said)) {
+		take(ret, f->said, strlen(f->said));
+	} else if (is_known(f->pod)) {
 		take(ret, f->pod, service_workload(f->pod));
 	} else if (is_known(f->container)) {
 		take(ret, f->container, strlen(f->container));

@@ -8,16 +8,17 @@
 
 #include <stddef.h>
 
-#define SERVICE_NAME_SZ 128
+#define SERVICE_NAME_SZ 257
 
 /* NULL or "": not known. */
 struct service_facts {
+	const char *said; /* by the process itself */
 	const char *pod, *container, *container_id, *unit, *comm;
 };
 
 /*
- * The name by the first that is known: the workload that has made the pod, the container's name, the
- * container's id, cut to twelve digits as Docker shows it, the unit of systemd (services without
+ * The name by the first that is known: what the process says itself, the workload that has made the
+ * pod, the container's name, the container's id, cut to twelve digits as Docker shows it, the unit of systemd (services without
  * ".service"), the program's name. "unknown" if nothing is. ret: valid UTF-8 if the facts are,
  * without control characters, cut at a character.
  */

@@ -173,9 +173,21 @@ static int32_t comments_attribute(struct builder *b)
  * that would make a series of each process, are left out. */
 static bool sample_key(const char *label, char *ret, size_t ret_sz)
 {
-	static const char *const left_out[] = { "pid",		"comm",	     "cgroup",
-						"container_id", "container", "pod",
-						"pod_uid",	"namespace", "unit" };
+	static const char *const left_out[] = {
+		"pid",
+		"comm",
+		"cgroup",
+		"container_id",
+		"container",
+		"pod",
+		"pod_uid",
+		"namespace",
+		"unit",
+		"service_name",
+		"service_namespace",
+		"service_version",
+		"deployment_environment",
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
 		if (!strcmp(label, left_out[i]))
@@ -546,6 +558,9 @@ static void fill_resource(struct builder *b, Otlp__Resource *to)
 	bool pod = labels__get(l, "pod") != NULL;
 	const char *const pairs[][2] = {
 		{ "service.name", labels__get(l, "service_name") },
+		{ "service.namespace", labels__get(l, "service_namespace") },
+		{ "service.version", labels__get(l, "service_version") },
+		{ "deployment.environment.name", labels__get(l, "deployment_environment") },
 		{ "host.name", b->item->node },
 		{ "container.id", labels__get(l, "container_id") },
 		{ pod ? "k8s.container.name" : "container.name", labels__get(l, "container") },

@@ -70,7 +70,12 @@ static int plain_profile(const struct item *item, struct body *ret)
 /* ---- the labels ---- */
 
 /* What lasts longer than a container, and is not made of numbers. */
-static const char *const kept[] = { "service_name", "namespace", "pod", "container", "unit" };
+static const char *const kept[] = {
+	"service_name",	   "service_namespace",
+	"service_version", "deployment_environment",
+	"namespace",	   "pod",
+	"container",	   "unit",
+};
 
 static int by_key(const void *a, const void *b)
 {
