@@ -3,7 +3,9 @@
 #include <linux/types.h>
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/knobs.h"
 #include "base/log.h"
@@ -29,6 +31,7 @@ int main(int argc, char **argv)
 {
 	struct options opts;
 	char err[512];
+	bool wrong;
 	int status;
 
 	knobs_read();
@@ -36,7 +39,11 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	/* ignored by some who start us, which would hide the end of a command */
 	signal(SIGCHLD, SIG_DFL);
-	if (options_parse(argc, argv, &opts, err, sizeof(err))) {
+	wrong = options_parse(argc, argv, &opts, err, sizeof(err)) != 0;
+	/* a service's messages are collected, unless somebody looks on */
+	if (opts.command == OPTIONS_AGENT && !isatty(STDERR_FILENO))
+		log_use_logfmt();
+	if (wrong) {
 		log_error("%s", err);
 		return EXIT_USAGE;
 	}

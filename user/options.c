@@ -744,7 +744,8 @@ static int parse_with_config(struct parser *p, int argc, char **argv, bool *ret_
 	memcpy(all + 1 + c->arg_cnt, argv + 1, (size_t)(argc - 1) * sizeof(*all));
 	options_done(o);
 	*o = options_defaults;
-	o->command = o->help = OPTIONS_AGENT;
+	o->command = command;
+	o->help = OPTIONS_AGENT;
 	set_agent_defaults(o);
 	o->config = c;
 	o->config_path = c->path;
@@ -754,8 +755,6 @@ static int parse_with_config(struct parser *p, int argc, char **argv, bool *ret_
 		err = fail_in_config(p, c, optind - 2);
 	/* getopt counts from the beginning of what it was given */
 	optind -= p->from_config;
-	if (!err && command == OPTIONS_CHECK_CONFIG)
-		o->command = command;
 	free(all);
 	return err;
 }

@@ -109,8 +109,8 @@ struct options {
 };
 
 /*
- * Fills *ret. Returns 0; or -EINVAL or -ENOMEM with one sentence in err, without newline, and
- * nothing in *ret to be freed. The sentence quotes arguments as they are: print it through
+ * Fills *ret. Returns 0; or -EINVAL or -ENOMEM with one sentence in err, without newline, in *ret the
+ * command and nothing to be freed. The sentence quotes arguments as they are: print it through
  * log_error. err_sz >= 1. Not reentrant (getopt_long).
  */
 int options_parse(int argc, char **argv, struct options *ret, char *err, size_t err_sz);

@@ -304,6 +304,16 @@ def temp(suffix=""):
 # ---- bpfprof ----
 
 
+def agent_messages(text):
+    """What an agent has said, line by line; all of it is logfmt, but for a last line that is not whole yet."""
+    found = []
+    for line in text.split("\n")[:-1]:
+        m = re.fullmatch(r'time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=(?:error|info|debug) msg="((?:[^"\\]|\\["\\])*)"', line)
+        need(m, f"no logfmt: {line!r}")
+        found.append(re.sub(r"\\(.)", r"\1", m[1]))
+    return "\n".join(found)
+
+
 def _where():
     """What every bpfprof is doing, helpers that have lost their parent too: name, state, parent, CPU time, and where in the
     kernel."""

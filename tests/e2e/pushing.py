@@ -36,7 +36,7 @@ class Agent:
 
     def err(self):
         with open(self.log, errors="replace") as f:
-            return f.read()
+            return lib.agent_messages(f.read())
 
     def wait_said(self, what):
         lib.wait_until(lambda: what in self.err() or self.p.poll() is not None, f"{what!r}")

@@ -336,8 +336,15 @@ static void it_can_be_checked(void **state)
 	assert_int_equal(options_parse(4, argv, &opts, err, sizeof(err)), 0);
 	assert_int_equal(opts.command, OPTIONS_CHECK_CONFIG);
 	options_done(&opts);
-	put(path, "frequency = 0\n");
+	/* wrong as an option, and as a line: no agent is started by that, whose messages are others */
+	for (int i = 0; i < 2; i++) {
+		put(path, i ? "frequency = 0\n" : "frequency\n");
+		assert_int_equal(options_parse(4, argv, &opts, err, sizeof(err)), -EINVAL);
+		assert_int_equal(opts.command, OPTIONS_CHECK_CONFIG);
+	}
+	argv[2] = "--config";
 	assert_int_equal(options_parse(4, argv, &opts, err, sizeof(err)), -EINVAL);
+	assert_int_equal(opts.command, OPTIONS_AGENT);
 }
 
 static int setup(void **state)

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -361,16 +363,35 @@ static void text_is_made_harmless(void **state)
 	}
 }
 
-static void messages_are_lines(void **state)
+/* What a function prints to standard error, a pipe then; with the pipe in the environment as that of
+ * the journal, if `journal` says so. */
+static void said_by(void (*say)(void), bool journal, char *ret, size_t sz)
 {
-	char text[1024] = { 0 };
 	int saved = dup(STDERR_FILENO), fds[2];
+	struct stat st;
+	char stream[64];
 	ssize_t n;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(fstat(fds[1], &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev,
+		 (uintmax_t)st.st_ino + !journal);
+	assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
 	fflush(stderr);
 	dup2(fds[1], STDERR_FILENO);
+	say();
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(fds[1]);
+	n = read(fds[0], ret, sz - 1);
+	close(fds[0]);
+	assert_true(n > 0);
+	ret[n] = '\0';
+}
+
+static void say_some(void)
+{
 	log_set_level(LOG_INFO);
 	errno = EXDEV;
 	log_error("cannot open %s: %m", "a\nb\x1b[1m");
@@ -382,16 +403,93 @@ static void messages_are_lines(void **state)
 	log_debug("shown");
 	assert_int_equal(errno, EXDEV);
 	assert_int_equal(log_get_level(), LOG_DEBUG);
-	fflush(stderr);
-	dup2(saved, STDERR_FILENO);
-	close(saved);
-	close(fds[1]);
-	n = read(fds[0], text, sizeof(text) - 1);
-	close(fds[0]);
-	assert_true(n > 0);
+}
+
+static void messages_are_lines(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	said_by(say_some, false, text, sizeof(text));
 	assert_string_equal(text, "bpfprof: cannot open a" FFFD "b" FFFD
 				  "[1m: Invalid cross-device link\n"
 				  "bpfprof: 7\nbpfprof: shown\n");
+}
+
+static void say_logfmt(void)
+{
+	log_use_logfmt();
+	log_set_level(LOG_DEBUG);
+	errno = EXDEV;
+	log_error("%s: %m", "a \" level=info msg=\"\\\n");
+	log_info("%s", "");
+	log_debug("plain");
+	assert_int_equal(errno, EXDEV);
+}
+
+/* A message as long as can be, of nothing but what takes two bytes. */
+static void say_much(void)
+{
+	char text[10000];
+
+	memset(text, '"', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_use_logfmt();
+	log_error("%s", text);
+}
+
+/* The times of logfmt's lines, replaced by T; each is one from `from` to now. */
+static void take_times(char *text, uint64_t from)
+{
+	static const char form[] = "%Y-%m-%dT%H:%M:%S";
+	char *at = text, *out = text, *end;
+
+	while (*at) {
+		struct tm tm = { 0 };
+		uint64_t ms;
+
+		assert_memory_equal(at, "time=", 5);
+		end = strptime(at + 5, form, &tm);
+		assert_non_null(end);
+		assert_int_equal(end[0], '.');
+		assert_int_equal(strspn(end + 1, "0123456789"), 3);
+		ms = (uint64_t)timegm(&tm) * 1000 + strtoul(end + 1, NULL, 10);
+		assert_in_range(ms, from / 1000000, util_realtime_ns() / 1000000);
+		assert_int_equal(end[4], 'Z');
+		*out++ = 'T';
+		for (at = end + 5; *at != '\n';)
+			*out++ = *at++;
+		*out++ = *at++;
+	}
+	*out = '\0';
+}
+
+static void messages_are_logfmt(void **state)
+{
+	static const char want[] =
+		"a \\\" level=info msg=\\\"\\\\" FFFD ": Invalid cross-device link";
+	char text[16384], expected[1024];
+	uint64_t from = util_realtime_ns();
+
+	(void)state;
+	said_by(say_logfmt, false, text, sizeof(text));
+	take_times(text, from);
+	snprintf(expected, sizeof(expected),
+		 "T level=error msg=\"%s\"\nT level=info msg=\"\"\nT level=debug msg=\"plain\"\n",
+		 want);
+	assert_string_equal(text, expected);
+
+	said_by(say_logfmt, true, text, sizeof(text));
+	snprintf(
+		expected, sizeof(expected),
+		"<3>level=error msg=\"%s\"\n<6>level=info msg=\"\"\n<7>level=debug msg=\"plain\"\n",
+		want);
+	assert_string_equal(text, expected);
+
+	/* what is cut ends as well */
+	said_by(say_much, true, text, sizeof(text));
+	assert_true(strlen(text) > 12000);
+	assert_string_equal(text + strlen(text) - 4, "\\\"\"\n");
 }
 
 int main(void)
@@ -410,6 +508,8 @@ int main(void)
 		cmocka_unit_test(utf8_agrees_with_iconv),
 		cmocka_unit_test(text_is_made_harmless),
 		cmocka_unit_test(messages_are_lines),
+		/* for good, so behind those */
+		cmocka_unit_test(messages_are_logfmt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
