@@ -120,12 +120,37 @@ static void test_features(void **state)
 	assert_int_equal(features_probe(FEATURE_BTF).ok, !access("/sys/kernel/btf/vmlinux", R_OK));
 }
 
+static void test_paranoid(void **state)
+{
+	static const struct {
+		int level;
+		bool admin, ok;
+	} cases[] = {
+		{ -1, false, true }, { 2, false, true }, { 2, true, true },   { 3, false, false },
+		{ 3, true, true },   { 4, true, true },	 { 4, false, false },
+	};
+	const char *text;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(features_paranoid(cases[i].level, cases[i].admin, &text),
+				 cases[i].ok);
+		/* what is asked for, and what would do without it */
+		assert_int_equal(strstr(text, "CAP_SYS_ADMIN") != NULL, cases[i].level > 2);
+		assert_int_equal(strstr(text, "sysctl kernel.perf_event_paranoid=2") != NULL,
+				 cases[i].level > 2);
+		assert_int_equal(strstr(text, "run with CAP_SYS_ADMIN") != NULL, !cases[i].ok);
+	}
+	/* of this machine */
+	assert_true(features_probe(FEATURE_PARANOID).ok || features_paranoid_level() > 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),	     cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_this_machine), cmocka_unit_test(test_work),
-		cmocka_unit_test(test_features),
+		cmocka_unit_test(test_features),     cmocka_unit_test(test_paranoid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,17 +111,55 @@ static bool probe_lockdown(void)
 	return !locked;
 }
 
-static bool probe_paranoid(void)
+int features_paranoid_level(void)
 {
 	char *buf;
 	size_t sz;
 	int level;
 
 	if (util_read_file("/proc/sys/kernel/perf_event_paranoid", 64, &buf, &sz))
-		return false;
+		return 2;
 	level = atoi(buf);
 	free(buf);
-	return level <= 2 || have_cap(CAP_SYS_ADMIN, false);
+	return level;
+}
+
+bool features_paranoid(int level, bool admin, const char **ret_text)
+{
+	if (level <= 2)
+		*ret_text = "2 or less: samples take CAP_PERFMON, and no more";
+	else if (admin)
+		*ret_text =
+			"above 2, where kernels of distributions ask for CAP_SYS_ADMIN in place of "
+			"CAP_PERFMON: it is there, and is kept; sysctl "
+			"kernel.perf_event_paranoid=2 makes it needless";
+	else
+		*ret_text =
+			"kernel.perf_event_paranoid is above 2, where kernels of distributions ask "
+			"for CAP_SYS_ADMIN in place of CAP_PERFMON: run with CAP_SYS_ADMIN, as "
+			"root has it, or sysctl kernel.perf_event_paranoid=2";
+	return level <= 2 || admin;
+}
+
+static bool paranoid_here(const char **ret_text)
+{
+	return features_paranoid(features_paranoid_level(), have_cap(CAP_SYS_ADMIN, false),
+				 ret_text);
+}
+
+static bool probe_paranoid(void)
+{
+	const char *text;
+
+	return paranoid_here(&text);
+}
+
+static const char *paranoid_text(void)
+{
+	const char *text;
+
+	(void)paranoid_here(&text);
+	return text;
 }
 
 static bool probe_tracefs(void)
@@ -361,6 +399,7 @@ static const struct {
 	bool (*probe)(void);
 	const char *(*text)(void); /* in place of the purpose, where there are several ways */
 	bool by_bpf;		   /* without the right to use BPF there is no telling */
+	bool by_perf;		   /* perf_event_paranoid may be what refuses it */
 } table[NR_FEATURES] = {
 	[FEATURE_PID_NAMESPACE] = { "host's pid namespace", "process ids as the kernel counts them",
 				    "runs in a pid namespace of its own, where process ids are not "
@@ -404,10 +443,9 @@ static const struct {
 			       "lockdown=confidentiality refuses programs that read the kernel's "
 			       "memory, even to root: boot with lockdown=integrity or none",
 			       true, probe_lockdown },
-	[FEATURE_PARANOID] = { "perf_event_paranoid", "no hindrance with CAP_PERFMON",
-			       "levels above 2 are the distribution's own and may ask for "
-			       "CAP_SYS_ADMIN: run as root, or set kernel.perf_event_paranoid=2",
-			       false, probe_paranoid },
+	/* Debian has 3, Ubuntu 4 */
+	[FEATURE_PARANOID] = { "perf_event_paranoid", NULL, NULL, false, probe_paranoid,
+			       paranoid_text },
 	[FEATURE_BPF] = { "bpf", "BPF programs on perf events",
 			  "run as root, or give CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8)",
 			  true, probe_bpf },
@@ -427,13 +465,14 @@ static const struct {
 	[FEATURE_PERF_EVENT] = { "perf cpu-clock", "the sampling clock",
 				 "run as root, give CAP_PERFMON, or lower "
 				 "kernel.perf_event_paranoid",
-				 true, probe_perf_event },
+				 true, probe_perf_event, .by_perf = true },
 	[FEATURE_CYCLES] = { "perf cycles", "--event cycles",
 			     "this machine has no cycle counter for us: --event cpu-clock (the "
 			     "default) works all the same",
 			     false, probe_cycles },
 	[FEATURE_SIDE_BAND] = { "perf side band", "processes and their mappings as they come",
-				"run as root, or give CAP_PERFMON", true, probe_side_band },
+				"run as root, or give CAP_PERFMON", true, probe_side_band,
+				.by_perf = true },
 	/* 5.12, 88a16a130933 */
 	[FEATURE_BUILD_ID] = { "mmap build ids", "files told apart when they are mapped",
 			       "needs Linux 5.12; device and inode serve below", false,
@@ -484,6 +523,13 @@ static const struct {
 			    false, probe_futex },
 };
 
+static const char *remedy(enum feature f)
+{
+	bool paranoid = f == FEATURE_PARANOID || (table[f].by_perf && !probe_paranoid());
+
+	return paranoid ? paranoid_text() : table[f].remedy;
+}
+
 struct feature_result features_probe(enum feature f)
 {
 	struct feature_result r = { .name = table[f].name, .needed = table[f].needed };
@@ -493,7 +539,7 @@ struct feature_result features_probe(enum feature f)
 	if (!r.ok && table[f].by_bpf && !probe_bpf())
 		r.text = "cannot be told without the right to use BPF: see there";
 	else if (!r.ok)
-		r.text = table[f].remedy;
+		r.text = remedy(f);
 	else
 		r.text = table[f].text ? table[f].text() : table[f].purpose;
 	return r;

@@ -54,6 +54,16 @@ bool features_task_storage(void);
 /* Can programs ask for the control group of the current task? */
 bool features_cgroup_id(void);
 
+/* kernel.perf_event_paranoid; 2, Linux's own default, where it cannot be read. */
+int features_paranoid_level(void);
+
+/*
+ * Does this level let samples be taken, with CAP_PERFMON and, where admin says so, CAP_SYS_ADMIN?
+ * Levels above 2 are not Linux's own: there the patches of distributions take CAP_SYS_ADMIN alone,
+ * and a kernel without them does not mind. What to say about it in *ret_text.
+ */
+bool features_paranoid(int level, bool admin, const char **ret_text);
+
 /* What keeps us from recording anything: the text of the first feature that is needed and not
  * there; NULL if all are. */
 const char *features_missing(void);

@@ -4,10 +4,9 @@
 
 #include <linux/capability.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "base/caps.h"
-#include "base/util.h"
+#include "kernel/features.h"
 
 #define KEPT                                                                                       \
 	(CAPS_BIT(CAP_BPF) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SYS_PTRACE) |                    \
@@ -15,29 +14,16 @@
 	 CAPS_BIT(CAP_KILL) | CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
 #define TO_WRITE (CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER))
 
-/* Distributions' own levels of perf_event_paranoid, from 3 on, do not know CAP_PERFMON. */
-static bool perf_wants_admin(void)
-{
-	bool wants;
-	char *buf;
-	size_t sz;
-
-	if (util_read_file("/proc/sys/kernel/perf_event_paranoid", 64, &buf, &sz))
-		return false;
-	wants = atoi(buf) > 2;
-	free(buf);
-	return wants;
-}
-
 int rights_reduce(bool perf_probes)
 {
 	uint64_t permitted, effective, kept = KEPT;
 	int err = caps_get(&permitted, &effective);
+	const char *text;
 
 	if (err)
 		return err;
 	/* perf's uprobes: since the mending of CVE-2025-38466 */
-	if (perf_probes || perf_wants_admin())
+	if (perf_probes || !features_paranoid(features_paranoid_level(), false, &text))
 		kept |= CAPS_BIT(CAP_SYS_ADMIN);
 	/* not in force before: not now either */
 	return caps_set(permitted & (kept | TO_WRITE), effective & kept);
