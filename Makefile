@@ -7,6 +7,7 @@ OUT := build$(if $(SAN),/san)
 # what sanitizers do not change is made once
 BASE := $(patsubst %/san,%,$(OUT))
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
 DESTDIR ?=
 
 CC ?= gcc
@@ -287,7 +288,7 @@ format:
 
 # what is put where: source, mode, and path below PREFIX
 INSTALLED := $(OUT)/bpfprof:755:sbin/bpfprof $(COURIER):755:lib/bpfprof/bpfprof-courier \
-	$(PRELOAD):755:lib/bpfprof/libbpfprof-heap.so \
+	$(PRELOAD):755:lib/bpfprof/libbpfprof-heap.so packaging/bpfprof-agent.service:644:lib/systemd/system/bpfprof-agent.service \
 	$(foreach p,$(wildcard man/*.[1-9]),$(p):644:share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	scripts/completion/bpfprof.bash:644:share/bash-completion/completions/bpfprof \
 	scripts/completion/_bpfprof:644:share/zsh/site-functions/_bpfprof \
@@ -300,13 +301,23 @@ define install_one
 	install -D -m $(call part,2,$(1)) $(call part,1,$(1)) '$(DESTDIR)$(PREFIX)/$(call part,3,$(1))'
 
 endef
+AGENT_CONF = $(DESTDIR)$(SYSCONFDIR)/bpfprof/agent.conf
+
+# a configuration that is there is the administrator's
+define install_all
+	$(foreach i,$(INSTALLED),$(call install_one,$(i)))
+	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|; s|/etc/|$(SYSCONFDIR)/|' '$(DESTDIR)$(PREFIX)/lib/systemd/system/bpfprof-agent.service'
+	[ -e '$(AGENT_CONF)' ] || install -D -m 644 packaging/agent.conf '$(AGENT_CONF)'
+endef
 
 install: all
-	$(foreach i,$(INSTALLED),$(call install_one,$(i)))
+	$(install_all)
 
 uninstall:
 	rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
 	for d in $(INSTALLED_FOLDERS); do rmdir '$(DESTDIR)$(PREFIX)'/$$d 2>/dev/null || :; done
+	! cmp -s packaging/agent.conf '$(AGENT_CONF)' || rm '$(AGENT_CONF)'
+	rmdir '$(DESTDIR)$(SYSCONFDIR)/bpfprof' 2>/dev/null || :
 
 # what is committed, to be built and installed without git
 DIST := bpfprof-$(VERSION)
