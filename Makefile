@@ -47,7 +47,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall dist format clean
+.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall deb rpm dist format clean
 
 all: bpfprof $(COURIER) $(PRELOAD)
 
@@ -318,6 +318,20 @@ uninstall:
 	for d in $(INSTALLED_FOLDERS); do rmdir '$(DESTDIR)$(PREFIX)'/$$d 2>/dev/null || :; done
 	! cmp -s packaging/agent.conf '$(AGENT_CONF)' || rm '$(AGENT_CONF)'
 	rmdir '$(DESTDIR)$(SYSCONFDIR)/bpfprof' 2>/dev/null || :
+
+# packages, of the libraries that are here
+PACKAGE_deb = $(OUT)/bpfprof_$(VERSION)_amd64.deb
+PACKAGE_rpm = $(OUT)/bpfprof-$(VERSION)-1.x86_64.rpm
+
+deb rpm: override DESTDIR = $(abspath $(OUT))/stage-$@
+deb rpm: override PREFIX = /usr
+deb rpm: override SYSCONFDIR = /etc
+deb rpm: all
+	$(Q)rm -rf '$(DESTDIR)'
+	$(install_all)
+	$(Q)packaging/build-$@ '$(DESTDIR)' $(VERSION) $(PACKAGE_$@)
+	$(Q)rm -rf '$(DESTDIR)'
+	@echo $(PACKAGE_$@)
 
 # what is committed, to be built and installed without git
 DIST := bpfprof-$(VERSION)
