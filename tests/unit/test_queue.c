@@ -353,9 +353,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_well), cmocka_unit_test(outages),
 		cmocka_unit_test(poison),      cmocka_unit_test(unknown),
-		cmocka_unit_test(left_alone),
-		cmocka_unit_test(one_failure),  cmocka_unit_test(by_chance),
-		cmocka_unit_test(statuses),
+		cmocka_unit_test(left_alone),  cmocka_unit_test(one_failure),
+		cmocka_unit_test(by_chance),   cmocka_unit_test(statuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

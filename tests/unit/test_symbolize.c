@@ -482,7 +482,8 @@ static void test_cache_perf_map(void **state)
 		if (i)
 			code = add_location(
 				p, add_mapping(p, "/opt/bin/self", s.start, s.end, s.off), addr);
-		assert_int_equal(symbolize(p, s.o, cache, maps, NULL, sources, 2, false, &stats), 0);
+		assert_int_equal(symbolize(p, s.o, cache, maps, NULL, sources, 2, false, &stats),
+				 0);
 		assert_string_equal(name(p, jit), functions[i]);
 		assert_true(!i || !strcmp(name(p, code), "outer_function"));
 		assert_int_equal(stats.hits, 0);

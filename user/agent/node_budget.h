@@ -26,16 +26,17 @@ struct node_budget {
 	uint64_t max_memory; /* bytes */
 	/* state, all 0 at first */
 	enum node_budget_step step;
-	unsigned int windows;	/* so far */
-	unsigned int above;	/* windows in a row that cost more than they may */
-	unsigned int below;	/* that cost so little that the step before would hold as well */
-	unsigned int patience;	/* of those it takes so many to go back; 0: NODE_BUDGET_CALM */
+	unsigned int windows;  /* so far */
+	unsigned int above;    /* windows in a row that cost more than they may */
+	unsigned int below;    /* that cost so little that the step before would hold as well */
+	unsigned int patience; /* of those it takes so many to go back; 0: NODE_BUDGET_CALM */
 };
 
 /* The first windows have files to read that later ones know already. */
 #define NODE_BUDGET_SETTLE 3
 #define NODE_BUDGET_ABOVE 2 /* windows above, until more is given up */
-#define NODE_BUDGET_CALM 6  /* windows below, until less is; twice as many each time it was too early */
+#define NODE_BUDGET_CALM \
+	6 /* windows below, until less is; twice as many each time it was too early */
 #define NODE_BUDGET_CALM_MAX 96
 
 /* A window has ended, which took this share of all CPUs' time, and in which so much memory was held.

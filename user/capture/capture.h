@@ -165,8 +165,9 @@ uint32_t capture__chosen(const struct capture *c, uint32_t pid);
 
 /* What it does without from now on, to cost less; all 0: nothing. */
 struct capture_limits {
-	uint32_t cpu_every; /* of so many CPU samples one is taken, and stands for all; 0, 1: each */
-	bool plain_names;   /* no inlined functions, no lines: capture__name reads no debug information */
+	uint32_t
+		cpu_every; /* of so many CPU samples one is taken, and stands for all; 0, 1: each */
+	bool plain_names; /* no inlined functions, no lines: capture__name reads no debug information */
 	uint32_t kinds_off; /* bit i: kind i is not recorded: offcpu, block, mutex */
 };
 void capture__limit(struct capture *c, const struct capture_limits *limits);

@@ -50,7 +50,7 @@ struct job {
 	bool kallsyms_asked;
 	struct ksyms *ksyms; /* or NULL */
 	bool plain;
-	uint32_t *kernel;    /* locations in the kernel */
+	uint32_t *kernel; /* locations in the kernel */
 	size_t kernel_cnt, kernel_cap;
 	struct place *places;
 	size_t place_cnt, place_cap;
@@ -392,7 +392,9 @@ int symbolize(struct profile *p, struct objects *o, struct names_cache *cache,
 	      size_t source_cnt, bool plain, struct symbolize_stats *ret_stats)
 {
 	uint64_t start = util_monotonic_ns(), evicted = cache ? names_cache__evicted(cache) : 0;
-	struct job j = { .p = p, .o = o, .cache = cache, .maps = maps, .ksyms = ksyms, .plain = plain };
+	struct job j = {
+		.p = p, .o = o, .cache = cache, .maps = maps, .ksyms = ksyms, .plain = plain
+	};
 	uint32_t i;
 	int err = 0;
 

@@ -37,8 +37,7 @@ static const char *const given_up[NODE_BUDGET_STEPS] = {
 	[NODE_BUDGET_QUARTER] = "3 of 4 CPU samples",
 	[NODE_BUDGET_EIGHTH] = "7 of 8 CPU samples",
 	[NODE_BUDGET_PLAIN] = "7 of 8 CPU samples, inlined functions and lines",
-	[NODE_BUDGET_FEW] =
-		"7 of 8 CPU samples, inlined functions and lines, waits, and targets",
+	[NODE_BUDGET_FEW] = "7 of 8 CPU samples, inlined functions and lines, waits, and targets",
 };
 
 /* ---- what it takes ---- */

@@ -282,9 +282,7 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
 	       const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
 {
-	struct naming n = {
-		.elf = elf, .debug = debug, .alt = alt, .plain = plain, .ret = ret
-	};
+	struct naming n = { .elf = elf, .debug = debug, .alt = alt, .plain = plain, .ret = ret };
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
