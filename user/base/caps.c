@@ -19,6 +19,7 @@ static int get(struct sets *ret)
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[WORDS];
 
+	*ret = (struct sets){ 0 };
 	if (syscall(SYS_capget, &head, data))
 		return -errno;
 	ret->permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
