@@ -257,11 +257,11 @@ static void said(void **state)
 		  "shop",
 		  10 },
 		/* texts that look like several */
-		{ { "comm", "python3", "service_name", "shop", "service_version", "1 0 " },
+		{ { "comm", "python3", "service_name", "shop", "service_version", "1 x" },
 		  "shop",
 		  11 },
 		{ { "comm", "python3", "service_name", "shop", "service_version", "1",
-		    "deployment_environment", "0 " },
+		    "deployment_environment", "x " },
 		  "shop",
 		  12 },
 	};

@@ -495,7 +495,8 @@ static void publish_in_parent(struct context_header *h)
 	publish(h);
 	if (!fork()) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pause();
+		for (;;)
+			pause();
 	}
 }
 
@@ -514,6 +515,7 @@ static void forked(void **state)
 	assert_true(child.pid > 0);
 	assert_int_equal(ask(&p, &s), 0);
 	assert_int_equal(ask(&child, &s), -ENOENT);
+	assert_int_equal(kill(child.pid, SIGKILL), 0);
 	stop(&p);
 }
 

@@ -347,6 +347,11 @@ static void ended(void **state)
 	procs__end(procs, proc);
 	need_service(proc, MINUTE, NULL);
 	need_asked(1, 0);
+	/* nor does another one with its id answer for it */
+	proc = procs__add(procs, (uint32_t)p.pid, 1, NSEC_PER_SEC, "test", false, MINUTE);
+	need_service(proc, MINUTE, NULL);
+	need_service(proc, 10 * MINUTE, NULL);
+	need_asked(2, 1);
 	stop(&p);
 }
 

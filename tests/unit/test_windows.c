@@ -30,6 +30,7 @@
 #include "capture/symbolize.h"
 #include "target/objects.h"
 #include "target/procs.h"
+#include "target/services.h"
 
 #define RATE 524288
 #define CPU_PERIOD 10101010
@@ -776,6 +777,40 @@ static void services_are_labels(void **state)
 	}
 }
 
+/* A service is there for as long as a stack has it, and no longer: the process itself is one more. */
+static void stacks_refer_to_services(void **state)
+{
+	const struct stack_store_opts both = { .label_process = true, .label_service = true };
+	struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE, .kind = BPFPROF_CPU, .user_cnt = 1 };
+	struct stack_store *store = stack_store__new(&both, procs, code);
+	pid_t pid = start_with_environ((char *[]){ "OTEL_SERVICE_NAME=shop", NULL });
+	uint32_t proc = procs__add(procs, (uint32_t)pid, 1, 0, "sleep", false, 0), stacks[4];
+	const uint64_t pcs[] = { 0x1000, 0x1000, 0x2000 };
+	const struct service *service;
+
+	(void)state;
+	assert_non_null(store);
+	rec.proc.tgid = (uint32_t)pid;
+	for (size_t i = 0; i < ARRAY_SIZE(pcs); i++)
+		stacks[i] = stack_store__add(store, proc, &rec, NULL, &pcs[i], 1,
+					     BPFPROF_STACK_complete);
+	service = stack_store__get(store, stacks[0]).labels.service;
+	assert_non_null(service);
+	assert_int_equal(service->refs, 3);
+	/* without its process it is another one; twice */
+	for (int i = 0; i < 2; i++)
+		stacks[3] = stack_store__without_pid(store, stacks[0]);
+	assert_ptr_equal(stack_store__get(store, stacks[3]).labels.service, service);
+	assert_int_equal(service->refs, 4);
+	stack_store__unref(store, stacks[3]);
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++)
+		stack_store__unref(store, stacks[i]);
+	assert_int_equal(service->refs, 1);
+	stack_store__free(store);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* Where a file lies in another process does not make its functions others. */
 static void equal_code_is_one_location(void **state)
 {
@@ -1127,6 +1162,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_are_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(services_are_labels, setup, teardown),
+		cmocka_unit_test_setup_teardown(stacks_refer_to_services, setup, teardown),
 		cmocka_unit_test_setup_teardown(equal_code_is_one_location, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_dead_are_added_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(epochs_are_apart, setup, teardown),
