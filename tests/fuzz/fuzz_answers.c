@@ -21,6 +21,7 @@ static struct unwind_table table;
 static struct allocator_points points;
 static struct symbols symbols;
 static struct perf_map_names perf_map;
+static struct said said;
 
 static void check_file(void)
 {
@@ -76,6 +77,11 @@ static void check_perf_map(void)
 	check_names(&perf_map.symbols);
 }
 
+static void check_said(void)
+{
+	NEED(said__is_clean(&said));
+}
+
 static const struct {
 	int (*take)(struct reader *r, const struct query *q, void *ret);
 	void *ret;
@@ -90,7 +96,10 @@ static const struct {
 	[READER_HAS_USDT] = { take_number, &number, 0, NULL },
 	[READER_ALLOCATORS] = { take_points, &points, 0, check_points },
 	[READER_NAMES] = { take_names, &symbols, ADDRESSES, check_symbols },
+	[READER_PLAIN_NAMES] = { take_names, &symbols, ADDRESSES, check_symbols },
 	[READER_PERF_MAP] = { take_perf_map, &perf_map, ADDRESSES, check_perf_map },
+	[READER_ENVIRON] = { take_said, &said, 0, check_said },
+	[READER_CONTEXT] = { take_said, &said, 0, check_said },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)

@@ -84,7 +84,7 @@ static int write_record(void *ctx, FILE *f)
 	labels__add(&l, "service_name", r->service);
 	labels__add(&l, "unit", r->unit);
 	assert_int_equal(labels__encode(&l, &data, &sz), 0);
-	err = pprof_write_extra(p, data, r->says && !*r->says ? 0 : sz, f);
+	err = pprof_write_extra(p, data, r->says && !*r->says ? 0 : sz, 0, f);
 	free(data);
 	profile__free(p);
 	return err;
