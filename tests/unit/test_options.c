@@ -613,7 +613,7 @@ static void test_agent_table(void **state)
 		assert_int_equal(left_out.window_ns, given.window_ns);
 		tried++;
 	}
-	assert_int_equal(tried, 9);
+	assert_int_equal(tried, 11);
 }
 
 /* --help and the parser know the same options. */
