@@ -26,7 +26,7 @@ struct asked {
 	uint32_t tgid, exec_id; /* which one it is */
 	uint64_t start_ns;
 	uint64_t first_ns; /* of its samples */
-	uint64_t last_ns;  /* when it was asked last */
+	uint64_t said_ns;  /* when it gave the answer that is kept */
 	uint32_t asks;	   /* so far; ARRAY_SIZE(asks_ns): it is not asked again */
 	bool environ_read;
 	struct service *service; /* with a reference; NULL: none */
@@ -187,6 +187,7 @@ static void ask(struct services *s, uint32_t proc)
 	struct asked *a = &s->asked[proc];
 	struct said said = { 0 };
 	bool context;
+	uint64_t now;
 	int err = ask_context(s, proc, &said);
 
 	context = !err && *said.text[SAID_SERVICE];
@@ -195,7 +196,7 @@ static void ask(struct services *s, uint32_t proc)
 		a->environ_read = !err;
 	}
 	a->asks++;
-	a->last_ns = util_monotonic_ns();
+	now = util_monotonic_ns();
 	if (reader_harmed(err))
 		s->credit_ns -= HARM_NS;
 	/* what was read is the process's if it is still there */
@@ -208,6 +209,7 @@ static void ask(struct services *s, uint32_t proc)
 	if (!*said.text[SAID_SERVICE])
 		return;
 	take(s, a, &said);
+	a->said_ns = now;
 	log_debug("process %u: service '%s', by its %s", a->tgid, said.text[SAID_SERVICE],
 		  context ? "process context" : "environment");
 }
@@ -258,7 +260,7 @@ struct service *services__of(struct services *s, uint32_t proc, uint64_t time_ns
 	if (is_due(a, time_ns) && procs__lives(s->procs, proc) && may_ask(s))
 		ask(s, proc);
 	/* by then it was another program's, of whose exec nobody had heard yet */
-	if (!a->service || procs__get(s->procs, proc)->to_ns < a->last_ns)
+	if (!a->service || procs__get(s->procs, proc)->to_ns < a->said_ns)
 		return NULL;
 	service__ref(a->service);
 	return a->service;
