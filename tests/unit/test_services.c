@@ -278,6 +278,37 @@ static void context_first(void **state)
 	stop(&p);
 }
 
+/* One that has just begun is not asked for what it cannot have yet. */
+static void young(void **state)
+{
+	struct program p = start("publishes", "OTEL_SERVICE_NAME=env");
+	uint64_t exec_ns;
+	uint32_t proc;
+
+	(void)state;
+	tell(&p, "context\n");
+	(void)add(p.pid, 1);
+	assert_int_equal(procs__on_exec(procs, (uint32_t)p.pid, util_monotonic_ns(), "test"), 0);
+	proc = procs__find_live(procs, (uint32_t)p.pid);
+	exec_ns = procs__get(procs, proc)->from_ns;
+	need_service(proc, exec_ns + NSEC_PER_SEC / 2, "env");
+	need_asked(0, 1);
+	need_service(proc, exec_ns + NSEC_PER_SEC, "env");
+	need_asked(0, 1);
+	need_service(proc, exec_ns + NSEC_PER_SEC * 3 / 2, "context");
+	need_asked(1, 1);
+	stop(&p);
+	/* the first time, too, if it has been at work for that long */
+	p = start("publishes", "OTEL_SERVICE_NAME=env");
+	tell(&p, "context\n");
+	(void)add(p.pid, 1);
+	assert_int_equal(procs__on_exec(procs, (uint32_t)p.pid, util_monotonic_ns(), "test"), 0);
+	proc = procs__find_live(procs, (uint32_t)p.pid);
+	need_service(proc, procs__get(procs, proc)->from_ns + NSEC_PER_SEC, "context");
+	need_asked(2, 1);
+	stop(&p);
+}
+
 /* ---- whose ---- */
 
 static void same(void **state)
@@ -499,9 +530,10 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		TEST(asked_seldom), TEST(context_later), TEST(context_first), TEST(same),
-		TEST(executed),	    TEST(ended),	 TEST(number_again),  TEST(in_bounds),
-		TEST(harmed),	    TEST(much_mapped),	 TEST(not_yet),	      TEST(too_many),
+		TEST(asked_seldom), TEST(context_later), TEST(context_first), TEST(young),
+		TEST(same),	    TEST(executed),	 TEST(ended),	      TEST(number_again),
+		TEST(in_bounds),    TEST(harmed),	 TEST(much_mapped),   TEST(not_yet),
+		TEST(too_many),
 	};
 
 	if (argc > 1)

@@ -18,6 +18,8 @@
 #define ASK_NS ((int64_t)(NSEC_PER_SEC / SERVICES_ASKS_PER_SECOND))
 #define HARM_NS ((int64_t)(10 * NSEC_PER_SEC))
 
+#define YOUNG_NS NSEC_PER_SEC
+
 /* When a process is asked, since its first sample. */
 static const uint64_t asks_ns[] = { 0, NSEC_PER_SEC, 10 * NSEC_PER_SEC, 60 * NSEC_PER_SEC };
 
@@ -181,14 +183,22 @@ static void take(struct services *s, struct asked *a, const struct said *said)
 	a->service = intern(s, said);
 }
 
+/* A program that has just begun has not come so far as to publish anything. */
+static bool is_young(const struct services *s, uint32_t proc, uint64_t time_ns)
+{
+	uint64_t from_ns = procs__get(s->procs, proc)->from_ns;
+
+	return from_ns && time_ns < from_ns + YOUNG_NS;
+}
+
 /* Changes s->asked[proc] alone. */
-static void ask(struct services *s, uint32_t proc)
+static void ask(struct services *s, uint32_t proc, uint64_t time_ns)
 {
 	struct asked *a = &s->asked[proc];
 	struct said said = { 0 };
 	bool context;
 	uint64_t now;
-	int err = ask_context(s, proc, &said);
+	int err = is_young(s, proc, time_ns) ? 0 : ask_context(s, proc, &said);
 
 	context = !err && *said.text[SAID_SERVICE];
 	if (!context && !reader_harmed(err) && !a->environ_read) {
@@ -258,7 +268,7 @@ struct service *services__of(struct services *s, uint32_t proc, uint64_t time_ns
 	if (!a)
 		return NULL;
 	if (is_due(a, time_ns) && procs__lives(s->procs, proc) && may_ask(s))
-		ask(s, proc);
+		ask(s, proc, time_ns);
 	/* by then it was another program's, of whose exec nobody had heard yet */
 	if (!a->service || procs__get(s->procs, proc)->to_ns < a->said_ns)
 		return NULL;

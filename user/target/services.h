@@ -4,10 +4,12 @@
  * (process_context.h), else by the environment that their program was started with (process_env.h). A
  * process is asked when it is first sampled, while it lives, and again after an exec, as an entry of
  * procs is one program in one process. A context may be there only once the program has got so far:
- * one that had none is asked for it again, if it is still sampled 1, 10 and 60 seconds later.
+ * one that has begun less than a second ago is not asked for it yet, and one that had none is asked
+ * again, if it is still sampled 1, 10 and 60 seconds later.
  *
- * To ask takes 60 us, 50 us more for a context, and 0.3 us for each of the process's mappings; where a
- * context lies in a file that does not answer, up to a second (objects__read_memory). So no more than
+ * To ask takes 60 us, 50 us more for a context and 0.3 us for each of the process's mappings, and some
+ * times as long where nothing of it is in the caches: 300 to 500 us beside a load. Where a context
+ * lies in a file that does not answer it takes up to a second (objects__read_memory). So no more than
  * SERVICES_ASKS_PER_SECOND are asked, after SERVICES_BURST at first; the others wait for a later
  * sample. One with many mappings counts as several: as another one for each SERVICES_MAPS_SZ bytes of
  * /proc/PID/maps. One that does harm is not asked again, and counts as all of ten seconds.
@@ -21,7 +23,7 @@
 
 #define SERVICES_MAX 4096 /* different ones at a time; what further processes say is not known */
 #define SERVICES_BURST 512
-#define SERVICES_ASKS_PER_SECOND 32
+#define SERVICES_ASKS_PER_SECOND 20
 #define SERVICES_MAPS_SZ 65536
 
 struct objects;
