@@ -120,26 +120,13 @@ static int take_option(struct reading *r, const char *key, const char *value)
 
 /* ---- destinations ---- */
 
-/* push "NAME" */
-static int begin_push(struct reading *r, const char *name, size_t len)
+static void begin_push(struct reading *r, char *name)
 {
 	struct config *c = r->c;
-	struct destination *d = &c->push[c->push_cnt];
 
-	for (size_t i = 0; i < c->push_cnt; i++)
-		if (strlen(c->push[i].name) == len && !memcmp(c->push[i].name, name, len))
-			return fail(r, -EINVAL, r->line,
-				    "there is a section [push \"%s\"] in line %u already",
-				    c->push[i].name, r->push_lines[i]);
-	if (c->push_cnt == WIRE_MAX_DESTINATIONS)
-		return fail(r, -EINVAL, r->line, "there are more than %d destinations",
-			    WIRE_MAX_DESTINATIONS);
-	d->name = strndup(name, len);
-	if (!d->name)
-		return no_memory(r);
+	r->push = &c->push[c->push_cnt];
+	r->push->name = name;
 	r->push_lines[c->push_cnt++] = r->line;
-	r->push = d;
-	return 0;
 }
 
 static int take_push(struct reading *r, const char *key, const char *value)
@@ -179,26 +166,13 @@ static int take_push(struct reading *r, const char *key, const char *value)
 
 /* ---- targets ---- */
 
-/* target "NAME" */
-static int begin_target(struct reading *r, const char *name, size_t len)
+static void begin_target(struct reading *r, char *name)
 {
 	struct config *c = r->c;
-	struct target_rule *t = &c->targets[c->target_cnt];
 
-	for (size_t i = 0; i < c->target_cnt; i++)
-		if (strlen(c->targets[i].name) == len && !memcmp(c->targets[i].name, name, len))
-			return fail(r, -EINVAL, r->line,
-				    "there is a section [target \"%s\"] in line %u already",
-				    c->targets[i].name, c->target_lines[i]);
-	if (c->target_cnt == TARGET_RULES_MAX)
-		return fail(r, -EINVAL, r->line, "there are more than %d targets",
-			    TARGET_RULES_MAX);
-	t->name = strndup(name, len);
-	if (!t->name)
-		return no_memory(r);
+	r->target = &c->targets[c->target_cnt];
+	r->target->name = name;
 	c->target_lines[c->target_cnt++] = r->line;
-	r->target = t;
-	return 0;
 }
 
 static int take_kinds(struct reading *r, const char *value)
@@ -247,29 +221,72 @@ static int take_target(struct reading *r, const char *key, const char *value)
 
 /* ---- the file ---- */
 
+static const char *push_name(const struct reading *r, size_t i, unsigned int *ret_line)
+{
+	*ret_line = r->push_lines[i];
+	return r->c->push[i].name;
+}
+
+static const char *target_name(const struct reading *r, size_t i, unsigned int *ret_line)
+{
+	*ret_line = r->c->target_lines[i];
+	return r->c->targets[i].name;
+}
+
+/* Sections of which there may be several, with a name each: [word "NAME"]. */
+struct section {
+	const char *word, *what;
+	size_t max;
+	const char *(*name)(const struct reading *r, size_t i, unsigned int *ret_line);
+	/* takes the name */
+	void (*begin)(struct reading *r, char *name);
+};
+
+static int begin_named(struct reading *r, const struct section *s, size_t cnt, const char *name,
+		       size_t len)
+{
+	char *copy;
+
+	for (size_t i = 0; i < cnt; i++) {
+		unsigned int line;
+		const char *other = s->name(r, i, &line);
+
+		if (strlen(other) == len && !memcmp(other, name, len))
+			return fail(r, -EINVAL, r->line,
+				    "there is a section [%s \"%s\"] in line %u already", s->word,
+				    other, line);
+	}
+	if (cnt == s->max)
+		return fail(r, -EINVAL, r->line, "there are more than %zu %ss", s->max, s->what);
+	copy = strndup(name, len);
+	if (!copy)
+		return no_memory(r);
+	s->begin(r, copy);
+	return 0;
+}
+
 static int begin_section(struct reading *r, const char *section)
 {
-	static const struct {
-		const char *word, *what;
-		int (*begin)(struct reading *r, const char *name, size_t len);
-	} sections[] = {
-		{ "push", "destination", begin_push },
-		{ "target", "target", begin_target },
+	static const struct section sections[] = {
+		{ "push", "destination", WIRE_MAX_DESTINATIONS, push_name, begin_push },
+		{ "target", "target", TARGET_RULES_MAX, target_name, begin_target },
 	};
+	const size_t cnts[] = { r->c->push_cnt, r->c->target_cnt };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		const char *name = section + strlen(sections[i].word);
+		const struct section *s = &sections[i];
+		const char *name = section + strlen(s->word);
 		size_t len;
 
-		if (strncmp(section, sections[i].word, strlen(sections[i].word)) ||
+		if (strncmp(section, s->word, strlen(s->word)) ||
 		    (*name && *name != ' ' && *name != '\t'))
 			continue;
 		name += strspn(name, " \t");
 		len = strlen(name);
 		if (len < 2 || name[0] != '"' || name[len - 1] != '"')
-			return fail(r, -EINVAL, r->line, "a %s has a name: [%s \"NAME\"]",
-				    sections[i].what, sections[i].word);
-		return sections[i].begin(r, name + 1, len - 2);
+			return fail(r, -EINVAL, r->line, "a %s has a name: [%s \"NAME\"]", s->what,
+				    s->word);
+		return begin_named(r, s, cnts[i], name + 1, len - 2);
 	}
 	return fail(r, -EINVAL, r->line, "there is no section [%s]", section);
 }

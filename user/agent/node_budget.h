@@ -26,10 +26,11 @@ struct node_budget {
 	uint64_t max_memory; /* bytes */
 	/* state, all 0 at first */
 	enum node_budget_step step;
-	unsigned int windows;  /* so far */
-	unsigned int above;    /* windows in a row that cost more than they may */
-	unsigned int below;    /* that cost so little that the step before would hold as well */
-	unsigned int patience; /* of those it takes so many to go back; 0: NODE_BUDGET_CALM */
+	unsigned int windows; /* so far */
+	unsigned int above;   /* windows in a row that cost more than they may */
+	unsigned int below;   /* that cost so little that the step before would hold as well */
+	unsigned int
+		patience; /* of those it takes so many to go back; 0: nothing was given up lately */
 };
 
 /* The first windows have files to read that later ones know already. */

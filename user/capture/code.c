@@ -633,6 +633,16 @@ int code__publish(struct code *c, uint32_t proc)
 	return 0;
 }
 
+int code__load_all(struct code *c, uint32_t proc)
+{
+	int err = 0;
+
+	/* they may change while files are read */
+	for (size_t i = 0; !err && i < procs__space(c->procs, proc)->map_cnt; i++)
+		err = code__load(c, proc, &procs__space(c->procs, proc)->maps[i]);
+	return err ? err : code__publish(c, proc);
+}
+
 bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *ret)
 {
 	if (proc >= c->proc_cap || !c->procs_state[proc].list.sz)

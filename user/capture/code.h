@@ -74,6 +74,8 @@ const uint8_t *code__chunk(const struct code *c, uint32_t idx);
  * -ENOMEM.
  */
 int code__load(struct code *c, uint32_t proc, const struct proc_map *map);
+/* All that a process maps, and publishes it: so that none of its stacks has to be copied. 0 or -errno. */
+int code__load_all(struct code *c, uint32_t proc);
 
 /*
  * Tells the kernel side what is known of a process, if that changed since it was told. The

@@ -318,12 +318,8 @@ int collect__prepare(struct collect *c)
 	for (size_t i = 0; !err && i < procs__cnt(c->procs); i++) {
 		const struct proc *p = procs__get(c->procs, i);
 
-		if (!p->tgid || p->kthread)
-			continue;
-		for (size_t j = 0; !err && j < procs__space(c->procs, i)->map_cnt; j++)
-			err = code__load(c->code, i, &procs__space(c->procs, i)->maps[j]);
-		if (!err)
-			err = code__publish(c->code, i);
+		if (p->tgid && !p->kthread)
+			err = code__load_all(c->code, i);
 	}
 	return err;
 }

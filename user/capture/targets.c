@@ -429,10 +429,15 @@ int targets__choose(struct targets *t, const struct bpfprof_task *task, uint64_t
 
 	if (!note)
 		return -ENOMEM;
-	/* it may have ended by now: then there is nothing to be read, and nothing to be probed */
-	if (chosen & 1U << BPFPROF_HEAP && !procs__peek(t->procs, proc)->known &&
-	    !procs__read_maps(t->procs, proc, 0))
-		mark_dirty(t, proc);
+	if (chosen & 1U << BPFPROF_HEAP & ~note->chosen) {
+		/* it may have ended by now: then there is nothing to be read, and nothing to be probed */
+		if (!procs__peek(t->procs, proc)->known && !procs__read_maps(t->procs, proc, 0))
+			mark_dirty(t, proc);
+		/* allocations are many from the first moment on; else stacks are copied */
+		err = code__load_all(t->code, proc);
+		if (err == -ENOMEM)
+			return err;
+	}
 	err = session__choose(t->session, task->key.tgid, task->key.start_ns, chosen);
 	if (!err)
 		note->chosen = chosen;

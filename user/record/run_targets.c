@@ -31,6 +31,7 @@ struct known {
 	uint32_t exec_id;
 	uint64_t start_ns, cgroup;
 	char comm[BPFPROF_COMM_SZ];
+	bool chosen;
 	bool waits; /* its pod has no name yet */
 };
 
@@ -198,6 +199,7 @@ static int look_at(struct run *r, const struct bpfprof_task *task, uint64_t list
 	}
 	k->look = t->look;
 	chosen = k->rules ? choice_of(t, c, k, run_budget_off(r)) : 0;
+	k->chosen = chosen != 0;
 	if (chosen == capture__chosen(r->capture, task->key.tgid))
 		return 0;
 	err = capture__choose(r->capture, task, listed_ns, chosen);
@@ -209,6 +211,14 @@ static int look_at(struct run *r, const struct bpfprof_task *task, uint64_t list
 		log_debug("process %u (%.*s) is %s", task->key.tgid, BPFPROF_COMM_SZ, task->comm,
 			  chosen ? "a target" : "no target any more");
 	return 0;
+}
+
+/* The first pass of a look is for those that are chosen, the second one for the others. */
+static bool is_due(const struct run_targets *t, const struct bpfprof_task *task, bool others)
+{
+	const struct known *k = hash__lookup(&t->known, &task->key.tgid);
+
+	return others ? !k || k->look != t->look : k && k->chosen;
 }
 
 static void forget_ended(struct run_targets *t)
@@ -233,8 +243,11 @@ static int look(struct run *r)
 		return err;
 	t->look++;
 	memset(t->cnt, 0, sizeof(t->cnt));
-	for (size_t i = 0; !err && i < cnt; i++)
-		err = look_at(r, &tasks[i], listed_ns);
+	/* where there are more than there is room for, those that are chosen stay */
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; !err && i < cnt; i++)
+			if (is_due(t, &tasks[i], others))
+				err = look_at(r, &tasks[i], listed_ns);
 	free(tasks);
 	forget_ended(t);
 	return err;
