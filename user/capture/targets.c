@@ -16,7 +16,7 @@
 #include "target/procs.h"
 
 /* Records of what has ended may still arrive: for so many polls, which can follow each other at once,
- * and for so long. A thread runs on for some 20 us when its end has been told. */
+ * and for so long. */
 #define DEAD_POLLS 3
 #define DEAD_NS (NSEC_PER_SEC / 10)
 #define READ_ROUNDS 4		/* of reading events, where these have maps read */
@@ -277,6 +277,19 @@ static void look_after_leaderless(struct targets *t, uint64_t now)
 	t->leaderless_cnt = kept;
 }
 
+/*
+ * May the process of an entry that has ended still be sampled? A thread runs on when its end has been
+ * told: for 20 us; in newer kernels, as 6.18, for as long as it gives its memory back (do_exit in
+ * kernel/exit.c).
+ */
+static bool ends_still(const struct targets *t, uint32_t proc)
+{
+	uint32_t tgid = procs__get(t->procs, proc)->tgid;
+
+	return !t->notes[proc].removed && procs__find_live(t->procs, tgid) == PROCS_NONE &&
+	       !procs__is_gone(t->procs, proc);
+}
+
 static void let_go(struct targets *t, uint32_t proc)
 {
 	uint32_t tgid = procs__get(t->procs, proc)->tgid;
@@ -307,9 +320,11 @@ void targets__tend(struct targets *t, bool keep_dead)
 	while (cnt--) {
 		struct target_note *note = targets__note(t, ended[cnt]);
 
-		if (note)
-			note->dead_polls += note->dead_polls < DEAD_POLLS;
-		if (note && note->dead_polls == DEAD_POLLS &&
+		/* the polls count from when it has gone: what was sampled until then comes next */
+		if (!note || (!note->dead_polls && ends_still(t, ended[cnt])))
+			continue;
+		note->dead_polls += note->dead_polls < DEAD_POLLS;
+		if (note->dead_polls == DEAD_POLLS &&
 		    now - procs__get(t->procs, ended[cnt])->to_ns >= DEAD_NS)
 			let_go(t, ended[cnt]);
 	}
