@@ -17,10 +17,6 @@
 #include "target/objects.h"
 #include "target/proc_maps.h"
 
-/* The kernel tells of an exec before it counts it (begin_new_exec in fs/exec.c): what is sampled in
- * between is the former program's by its exec_id. A microsecond, unless it is interrupted. */
-#define EXEC_NS 10000000
-
 struct procs *procs__new(const char *proc_dir)
 {
 	struct procs *ps = calloc(1, sizeof(*ps));
@@ -271,12 +267,14 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 
 	for (; i != PROCS_NONE; i = ps->entries[i].next) {
 		struct proc *p = &ps->entries[i].p;
-		uint64_t grace_ns = p->exec_known ? EXEC_NS : 0;
-		bool ended = replaced && time_ns >= p->to_ns && time_ns - p->to_ns >= grace_ns;
+		bool ended = replaced && time_ns >= p->to_ns;
 
 		if (p->tgid != tgid)
 			continue;
-		replaced |= time_ns >= p->from_ns;
+		/* the kernel tells of an exec before it counts it (begin_new_exec in fs/exec.c):
+		 * what is sampled in between is the former program's */
+		replaced |= time_ns >= p->from_ns &&
+			    !(p->by_exec && p->exec_known && p->exec_id == exec_id + 1);
 		if (p->start_ns && p->start_ns != start_ns)
 			continue;
 		if (p->exec_known && p->exec_id != exec_id)

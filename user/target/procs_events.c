@@ -194,6 +194,7 @@ int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char
 	if (old_idx == PROCS_NONE)
 		return 0;
 	old = &ps->entries[old_idx];
+	p->by_exec = true;
 	p->start_ns = old->p.start_ns;
 	p->exec_id = old->p.exec_id + 1;
 	p->exec_known = old->p.exec_known;
