@@ -29,7 +29,7 @@ struct reading {
 	unsigned int push_lines[WIRE_MAX_DESTINATIONS];
 	/* the section that is being read; NULL: none */
 	struct destination *push;
-	struct target_rule *target;
+	struct process_rule *target, *service;
 	int err;
 	char *text;
 	size_t text_sz;
@@ -202,21 +202,49 @@ static int take_kinds(struct reading *r, const char *value)
 	}
 }
 
+/* keys: bit i, enum process_key i is one of this section. */
+static int take_pattern(struct reading *r, const char *word, uint32_t keys, struct process_rule *to,
+			const char *key, const char *value)
+{
+	for (int i = 0; i < PROCESS_NR_KEYS; i++) {
+		char **pattern = &to->patterns[i];
+
+		if (!(keys & 1U << i) || strcmp(process_rule_key(i), key) != 0)
+			continue;
+		if (*pattern)
+			return fail(r, -EINVAL, r->line, "%s stands twice in this section", key);
+		*pattern = strdup(value);
+		return *pattern ? 0 : no_memory(r);
+	}
+	return fail(r, -EINVAL, r->line, "[%s] has no key '%s'", word, key);
+}
+
 static int take_target(struct reading *r, const char *key, const char *value)
 {
 	if (!strcmp(key, "profile"))
 		return take_kinds(r, value);
-	for (int i = 0; i < TARGET_NR_KEYS; i++) {
-		char **to = &r->target->patterns[i];
+	return take_pattern(r, "target", UINT32_MAX, r->target, key, value);
+}
 
-		if (strcmp(target_rule_key(i), key) != 0)
-			continue;
-		if (*to)
-			return fail(r, -EINVAL, r->line, "%s stands twice in this section", key);
-		*to = strdup(value);
-		return *to ? 0 : no_memory(r);
-	}
-	return fail(r, -EINVAL, r->line, "[target] has no key '%s'", key);
+/* ---- services ---- */
+
+static void begin_service(struct reading *r, char *name)
+{
+	struct config *c = r->c;
+
+	r->service = &c->services[c->service_cnt];
+	r->service->name = name;
+	c->service_lines[c->service_cnt++] = r->line;
+}
+
+/* What a sample says where it is from. */
+#define SERVICE_KEYS                                                        \
+	(1U << PROCESS_COMM | 1U << PROCESS_CONTAINER | 1U << PROCESS_POD | \
+	 1U << PROCESS_NAMESPACE | 1U << PROCESS_UNIT)
+
+static int take_service(struct reading *r, const char *key, const char *value)
+{
+	return take_pattern(r, "service", SERVICE_KEYS, r->service, key, value);
 }
 
 /* ---- the file ---- */
@@ -231,6 +259,12 @@ static const char *target_name(const struct reading *r, size_t i, unsigned int *
 {
 	*ret_line = r->c->target_lines[i];
 	return r->c->targets[i].name;
+}
+
+static const char *name_of_service(const struct reading *r, size_t i, unsigned int *ret_line)
+{
+	*ret_line = r->c->service_lines[i];
+	return r->c->services[i].name;
 }
 
 /* Sections of which there may be several, with a name each: [word "NAME"]. */
@@ -269,9 +303,10 @@ static int begin_section(struct reading *r, const char *section)
 {
 	static const struct section sections[] = {
 		{ "push", "destination", WIRE_MAX_DESTINATIONS, push_name, begin_push },
-		{ "target", "target", TARGET_RULES_MAX, target_name, begin_target },
+		{ "target", "target", PROCESS_RULES_MAX, target_name, begin_target },
+		{ "service", "service", PROCESS_RULES_MAX, name_of_service, begin_service },
 	};
-	const size_t cnts[] = { r->c->push_cnt, r->c->target_cnt };
+	const size_t cnts[] = { r->c->push_cnt, r->c->target_cnt, r->c->service_cnt };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
 		const struct section *s = &sections[i];
@@ -302,6 +337,8 @@ static int take_pair(void *ctx, const char *section, const char *key, const char
 		return !take_push(r, key, value);
 	if (r->target)
 		return !take_target(r, key, value);
+	if (r->service)
+		return !take_service(r, key, value);
 	return !*section && !take_option(r, key, value);
 }
 
@@ -327,6 +364,7 @@ static char *read_line(char *buf, int sz, void *ctx)
 		return buf;
 	r->push = NULL;
 	r->target = NULL;
+	r->service = NULL;
 	end = strchr(buf, ']');
 	if (!end) {
 		fail(r, -EINVAL, r->line, "the section's name does not end with ']'");
@@ -339,23 +377,33 @@ static char *read_line(char *buf, int sz, void *ctx)
 	return buf;
 }
 
+static int complete_rule(struct reading *r, const char *word, const struct process_rule *rule,
+			 bool records, unsigned int line)
+{
+	char text[512] = "it does not say what to record: give profile, such as heap,block";
+	int err = process_rule__check(rule, text, sizeof(text));
+
+	if (!err && records && !rule->kinds)
+		err = -EINVAL;
+	return err ? fail(r, err, line, "[%s \"%s\"]: %s", word, rule->name, text) : 0;
+}
+
 static int complete(struct reading *r)
 {
+	struct config *c = r->c;
 	char text[512];
 	int err = 0;
 
-	for (size_t i = 0; !err && i < r->c->push_cnt; i++) {
-		err = destination__complete(&r->c->push[i], text, sizeof(text));
+	for (size_t i = 0; !err && i < c->push_cnt; i++) {
+		err = destination__complete(&c->push[i], text, sizeof(text));
 		if (err)
-			fail(r, err, r->push_lines[i], "[push \"%s\"]: %s", r->c->push[i].name,
+			fail(r, err, r->push_lines[i], "[push \"%s\"]: %s", c->push[i].name,
 			     err == -ENOMEM ? "out of memory" : text);
 	}
-	for (size_t i = 0; !err && i < r->c->target_cnt; i++) {
-		err = target_rule__check(&r->c->targets[i], text, sizeof(text));
-		if (err)
-			fail(r, err, r->c->target_lines[i], "[target \"%s\"]: %s",
-			     r->c->targets[i].name, text);
-	}
+	for (size_t i = 0; !err && i < c->target_cnt; i++)
+		err = complete_rule(r, "target", &c->targets[i], true, c->target_lines[i]);
+	for (size_t i = 0; !err && i < c->service_cnt; i++)
+		err = complete_rule(r, "service", &c->services[i], false, c->service_lines[i]);
 	return err;
 }
 
@@ -414,7 +462,9 @@ void config__done(struct config *c)
 	for (size_t i = 0; i < c->push_cnt; i++)
 		destination__done(&c->push[i]);
 	for (size_t i = 0; i < c->target_cnt; i++)
-		target_rule__done(&c->targets[i]);
+		process_rule__done(&c->targets[i]);
+	for (size_t i = 0; i < c->service_cnt; i++)
+		process_rule__done(&c->services[i]);
 	free(c->path);
 	*c = (struct config){ 0 };
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The agent's configuration: an INI file whose keys are its long options, and with a section for
- * each destination and each target.
+ * each destination, each target and each service.
  *
  *	frequency = 19
  *	[push "parca"]
@@ -9,6 +9,8 @@
  *	[target "redis"]
  *	comm = redis-server
  *	profile = heap,block
+ *	[service "shop"]
+ *	unit = shop-*
  */
 #ifndef CONFIG_H
 #define CONFIG_H
@@ -16,8 +18,10 @@
 #include <stddef.h>
 
 #include "agent/destination.h"
-#include "agent/target_rule.h"
+#include "agent/process_rule.h"
 #include "courier/wire.h"
+
+#define TARGET_PROCESSES_MAX 32 /* of a target: each costs those that share its allocator */
 
 struct option_table;
 
@@ -29,9 +33,12 @@ struct config {
 	size_t arg_cnt;
 	struct destination push[WIRE_MAX_DESTINATIONS];
 	size_t push_cnt;
-	struct target_rule targets[TARGET_RULES_MAX];
-	unsigned int target_lines[TARGET_RULES_MAX]; /* where they begin */
+	struct process_rule targets[PROCESS_RULES_MAX];
+	unsigned int target_lines[PROCESS_RULES_MAX]; /* where they begin */
 	size_t target_cnt;
+	struct process_rule services[PROCESS_RULES_MAX]; /* the first one that matches holds */
+	unsigned int service_lines[PROCESS_RULES_MAX];
+	size_t service_cnt;
 };
 
 /*

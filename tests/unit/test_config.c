@@ -177,7 +177,7 @@ static void destinations_are_taken(void **state)
 
 static void targets_are_taken(void **state)
 {
-	const struct target_rule *t;
+	const struct process_rule *t;
 
 	(void)state;
 	good("[target \"redis\"]\ncomm = redis-server\nprofile = heap,block\n[push \"a\"]\n"
@@ -188,11 +188,11 @@ static void targets_are_taken(void **state)
 	assert_int_equal(opts.config->push_cnt, 1);
 	t = &opts.config->targets[0];
 	assert_string_equal(t->name, "redis");
-	assert_string_equal(t->patterns[TARGET_COMM], "redis-server");
-	assert_null(t->patterns[TARGET_EXE]);
+	assert_string_equal(t->patterns[PROCESS_COMM], "redis-server");
+	assert_null(t->patterns[PROCESS_EXE]);
 	assert_int_equal(t->kinds, 1 << BPFPROF_HEAP | 1 << BPFPROF_BLOCK);
 	t = &opts.config->targets[1];
-	assert_string_equal(t->patterns[TARGET_UNIT], "g.service");
+	assert_string_equal(t->patterns[PROCESS_UNIT], "g.service");
 	assert_int_equal(t->kinds, 1 << BPFPROF_MUTEX);
 	/* what is recorded of targets is recorded, and of nobody else */
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
@@ -206,18 +206,54 @@ static void targets_are_taken(void **state)
 	options_done(&opts);
 }
 
+static void services_are_taken(void **state)
+{
+	const struct process_rule *s;
+
+	(void)state;
+	good("[service \"shop\"]\nunit = shop-*\n[target \"shop\"]\ncomm = x\nprofile = heap\n"
+	     "[service \"all_keys\"]\ncomm = a\ncontainer = b\npod = c\nnamespace = d\nunit = e\n",
+	     NULL);
+	assert_int_equal(opts.config->service_cnt, 2);
+	assert_int_equal(opts.config->target_cnt, 1);
+	s = &opts.config->services[0];
+	assert_string_equal(s->name, "shop");
+	assert_string_equal(s->patterns[PROCESS_UNIT], "shop-*");
+	assert_null(s->patterns[PROCESS_COMM]);
+	s = &opts.config->services[1];
+	assert_string_equal(s->patterns[PROCESS_COMM], "a");
+	assert_string_equal(s->patterns[PROCESS_CONTAINER], "b");
+	assert_string_equal(s->patterns[PROCESS_POD], "c");
+	assert_string_equal(s->patterns[PROCESS_NAMESPACE], "d");
+	assert_string_equal(s->patterns[PROCESS_UNIT], "e");
+	options_done(&opts);
+}
+
+static void what_is_wrong_with_a_service_is_said(void **state)
+{
+	(void)state;
+	refused("[service]\n", 1, "a service has a name");
+	refused("[service \"a b\"]\ncomm = x\n", 1, "[service \"a b\"]: a name has 1 to");
+	refused("[service \"a\"]\n", 1, "it does not say which processes");
+	refused("[service \"a\"]\nexe = /x\n", 2, "[service] has no key 'exe'");
+	refused("[service \"a\"]\nprofile = heap\n", 2, "[service] has no key 'profile'");
+	refused("[service \"a\"]\ncomm = x\ncomm = y\n", 3, "comm stands twice");
+	refused("[service \"a\"]\ncomm = x\n[service \"a\"]\n", 3,
+		"there is a section [service \"a\"] in line 1");
+}
+
 static void more_targets_than_there_may_be(void **state)
 {
 	char text[8192] = "";
 
 	(void)state;
-	for (int i = 0; i <= TARGET_RULES_MAX; i++) {
-		if (i == TARGET_RULES_MAX)
+	for (int i = 0; i <= PROCESS_RULES_MAX; i++) {
+		if (i == PROCESS_RULES_MAX)
 			good(text, NULL), options_done(&opts);
 		snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			 "[target \"t%d\"]\ncomm = x\nprofile = heap\n", i);
 	}
-	refused(text, 3 * TARGET_RULES_MAX + 1, "more than 32 targets");
+	refused(text, 3 * PROCESS_RULES_MAX + 1, "more than 32 targets");
 }
 
 static void what_is_wrong_with_a_target_is_said(void **state)
@@ -374,6 +410,8 @@ int main(void)
 		cmocka_unit_test(dumps_find_the_folder),
 		cmocka_unit_test(destinations_are_taken),
 		cmocka_unit_test(targets_are_taken),
+		cmocka_unit_test(services_are_taken),
+		cmocka_unit_test(what_is_wrong_with_a_service_is_said),
 		cmocka_unit_test(more_targets_than_there_may_be),
 		cmocka_unit_test(what_is_wrong_with_a_target_is_said),
 		cmocka_unit_test(what_is_wrong_is_said),

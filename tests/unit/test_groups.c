@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "agent/groups.h"
+#include "agent/process_rule.h"
 #include "agent/service.h"
 #include "base/util.h"
 #include "profile/profile.h"
@@ -174,7 +175,7 @@ static void falls_apart(void **state)
 	struct groups g;
 
 	(void)state;
-	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(groups_make(p, &(struct groups_opts){ 0 }, &g), 0);
 	assert_int_equal(g.cnt, 8);
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
 		assert_int_equal(g.of[i], samples[i].group);
@@ -202,7 +203,10 @@ static void left_out(void **state)
 	struct groups g;
 
 	(void)state;
-	assert_int_equal(groups_make(p, is_named, "postgres", &g), 0);
+	assert_int_equal(
+		groups_make(p, &(struct groups_opts){ .leave_out = is_named, .ctx = "postgres" },
+			    &g),
+		0);
 	assert_int_equal(g.cnt, 7);
 	assert_int_equal(g.left_out, 10);
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -272,7 +276,7 @@ static void said(void **state)
 	assert_non_null(p);
 	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
 		sample(p, (int64_t)i, s[i].texts);
-	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(groups_make(p, &(struct groups_opts){ 0 }, &g), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
 		assert_int_equal(g.of[i], s[i].group);
 		assert_string_equal(g.v[g.of[i]].service, s[i].service);
@@ -286,6 +290,87 @@ static void said(void **state)
 	assert_string_equal(label_of(&g.v[9], "service_version"), "2");
 	assert_string_equal(label_of(&g.v[10], "service_namespace"), "team");
 	assert_string_equal(label_of(&g.v[10], "deployment_environment"), "prod");
+	groups__done(&g);
+	profile__free(p);
+}
+
+/* The configuration names those that say nothing. */
+static void configured(void **state)
+{
+	static const struct process_rule rules[] = {
+		{ .name = "shop",
+		  .patterns = { [PROCESS_COMM] = "python*", [PROCESS_UNIT] = "app*" } },
+		{ .name = "batch", .patterns = { [PROCESS_COMM] = "cron*" } },
+		{ .name = "front", .patterns = { [PROCESS_CONTAINER] = "nginx" } },
+		{ .name = "by-id", .patterns = { [PROCESS_CONTAINER] = "bb*" } },
+		{ .name = "late", .patterns = { [PROCESS_COMM] = "python3" } },
+		{ .name = "team",
+		  .patterns = { [PROCESS_NAMESPACE] = "team", [PROCESS_POD] = "a-?" } },
+	};
+	static const struct {
+		const char *texts[16];
+		const char *service;
+		size_t group;
+	} s[] = {
+		{ { "comm", "python3", "unit", "app.service" }, "shop", 0 },
+		{ { "comm", "sh", "unit", "app.service" }, "app", 1 },
+		{ { "comm", "python3", "unit", "other.service" }, "late", 2 },
+		/* what a process says itself comes first */
+		{ { "comm", "python3", "unit", "app.service", "service_name", "own" }, "own", 3 },
+		{ { "comm", "python3", "unit", "app.service", "service_name", "shop" }, "shop", 0 },
+		/* outside of containers and units it is one, whatever its programs are called */
+		{ { "comm", "cron" }, "batch", 4 },
+		{ { "comm", "crond" }, "batch", 4 },
+		{ { "comm", "acron" }, "acron", 5 },
+		{ { "comm", "nginx", "container_id", "aa11", "container", "nginx" }, "front", 6 },
+		{ { "comm", "nginx", "container_id", "bb22", "container", "nginx" }, "front", 7 },
+		{ { "comm", "nginx", "container_id", "bb22" }, "by-id", 8 },
+		{ { "comm", "x", "container_id", "cc33", "pod", "a-1", "namespace", "team" },
+		  "team",
+		  9 },
+		{ { "comm", "x", "container_id", "dd44", "pod", "a-10", "namespace", "team" },
+		  "a",
+		  10 },
+	};
+	const struct groups_opts opts = { .services = rules, .service_cnt = ARRAY_SIZE(rules) };
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	struct groups g;
+
+	(void)state;
+	assert_non_null(p);
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
+		sample(p, (int64_t)i, s[i].texts);
+	assert_int_equal(groups_make(p, &opts, &g), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
+		assert_int_equal(g.of[i], s[i].group);
+		assert_string_equal(g.v[g.of[i]].service, s[i].service);
+	}
+	assert_string_equal(label_of(&g.v[0], "unit"), "app.service");
+	groups__done(&g);
+	profile__free(p);
+}
+
+/* What a place says beyond what counts is not said: the configuration's name holds. */
+static void configured_where_too_much_is_said(void **state)
+{
+	static const struct process_rule rule = { .name = "shop",
+						  .patterns = { [PROCESS_COMM] = "evil" } };
+	const struct groups_opts opts = { .services = &rule, .service_cnt = 1 };
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	struct groups g;
+
+	(void)state;
+	assert_non_null(p);
+	for (size_t i = 0; i < 2 * GROUPS_MAX_SAID; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "s%zu", i);
+		sample(p, 1, (const char *const[]){ "comm", "evil", "service_name", name, NULL });
+	}
+	assert_int_equal(groups_make(p, &opts, &g), 0);
+	assert_int_equal(g.cnt, GROUPS_MAX_SAID + 1);
+	assert_string_equal(g.v[GROUPS_MAX_SAID - 1].service, "s7");
+	assert_string_equal(g.v[GROUPS_MAX_SAID].service, "shop");
 	groups__done(&g);
 	profile__free(p);
 }
@@ -322,7 +407,7 @@ static void said_too_much(void **state)
 		sample(p, 1, (const char *const[]){ places[i][0], places[i][1], NULL });
 	}
 	sample(p, 1, (const char *const[]){ "comm", "good", "service_name", "good", NULL });
-	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(groups_make(p, &(struct groups_opts){ 0 }, &g), 0);
 	assert_int_equal(g.cnt, ARRAY_SIZE(places) * (GROUPS_MAX_SAID + 1) + 1);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		other[i] = i * (GROUPS_MAX_SAID + 1) + GROUPS_MAX_SAID;
@@ -365,7 +450,7 @@ static void too_many(void **state)
 		snprintf(name, sizeof(name), "unit%zu.service", i % cnt);
 		sample(p, (int64_t)i, (const char *const[]){ "unit", name, NULL });
 	}
-	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(groups_make(p, &(struct groups_opts){ 0 }, &g), 0);
 	assert_int_equal(g.cnt, GROUPS_MAX);
 	for (size_t i = 0; i < 2 * cnt; i++)
 		assert_int_equal(g.of[i], MIN(i % cnt, (size_t)GROUPS_MAX - 1));
@@ -377,7 +462,7 @@ static void too_many(void **state)
 	/* nothing at all */
 	profile__free(p);
 	p = profile__new(types, 1, types[0], 1);
-	assert_int_equal(groups_make(p, NULL, NULL, &g), 0);
+	assert_int_equal(groups_make(p, &(struct groups_opts){ 0 }, &g), 0);
 	assert_int_equal(g.cnt, 0);
 	groups__done(&g);
 	profile__free(p);
@@ -389,6 +474,7 @@ int main(void)
 		cmocka_unit_test(workloads),   cmocka_unit_test(services),
 		cmocka_unit_test(falls_apart), cmocka_unit_test(left_out),
 		cmocka_unit_test(said),	       cmocka_unit_test(said_too_much),
+		cmocka_unit_test(configured),  cmocka_unit_test(configured_where_too_much_is_said),
 		cmocka_unit_test(too_many),
 	};
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/process_rule.h"
 #include "base/util.h"
 #include "profile/profile.h"
 
@@ -39,7 +40,8 @@ static const char *const keys[FACTS] = {
 
 struct facts {
 	const char *of[FACTS]; /* NULL: no such label */
-	const char *service;   /* as the process says; NULL: it says nothing */
+	const char
+		*service; /* as the process says, or else the configuration; NULL: neither does */
 	const char *comm;
 	int64_t pid;
 };
@@ -124,6 +126,7 @@ struct place {
 
 struct maker {
 	struct groups *to;
+	const struct groups_opts *opts;
 	struct strtab *keys; /* the id of a group's is its number plus one */
 	size_t cap;
 	struct strtab *names; /* of places, and of what is said in them */
@@ -156,6 +159,24 @@ static void forget_said(struct facts *f)
 		f->of[i] = NULL;
 }
 
+/* As the configuration has it, or NULL. */
+static const char *configured(const struct groups_opts *o, const struct facts *f)
+{
+	const struct process_facts facts = {
+		.of = { [PROCESS_COMM] = f->comm,
+			[PROCESS_CONTAINER] = f->of[CONTAINER_ID],
+			[PROCESS_POD] = f->of[POD],
+			[PROCESS_NAMESPACE] = f->of[NAMESPACE],
+			[PROCESS_UNIT] = f->of[UNIT] },
+		.container_name = f->of[CONTAINER],
+	};
+
+	for (size_t i = 0; i < o->service_cnt; i++)
+		if (process_rule__matches(&o->services[i], &facts))
+			return o->services[i].name;
+	return NULL;
+}
+
 /* What is the same for all samples of a group, and for no others. Forgets what does not count. 0 or
  * -ENOMEM. */
 static int make_key(struct maker *m, struct facts *f, char *ret, size_t ret_sz)
@@ -164,15 +185,21 @@ static int make_key(struct maker *m, struct facts *f, char *ret, size_t ret_sz)
 	int err;
 
 	name_place(f, place, sizeof(place));
-	snprintf(ret, ret_sz, "%s", place);
+	if (f->service) {
+		name_said(f, said, sizeof(said));
+		err = counts(m, place, said);
+		if (err < 0)
+			return err;
+		if (!err)
+			forget_said(f);
+	}
+	if (!f->service) {
+		f->service = configured(m->opts, f);
+		if (f->service)
+			name_said(f, said, sizeof(said));
+	}
 	if (!f->service)
-		return 0;
-	name_said(f, said, sizeof(said));
-	err = counts(m, place, said);
-	if (err < 0)
-		return err;
-	if (!err)
-		forget_said(f);
+		snprintf(ret, ret_sz, "%s", place);
 	else if (f->of[CONTAINER_ID] || f->of[UNIT])
 		snprintf(ret, ret_sz, "%s %s", said, place);
 	else
@@ -201,11 +228,9 @@ static uint32_t group_of(struct maker *m, struct facts *f)
 	return i;
 }
 
-int groups_make(const struct profile *p,
-		bool (*leave_out)(void *ctx, int64_t pid, const char *comm), void *ctx,
-		struct groups *ret)
+int groups_make(const struct profile *p, const struct groups_opts *opts, struct groups *ret)
 {
-	struct maker m = { .to = ret, .keys = strtab__new(), .names = strtab__new() };
+	struct maker m = { .to = ret, .opts = opts, .keys = strtab__new(), .names = strtab__new() };
 	int err;
 
 	*ret = (struct groups){ .of = malloc((p->sample_cnt + 1) * sizeof(*ret->of)) };
@@ -214,7 +239,7 @@ int groups_make(const struct profile *p,
 		struct facts f = read_facts(p, &p->samples[i]);
 
 		ret->of[i] = PROFILE_NONE;
-		if (leave_out && leave_out(ctx, f.pid, f.comm)) {
+		if (opts->leave_out && opts->leave_out(opts->ctx, f.pid, f.comm)) {
 			ret->left_out += (uint64_t)p->samples[i].value[0];
 			continue;
 		}

@@ -2,8 +2,9 @@
 /*
  * The groups that a profile of the whole machine falls into: a container each, outside of containers
  * a unit of systemd each, and outside of both a program each, by its name. Where processes say which
- * service they are of, one place falls apart by that; and outside of containers and units a service
- * is one group, whatever its programs are called. By the labels of its samples (capture/window.c).
+ * service they are of, or the configuration says it, one place falls apart by that; and outside of
+ * containers and units a service is one group, whatever its programs are called. By the labels of its
+ * samples (capture/window.c).
  *
  * A process may say something else each time that it is executed: what is said in one place, but for
  * the first GROUPS_MAX_SAID, counts as not said.
@@ -17,6 +18,7 @@
 
 #include "agent/service.h"
 
+struct process_rule;
 struct profile;
 
 #define GROUPS_MAX 500	  /* of a profile; what more there are is one together, "other" */
@@ -38,13 +40,17 @@ struct groups {
 	uint64_t left_out;
 };
 
-/*
- * leave_out(ctx, pid, comm): of processes whose samples are in no group; NULL: of none. The profile
- * has to outlive *ret, which is the caller's to release. 0 or -ENOMEM.
- */
-int groups_make(const struct profile *p,
-		bool (*leave_out)(void *ctx, int64_t pid, const char *comm), void *ctx,
-		struct groups *ret);
+struct groups_opts {
+	/* of processes whose samples are in no group; NULL: of none */
+	bool (*leave_out)(void *ctx, int64_t pid, const char *comm);
+	void *ctx;
+	/* the services of processes that say nothing: the first one that matches */
+	const struct process_rule *services;
+	size_t service_cnt;
+};
+
+/* The profile has to outlive *ret, which is the caller's to release. 0 or -ENOMEM. */
+int groups_make(const struct profile *p, const struct groups_opts *opts, struct groups *ret);
 void groups__done(struct groups *g);
 
 #endif

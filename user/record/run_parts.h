@@ -125,6 +125,8 @@ void run_log_setup(const struct options *o, const char *option, const char *valu
 		   const char *text);
 int run_watch_push(struct run *r);
 void run_close_push(struct run *r);
+/* The configuration in force, NULL: there is none. */
+const struct config *run_config(const struct run *r);
 /* A window is in the spool. */
 void run_push_news(struct run *r);
 /* Reads the configuration again. One that is wrong is said to be, and the old one stays. 0 or

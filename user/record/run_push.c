@@ -69,6 +69,11 @@ int run_open_push(struct run *r)
 	return err;
 }
 
+const struct config *run_config(const struct run *r)
+{
+	return r->fresh ? r->fresh->config : r->opts->config;
+}
+
 void run_close_push(struct run *r)
 {
 	push__free(r->push);

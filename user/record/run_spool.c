@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "capture/capture.h"
+#include "config.h"
 #include "kinds.h"
 #include "options.h"
 #include "profile/pprof.h"
@@ -257,9 +258,16 @@ static int put_kind(struct run *r, int kind)
 {
 	const struct profile *p = r->profiles[kind];
 	struct profile **profiles = NULL;
+	const struct config *config = run_config(r);
+	const struct groups_opts opts = {
+		.leave_out = is_own,
+		.ctx = r,
+		.services = config ? config->services : NULL,
+		.service_cnt = config ? config->service_cnt : 0,
+	};
 	struct groups groups;
 	struct parts parts;
-	int err = groups_make(p, is_own, r, &groups);
+	int err = groups_make(p, &opts, &groups);
 
 	if (err)
 		return err;

@@ -112,7 +112,7 @@ static void write_windows(const struct run *r, FILE *f)
 
 static void write_targets(const struct run *r, FILE *f)
 {
-	const struct config *c = r->fresh ? r->fresh->config : r->opts->config;
+	const struct config *c = run_config(r);
 
 	if (!c || !c->target_cnt)
 		return;
@@ -126,7 +126,7 @@ static void write_targets(const struct run *r, FILE *f)
 /* Names of destinations are letters, digits and the like: nothing in them has to be quoted. */
 static void write_push(const struct run *r, FILE *f)
 {
-	const struct config *c = r->fresh ? r->fresh->config : r->opts->config;
+	const struct config *c = run_config(r);
 	struct push_stats s;
 
 	begin(f, "push_profiles_total", "counter",

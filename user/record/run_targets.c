@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/target_rule.h"
+#include "agent/process_rule.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -41,14 +41,9 @@ struct run_targets {
 	struct cgroups *cgroups;
 	uint32_t look;
 	uint64_t next_ns;
-	size_t cnt[TARGET_RULES_MAX]; /* processes of each rule, by the last look */
-	bool full_said[TARGET_RULES_MAX];
+	size_t cnt[PROCESS_RULES_MAX]; /* processes of each rule, by the last look */
+	bool full_said[PROCESS_RULES_MAX];
 };
-
-static const struct config *config_of(const struct run *r)
-{
-	return r->fresh ? r->fresh->config : r->opts->config;
-}
 
 int run_open_targets(struct run *r)
 {
@@ -82,7 +77,7 @@ void run_close_targets(struct run *r)
 /* ---- what a process is ---- */
 
 struct facts {
-	struct target_facts f;
+	struct process_facts f;
 	struct cgroup *group;
 	char comm[BPFPROF_COMM_SZ];
 	char exe[PATH_MAX];
@@ -108,19 +103,19 @@ static void read_facts(struct run_targets *t, const struct bpfprof_task *task, b
 {
 	*ret = (struct facts){ .group = cgroups__find(t->cgroups, task->cgroup) };
 	memcpy(ret->comm, task->comm, sizeof(ret->comm) - 1);
-	ret->f.of[TARGET_COMM] = ret->comm;
+	ret->f.of[PROCESS_COMM] = ret->comm;
 	if (exe) {
 		read_exe(task->key.tgid, ret->exe);
-		ret->f.of[TARGET_EXE] = ret->exe;
+		ret->f.of[PROCESS_EXE] = ret->exe;
 	}
 	if (!ret->group)
 		return;
 	cgroup__find_names(ret->group);
-	ret->f.of[TARGET_CGROUP] = ret->group->path;
-	ret->f.of[TARGET_CONTAINER] = ret->group->what.container;
-	ret->f.of[TARGET_UNIT] = ret->group->what.unit;
-	ret->f.of[TARGET_POD] = ret->group->names.pod;
-	ret->f.of[TARGET_NAMESPACE] = ret->group->names.space;
+	ret->f.of[PROCESS_CGROUP] = ret->group->path;
+	ret->f.of[PROCESS_CONTAINER] = ret->group->what.container;
+	ret->f.of[PROCESS_UNIT] = ret->group->what.unit;
+	ret->f.of[PROCESS_POD] = ret->group->names.pod;
+	ret->f.of[PROCESS_NAMESPACE] = ret->group->names.space;
 	ret->f.container_name = ret->group->names.container;
 }
 
@@ -131,18 +126,18 @@ static void match(struct run_targets *t, const struct config *c, const struct bp
 	bool exe = false;
 
 	for (size_t i = 0; i < c->target_cnt; i++)
-		exe |= c->targets[i].patterns[TARGET_EXE] != NULL;
+		exe |= c->targets[i].patterns[PROCESS_EXE] != NULL;
 	read_facts(t, task, exe, &facts);
 	k->rules = 0;
 	for (size_t i = 0; i < c->target_cnt; i++)
-		if (target_rule__matches(&c->targets[i], &facts.f))
+		if (process_rule__matches(&c->targets[i], &facts.f))
 			k->rules |= 1U << i;
 	/* kubelet makes its folders later than the container may start */
 	k->waits = facts.group && *facts.group->what.pod && !facts.group->names.pod;
 	if (facts.group)
 		cgroup__unref(facts.group);
 }
-_Static_assert(TARGET_RULES_MAX == 32, "a bit each");
+_Static_assert(PROCESS_RULES_MAX == 32, "a bit each");
 
 static bool is_same(const struct known *k, const struct bpfprof_task *task)
 {
@@ -178,7 +173,7 @@ static uint32_t choice_of(struct run_targets *t, const struct config *c, const s
 static int look_at(struct run *r, const struct bpfprof_task *task, uint64_t listed_ns)
 {
 	struct run_targets *t = r->targets;
-	const struct config *c = config_of(r);
+	const struct config *c = run_config(r);
 	struct known *k;
 	bool is_new;
 	uint32_t chosen;
@@ -265,7 +260,7 @@ int run_choose_targets(struct run *r)
 
 void run_reload_targets(struct run *r)
 {
-	const struct config *c = config_of(r);
+	const struct config *c = run_config(r);
 	struct run_targets *t = r->targets;
 	uint32_t had = t ? t->kinds : 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/target_rule.h"
+#include "agent/process_rule.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -13,13 +13,13 @@
 #define MAX_STARS 8    /* of a pattern: what a match takes grows with each */
 #define COMM_LENGTH 15 /* of a thread's name at most (TASK_COMM_LEN less its end) */
 
-static const char *const keys[TARGET_NR_KEYS] = {
-	[TARGET_COMM] = "comm",		  [TARGET_EXE] = "exe", [TARGET_CGROUP] = "cgroup",
-	[TARGET_CONTAINER] = "container", [TARGET_POD] = "pod", [TARGET_NAMESPACE] = "namespace",
-	[TARGET_UNIT] = "unit",
+static const char *const keys[PROCESS_NR_KEYS] = {
+	[PROCESS_COMM] = "comm",	   [PROCESS_EXE] = "exe", [PROCESS_CGROUP] = "cgroup",
+	[PROCESS_CONTAINER] = "container", [PROCESS_POD] = "pod", [PROCESS_NAMESPACE] = "namespace",
+	[PROCESS_UNIT] = "unit",
 };
 
-const char *target_rule_key(enum target_key key)
+const char *process_rule_key(enum process_key key)
 {
 	return keys[key];
 }
@@ -45,9 +45,9 @@ static int check_pattern(const char *key, const char *pattern, char *text, size_
 	return 0;
 }
 
-int target_rule__check(const struct target_rule *rule, char *text, size_t text_sz)
+int process_rule__check(const struct process_rule *rule, char *text, size_t text_sz)
 {
-	const char *comm = rule->patterns[TARGET_COMM];
+	const char *comm = rule->patterns[PROCESS_COMM];
 	bool any = false;
 	int err = 0;
 
@@ -58,7 +58,7 @@ int target_rule__check(const struct target_rule *rule, char *text, size_t text_s
 		    strlen(rule->name))
 		return util_fail(-EINVAL, text, text_sz,
 				 "a name has 1 to %d letters, digits, '.', '_' and '-'", MAX_NAME);
-	for (int i = 0; !err && i < TARGET_NR_KEYS; i++) {
+	for (int i = 0; !err && i < PROCESS_NR_KEYS; i++) {
 		any |= rule->patterns[i] != NULL;
 		if (rule->patterns[i])
 			err = check_pattern(keys[i], rule->patterns[i], text, text_sz);
@@ -67,25 +67,21 @@ int target_rule__check(const struct target_rule *rule, char *text, size_t text_s
 		return err;
 	if (!any)
 		return util_fail(-EINVAL, text, text_sz,
-				 "it does not say which processes: give comm, exe, cgroup, "
-				 "container, pod, namespace or unit");
+				 "it does not say which processes: give a pattern, such as "
+				 "comm = nginx");
 	if (comm && !strpbrk(comm, "*?[\\") && strlen(comm) > COMM_LENGTH)
 		return util_fail(-EINVAL, text, text_sz,
 				 "comm: no name is that long: the kernel cuts them to %d bytes",
 				 COMM_LENGTH);
-	if (!rule->kinds)
-		return util_fail(
-			-EINVAL, text, text_sz,
-			"it does not say what to record: give profile, such as heap,block");
 	return 0;
 }
 
-void target_rule__done(struct target_rule *rule)
+void process_rule__done(struct process_rule *rule)
 {
 	free(rule->name);
-	for (int i = 0; i < TARGET_NR_KEYS; i++)
+	for (int i = 0; i < PROCESS_NR_KEYS; i++)
 		free(rule->patterns[i]);
-	*rule = (struct target_rule){ 0 };
+	*rule = (struct process_rule){ 0 };
 }
 
 static bool matches(const char *pattern, const char *value)
@@ -93,13 +89,13 @@ static bool matches(const char *pattern, const char *value)
 	return value && *value && !fnmatch(pattern, value, 0);
 }
 
-bool target_rule__matches(const struct target_rule *rule, const struct target_facts *facts)
+bool process_rule__matches(const struct process_rule *rule, const struct process_facts *facts)
 {
-	for (int i = 0; i < TARGET_NR_KEYS; i++) {
+	for (int i = 0; i < PROCESS_NR_KEYS; i++) {
 		const char *pattern = rule->patterns[i];
 
 		if (pattern && !matches(pattern, facts->of[i]) &&
-		    (i != TARGET_CONTAINER || !matches(pattern, facts->container_name)))
+		    (i != PROCESS_CONTAINER || !matches(pattern, facts->container_name)))
 			return false;
 	}
 	return true;
