@@ -318,6 +318,11 @@ bool elf_file__program_header(const struct elf_file *e, uint32_t type, struct el
 	return false;
 }
 
+size_t elf_file__section_cnt(const struct elf_file *e)
+{
+	return e->sh_cnt;
+}
+
 bool elf_file__section_by_index(const struct elf_file *e, size_t idx, struct elf_section *ret)
 {
 	const Elf64_Shdr *sh;

@@ -41,7 +41,7 @@ static void find_areas(struct areas *a, const struct elf_file *elf)
 	size_t cnt, i, kept = 0;
 
 	a->cnt = 0;
-	for (i = 1; i < MAX_AREAS; i++) {
+	for (i = 1; i < MIN(elf_file__section_cnt(elf), (size_t)MAX_AREAS); i++) {
 		if (elf_file__section_by_index(elf, i, &s) && s.type == SHT_PROGBITS &&
 		    (s.flags & (SHF_EXECINSTR | SHF_ALLOC)) == (SHF_EXECINSTR | SHF_ALLOC))
 			add_area(a, s.addr, s.size);

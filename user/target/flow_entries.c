@@ -175,7 +175,7 @@ static void take_sections(struct finder *f)
 	struct elf_section s;
 	size_t i;
 
-	for (i = 1; i < MAX_SECTIONS && !f->err; i++) {
+	for (i = 1; i < MIN(elf_file__section_cnt(f->elf), (size_t)MAX_SECTIONS) && !f->err; i++) {
 		if (!elf_file__section_by_index(f->elf, i, &s))
 			continue;
 		if (s.type == SHT_SYMTAB || s.type == SHT_DYNSYM)
@@ -473,7 +473,8 @@ int flow_extern__find(struct flow_extern *x, const struct elf_file *elf)
 
 	memset(x, 0, sizeof(*x));
 	if (!err && read_symbols(&s, elf)) {
-		for (i = 1; i < MAX_SECTIONS && !err; i++) {
+		for (i = 1; i < MIN(elf_file__section_cnt(elf), (size_t)MAX_SECTIONS) && !err;
+		     i++) {
 			if (elf_file__section_by_index(elf, i, &table) && table.type == SHT_RELA &&
 			    table.flags & SHF_ALLOC && !(table.flags & SHF_COMPRESSED))
 				err = take_slots(x, elf, &table, &s, piece);
