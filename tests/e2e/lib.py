@@ -210,10 +210,10 @@ def tool(name):
     return path
 
 
-def wait_until(condition, what):
-    end = time.monotonic() + LONG
+def wait_until(condition, what, seconds=LONG):
+    end = time.monotonic() + seconds
     while not condition():
-        need(time.monotonic() < end, f"{what}: not within {LONG} s")
+        need(time.monotonic() < end, f"{what}: not within {seconds} s")
         time.sleep(0.05)
 
 
