@@ -220,6 +220,20 @@ static void take_instructions(struct finder *f, const uint8_t *bytes, size_t sz,
 	}
 }
 
+#define BYTES(b) (0x0101010101010101ULL * (b))
+/* Not 0 if a byte of w is 0 (Hacker's Delight, 6-1). */
+#define HAS_ZERO(w) (((w)-BYTES(1)) & ~(w)&BYTES(0x80))
+
+/* Is one of these eight bytes an opcode of distance_at? */
+static bool has_opcode(const uint8_t *p)
+{
+	uint64_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return (HAS_ZERO(w ^ BYTES(0xe8)) | HAS_ZERO(w ^ BYTES(0xe9)) |
+		HAS_ZERO(w ^ BYTES(0x8d))) != 0;
+}
+
 /* Does anything in there look as if it referred to the code that nothing describes? Few functions
  * do, and most of the bytes that look so are none. */
 static bool refers(const struct finder *f, const uint8_t *p, size_t sz, uint64_t addr)
@@ -229,9 +243,14 @@ static bool refers(const struct finder *f, const uint8_t *p, size_t sz, uint64_t
 	size_t i;
 
 	for (i = 0; i + 6 <= sz; i++) {
-		size_t skip = distance_at[p[i]];
+		size_t skip;
 		uint64_t to;
 
+		while (!(i & 7) && i + 8 <= sz && !has_opcode(p + i))
+			i += 8;
+		if (i + 6 > sz)
+			break;
+		skip = distance_at[p[i]];
 		if (!skip)
 			continue;
 		memcpy(&rel, p + i + skip, sizeof(rel));
