@@ -585,7 +585,8 @@ static int check_output(struct parser *p)
 			    o->wait_rate_ns   ? "--wait-rate" :
 						"--wait-budget");
 	if (!(o->wait_budget > 0))
-		p->o->wait_budget = OPTIONS_DEFAULT_WAIT_BUDGET;
+		p->o->wait_budget = o->command == OPTIONS_AGENT ? OPTIONS_AGENT_WAIT_BUDGET :
+								  OPTIONS_DEFAULT_WAIT_BUDGET;
 	if (!(o->heap_budget > 0))
 		p->o->heap_budget = o->kinds_given && !o->chosen[BPFPROF_HEAP] ?
 					    OPTIONS_NAMED_HEAP_BUDGET :

@@ -21,6 +21,7 @@ struct format;
 #define OPTIONS_NAMED_HEAP_BUDGET 5   /* where kinds are named */
 #define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
 #define OPTIONS_DEFAULT_WAIT_BUDGET 1
+#define OPTIONS_AGENT_WAIT_BUDGET 0.25
 #define OPTIONS_MIN_WINDOW_NS 10000000ULL /* to end one takes as long */
 /* Of the agent. */
 #define OPTIONS_AGENT_FREQUENCY 19

@@ -122,9 +122,9 @@ static const struct option_row agent_rows[] = {
 	{ "wait-rate", OPT_WAIT_RATE, "TIME", NULL,
 	  "record a shorter wait with probability length / TIME, weighted accordingly; without it "
 	  "all that --wait-budget allows" },
-	{ "wait-budget", OPT_WAIT_BUDGET, "PERCENT", "1",
-	  "of one CPU that recording waits may cost; above it --wait-rate is set as needed; "
-	  "100: no limit" },
+	{ "wait-budget", OPT_WAIT_BUDGET, "PERCENT", "0.25",
+	  "of the CPU time of all, or of one CPU if that is more, that recording waits may cost; "
+	  "above it --wait-rate is set as needed; 100: no limit" },
 
 	{ .help = "What it may cost:" },
 	{ "max-cpu", OPT_MAX_CPU, "PERCENT", NULL,

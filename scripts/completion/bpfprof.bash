@@ -50,7 +50,7 @@ _bpfprof_agent_options='
 . --min-age TIME .
 . --min-wait TIME 1us
 . --wait-rate TIME .
-. --wait-budget PERCENT 1
+. --wait-budget PERCENT 0.25
 . --max-cpu PERCENT .
 . --max-memory BYTES .
 . --spool DIR /var/lib/bpfprof
