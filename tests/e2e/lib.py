@@ -239,8 +239,10 @@ def _with_ready(args, start_it):
 
 def wait_attached(p, err=lambda: ""):
     """Until a bpfprof has attached what it will. err: gives what it has said so far."""
-    readable, _, _ = select.select([p.ready], [], [], LONG)
-    need(readable, f"nothing attached within {LONG} s: {err()}")
+    # not select: its descriptors are below 1024
+    wait = select.poll()
+    wait.register(p.ready, select.POLLIN)
+    need(wait.poll(LONG * 1000), f"nothing attached within {LONG} s: {err()}")
     said = p.ready.read(16)
     need(said == b"READY\n", f"bpfprof ended without being ready, said {said!r}: {err()}")
 
