@@ -112,6 +112,8 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
+# sets the clock
+$(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
 # moves the clock, instead of waiting
 $(OUT)/tests/unit/test_cpu_time: LDLIBS += -Wl,--wrap=util_monotonic_ns
 # refuses memory

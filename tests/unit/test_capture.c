@@ -472,57 +472,96 @@ static void test_come_and_go(void **state)
 /* ---- windows by the clock ---- */
 
 /* Boundaries are planned for multiples of the length since the epoch, and an offset. */
-static void test_by_the_clock(void **state)
+/* ---- by the clock ---- */
+
+static int64_t clock_set_ns; /* by so much, if anybody asks */
+
+int64_t __real_util_realtime_shift_ns(void);
+int64_t __wrap_util_realtime_shift_ns(void);
+int64_t __wrap_util_realtime_shift_ns(void)
 {
-	const uint64_t len = 300000000, offset = 123456789;
+	return __real_util_realtime_shift_ns() + clock_set_ns;
+}
+
+/* The next boundary, and when it was planned for. */
+static uint64_t pass_boundary(struct capture_boundary *ret)
+{
+	uint64_t planned = capture__next_ns(capture);
+
+	while (!capture__has_boundary(capture)) {
+		struct pollfd fd = { .fd = capture__fd(capture), .events = POLLIN };
+
+		(void)poll(&fd, 1, 5);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+	assert_int_equal(capture__settle(capture, ret), 0);
+	assert_true(ret->ns >= planned);
+	return planned;
+}
+
+/* When a window began that ends at *to, by the clock. Closes it. */
+static int64_t time_of(struct capture_window *w, const struct capture_boundary *to)
+{
+	struct capture_profile p;
+	int64_t ret;
+
+	assert_int_equal(capture__profile(capture, w, to, BPFPROF_CPU, &p), 0);
+	ret = p.profile->time_ns;
+	profile__free(p.profile);
+	free(p.sources);
+	capture__close_window(capture, w);
+	return ret;
+}
+
+static const uint64_t clock_len = 300000000, clock_offset = 123456789;
+
+/* With windows of clock_len. Returns the first one. */
+static struct capture_window *start_by_the_clock(void)
+{
 	const uint32_t self = getpid();
 	struct capture_opts o = { .pids = &self,
 				  .pid_cnt = 1,
 				  .kinds_given = true,
 				  .kinds[BPFPROF_CPU] = true,
 				  .frequency = HZ,
-				  .window_ns = len,
+				  .window_ns = clock_len,
 				  .windows_by_clock = true,
-				  .window_offset_ns = offset };
+				  .window_offset_ns = clock_offset };
 	struct capture_window *w;
-	struct capture_profile p;
+
+	assert_int_equal(capture__open(&o, &capture), 0);
+	w = capture__open_window(capture, NULL);
+	assert_non_null(w);
+	assert_int_equal(capture__start(capture), 0);
+	return w;
+}
+
+static void test_by_the_clock(void **state)
+{
+	struct capture_window *w;
 	uint64_t planned[3];
 
 	(void)state;
 	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
 		skip();
-	assert_int_equal(capture__open(&o, &capture), 0);
-	w = capture__open_window(capture, NULL);
-	assert_non_null(w);
-	assert_int_equal(capture__start(capture), 0);
+	w = start_by_the_clock();
 	for (size_t i = 0; i < ARRAY_SIZE(planned); i++) {
 		struct capture_boundary b;
+		int64_t time_ns;
 
-		planned[i] = capture__next_ns(capture);
-		while (!capture__has_boundary(capture)) {
-			struct pollfd fd = { .fd = capture__fd(capture), .events = POLLIN };
-
-			(void)poll(&fd, 1, 5);
-			assert_int_equal(capture__poll(capture), 0);
-		}
-		assert_int_equal(capture__settle(capture, &b), 0);
-		assert_true(b.ns >= planned[i]);
+		planned[i] = pass_boundary(&b);
+		time_ns = time_of(w, &b);
 		if (!i) {
 			/* the first one is shorter; the profile has the time by the clock */
 			assert_true(planned[0] > capture__start_ns(capture));
-			assert_true(planned[0] - capture__start_ns(capture) <= len);
-			assert_int_equal(capture__profile(capture, w, &b, BPFPROF_CPU, &p), 0);
-			assert_int_equal(
-				(p.profile->time_ns + planned[0] - capture__start_ns(capture)) %
-					len,
-				offset);
-			profile__free(p.profile);
-			free(p.sources);
+			assert_true(planned[0] - capture__start_ns(capture) <= clock_len);
+			assert_int_equal((time_ns + planned[0] - capture__start_ns(capture)) %
+						 clock_len,
+					 clock_offset);
 		} else {
-			assert_int_equal((planned[i] - planned[0]) % len, 0);
+			assert_int_equal((planned[i] - planned[0]) % clock_len, 0);
 			assert_true(planned[i] > planned[i - 1]);
 		}
-		capture__close_window(capture, w);
 		w = capture__open_window(capture, &b);
 		assert_non_null(w);
 		capture_boundary__done(&b);
@@ -531,12 +570,52 @@ static void test_by_the_clock(void **state)
 	capture__close(capture);
 }
 
+/* From the boundary on that follows, times and boundaries are by the new clock. */
+static void test_clock_is_set(void **state)
+{
+	const int64_t by[] = { 3600000100000000, -7200000050000000 };
+	struct capture_window *w;
+	struct capture_boundary b;
+	int64_t before;
+
+	(void)state;
+	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
+		skip();
+	w = start_by_the_clock();
+	(void)pass_boundary(&b);
+	before = time_of(w, &b) - (int64_t)capture__start_ns(capture);
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		uint64_t begin = b.ns, planned;
+		int64_t after;
+
+		w = capture__open_window(capture, &b);
+		assert_non_null(w);
+		capture_boundary__done(&b);
+		clock_set_ns += by[i];
+		(void)pass_boundary(&b);
+		assert_int_equal(time_of(w, &b) - (int64_t)begin, before);
+		begin = b.ns;
+		w = capture__open_window(capture, &b);
+		assert_non_null(w);
+		capture_boundary__done(&b);
+		planned = pass_boundary(&b);
+		after = time_of(w, &b) - (int64_t)begin;
+		assert_true(llabs(after - before - by[i]) < 10000000);
+		assert_int_equal((planned + after) % clock_len, clock_offset);
+		before = after;
+	}
+	capture_boundary__done(&b);
+	capture__close(capture);
+	clock_set_ns = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_overlapping),
 		cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_by_the_clock),
+		cmocka_unit_test(test_clock_is_set),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CLOCK_READS 3
+
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz)
@@ -321,6 +323,24 @@ uint64_t util_boottime_ns(void)
 uint64_t util_realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
+}
+
+int64_t util_realtime_shift_ns(void)
+{
+	uint64_t best = UINT64_MAX;
+	int64_t ret = 0;
+
+	/* by the readings that were not interrupted in between */
+	for (int i = 0; i < CLOCK_READS; i++) {
+		uint64_t before = util_monotonic_ns(), wall = util_realtime_ns();
+		uint64_t took = util_monotonic_ns() - before;
+
+		if (took >= best)
+			continue;
+		best = took;
+		ret = (int64_t)(wall - before - took / 2);
+	}
+	return ret;
 }
 
 static uint64_t fold(uint64_t a, uint64_t b)

@@ -70,6 +70,8 @@ int util_pread_full(int fd, void *buf, size_t sz, uint64_t off);
 uint64_t util_monotonic_ns(void);
 uint64_t util_boottime_ns(void);
 uint64_t util_realtime_ns(void);
+/* How far CLOCK_REALTIME is ahead of the first one. Changes when the clock is set, and with a suspend. */
+int64_t util_realtime_shift_ns(void);
 
 /* What our time namespace (time_namespaces(7)) adds to the times since boot that /proc tells. */
 int64_t util_boottime_shift_ns(void);

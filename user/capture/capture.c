@@ -33,11 +33,13 @@
 #define SLOW_TICK_NS 500000000ULL
 #define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */
 #define STALL_US 100000
-#define POLLS 4 /* at a time, at most */
+#define CLOCK_SET_NS 10000000 /* two readings of how far clocks are apart differ by less */
+#define POLLS 4		      /* at a time, at most */
 
 struct capture_window {
 	struct window *window;
 	uint64_t start_ns; /* 0: since the start */
+	int64_t shift_ns;  /* of a later one: how far CLOCK_REALTIME was ahead then */
 	uint64_t events_lost, not_followed;
 };
 
@@ -110,7 +112,8 @@ static uint64_t next_boundary_ns(const struct capture *c)
 	if (!len)
 		return UINT64_MAX;
 	if (c->opts.windows_by_clock)
-		from -= (c->start_ns - c->opts.window_offset_ns) % len;
+		from = c->boundary_ns -
+		       (c->boundary_ns + c->shift_ns - c->opts.window_offset_ns) % len;
 	ns = from + ((c->boundary_ns - from) / len + 1) * len;
 	return c->opts.duration_ns && ns >= c->armed_ns + c->opts.duration_ns ? UINT64_MAX : ns;
 }
@@ -175,6 +178,18 @@ static struct capture_boundary *next_boundary(struct capture *c)
 	return &c->boundaries[(c->boundary_first + c->boundary_cnt) % CAPTURE_EPOCHS];
 }
 
+/* Has it been set, or has the machine slept? From here on the times of windows are by the new one.
+ * Where it has not, they adjoin to the nanosecond. */
+static void look_at_clock(struct capture *c)
+{
+	int64_t shift_ns = util_realtime_shift_ns(), by_ns = shift_ns - c->shift_ns;
+
+	if (llabs(by_ns) < CLOCK_SET_NS)
+		return;
+	log_info("the clock has been set by %+.2f s", (double)by_ns / NSEC_PER_SEC);
+	c->shift_ns = shift_ns;
+}
+
 /* The heap is read before the end of the epoch, and behind it. */
 static int pass_boundary(struct capture *c)
 {
@@ -184,7 +199,9 @@ static int pass_boundary(struct capture *c)
 	/* what a part of the heap's budget has seen is told once */
 	if (!collect__can_end(c->collect))
 		return -EAGAIN;
-	*b = (struct capture_boundary){ .ns = util_monotonic_ns() };
+	look_at_clock(c);
+	*b = (struct capture_boundary){ .ns = util_monotonic_ns(),
+					.realtime_shift_ns = c->shift_ns };
 	if (c->heap)
 		heap__end_part(c->heap, &b->heap);
 	err = collect__end_epoch(c->collect, true);
@@ -362,6 +379,7 @@ struct capture_window *capture__open_window(struct capture *c, const struct capt
 	}
 	if (from) {
 		w->start_ns = from->ns;
+		w->shift_ns = from->realtime_shift_ns;
 		w->events_lost = from->events_lost;
 		w->not_followed = from->not_followed;
 	}
@@ -398,7 +416,7 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 	ret->profile = window__profile(w->window, kind, &opts, &ret->sources);
 	if (!ret->profile)
 		return -errno;
-	ret->profile->time_ns = c->start_ns + (int64_t)(start_ns - c->armed_ns);
+	ret->profile->time_ns = (int64_t)start_ns + (w->start_ns ? w->shift_ns : c->start_shift_ns);
 	ret->profile->duration_ns = (int64_t)(to->ns - start_ns);
 	collect__account(w->window, kind, &ret->account);
 	ret->account.events_lost = to->events_lost - w->events_lost;

@@ -75,8 +75,8 @@ struct capture_opts {
 	bool service_labels;  /* processes are asked which service they are of: target/services.h */
 
 	uint64_t window_ns; /* from boundary to boundary; 0: none are made but by capture__cut */
-	/* The first one is shorter: boundaries lie at multiples of window_ns since the epoch, as the
-	 * clock is at the start, plus window_offset_ns. Else window_ns apart since the start. */
+	/* The first one is shorter: boundaries lie at multiples of window_ns since the epoch, by
+	 * the clock as it is at the boundary before, plus window_offset_ns. Else window_ns apart since the start. */
 	bool windows_by_clock;
 	uint64_t window_offset_ns;
 	uint64_t duration_ns; /* since the start, after which none are made; 0: no end */
@@ -85,7 +85,8 @@ struct capture_opts {
 
 /* A boundary that was passed. */
 struct capture_boundary {
-	uint64_t ns; /* CLOCK_MONOTONIC */
+	uint64_t ns;		   /* CLOCK_MONOTONIC */
+	int64_t realtime_shift_ns; /* how far CLOCK_REALTIME was ahead of it */
 	/* since the start: see struct collect_account */
 	uint64_t events_lost, not_followed;
 	struct heap_part heap;

@@ -474,7 +474,7 @@ static int arm(struct capture *c)
 	if (c->heap)
 		heap__start(c->heap);
 	c->armed_ns = c->boundary_ns = util_monotonic_ns();
-	c->start_ns = util_realtime_ns();
+	c->start_shift_ns = c->shift_ns = util_realtime_shift_ns();
 	err = capture_waits_start(c);
 	if (err) {
 		log_error("cannot watch threads: %s", strerror(-err));

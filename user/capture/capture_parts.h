@@ -68,7 +68,8 @@ struct capture {
 	int64_t periods[BPFPROF_NR_KINDS];
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns, stopped_ns; /* 0: not yet */
-	int64_t start_ns;	       /* CLOCK_REALTIME at armed_ns */
+	int64_t start_shift_ns;	       /* how far CLOCK_REALTIME was ahead then */
+	int64_t shift_ns;	       /* the same at the last boundary */
 	uint64_t tick_ns;	       /* when the next tick is due; 0: none are */
 	uint64_t late_ns;	       /* the longest time that one came too late */
 	uint64_t next_arm_ns;	       /* when to try again to watch what could not be */

@@ -18,7 +18,6 @@
 #include "kernel/waits_how.h"
 
 #define MAX_LINKS 11
-#define CLOCK_READS 3
 
 struct probe_waits {
 	struct session *session;
@@ -209,21 +208,8 @@ int probe_waits__switch_programs(const struct probe_waits *w)
 
 void probe_waits__sync_clock(struct probe_waits *w)
 {
-	uint64_t best = UINT64_MAX;
-	int64_t off = 0;
-
-	/* one that was not interrupted between the two clocks */
-	for (int i = 0; i < CLOCK_READS; i++) {
-		uint64_t before = util_monotonic_ns(), wall = util_realtime_ns();
-		uint64_t took = util_monotonic_ns() - before;
-
-		if (took >= best)
-			continue;
-		best = took;
-		off = (int64_t)(wall - before - took / 2);
-	}
-	__atomic_store_n(&session__skel(w->session)->bss->bp_control.realtime_off, off,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&session__skel(w->session)->bss->bp_control.realtime_off,
+			 util_realtime_shift_ns(), __ATOMIC_RELAXED);
 }
 
 void probe_waits__set_rate(struct probe_waits *w, uint64_t ns)
