@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "record/output.h"
+#include "base/output.h"
 #include "toolrun.h"
 
 /* Each test has an empty folder of its own. */

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "report/formats.h"
 #include "kinds.h"
 #include "options.h"
-#include "record/output.h"
 #include "record/run_parts.h"
 
 /* Several kinds were asked for: then each has a name of its own, also if one cannot be had. */
@@ -65,19 +65,14 @@ int run_remove_file(const char *path)
 	return -errno;
 }
 
-static int check_output(const char *path)
+static int check_output(const char *path, bool binary)
 {
-	int err = output_probe(path);
+	char text[PATH_MAX + 128];
+	int err = output_check(path, binary, text, sizeof(text));
 
-	if (err == -ELOOP)
-		log_error("cannot write '%s': it is a symbolic link (name the file itself)", path);
-	else if (err)
-		log_error("cannot write '%s': %s", path, strerror(-err));
-	else if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
-		log_error("'-o -' writes to standard output, which is a terminal (redirect it)");
-	else
-		return 0;
-	return err ? err : -EINVAL;
+	if (err)
+		log_error("%s", text);
+	return err;
 }
 
 int run_check_outputs(const struct run *r)
@@ -90,13 +85,11 @@ int run_check_outputs(const struct run *r)
 		if (!r->opts->kinds[i])
 			continue;
 		run_output_path(r, i, first, path);
-		/* text for people may go to a terminal */
-		if (strcmp(path, "-") || r->opts->format->binary)
-			err = check_output(path);
+		err = check_output(path, r->opts->format->binary);
 	}
 	if (!err && r->opts->stats && strcmp(r->opts->stats, "-")) {
 		run_stats_path(r, first, path);
-		err = check_output(path);
+		err = check_output(path, false);
 	}
 	return err;
 }

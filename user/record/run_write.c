@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "capture/capture.h"
 #include "report/formats.h"
 #include "kernel/cpus.h"
 #include "kinds.h"
 #include "options.h"
-#include "record/output.h"
 #include "profile/go_frames.h"
 #include "profile/machinery.h"
 #include "profile/profile.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Files that appear whole or not at all. */
-#include "record/output.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +58,28 @@ int output_probe(const char *path)
 		return -ENOTDIR;
 	/* of the file system, too: root may write anywhere else */
 	return access(folder, W_OK | X_OK) ? -errno : 0;
+}
+
+/* Says why a path cannot be written. */
+static int refuse(const char *path, int err, char *text, size_t text_sz)
+{
+	return util_fail(err, text, text_sz, "cannot write '%s': %s",
+			 strcmp(path, "-") ? path : "standard output",
+			 err == -ELOOP ? "it is a symbolic link (name the file itself)" :
+					 strerror(-err));
+}
+
+int output_check(const char *path, bool binary, char *text, size_t text_sz)
+{
+	int err = output_probe(path);
+
+	if (err)
+		return refuse(path, err, text, text_sz);
+	if (binary && !strcmp(path, "-") && isatty(STDOUT_FILENO))
+		return util_fail(
+			-EINVAL, text, text_sz,
+			"'-o -' writes to standard output, which is a terminal (redirect it)");
+	return 0;
 }
 
 /* The user who called sudo gets what was made for them. */
@@ -163,4 +185,20 @@ void output_abort(struct output *o)
 	free(o->path);
 	free(o->tmp);
 	memset(o, 0, sizeof(*o));
+}
+
+int output_write(const char *path, int (*write)(void *ctx, FILE *f), void *ctx, char *text,
+		 size_t text_sz)
+{
+	struct output o;
+	int err = output_open(path, &o);
+
+	if (!err) {
+		err = write(ctx, o.f);
+		if (err)
+			output_abort(&o);
+		else
+			err = output_commit(&o);
+	}
+	return err ? refuse(path, err, text, text_sz) : 0;
 }

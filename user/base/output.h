@@ -4,10 +4,11 @@
  * the user behind sudo. Links, FIFOs and sockets under the name are refused: somebody else may have
  * planted them. Character devices are written to.
  */
-#ifndef OUTPUT_H
-#define OUTPUT_H
+#ifndef BASE_OUTPUT_H
+#define BASE_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 struct output {
@@ -19,6 +20,14 @@ struct output {
 /* Could `path` be written? Without changing anything. 0 or -errno: -EISDIR, -ENOENT, -EACCES,
  * -EROFS… "-" is standard output. */
 int output_probe(const char *path);
+
+/* The same, and no binary form goes to a terminal. 0, or -errno with a sentence in text. */
+int output_check(const char *path, bool binary, char *text, size_t text_sz);
+
+/* Writes a file that says what it could not be written for, in text. write returns 0 or -errno; so does
+ * this. */
+int output_write(const char *path, int (*write)(void *ctx, FILE *f), void *ctx, char *text,
+		 size_t text_sz);
 
 /* 0 or -errno. */
 int output_open(const char *path, struct output *ret);
