@@ -61,7 +61,7 @@ static void mark_strings(struct canon *c)
 	}
 	for (i = 0; i < p->comment_cnt; i++)
 		used[p->comments[i]] = 1;
-	used[p->drop_frames] = used[p->keep_frames] = 1;
+	used[p->drop_frames] = used[p->keep_frames] = used[p->default_type] = 1;
 	used[0] = 1;
 }
 

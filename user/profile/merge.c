@@ -25,7 +25,7 @@ struct profile_merge {
 	uint32_t first;	    /* mapping, PROFILE_NONE: there is none */
 	int64_t end_ns;	    /* 0: none has a time */
 	int64_t longest_ns; /* of those that have none */
-	bool hide_nothing;
+	bool hide_nothing, no_default;
 	struct comment comments[MERGE_MAX_COMMENTS + 1]; /* sorted; the last place is scratch */
 	size_t comment_cnt;
 	bool comments_left_out;
@@ -50,7 +50,7 @@ static void clear(struct profile_merge *m)
 	m->p = NULL;
 	m->first = PROFILE_NONE;
 	m->end_ns = m->longest_ns = 0;
-	m->hide_nothing = m->comments_left_out = false;
+	m->hide_nothing = m->no_default = m->comments_left_out = false;
 }
 
 void profile_merge__free(struct profile_merge *m)
@@ -116,7 +116,9 @@ static void add_header(struct profile_merge *m, struct copier *c, bool is_first)
 	if (is_first) {
 		to->drop_frames = copier__string(c, p->drop_frames);
 		to->keep_frames = copier__string(c, p->keep_frames);
+		to->default_type = copier__string(c, p->default_type);
 	} else {
+		m->no_default |= !same_string(to, to->default_type, p, p->default_type);
 		m->hide_nothing |= !same_string(to, to->drop_frames, p, p->drop_frames) ||
 				   !same_string(to, to->keep_frames, p, p->keep_frames);
 	}
@@ -267,7 +269,7 @@ int profile_merge__add(struct profile_merge *m, const struct profile *p,
 	return err;
 }
 
-const struct profile *profile_merge__so_far(const struct profile_merge *m)
+struct profile *profile_merge__so_far(struct profile_merge *m)
 {
 	return m->p;
 }
@@ -290,6 +292,8 @@ struct profile *profile_merge__take(struct profile_merge *m)
 	p->duration_ns = MAX(m->end_ns - p->time_ns, m->longest_ns);
 	if (m->hide_nothing)
 		p->drop_frames = p->keep_frames = 0;
+	if (m->no_default)
+		p->default_type = 0;
 	if (m->first != PROFILE_NONE)
 		profile__put_first(p, m->first);
 	clear(m);

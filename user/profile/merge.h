@@ -14,6 +14,7 @@
  *  - Each comment is there once, where it was in the profile that had it nearest to its beginning:
  *    MERGE_MAX_COMMENTS at most, the first ones, and of MERGE_MAX_COMMENT bytes. That others were
  *    left out is said in one more.
+ *  - The value that readers show first is the one that all name, else the last.
  *  - What readers are to hide stays where all agree on it, else nothing is hidden (machinery_hide).
  *  - The first mapping, which readers take for the program's, is the one at the lowest address of
  *    those that are first in any of them.
@@ -46,8 +47,8 @@ void profile_merge__free(struct profile_merge *m);
 int profile_merge__add(struct profile_merge *m, const struct profile *p,
 		       const struct profile_merge_label *labels, size_t label_cnt);
 
-/* What there is so far, to be looked at; NULL: nothing was added. */
-const struct profile *profile_merge__so_far(const struct profile_merge *m);
+/* What there is so far, to be looked at and to be fitted (fit.h); NULL: nothing was added. */
+struct profile *profile_merge__so_far(struct profile_merge *m);
 
 /* The sum, which is the caller's, and not finished; m is empty then. NULL with errno: ENOMEM; ENODATA:
  * nothing was added. */

@@ -177,6 +177,7 @@ static int write_rest(struct writer *w)
 	m.period = p->period;
 	m.n_comment = p->comment_cnt;
 	m.comment = comments;
+	m.default_sample_type = w->canon.string_number[p->default_type];
 	err = writer__fields(w, &m);
 	free(comments);
 	return err;

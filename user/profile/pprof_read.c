@@ -306,9 +306,12 @@ static int read_texts(struct reader *r)
 	    !string(r, in->keep_frames, &r->out->keep_frames) ||
 	    !text(r, in->default_sample_type, &type))
 		return -EBADMSG;
-	for (size_t i = 0; i < r->out->value_cnt; i++)
-		if (!strcmp(r->out->value_types[i].type, type))
-			r->out->folded_value = i;
+	for (size_t i = 0; i < r->out->value_cnt; i++) {
+		if (strcmp(r->out->value_types[i].type, type) != 0)
+			continue;
+		r->out->folded_value = i;
+		r->out->default_type = r->strings[in->default_sample_type];
+	}
 	for (size_t i = 0; !err && i < in->n_comment; i++)
 		err = text(r, in->comment[i], &comment) ? profile__add_comment(r->out, comment) :
 							  -EBADMSG;

@@ -117,6 +117,29 @@ static int take_types(struct profile *p, const struct profile_value_type *types,
 	return 0;
 }
 
+int profile__set_types(struct profile *p, const struct profile_value_type *value_types,
+		       struct profile_value_type period_type)
+{
+	char *before = p->type_texts;
+	int err = take_types(p, value_types, p->value_cnt, &period_type);
+
+	if (err)
+		p->type_texts = before;
+	else
+		free(before);
+	return err;
+}
+
+size_t profile__default_value(const struct profile *p)
+{
+	const char *type = strtab__get(p->strings, p->default_type);
+
+	for (size_t i = 0; p->default_type && i < p->value_cnt; i++)
+		if (p->value_types[i].type && !strcmp(p->value_types[i].type, type))
+			return i;
+	return p->value_cnt - 1;
+}
+
 struct profile *profile__new(const struct profile_value_type *value_types, size_t value_cnt,
 			     struct profile_value_type period_type, int64_t period)
 {
@@ -499,6 +522,15 @@ int profile__add_comment(struct profile *p, const char *text)
 		return -ENOMEM;
 	p->comments[p->comment_cnt++] = id;
 	return 0;
+}
+
+int64_t profile__total(const struct profile *p, size_t value)
+{
+	int64_t total = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		total = util_add_saturated(total, p->samples[i].value[value]);
+	return total;
 }
 
 size_t profile__bytes(const struct profile *p)

@@ -75,6 +75,8 @@ struct profile {
 	struct profile_value_type value_types[PROFILE_MAX_VALUES];
 	size_t value_cnt;
 	size_t folded_value; /* that formats with one value show; 0 unless it is set */
+	uint32_t
+		default_type; /* string, of value_types: what readers show first. 0: the last one */
 	struct profile_value_type period_type;
 	int64_t period;
 	int64_t time_ns; /* start of the window, since the epoch */
@@ -103,6 +105,13 @@ struct profile {
 struct profile *profile__new(const struct profile_value_type *value_types, size_t value_cnt,
 			     struct profile_value_type period_type, int64_t period);
 void profile__free(struct profile *p);
+
+/* As many others in their place, and the period's; values stay as they are. 0 or -ENOMEM. */
+int profile__set_types(struct profile *p, const struct profile_value_type *value_types,
+		       struct profile_value_type period_type);
+
+/* The value that readers show first, as an index. */
+size_t profile__default_value(const struct profile *p);
 
 /*
  * Each returns an index (profile__string: an id), or PROFILE_NONE with errno ENOMEM.
@@ -142,6 +151,9 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 /* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
+
+/* The sum of a value over all samples. */
+int64_t profile__total(const struct profile *p, size_t value);
 
 /* Of all that it has. Memory takes half as much again: room to grow, and indices. */
 size_t profile__bytes(const struct profile *p);

@@ -13,9 +13,7 @@
 #include "profile/frames.h"
 #include "profile/machinery.h"
 #include "profile/profile.h"
-
-#define VALUE_SZ 64
-#define PERCENT_SZ 32
+#include "profile/units.h"
 
 struct row {
 	int64_t flat, cum;
@@ -31,88 +29,19 @@ struct report {
 	struct row *rows;
 	size_t row_cnt;
 	int64_t total;
-	const char *type, *unit; /* of the value shown */
+	const char *unit; /* of the value shown */
 };
 
-/* ---- Numbers, in the units and with the digits that pprof gives them ---- */
-
-struct scale {
-	const char *suffix;
-	double factor; /* in units of the value */
-};
-
-static const struct scale time_scales[] = {
-	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "hrs", 3600e9 }, { NULL, 0 },
-};
-static const struct scale byte_scales[] = {
-	{ "B", 1 },
-	{ "kB", 1024.0 },
-	{ "MB", 1024.0 * 1024 },
-	{ "GB", 1024.0 * 1024 * 1024 },
-	{ "TB", 1024.0 * 1024 * 1024 * 1024 },
-	{ "PB", 1024.0 * 1024 * 1024 * 1024 * 1024 },
-	{ NULL, 0 },
-};
-static const struct scale plain_scale[] = { { "", 1 }, { NULL, 0 } };
-
-/* The largest scale in which value is at least 1. */
-static const struct scale *pick_scale(const char *unit, double value)
+static const struct units_scale *table_scale(const struct report *r, size_t shown)
 {
-	const struct scale *s = plain_scale;
+	double min = 0, v;
 
-	if (!strcmp(unit, "nanoseconds"))
-		s = time_scales;
-	else if (!strcmp(unit, "bytes"))
-		s = byte_scales;
-	while (s[1].suffix && fabs(value) >= s[1].factor)
-		s++;
-	return s;
-}
-
-static const char *format_value(char buf[static VALUE_SZ], int64_t value, const struct scale *s)
-{
-	char *dot;
-
-	snprintf(buf, VALUE_SZ, "%.2f", (double)value / s->factor);
-	dot = strchr(buf, '.');
-	if (dot && !strcmp(dot, ".00"))
-		*dot = '\0';
-	if (!strcmp(buf, "0") || !strcmp(buf, "-0"))
-		return "0";
-	return strncat(buf, s->suffix, VALUE_SZ - strlen(buf) - 1);
-}
-
-static const char *format_percent(char buf[static PERCENT_SZ], int64_t part, int64_t whole)
-{
-	double percent = whole ? fabs((double)part / (double)whole) * 100 : 0;
-
-	if (percent >= 99.95 && percent <= 100.05)
-		return "  100%";
-	snprintf(buf, PERCENT_SZ, percent >= 1 ? "%5.2f%%" : "%5.2g%%", percent);
-	return buf;
-}
-
-/*
- * One scale for the whole table: that of the smallest value, unless it is less than a hundredth of
- * the total, where two digits behind the point do for it in a larger one.
- */
-static const struct scale *table_scale(const struct report *r, size_t shown)
-{
-	double min = 0, v, total = fabs((double)r->total);
-	const struct scale *s;
-	size_t i;
-
-	for (i = 0; i < shown; i++) {
+	for (size_t i = 0; i < shown; i++) {
 		v = fabs((double)(r->rows[i].flat ? r->rows[i].flat : r->rows[i].cum));
 		if (v > 0 && (min == 0 || v < min))
 			min = v;
 	}
-	if (min == 0)
-		min = total;
-	s = pick_scale(r->unit, min);
-	if (s != pick_scale(r->unit, total) && min * 100 < total)
-		s = pick_scale(r->unit, min * 100);
-	return s;
+	return units_pick_for_table(r->unit, min, (double)r->total);
 }
 
 /* ---- The rows ---- */
@@ -137,7 +66,6 @@ static void count_sample(struct report *r, uint32_t number, const struct profile
 	/* as pprof does */
 	if (!value)
 		return;
-	r->total = util_add_saturated(r->total, value);
 	if (r->machinery)
 		first = machinery__first(r->machinery, s);
 	for (i = first.loc; i < s->loc_cnt; i++) {
@@ -173,14 +101,15 @@ static void report__done(struct report *r)
 	free(r->rows);
 }
 
-static int report__make(const struct profile *p, bool own, struct report *ret)
+static int report__make(const struct profile *p, const struct text_table *t, bool own,
+			struct report *ret)
 {
 	uint32_t name_cnt, i;
 	int err;
 
 	*ret = (struct report){ .p = p };
-	ret->value = last_value(p);
-	ret->type = p->value_types[ret->value].type;
+	ret->value = t->value;
+	ret->total = profile__total(p, t->value);
 	ret->unit = p->value_types[ret->value].unit;
 	err = frames__make(p, false, &ret->frames);
 	if (err)
@@ -194,7 +123,8 @@ static int report__make(const struct profile *p, bool own, struct report *ret)
 		return -ENOMEM;
 	}
 	for (i = 0; i < p->sample_cnt; i++)
-		count_sample(ret, i + 1, &p->samples[i]);
+		if (!t->left_out || !t->left_out[i])
+			count_sample(ret, i + 1, &p->samples[i]);
 	for (i = 0; i < name_cnt; i++) {
 		if (!ret->rows[i].sample)
 			continue;
@@ -207,37 +137,40 @@ static int report__make(const struct profile *p, bool own, struct report *ret)
 
 /* ---- What is printed ---- */
 
-static void print_head(const struct report *r, FILE *f)
+static void print_facts(const struct profile *p, size_t value, FILE *f)
 {
-	const struct profile *p = r->p;
-	const struct scale *duration_scale = pick_scale("nanoseconds", (double)p->duration_ns);
+	const struct units_scale *duration_scale =
+		units_pick("nanoseconds", (double)p->duration_ns);
+	const char *unit = p->value_types[value].unit, *share;
+	char number[UNITS_SZ], percent[UNITS_PERCENT_SZ], date[64], type[256];
 	time_t seconds = (time_t)(p->time_ns / (int64_t)NSEC_PER_SEC);
-	char value[VALUE_SZ], percent[PERCENT_SZ], date[64];
-	const char *share;
+	int64_t total = profile__total(p, value);
 	struct tm tm;
 
-	fprintf(f, "Type: %s\n", r->type);
+	fprintf(f, "Type: %s\n", util_printable(type, sizeof(type), p->value_types[value].type));
 	if (p->time_ns && gmtime_r(&seconds, &tm) && strftime(date, sizeof(date), "%F %T UTC", &tm))
 		fprintf(f, "Time: %s\n", date);
 	if (p->duration_ns)
-		fprintf(f, "Duration: %s, ", format_value(value, p->duration_ns, duration_scale));
+		fprintf(f, "Duration: %s, ",
+			units_text(number, p->duration_ns, "nanoseconds", duration_scale));
 	fprintf(f, "Total samples = %s",
-		format_value(value, r->total, pick_scale(r->unit, (double)r->total)));
-	if (p->duration_ns && !strcmp(r->unit, "nanoseconds")) {
-		share = format_percent(percent, r->total, p->duration_ns);
+		units_text(number, total, unit, units_pick(unit, (double)total)));
+	if (p->duration_ns && !strcmp(unit, "nanoseconds")) {
+		share = units_percent(percent, total, p->duration_ns);
 		fprintf(f, " (%s)", share + strspn(share, " "));
 	}
 	fputc('\n', f);
 }
 
-static int print_comments(const struct report *r, FILE *f)
+int text_write_head(const struct profile *p, size_t value, FILE *f)
 {
 	const char *comment;
 	char *clean;
 	size_t i, sz;
 
-	for (i = 0; i < r->p->comment_cnt; i++) {
-		comment = strtab__get(r->p->strings, r->p->comments[i]);
+	print_facts(p, value, f);
+	for (i = 0; i < p->comment_cnt; i++) {
+		comment = strtab__get(p->strings, p->comments[i]);
 		if (*comment == '#')
 			continue;
 		sz = strlen(comment) * 3 + 1;
@@ -252,9 +185,9 @@ static int print_comments(const struct report *r, FILE *f)
 
 static void print_rows(const struct report *r, FILE *f, size_t shown)
 {
-	char flat[VALUE_SZ], cum[VALUE_SZ], flat_percent[PERCENT_SZ], sum_percent[PERCENT_SZ],
-		cum_percent[PERCENT_SZ];
-	const struct scale *s = table_scale(r, shown);
+	char flat[UNITS_SZ], cum[UNITS_SZ], flat_percent[UNITS_PERCENT_SZ],
+		sum_percent[UNITS_PERCENT_SZ], cum_percent[UNITS_PERCENT_SZ];
+	const struct units_scale *s = table_scale(r, shown);
 	const struct row *row;
 	int64_t sum = 0;
 	size_t i;
@@ -263,25 +196,25 @@ static void print_rows(const struct report *r, FILE *f, size_t shown)
 	for (i = 0; i < shown; i++) {
 		row = &r->rows[i];
 		sum = util_add_saturated(sum, row->flat);
-		fprintf(f, "%10s %s %s %10s %s  %s\n", format_value(flat, row->flat, s),
-			format_percent(flat_percent, row->flat, r->total),
-			format_percent(sum_percent, sum, r->total), format_value(cum, row->cum, s),
-			format_percent(cum_percent, row->cum, r->total),
+		fprintf(f, "%10s %s %s %10s %s  %s\n", units_text(flat, row->flat, r->unit, s),
+			units_percent(flat_percent, row->flat, r->total),
+			units_percent(sum_percent, sum, r->total),
+			units_text(cum, row->cum, r->unit, s),
+			units_percent(cum_percent, row->cum, r->total),
 			strtab__get(r->frames.names, row->name));
 	}
 }
 
-int text_write(const struct profile *p, FILE *f, size_t top)
+int text_write_table(const struct profile *p, const struct text_table *t, FILE *f)
 {
 	struct report r;
 	size_t shown;
-	int err = report__make(p, false, &r);
+	int err = report__make(p, t, false, &r);
 
 	if (err)
 		return err;
-	shown = top ? MIN(top, r.row_cnt) : r.row_cnt;
-	print_head(&r, f);
-	err = print_comments(&r, f);
+	shown = t->top ? MIN(t->top, r.row_cnt) : r.row_cnt;
+	err = text_write_head(p, t->value, f);
 	if (!err) {
 		if (shown < r.row_cnt)
 			fprintf(f, "Top %zu of %zu functions\n", shown, r.row_cnt);
@@ -292,10 +225,16 @@ int text_write(const struct profile *p, FILE *f, size_t top)
 	return err;
 }
 
+int text_write(const struct profile *p, FILE *f, size_t top)
+{
+	return text_write_table(p, &(struct text_table){ .value = last_value(p), .top = top }, f);
+}
+
 int text_write_top(const struct profile *p, FILE *f, size_t top, bool own)
 {
+	struct text_table t = { .value = last_value(p) };
 	struct report r;
-	int err = report__make(p, own, &r);
+	int err = report__make(p, &t, own, &r);
 
 	if (err)
 		return err;

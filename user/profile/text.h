@@ -19,14 +19,26 @@ struct profile;
  */
 int folded_write(const struct profile *p, FILE *f);
 
+/* Of a value, by its index: type, time, duration, total; then the comments. 0 or -ENOMEM. */
+int text_write_head(const struct profile *p, size_t value, FILE *f);
+
+struct text_table {
+	size_t value;	      /* index of value_types */
+	size_t top;	      /* rows at most, 0: all */
+	const bool *left_out; /* which samples count to the total alone; NULL: none */
+};
+
 /*
- * A header (type, time, duration, totals, the comments), then a table as `go tool pprof -top` has
- * it, of the last value of which there is anything:
+ * That header, then a table as `go tool pprof -top` has it:
  *
  *     flat  flat%   sum%        cum   cum%  name
  *
- * sorted by flat, then cum, then name. top: rows at most, 0: all.
+ * sorted by flat, then cum, then name. A function that calls itself counts once into a stack's cum.
+ * 0 or -errno.
  */
+int text_write_table(const struct profile *p, const struct text_table *t, FILE *f);
+
+/* The same of the last value of which there is anything. */
 int text_write(const struct profile *p, FILE *f, size_t top);
 
 /*

@@ -278,7 +278,7 @@ void dump_account_text(const struct dump_account *a, char *ret, size_t ret_sz)
 	fclose(f);
 }
 
-static bool is_full(const struct profile_merge *m)
+static bool is_full(struct profile_merge *m)
 {
 	const struct profile *p = profile_merge__so_far(m);
 

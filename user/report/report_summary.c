@@ -69,13 +69,10 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 void report_quantity(const struct profile *p, size_t value, char *buf, size_t buf_sz)
 {
 	const char *unit = p->value_types[value].unit;
-	int64_t total = 0;
+	int64_t total = profile__total(p, value);
 	int scale = 0;
-	double v;
+	double v = total;
 
-	for (size_t i = 0; i < p->sample_cnt; i++)
-		total = util_add_saturated(total, p->samples[i].value[value]);
-	v = total;
 	if (!strcmp(unit, "count")) {
 		snprintf(buf, buf_sz, "%" PRId64, total);
 		return;
