@@ -15,6 +15,8 @@
 #include "options_table.h"
 #include "record/dump.h"
 #include "record/run.h"
+#include "view/merge_files.h"
+#include "view/view.h"
 
 enum {
 	EXIT_WRITTEN = 0,
@@ -67,6 +69,14 @@ int main(int argc, char **argv)
 		break;
 	case OPTIONS_CHECK:
 		status = check_print(stdout) || finish_stdout() ? EXIT_FAILED : EXIT_WRITTEN;
+		break;
+	case OPTIONS_VIEW:
+		status = view_files(&opts.view, opts.files, opts.output ? opts.output : "-") ?
+				 EXIT_FAILED :
+				 EXIT_WRITTEN;
+		break;
+	case OPTIONS_MERGE:
+		status = merge_files(opts.files, opts.output) ? EXIT_FAILED : EXIT_WRITTEN;
 		break;
 	case OPTIONS_DUMP:
 		status = run_dump(&opts);

@@ -15,6 +15,7 @@
 #include "report/formats.h"
 #include "kinds.h"
 #include "options_table.h"
+#include "options_view.h"
 #include "spool/spool.h"
 
 #define GETOPT_MAX 64 /* options that there may be */
@@ -439,7 +440,8 @@ static void fill_getopt_tables(const struct option_table *t, struct getopt_table
 
 	/* '+': what follows the first operand belongs to the command to start; ':': a missing
 	 * argument is told apart */
-	*s++ = '+';
+	if (!t->takes_files)
+		*s++ = '+';
 	*s++ = ':';
 	for (size_t i = 0; i < t->cnt && l < ret->longs + GETOPT_MAX; i++) {
 		const struct option_row *r = &t->rows[i];
@@ -461,7 +463,16 @@ static void fill_getopt_tables(const struct option_table *t, struct getopt_table
 /* What stands before --help. */
 static const char *help_of(const struct parser *p)
 {
-	return p->o->help == OPTIONS_AGENT ? "agent " : "";
+	switch (p->o->help) {
+	case OPTIONS_AGENT:
+		return "agent ";
+	case OPTIONS_VIEW:
+		return "view ";
+	case OPTIONS_MERGE:
+		return "merge ";
+	default:
+		return "";
+	}
 }
 
 /* What getopt_long answered with '?'. It tells the cases apart by optopt: see getopt(3), and
@@ -509,7 +520,9 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 			p->record_option = option_find(p->table, val)->name;
 		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
 			p->not_for_dump = option_find(p->table, val)->name;
-		err = apply_record(p, val, optarg);
+		err = p->table->takes_files ?
+			      options_view_apply(p->o, val, optarg, p->err, p->err_sz) :
+			      apply_record(p, val, optarg);
 		if (err)
 			return err;
 	}
@@ -677,10 +690,8 @@ static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
 static enum options_command command_of(const char *word)
 {
 	static const char *const names[] = {
-		[OPTIONS_RECORD] = "record",
-		[OPTIONS_AGENT] = "agent",
-		[OPTIONS_CHECK] = "check",
-		[OPTIONS_LIST] = "list",
+		[OPTIONS_RECORD] = "record", [OPTIONS_AGENT] = "agent", [OPTIONS_CHECK] = "check",
+		[OPTIONS_LIST] = "list",     [OPTIONS_VIEW] = "view",	[OPTIONS_MERGE] = "merge",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -694,6 +705,7 @@ static const struct options options_defaults = {
 	.heap_rate = OPTIONS_DEFAULT_HEAP_RATE,
 	.format = &formats[0],
 	.thread_labels = true,
+	.view = VIEW_DEFAULTS,
 	.ready_fd = -1,
 	.log_level = LOG_INFO,
 };
@@ -781,6 +793,8 @@ static int parse(struct parser *p, int argc, char **argv)
 		err = parse_with_config(p, argc, argv, &dashes);
 	if (err || p->o->command == OPTIONS_HELP || p->o->command == OPTIONS_VERSION)
 		return err;
+	if (p->table->takes_files)
+		return options_view_finish(p->o, argv + optind, p->err, p->err_sz);
 	if (command == OPTIONS_RECORD)
 		return finish_record(p, argc, argv, dashes);
 	if (command == OPTIONS_AGENT)

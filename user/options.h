@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "bpfprof.h"
+#include "view/view.h"
 
 struct config;
 struct format;
@@ -36,6 +37,8 @@ enum options_command {
 	OPTIONS_AGENT,
 	OPTIONS_CHECK,
 	OPTIONS_LIST,
+	OPTIONS_VIEW,
+	OPTIONS_MERGE,
 	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
 	OPTIONS_DUMP,	      /* the last minutes of the agent's folder */
 	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
@@ -87,7 +90,11 @@ struct options {
 	uint64_t wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0, or
 				  up to OPTIONS_MAX_WAIT_RATE_NS */
 
-	const char *output; /* "-": standard output; NULL: a name made from the target */
+	char **files; /* of OPTIONS_VIEW and OPTIONS_MERGE: at least one, NULL-terminated */
+	struct view_options view;
+
+	const char *output; /* "-": standard output; NULL: a name made from the target, of
+			       OPTIONS_VIEW standard output; of OPTIONS_MERGE it is given */
 	const struct format *format;
 	/* of each set of files, at least OPTIONS_MIN_WINDOW_NS; 0: one set for the whole run */
 	uint64_t window_ns;

@@ -150,16 +150,49 @@ static const struct option_row agent_rows[] = {
 	MESSAGE_ROWS,
 };
 
+static const struct option_row view_rows[] = {
+	{ .arg = "FILE...",
+	  .help = "profiles that bpfprof, Go, or anyone else has written; several are added up" },
+
+	{ .help = "What is shown:" },
+	{ "value", OPT_VALUE, "NAME", NULL,
+	  "which of the values, such as alloc_space; without it the one that the file names, else "
+	  "the last" },
+	{ "focus", OPT_FOCUS, "REGEX", NULL,
+	  "only stacks with a function whose name matches (extended regular expression); shares "
+	  "stay those of the whole" },
+
+	{ .help = "How:" },
+	{ "format", 'f', "NAME", "text", "form of the result" },
+	{ "tree", OPT_TREE, NULL, NULL,
+	  "who called whom, from the root down, instead of the table of functions" },
+	{ "limit", OPT_LIMIT, "N", NULL, "lines at most; without it all" },
+	{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",
+	  "of the whole, below which --tree leaves a branch out" },
+	{ "output", 'o', "PATH", NULL, "the file; without it standard output" },
+
+	MESSAGE_ROWS,
+};
+
+static const struct option_row merge_rows[] = {
+	{ .arg = "FILE...",
+	  .help = "profiles that bpfprof, Go, or anyone else has written, of the same values" },
+	{ "output", 'o', "PATH", NULL, "the file for the sum, - for standard output" },
+
+	MESSAGE_ROWS,
+};
+
 static const struct option_table record_table = {
 	.rows = record_rows,
 	.cnt = ARRAY_SIZE(record_rows),
-	.usage =
-		"usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
-		"[ARG...])\n"
-		"       bpfprof agent    profiles of the whole machine, all the time: see bpfprof "
-		"agent --help\n"
-		"       bpfprof check    what this kernel and these rights allow\n"
-		"       bpfprof list     the profile kinds: what they measure and what they cost\n",
+	.usage = "usage: bpfprof [record] [OPTIONS] (--pid PID[,PID...] | --all | -- COMMAND "
+		 "[ARG...])\n"
+		 "       bpfprof agent    profiles of the whole machine, all the time: see bpfprof "
+		 "agent --help\n"
+		 "       bpfprof check    what this kernel and these rights allow\n"
+		 "       bpfprof list     the profile kinds: what they measure and what they cost\n"
+		 "       bpfprof view     shows profiles: see bpfprof view --help\n"
+		 "       bpfprof merge    adds up profiles: see bpfprof merge --help\n",
 	.manual = "bpfprof-record(8)",
 };
 
@@ -173,9 +206,36 @@ static const struct option_table agent_table = {
 	.manual = "bpfprof-agent(8)",
 };
 
+static const struct option_table view_table = {
+	.rows = view_rows,
+	.cnt = ARRAY_SIZE(view_rows),
+	.usage = "usage: bpfprof view [OPTIONS] FILE...\n"
+		 "Shows what is in profiles. Needs no rights.\n\n",
+	.manual = "bpfprof-view(8)",
+	.takes_files = true,
+};
+
+static const struct option_table merge_table = {
+	.rows = merge_rows,
+	.cnt = ARRAY_SIZE(merge_rows),
+	.usage = "usage: bpfprof merge -o PATH FILE...\n"
+		 "Adds up profiles. Needs no rights.\n\n",
+	.manual = "bpfprof-view(8)",
+	.takes_files = true,
+};
+
 const struct option_table *option_table(enum options_command command)
 {
-	return command == OPTIONS_AGENT ? &agent_table : &record_table;
+	switch (command) {
+	case OPTIONS_AGENT:
+		return &agent_table;
+	case OPTIONS_VIEW:
+		return &view_table;
+	case OPTIONS_MERGE:
+		return &merge_table;
+	default:
+		return &record_table;
+	}
 }
 
 const struct option_row *option_find(const struct option_table *t, int val)
@@ -237,10 +297,17 @@ void options_usage(enum options_command command, FILE *f)
 	fputs(t->usage, f);
 	for (size_t i = 0; i < t->cnt; i++)
 		print_row(f, &t->rows[i]);
-	kinds_names(names, sizeof(names));
-	formats_names(forms, sizeof(forms));
-	fprintf(f, "\nProfile kinds: %s.\n", names);
-	if (option_find(t, 'f'))
+	fputc('\n', f);
+	if (option_find(t, 'P')) {
+		kinds_names(names, sizeof(names));
+		fprintf(f, "Profile kinds: %s.\n", names);
+	}
+	if (option_find(t, 'f')) {
+		if (t->takes_files)
+			view_format_names(forms, sizeof(forms));
+		else
+			formats_names(forms, sizeof(forms));
 		fprintf(f, "Formats: %s.\n", forms);
+	}
 	fprintf(f, "More in bpfprof(8) and %s.\n", t->manual);
 }

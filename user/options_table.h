@@ -6,6 +6,7 @@
 #ifndef OPTIONS_TABLE_H
 #define OPTIONS_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -37,6 +38,11 @@ enum {
 	OPT_DUMP,
 	OPT_STRICT,
 	OPT_READY_FD,
+	OPT_VALUE,
+	OPT_FOCUS,
+	OPT_LIMIT,
+	OPT_TREE,
+	OPT_MIN_SHARE,
 	OPT_VERSION,
 };
 
@@ -53,6 +59,9 @@ struct option_table {
 	size_t cnt;
 	const char *usage;  /* what --help begins with */
 	const char *manual; /* where there is more */
+	/* Operands are files, and options may stand behind them (options_view.c). Otherwise what
+	 * follows the first operand is a command's. */
+	bool takes_files;
 };
 
 /* Of a command. check and list take those of record, as far as they take any. */

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "options_view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "options_table.h"
+
+static int parse_format(struct options *o, const char *arg, char *err, size_t err_sz)
+{
+	char names[VIEW_FORMAT_NAMES_SZ];
+
+	o->view.format = view_format_find(arg);
+	if (o->view.format)
+		return 0;
+	view_format_names(names, sizeof(names));
+	return util_fail(-EINVAL, err, err_sz, "--format: unknown format '%s': choose from %s", arg,
+			 names);
+}
+
+static int parse_share(struct options *o, const char *arg, char *err, size_t err_sz)
+{
+	char *end;
+	double percent = strtod(arg, &end);
+
+	if (end == arg || (*end && (end[0] != '%' || end[1])) || !(percent >= 0 && percent <= 100))
+		return util_fail(-EINVAL, err, err_sz,
+				 "--min-share: '%s' is no percentage from 0 to 100, such as 0.5",
+				 arg);
+	o->view.min_share = percent / 100;
+	return 0;
+}
+
+int options_view_apply(struct options *o, int val, const char *arg, char *err, size_t err_sz)
+{
+	uint64_t limit;
+
+	switch (val) {
+	case 'o':
+		o->output = arg;
+		return *arg ? 0 : util_fail(-EINVAL, err, err_sz, "--output: the path is empty");
+	case 'f':
+		return parse_format(o, arg, err, err_sz);
+	case OPT_VALUE:
+		o->view.value = arg;
+		return 0;
+	case OPT_FOCUS:
+		o->view.focus = arg;
+		return view_check_focus(arg, err, err_sz);
+	case OPT_LIMIT:
+		if (util_parse_u64(arg, 1, UINT32_MAX, &limit))
+			return util_fail(
+				-EINVAL, err, err_sz,
+				"--limit: '%s' is no number of lines from 1 on, such as 20", arg);
+		o->view.limit = limit;
+		return 0;
+	case OPT_MIN_SHARE:
+		return parse_share(o, arg, err, err_sz);
+	default: /* OPT_TREE */
+		o->view.tree = true;
+		return 0;
+	}
+}
+
+int options_view_finish(struct options *o, char **files, char *err, size_t err_sz)
+{
+	if (!*files)
+		return util_fail(-EINVAL, err, err_sz, "nothing to %s: give files of profiles",
+				 o->command == OPTIONS_VIEW ? "show" : "add up");
+	if (o->command == OPTIONS_MERGE && !o->output)
+		return util_fail(-EINVAL, err, err_sz,
+				 "--output is missing: give the file for the sum, or - for "
+				 "standard output");
+	o->files = files;
+	return 0;
+}

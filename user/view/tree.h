@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who called whom, from the root of the stacks down. */
+#ifndef VIEW_TREE_H
+#define VIEW_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct frames;
+
+struct tree_options {
+	size_t value;	      /* index of value_types */
+	const bool *left_out; /* which samples count to the total alone; NULL: none */
+	double min_share;     /* of the total, 0 to 1: branches below are left out */
+	size_t limit;	      /* lines at most, 0: all */
+};
+
+/* Branches within branches that are drawn: what is deeper is left out. */
+#define TREE_MAX_FORKS 64
+
+/*
+ * A line for each function in its place, larger branches first, then by name:
+ *
+ *     cum   cum%   flat  flat%  name
+ *
+ * A function's only branch stands below it, without going in; several are marked by lines. The end
+ * says how many were left out. Names are those of fr, whose profile it is. 0 or -errno.
+ */
+int tree_write(const struct frames *fr, const struct tree_options *o, FILE *f);
+
+#endif

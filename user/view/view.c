@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "view/view.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/output.h"
+#include "base/util.h"
+#include "profile/profile.h"
+#include "view/sum_files.h"
+#include "view/text.h"
+#include "view/write_file.h"
+
+/* What is to be written. */
+struct view {
+	const struct profile *profile;
+	size_t value;
+	const struct view_options *opts;
+};
+
+/* The first one is the default. */
+static const struct view_format formats[] = {
+	{ .name = "text", .write = view_text_write },
+};
+
+const struct view_format *view_format_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(name, formats[i].name))
+			return &formats[i];
+	return NULL;
+}
+
+void view_format_names(char *buf, size_t buf_sz)
+{
+	*buf = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		size_t len = strlen(buf);
+
+		snprintf(buf + len, buf_sz - len, "%s%s", i ? ", " : "", formats[i].name);
+	}
+}
+
+int view_check_focus(const char *focus, char *err, size_t err_sz)
+{
+	char why[128];
+	regex_t re;
+	int r = regcomp(&re, focus, REG_EXTENDED | REG_NOSUB);
+
+	if (r) {
+		regerror(r, &re, why, sizeof(why));
+		return util_fail(-EINVAL, err, err_sz,
+				 "--focus: '%s' is no extended regular expression: %s", focus, why);
+	}
+	regfree(&re);
+	return 0;
+}
+
+/* The value that is asked for. 0, or -EINVAL, after it was said which there are. */
+static int find_value(const struct profile *p, const char *name, size_t *ret)
+{
+	char names[512];
+	size_t len = 0;
+
+	*ret = profile__default_value(p);
+	if (!name)
+		return 0;
+	for (*ret = 0; *ret < p->value_cnt; (*ret)++)
+		if (!strcmp(name, p->value_types[*ret].type))
+			return 0;
+	for (size_t i = 0; i < p->value_cnt && len < sizeof(names); i++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+					p->value_types[i].type);
+	log_error("--value: there is no value '%s': choose from %s", name, names);
+	return -EINVAL;
+}
+
+static int write_view(void *ctx, FILE *f)
+{
+	const struct view *v = ctx;
+	const struct view_format *format = v->opts->format ? v->opts->format : &formats[0];
+
+	return format->write(v->profile, v->value, v->opts, f);
+}
+
+int view_files(const struct view_options *o, char *const *files, const char *output)
+{
+	struct view v = { .opts = o };
+	struct profile *p;
+	char text[512];
+	int err = output_check(output, false, text, sizeof(text));
+
+	if (err) {
+		log_error("%s", text);
+		return err;
+	}
+	err = sum_files(files, &p);
+	if (err)
+		return err;
+	v.profile = p;
+	err = find_value(p, o->value, &v.value);
+	if (!err)
+		err = write_file(output, write_view, &v);
+	profile__free(p);
+	return err;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shows what is in profiles. A new form is a row of the table of formats in view.c, with a writer. */
+#ifndef VIEW_H
+#define VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct profile;
+struct view_format;
+
+struct view_options {
+	const struct view_format *format; /* NULL: text */
+	const char *value;		  /* its type's name; NULL: the profile's default */
+	const char *focus;		  /* see view_check_focus; NULL: all stacks are shown */
+	size_t limit;			  /* lines; 0: all */
+	bool tree;
+	double min_share; /* of the whole, 0 to 1: what is below that is left out of the tree */
+};
+
+#define VIEW_DEFAULTS              \
+	{                          \
+		.min_share = 0.005 \
+	}
+
+struct view_format {
+	const char *name; /* as -f takes it: [a-z]+ */
+	/* p is finished, value an index of its value_types. 0 or -errno. */
+	int (*write)(const struct profile *p, size_t value, const struct view_options *o, FILE *f);
+};
+
+/* The format of this name, or NULL. */
+const struct view_format *view_format_find(const char *name);
+
+/* The names of all, in a sentence. What does not fit is cut. */
+#define VIEW_FORMAT_NAMES_SZ 64
+void view_format_names(char *buf, size_t buf_sz);
+
+/* Is it an extended regular expression (regex(7))? 0, or -EINVAL with a sentence in err. */
+int view_check_focus(const char *focus, char *err, size_t err_sz);
+
+/* Adds the files up (sum_files) and writes what is shown of them to a path, "-" for standard output.
+ * Says what is wrong. 0 or -errno. */
+int view_files(const struct view_options *o, char *const *files, const char *output);
+
+#endif

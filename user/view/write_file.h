@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files of commands that end when they have written one. */
+#ifndef WRITE_FILE_H
+#define WRITE_FILE_H
+
+#include <stdio.h>
+
+/*
+ * Writes a file (output_write, "-" is standard output), which no signal of a terminal or a service
+ * manager leaves half: it is dealt with afterwards. write returns 0 or -errno. 0; or -errno, after the
+ * reason was said.
+ */
+int write_file(const char *path, int (*write)(void *ctx, FILE *f), void *ctx);
+
+#endif
