@@ -64,6 +64,30 @@ _bpfprof_agent_options='
 -h --help . .
 '
 
+# of bpfprof view
+_bpfprof_view_options='
+. --value NAME .
+. --focus REGEX .
+-f --format NAME text
+. --tree . .
+. --limit N .
+. --min-share PERCENT 0.5
+-o --output PATH .
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
+# of bpfprof merge
+_bpfprof_merge_options='
+-o --output PATH .
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
 # the kinds that this program has
 _bpfprof_kinds() {
 	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
@@ -76,19 +100,25 @@ _bpfprof_list() {
 	mapfile -t COMPREPLY < <(compgen -P "$head" -W "$1" -- "${cur##*,}")
 }
 
+_bpfprof_files() {
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
 # _bpfprof_argument OPTION NAME DEFAULT: completes the argument of an option
 _bpfprof_argument() {
+	local formats='pprof folded text'
 	case $1 in
 	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
-	--format) mapfile -t COMPREPLY < <(compgen -W 'pprof folded text' -- "$cur") ;;
+	--format)
+		[ "$command" = view ] && formats=text
+		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$cur")
+		;;
 	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;
 	*)
 		case $2 in
-		PATH | FILE | DIR)
-			compopt -o filenames 2>/dev/null
-			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-			;;
+		PATH | FILE | DIR) _bpfprof_files ;;
 		*) [ "$3" = . ] || mapfile -t COMPREPLY < <(compgen -W "$3" -- "$cur") ;;
 		esac
 		;;
@@ -96,7 +126,7 @@ _bpfprof_argument() {
 }
 
 _bpfprof() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i short long arg default words='' options=$_bpfprof_options
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i short long arg default words='' options=$_bpfprof_options command=''
 
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -117,7 +147,12 @@ _bpfprof() {
 	elif [ "$prev" = = ]; then
 		prev=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
-	[ "$COMP_CWORD" -gt 1 ] && [ "${COMP_WORDS[1]}" = agent ] && options=$_bpfprof_agent_options
+	[ "$COMP_CWORD" -gt 1 ] && command=${COMP_WORDS[1]}
+	case $command in
+	agent) options=$_bpfprof_agent_options ;;
+	view) options=$_bpfprof_view_options ;;
+	merge) options=$_bpfprof_merge_options ;;
+	esac
 	while read -r short long arg default; do
 		[ -n "$long" ] || continue
 		if [ "$arg" != . ] && [ "$prev" = "$short" -o "$prev" = "$long" ]; then
@@ -127,8 +162,12 @@ _bpfprof() {
 		words+=" $long"
 		[ "$short" = . ] || words+=" $short"
 	done <<<"$options"
+	if [[ $command == @(view|merge) && $cur != -* ]]; then
+		_bpfprof_files
+		return
+	fi
 	[ "$options" = "$_bpfprof_options" ] && words+=' --'
-	[ "$COMP_CWORD" = 1 ] && words+=' record agent check list'
+	[ "$COMP_CWORD" = 1 ] && words+=' record agent view merge check list'
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 
