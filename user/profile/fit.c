@@ -94,7 +94,11 @@ static bool pair_values(const struct profile *a, const struct profile *b, struct
 
 static void scale(int64_t *value, int64_t factor)
 {
-	if (__builtin_mul_overflow(*value, factor, value))
+	int64_t product;
+
+	if (!__builtin_mul_overflow(*value, factor, &product))
+		*value = product;
+	else
 		*value = *value < 0 ? INT64_MIN : INT64_MAX;
 }
 
