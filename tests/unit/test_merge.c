@@ -532,6 +532,35 @@ static void hidden_by_all(void **state)
 	profile_merge__free(m);
 }
 
+static void shown_first_by_all(void **state)
+{
+	static const struct {
+		const char *a, *b, *sum;
+	} cases[] = {
+		{ "first", "first", "first" },
+		{ "first", "second", "" },
+		{ "first", "", "" },
+		{ "", "first", "" },
+	};
+	struct profile_merge *m = merger();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct profile *p = make(), *q = make();
+
+		p->default_type = profile__string(p, cases[i].a);
+		q->default_type = profile__string(q, cases[i].b);
+		add(m, p);
+		add(m, q);
+		profile__free(p);
+		profile__free(q);
+		p = taken(m);
+		assert_string_equal(strtab__get(p->strings, p->default_type), cases[i].sum);
+		profile__free(p);
+	}
+	profile_merge__free(m);
+}
+
 static void the_lowest_comes_first(void **state)
 {
 	struct profile *p = make(), *q = make();
@@ -618,12 +647,19 @@ static void nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_are_the_whole), cmocka_unit_test(values_are_sums),
-		cmocka_unit_test(order_is_nothing),    cmocka_unit_test(lines_tell_apart),
-		cmocka_unit_test(others_are_refused),  cmocka_unit_test(labels_are_added),
-		cmocka_unit_test(times_are_a_span),    cmocka_unit_test(comments_are_bounded),
-		cmocka_unit_test(hidden_by_all),       cmocka_unit_test(the_lowest_comes_first),
-		cmocka_unit_test(ends_of_the_range),   cmocka_unit_test(nothing),
+		cmocka_unit_test(parts_are_the_whole),
+		cmocka_unit_test(values_are_sums),
+		cmocka_unit_test(order_is_nothing),
+		cmocka_unit_test(lines_tell_apart),
+		cmocka_unit_test(others_are_refused),
+		cmocka_unit_test(labels_are_added),
+		cmocka_unit_test(times_are_a_span),
+		cmocka_unit_test(comments_are_bounded),
+		cmocka_unit_test(hidden_by_all),
+		cmocka_unit_test(shown_first_by_all),
+		cmocka_unit_test(the_lowest_comes_first),
+		cmocka_unit_test(ends_of_the_range),
+		cmocka_unit_test(nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

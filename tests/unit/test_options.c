@@ -585,6 +585,89 @@ static void test_dump(void **state)
 	}
 }
 
+/* ---- view and merge ---- */
+
+static void test_merge(void **state)
+{
+	static const struct {
+		const char *words[6];
+		const char *named;
+	} refused[] = {
+		{ { "merge", NULL }, "nothing to add up" },
+		{ { "merge", "-o", "x", NULL }, "nothing to add up" },
+		{ { "merge", "--", NULL }, "nothing to add up" },
+		{ { "merge", "x", NULL }, "--output is missing" },
+		{ { "merge", "x", "-o", "", NULL }, "--output: the path is empty" },
+		{ { "merge", "x", "-o", NULL }, "--output needs an argument: see bpfprof merge" },
+		{ { "merge", "x", "-f", "text", NULL }, "see bpfprof merge --help" },
+		{ { "merge", "x", "--pid", "1", NULL }, "see bpfprof merge --help" },
+	};
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "merge", "a", "-o", "x", "b", "-q", "--", "-c"), 0);
+	assert_int_equal(o.command, OPTIONS_MERGE);
+	assert_string_equal(o.output, "x");
+	assert_int_equal(o.log_level, LOG_ERROR);
+	assert_string_equal(o.files[0], "a");
+	assert_string_equal(o.files[1], "b");
+	assert_string_equal(o.files[2], "-c");
+	assert_null(o.files[3]);
+	assert_int_equal(PARSE(&o, "merge", "-h"), 0);
+	assert_int_equal(o.command, OPTIONS_HELP);
+	assert_int_equal(o.help, OPTIONS_MERGE);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
+			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
+}
+
+static void test_view(void **state)
+{
+	static const struct {
+		const char *words[6];
+		const char *named;
+	} refused[] = {
+		{ { "view", NULL }, "nothing to show" },
+		{ { "view", "x", "-f", "pprof", NULL },
+		  "unknown format 'pprof': choose from text" },
+		{ { "view", "x", "--limit", "0", NULL }, "--limit: '0'" },
+		{ { "view", "x", "--limit", "-1", NULL }, "--limit: '-1'" },
+		{ { "view", "x", "--focus", "a(", NULL }, "--focus: 'a('" },
+		{ { "view", "x", "--min-share", "101", NULL }, "--min-share: '101'" },
+		{ { "view", "x", "--min-share", "-1", NULL }, "--min-share: '-1'" },
+		{ { "view", "x", "--min-share", "1%%", NULL }, "--min-share: '1%%'" },
+		{ { "view", "x", "--min-share", "nan", NULL }, "--min-share: 'nan'" },
+		{ { "view", "x", "--min-share", "", NULL }, "--min-share: ''" },
+		{ { "view", "x", "--all", NULL }, "see bpfprof view --help" },
+	};
+	struct options o;
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "view", "a"), 0);
+	assert_int_equal(o.command, OPTIONS_VIEW);
+	assert_null(o.output);
+	assert_null(o.view.value);
+	assert_null(o.view.focus);
+	assert_false(o.view.tree);
+	assert_int_equal(o.view.limit, 0);
+	assert_true(o.view.min_share == 0.005);
+	assert_int_equal(PARSE(&o, "view", "a", "--tree", "--value", "cpu", "--focus", "^ma.n$",
+			       "b", "--limit", "7", "--min-share", "2%", "-o", "x", "-f", "text"),
+			 0);
+	assert_string_equal(o.output, "x");
+	assert_string_equal(o.view.value, "cpu");
+	assert_string_equal(o.view.focus, "^ma.n$");
+	assert_true(o.view.tree);
+	assert_int_equal(o.view.limit, 7);
+	assert_true(o.view.min_share == 0.02);
+	assert_ptr_equal(o.view.format, view_format_find("text"));
+	assert_string_equal(o.files[1], "b");
+	assert_null(o.files[2]);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
+			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
+}
+
 /* As test_table_parsed and test_table_defaults. */
 static void test_agent_table(void **state)
 {
@@ -713,6 +796,8 @@ int main(void)
 		cmocka_unit_test(test_table_defaults),
 		cmocka_unit_test(test_agent),
 		cmocka_unit_test(test_dump),
+		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_view),
 		cmocka_unit_test(test_agent_table),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_kinds),

@@ -418,6 +418,41 @@ static void test_no_rights(void **state)
 	assert_int_equal(entries(), 1);
 }
 
+static int write_text(void *ctx, FILE *f)
+{
+	fputs(ctx, f);
+	return 0;
+}
+
+static int write_half(void *ctx, FILE *f)
+{
+	fputs(ctx, f);
+	return -EMSGSIZE;
+}
+
+static void test_sentences(void **state)
+{
+	char text[256] = "";
+
+	(void)state;
+	assert_int_equal(output_write("new", write_text, (void *)"text", text, sizeof(text)), 0);
+	expect_contents("new", "text");
+	assert_int_equal(output_write("new", write_half, (void *)"half", text, sizeof(text)),
+			 -EMSGSIZE);
+	assert_string_equal(text, "cannot write 'new': Message too long");
+	expect_contents("new", "text");
+	assert_int_equal(output_write("none/new", write_text, (void *)"", text, sizeof(text)),
+			 -ENOENT);
+	assert_string_equal(text, "cannot write 'none/new': No such file or directory");
+	assert_int_equal(symlink("new", "link"), 0);
+	assert_int_equal(output_check("link", true, text, sizeof(text)), -ELOOP);
+	assert_string_equal(text,
+			    "cannot write 'link': it is a symbolic link (name the file itself)");
+	assert_int_equal(output_check("new", true, text, sizeof(text)), 0);
+	assert_int_equal(output_check("-", false, text, sizeof(text)), 0);
+	assert_int_equal(entries(), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +466,7 @@ int main(void)
 		cmocka_unit_test_setup(test_devices, setup),
 		cmocka_unit_test_setup(test_cannot_be_written, setup),
 		cmocka_unit_test_setup(test_standard_output, setup),
+		cmocka_unit_test_setup(test_sentences, setup),
 		cmocka_unit_test_setup(test_sudo_user, setup),
 		cmocka_unit_test_setup(test_no_rights, setup),
 	};

@@ -96,10 +96,13 @@ static void same_bytes(void **state)
 static void every_field(void **state)
 {
 	struct profile *p = golden_heap_profile(), *q;
-	struct bytes b = written(p);
+	struct bytes b;
 
 	(void)state;
+	p->default_type = profile__string(p, p->value_types[1].type);
+	b = written(p);
 	q = read_back(b.data, b.sz);
+	assert_int_equal(profile__default_value(q), 1);
 	assert_int_equal(q->value_cnt, p->value_cnt);
 	for (size_t i = 0; i < p->value_cnt; i++) {
 		assert_string_equal(q->value_types[i].type, p->value_types[i].type);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests of view/: the call tree, which stacks are in focus, and files that are added up. */
+#include "view/tree.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "profile/frames.h"
+#include "profile/profile.h"
+#include "toolrun.h"
+#include "view/sum_files.h"
+#include "view/text.h"
+#include "view/view.h"
+#include "written.h"
+
+#define MAX_DEPTH 400
+
+static struct profile *empty(void)
+{
+	static const struct profile_value_type types[] = { { "samples", "count" },
+							   { "cpu", "nanoseconds" } };
+	static const struct profile_value_type period = { "cpu", "nanoseconds" };
+	struct profile *p = profile__new(types, 2, period, 1000000);
+
+	assert_non_null(p);
+	return p;
+}
+
+/* The stack's functions from the root on, with a blank between two; n samples of 1 ms. */
+static void add(struct profile *p, const char *stack, int64_t n)
+{
+	int64_t values[] = { n, n * 1000000 };
+	uint32_t locs[MAX_DEPTH], at = MAX_DEPTH;
+	char *words = strdup(stack), *rest = words, *word;
+
+	assert_non_null(words);
+	while ((word = strsep(&rest, " "))) {
+		assert_true(at > 0);
+		locs[--at] = profile__add_marker(p, word);
+		assert_int_not_equal(locs[at], PROFILE_NONE);
+	}
+	free(words);
+	assert_int_not_equal(profile__add_sample(p, locs + at, MAX_DEPTH - at, NULL, 0, values),
+			     PROFILE_NONE);
+}
+
+static char *shown(const struct profile *p, size_t value, const struct view_options *o)
+{
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	assert_non_null(f);
+	assert_int_equal(view_text_write(p, value, o, f), 0);
+	fclose(f);
+	return text;
+}
+
+static void shows(const struct profile *p, size_t value, const struct view_options *o,
+		  const char *want)
+{
+	char *text = shown(p, value, o);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+#define TREE "       cum   cum%       flat  flat%  name\n"
+
+static struct profile *some(void)
+{
+	struct profile *p = empty();
+
+	add(p, "main a b", 40);
+	add(p, "main a b b", 20);
+	add(p, "main a c", 10);
+	add(p, "main d e f", 25);
+	add(p, "main d e", 4);
+	add(p, "other", 1);
+	return p;
+}
+
+static void tree(void **state)
+{
+	struct profile *p = some();
+
+	(void)state;
+	shows(p, 1, &(struct view_options){ .tree = true },
+	      "Type: cpu\nTotal samples = 100ms\n" TREE
+	      "      99ms 99.00%          0     0%  ├─ main\n"
+	      "      70ms 70.00%          0     0%  │  ├─ a\n"
+	      "      60ms 60.00%       40ms 40.00%  │  │  ├─ b\n"
+	      "      20ms 20.00%       20ms 20.00%  │  │  │  b\n"
+	      "      10ms 10.00%       10ms 10.00%  │  │  └─ c\n"
+	      "      29ms 29.00%          0     0%  │  └─ d\n"
+	      "      29ms 29.00%        4ms  4.00%  │     e\n"
+	      "      25ms 25.00%       25ms 25.00%  │     f\n"
+	      "       1ms  1.00%        1ms  1.00%  └─ other\n");
+	profile__free(p);
+}
+
+static void tree_cut(void **state)
+{
+	struct profile *p = some();
+
+	(void)state;
+	/* a branch that is as large as the share is shown */
+	shows(p, 0, &(struct view_options){ .tree = true, .min_share = 0.25 },
+	      "Type: samples\nTotal samples = 100\n" TREE
+	      "        99 99.00%          0     0%  main\n"
+	      "        70 70.00%          0     0%  ├─ a\n"
+	      "        60 60.00%         40 40.00%  │  b\n"
+	      "        29 29.00%          0     0%  └─ d\n"
+	      "        29 29.00%          4  4.00%     e\n"
+	      "        25 25.00%         25 25.00%     f\n"
+	      "3 branches below 25 % of the total are left out\n");
+	shows(p, 0, &(struct view_options){ .tree = true, .limit = 2 },
+	      "Type: samples\nTotal samples = 100\n" TREE
+	      "        99 99.00%          0     0%  ├─ main\n"
+	      "        70 70.00%          0     0%  │  ├─ a\n"
+	      "These are the first 2 of 9 lines\n");
+	profile__free(p);
+}
+
+static void focus(void **state)
+{
+	struct profile *p = some();
+
+	(void)state;
+	shows(p, 0, &(struct view_options){ .tree = true, .focus = "^[ef]$" },
+	      "Type: samples\nTotal samples = 100\n" TREE
+	      "        29 29.00%          0     0%  main\n"
+	      "        29 29.00%          0     0%  d\n"
+	      "        29 29.00%          4  4.00%  e\n"
+	      "        25 25.00%         25 25.00%  f\n");
+	shows(p, 0, &(struct view_options){ .focus = "^b" },
+	      "Type: samples\nTotal samples = 100\n"
+	      "      flat  flat%   sum%        cum   cum%  name\n"
+	      "        60 60.00% 60.00%         60 60.00%  b\n"
+	      "         0     0% 60.00%         60 60.00%  a\n"
+	      "         0     0% 60.00%         60 60.00%  main\n");
+	shows(p, 0, &(struct view_options){ .focus = "nowhere", .tree = true },
+	      "Type: samples\nTotal samples = 100\n" TREE);
+	profile__free(p);
+}
+
+static void nothing(void **state)
+{
+	struct profile *p = empty();
+
+	(void)state;
+	shows(p, 1, &(struct view_options){ .tree = true }, "Type: cpu\nTotal samples = 0\n" TREE);
+	profile__free(p);
+}
+
+static void hostile_names(void **state)
+{
+	struct profile *p = empty();
+
+	(void)state;
+	add(p, "main\x1b[2J a\nb", 1);
+	shows(p, 0, &(struct view_options){ .tree = true },
+	      "Type: samples\nTotal samples = 1\n" TREE
+	      "         1   100%          0     0%  main\xef\xbf\xbd[2J\n"
+	      "         1   100%          1   100%  a\xef\xbf\xbd"
+	      "b\n");
+	profile__free(p);
+}
+
+static size_t lines(const char *text)
+{
+	size_t cnt = 0;
+
+	for (; *text; text++)
+		cnt += *text == '\n';
+	return cnt;
+}
+
+/* A recursion is a line for each call; forks within forks are drawn up to a number of them. */
+static void deep(void **state)
+{
+	char stack[2 * MAX_DEPTH] = "r", *text;
+	struct profile *p = empty();
+	size_t i;
+
+	(void)state;
+	for (i = 1; i < MAX_DEPTH; i++)
+		strcat(stack, " r");
+	add(p, stack, 1);
+	text = shown(p, 0, &(struct view_options){ .tree = true });
+	assert_int_equal(lines(text), 3 + MAX_DEPTH);
+	assert_null(strstr(text, "left out"));
+	free(text);
+	profile__free(p);
+
+	p = empty();
+	strcpy(stack, "r");
+	for (i = 1; i <= TREE_MAX_FORKS + 5; i++) {
+		add(p, stack, 1);
+		strcat(stack, " r");
+		add(p, stack, 1);
+		stack[strlen(stack) - 1] = 's';
+		add(p, stack, 1);
+		stack[strlen(stack) - 1] = 'r';
+	}
+	text = shown(p, 0, &(struct view_options){ .tree = true });
+	/* the root, and two for each fork */
+	assert_int_equal(lines(text), 3 + 1 + 2 * TREE_MAX_FORKS + 1);
+	assert_non_null(strstr(text, "2 branches within more than 64 others are left out\n"));
+	free(text);
+	profile__free(p);
+}
+
+/* ---- files ---- */
+
+static const char *file(const char *name, const struct profile *p)
+{
+	struct bytes b = written(p);
+	char *path = strdup(toolrun_path(name));
+	FILE *f;
+
+	assert_non_null(path);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(b.data, 1, b.sz, f), b.sz);
+	fclose(f);
+	free(b.data);
+	return path;
+}
+
+static struct bytes sum_of(const char *a, const char *b)
+{
+	char *files[] = { (char *)a, (char *)b, NULL };
+	struct profile *p;
+	struct bytes ret;
+
+	assert_int_equal(sum_files(files, &p), 0);
+	ret = written(p);
+	assert_int_equal(p->duration_ns, 7);
+	assert_int_equal(p->time_ns, 100);
+	assert_int_equal(p->period, 0);
+	assert_int_equal(profile__total(p, 0), 103);
+	profile__free(p);
+	return ret;
+}
+
+static void sums(void **state)
+{
+	struct profile *p = some(), *q = empty();
+	const char *a, *b;
+	struct bytes ab, ba;
+
+	(void)state;
+	add(q, "main a b", 3);
+	p->time_ns = 1000;
+	p->duration_ns = 5;
+	q->time_ns = 100;
+	q->duration_ns = 2;
+	q->period = 2;
+	a = file("a", p);
+	b = file("b", q);
+	ab = sum_of(a, b);
+	ba = sum_of(b, a);
+	assert_int_equal(ab.sz, ba.sz);
+	assert_memory_equal(ab.data, ba.data, ab.sz);
+	free(ab.data);
+	free(ba.data);
+	free((char *)a);
+	free((char *)b);
+	profile__free(p);
+	profile__free(q);
+}
+
+static void no_sums(void **state)
+{
+	struct profile *p = some(), *q;
+	const char *a = file("a", p);
+	char *files[] = { (char *)a, (char *)"/nonexistent", NULL };
+
+	(void)state;
+	assert_int_equal(sum_files(files, &q), -ENOENT);
+	files[1] = (char *)"/dev/null";
+	assert_int_equal(sum_files(files, &q), -EBADMSG);
+	assert_true(toolrun("head -c 100 a > cut"));
+	files[1] = (char *)toolrun_path("cut");
+	assert_int_equal(sum_files(files, &q), -EBADMSG);
+	free((char *)a);
+	profile__free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tree),	 cmocka_unit_test(tree_cut),
+		cmocka_unit_test(focus), cmocka_unit_test(nothing),
+		cmocka_unit_test(deep),	 cmocka_unit_test(hostile_names),
+		cmocka_unit_test(sums),	 cmocka_unit_test(no_sums),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}
