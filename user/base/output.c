@@ -195,7 +195,8 @@ int output_write(const char *path, int (*write)(void *ctx, FILE *f), void *ctx, 
 
 	if (!err) {
 		err = write(ctx, o.f);
-		if (err)
+		/* of a stream that has failed, its end tells the reason */
+		if (err && !ferror(o.f))
 			output_abort(&o);
 		else
 			err = output_commit(&o);
