@@ -42,7 +42,7 @@ class Maker:
         # the same in every profile
         address = lambda name: 0x400000 + (zlib.crc32(name.encode("utf-8", "surrogateescape")) & 0xFFFFF)
         value_type = lambda t: number(1, string(t[0])) + number(2, string(t[1]))
-        out = b"".join(message(1, value_type(t)) for t in self.types)
+        out = bytearray(b"".join(message(1, value_type(t)) for t in self.types))
         for stack, values, labels in self.samples:
             ids = [names.setdefault(n, len(names) + 1) for n in stack]
             if packed:
@@ -59,7 +59,7 @@ class Maker:
             out += message(5, number(1, i) + number(2, string(name)) + number(3, string(name)) + number(4, string("made.c")))
         out += number(9, self.time) + number(10, self.duration) + message(11, value_type(self.period_type)) + number(12, self.period)
         out += b"".join(number(13, string(c)) for c in self.comments) + number(14, string(self.default))
-        return out + b"".join(message(6, s.encode("utf-8", "surrogateescape")) for s in strings)
+        return bytes(out) + b"".join(message(6, s.encode("utf-8", "surrogateescape")) for s in strings)
 
     def write(self, path, zipped=True, **kw):
         data = self.data(**kw)

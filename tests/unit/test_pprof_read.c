@@ -418,16 +418,40 @@ static void bounded(void **state)
 	profile__free(p);
 }
 
+/* Messages of two bytes, each of which takes a hundred. */
+static void memory_is_bounded(void **state)
+{
+	struct profile *p = golden_profile(), *q;
+	struct bytes b = written(p);
+	enum {
+		CNT = 10000
+	};
+	char *empty = malloc(2 * CNT);
+
+	(void)state;
+	assert_non_null(empty);
+	for (size_t i = 0; i < CNT; i++)
+		memcpy(empty + 2 * i, "\x12", 2);
+	assert_int_equal(pprof_read_within(empty, 2 * CNT, 1 << 20, &q), -E2BIG);
+	assert_int_equal(pprof_read_within(empty, 2 * CNT, 10 << 20, &q), -EBADMSG);
+	free(empty);
+	/* refused wherever memory ends, and read where it does not */
+	for (size_t memory = 0; memory < 4000; memory += 7)
+		assert_int_equal(pprof_read_within(b.data, b.sz, memory, &q), -E2BIG);
+	assert_int_equal(pprof_read_within(b.data, b.sz, 1 << 20, &q), 0);
+	assert_int_equal(q->sample_cnt, p->sample_cnt);
+	profile__free(q);
+	profile__free(p);
+	free(b.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_bytes),
-		cmocka_unit_test(every_field),
-		cmocka_unit_test(without_addresses),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(cut),
-		cmocka_unit_test(too_large),
-		cmocka_unit_test(extra),
+		cmocka_unit_test(same_bytes),	     cmocka_unit_test(every_field),
+		cmocka_unit_test(memory_is_bounded), cmocka_unit_test(without_addresses),
+		cmocka_unit_test(refusals),	     cmocka_unit_test(cut),
+		cmocka_unit_test(too_large),	     cmocka_unit_test(extra),
 		cmocka_unit_test(bounded),
 	};
 

@@ -15,6 +15,7 @@
 
 #define GZIP_WINDOW (15 + 16) /* zlib.h, inflateInit2: gzip alone */
 #define FIRST_SZ 65536
+#define ALLOC_COST 16 /* bytes of malloc's own for each piece */
 
 typedef Perftools__Profiles__Profile pb_profile;
 
@@ -68,7 +69,48 @@ static int expand(z_stream *z, uint8_t **ret, size_t *ret_sz)
 	return rc == Z_STREAM_END ? 0 : rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int unpack(const uint8_t *data, size_t sz, pb_profile **ret)
+/* ---- messages, within a limit ---- */
+
+struct memory {
+	size_t left;
+	int err; /* why something was not given; 0: nothing was asked for in vain */
+};
+
+static void *memory_alloc(void *data, size_t sz)
+{
+	struct memory *m = data;
+	void *ret;
+
+	if (m->left < ALLOC_COST || m->left - ALLOC_COST < sz) {
+		m->err = -E2BIG;
+		return NULL;
+	}
+	ret = malloc(sz);
+	if (ret)
+		m->left -= sz + ALLOC_COST;
+	else
+		m->err = -ENOMEM;
+	return ret;
+}
+
+static void memory_free(void *data, void *p)
+{
+	(void)data;
+	free(p);
+}
+
+static int unpack_plain(const uint8_t *data, size_t sz, size_t memory, pb_profile **ret)
+{
+	struct memory m = { .left = memory };
+	ProtobufCAllocator allocator = { memory_alloc, memory_free, &m };
+
+	*ret = perftools__profiles__profile__unpack(&allocator, sz, data);
+	if (*ret)
+		return 0;
+	return m.err ? m.err : -EBADMSG;
+}
+
+static int unpack(const uint8_t *data, size_t sz, size_t memory, pb_profile **ret)
 {
 	z_stream z = { .next_in = (Bytef *)data, .avail_in = (uInt)sz };
 	uint8_t *plain = NULL;
@@ -76,18 +118,14 @@ static int unpack(const uint8_t *data, size_t sz, pb_profile **ret)
 
 	if (sz > PPROF_READ_MAX)
 		return -E2BIG;
-	if (!is_gzip(data, sz)) {
-		*ret = perftools__profiles__profile__unpack(NULL, sz, data);
-		return *ret ? 0 : -EBADMSG;
-	}
+	if (!is_gzip(data, sz))
+		return unpack_plain(data, sz, memory, ret);
 	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
 		return -ENOMEM;
 	err = expand(&z, &plain, &sz);
 	inflateEnd(&z);
-	if (!err) {
-		*ret = perftools__profiles__profile__unpack(NULL, sz, plain);
-		err = *ret ? 0 : -EBADMSG;
-	}
+	if (!err)
+		err = unpack_plain(plain, sz, memory, ret);
 	free(plain);
 	return err;
 }
@@ -320,13 +358,18 @@ static int read_texts(struct reader *r)
 
 int pprof_read(const void *data, size_t sz, struct profile **ret)
 {
+	return pprof_read_within(data, sz, PPROF_READ_MEMORY, ret);
+}
+
+int pprof_read_within(const void *data, size_t sz, size_t memory, struct profile **ret)
+{
 	static int (*const steps[])(struct reader *) = {
 		read_types,	read_strings, read_mappings, read_functions,
 		read_locations, read_samples, read_texts,
 	};
 	pb_profile *in = NULL;
 	struct reader r = { 0 };
-	int err = unpack(data, sz, &in);
+	int err = unpack(data, sz, memory, &in);
 
 	*ret = NULL;
 	if (err)

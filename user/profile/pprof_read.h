@@ -7,7 +7,8 @@
 
 struct profile;
 
-#define PPROF_READ_MAX (256U << 20) /* bytes, once it is expanded */
+#define PPROF_READ_MAX (256U << 20)   /* bytes, once it is expanded */
+#define PPROF_READ_MEMORY (2UL << 30) /* bytes that its messages may take, once they are unpacked */
 
 /*
  * *ret is the caller's, and not finished. What a struct profile has no place for is left out:
@@ -15,8 +16,13 @@ struct profile;
  * and labels are added up.
  *
  * 0; -EBADMSG: it is no profile, or refers to what is not there; -E2BIG: it is larger than
- * PPROF_READ_MAX, or has more values to a sample than PROFILE_MAX_VALUES; -ENOMEM.
+ * PPROF_READ_MAX or takes more than PPROF_READ_MEMORY, or has more values to a sample than
+ * PROFILE_MAX_VALUES; -ENOMEM.
  */
 int pprof_read(const void *data, size_t sz, struct profile **ret);
+
+/* The same with another limit than PPROF_READ_MEMORY: an empty message has two bytes in a file, and more
+ * than a hundred in memory. */
+int pprof_read_within(const void *data, size_t sz, size_t memory, struct profile **ret);
 
 #endif

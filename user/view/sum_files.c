@@ -34,9 +34,9 @@ static int fail_file(const char *path, int err)
 	case -EFBIG:
 	case -E2BIG:
 		log_error(
-			"cannot read '%s': it has more than %u MB or more than %d values to a "
-			"sample",
-			path, PPROF_READ_MAX / MB, PROFILE_MAX_VALUES);
+			"cannot read '%s': it has more than %u MB, or takes more than %lu MB of "
+			"memory, or has more than %d values to a sample",
+			path, PPROF_READ_MAX / MB, PPROF_READ_MEMORY / MB, PROFILE_MAX_VALUES);
 		break;
 	default:
 		log_error("cannot read '%s': %s", path, strerror(-err));
