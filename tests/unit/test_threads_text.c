@@ -153,7 +153,7 @@ static void blocks_have_their_form(void **state)
 	       "\n"
 	       "thread 20 [running in user code]:\n"
 	       "spin\n"
-	       "0x555555554600\n"
+	       "app+0x1600\n"
 	       "\t/usr/bin/app+0x1600\n");
 }
 

@@ -176,6 +176,38 @@ static void hostile_names(void **state)
 	profile__free(p);
 }
 
+/* What has no name is where it is: the same address of two objects is no one function. */
+static void unnamed(void **state)
+{
+	static const struct {
+		const char *file;
+		uint64_t offset;
+	} rows[] = {
+		{ "/usr/lib/liba.so", 0 }, { "/opt/b;\n", 0x1000 }, { "", 0 }, { "//anon", 0 }
+	};
+	int64_t values[] = { 1, 1000000 };
+	struct profile *p = empty();
+	struct profile_mapping m = { .start = 0x4000, .limit = 0x8000 };
+	uint32_t loc;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		m.filename = profile__string(p, rows[i].file);
+		m.offset = rows[i].offset;
+		m.owner = i;
+		loc = profile__add_location(p, profile__add_mapping(p, &m), 0x4321);
+		assert_int_not_equal(profile__add_sample(p, &loc, 1, NULL, 0, values),
+				     PROFILE_NONE);
+	}
+	shows(p, 0, &(struct view_options){ 0 },
+	      "Type: samples\nTotal samples = 4\n"
+	      "      flat  flat%   sum%        cum   cum%  name\n"
+	      "         2 50.00% 50.00%          2 50.00%  0x4321\n"
+	      "         1 25.00% 75.00%          1 25.00%  b;\xef\xbf\xbd+0x1321\n"
+	      "         1 25.00%   100%          1 25.00%  liba.so+0x321\n");
+	profile__free(p);
+}
+
 static size_t lines(const char *text)
 {
 	size_t cnt = 0;
@@ -300,10 +332,11 @@ static void no_sums(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tree),	 cmocka_unit_test(tree_cut),
-		cmocka_unit_test(focus), cmocka_unit_test(nothing),
-		cmocka_unit_test(deep),	 cmocka_unit_test(hostile_names),
-		cmocka_unit_test(sums),	 cmocka_unit_test(no_sums),
+		cmocka_unit_test(tree),		 cmocka_unit_test(tree_cut),
+		cmocka_unit_test(focus),	 cmocka_unit_test(nothing),
+		cmocka_unit_test(unnamed),	 cmocka_unit_test(deep),
+		cmocka_unit_test(hostile_names), cmocka_unit_test(sums),
+		cmocka_unit_test(no_sums),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

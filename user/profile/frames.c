@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +41,30 @@ static bool needs_address(const struct frames *fr, const struct profile_location
 	return !l->line_cnt;
 }
 
+/* "object+0xoffset" in its file, or the address where no file is known. */
+static uint32_t place_of(struct frames *fr, const struct profile_location *l, bool no_semicolon)
+{
+	const struct profile *p = fr->profile;
+	const struct profile_mapping *m = NULL;
+	char place[NAME_MAX + 32];
+	const char *file = "", *slash;
+
+	if (l->mapping != PROFILE_NONE) {
+		m = &p->mappings[l->mapping];
+		file = strtab__get(p->strings, m->filename);
+	}
+	slash = strrchr(file, '/');
+	/* "//anon" is no file's name */
+	if (*file && strncmp(file, "//", 2) != 0)
+		snprintf(place, sizeof(place), "%.*s+0x%" PRIx64, NAME_MAX,
+			 slash && slash[1] ? slash + 1 : file, l->address - m->start + m->offset);
+	else
+		snprintf(place, sizeof(place), "0x%" PRIx64, l->address);
+	return frames__clean(fr, place, no_semicolon);
+}
+
 int frames__make(const struct profile *p, bool no_semicolon, struct frames *ret)
 {
-	char address[2 + 16 + 1];
 	size_t i;
 
 	ret->profile = p;
@@ -60,8 +82,7 @@ int frames__make(const struct profile *p, bool no_semicolon, struct frames *ret)
 	for (i = 0; i < p->location_cnt; i++) {
 		if (!needs_address(ret, &p->locations[i]))
 			continue;
-		snprintf(address, sizeof(address), "0x%" PRIx64, p->locations[i].address);
-		ret->location[i] = strtab__add(ret->names, address);
+		ret->location[i] = place_of(ret, &p->locations[i], no_semicolon);
 		if (ret->location[i] == UINT32_MAX)
 			goto no_memory;
 	}

@@ -14,7 +14,9 @@ struct frames {
 	const struct profile *profile;
 	struct strtab *names; /* equal names are equal frames */
 	uint32_t *function;   /* name of function i; 0: it has none */
-	uint32_t *location;   /* "0xaddress" of location i, where a frame of it needs it */
+	/* Of location i where a frame of it has no name: "object+0xoffset", the place in the object's file,
+	 * else "0xaddress". */
+	uint32_t *location;
 };
 
 /* A ';' becomes ':' if no_semicolon. The profile must not change as long as *ret lives. 0 or

@@ -28,8 +28,10 @@ static int fail_file(const char *path, int err)
 {
 	switch (err) {
 	case -EBADMSG:
-		log_error("cannot read '%s': it is no profile in pprof's form, or it is damaged",
-			  path);
+		log_error(
+			"cannot read '%s': it is no profile in pprof's form, or it is damaged "
+			"(pprof -proto converts older forms)",
+			path);
 		break;
 	case -EFBIG:
 	case -E2BIG:
