@@ -123,7 +123,7 @@ $(OUT)/tests/unit/test_dwarf_kept: LDLIBS += -Wl,--wrap=dwarf_file__open -Wl,--w
 # fills the memory while it is compared
 $(OUT)/tests/unit/test_copies: LDLIBS += -Wl,--wrap=proofs__range
 # a sum that grows fast
-$(OUT)/tests/unit/test_dump: LDLIBS += -Wl,--wrap=profile__bytes
+$(OUT)/tests/unit/test_dump $(OUT)/tests/unit/test_view_text: LDLIBS += -Wl,--wrap=profile__bytes
 # counts what files are read for
 $(OUT)/tests/unit/test_symbolize: LDLIBS += -Wl,--wrap=reader__names
 

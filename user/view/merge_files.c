@@ -58,6 +58,9 @@ int merge_files(char *const *files, const char *output)
 	err = write_file(output, write_pprof, p);
 	if (!err)
 		summarize(p, cnt, output);
+	else if (err == -EMSGSIZE)
+		log_error("cannot write '%s': the sum has more than %u MB (add up fewer files)",
+			  output, PPROF_READ_MAX >> 20);
 	profile__free(p);
 	return err;
 }

@@ -25,7 +25,7 @@ int write_file(const char *path, int (*write)(void *ctx, FILE *f), void *ctx)
 	err = output_write(path, write, ctx, text, sizeof(text));
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	/* a pager that has seen enough is no fault that anybody wants to read of */
-	if (err && err != -EPIPE)
+	if (err && err != -EPIPE && err != -EMSGSIZE)
 		log_error("%s", text);
 	return err;
 }
