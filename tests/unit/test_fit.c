@@ -184,6 +184,10 @@ static void refused(void **state)
 					       { "cycles", "count" },
 					       1,
 					       { 1, 2 } },
+				 by_nothing = { { { "samples", "count" }, { "cpu", "ns" } },
+						{ "", "" },
+						0,
+						{ 1, 2 } },
 				 one = { .types = { { "samples", "count" } }, .values = { 1 } },
 				 size = { .types = { { "cpu", "kB" } }, .values = { 1 } },
 				 time = { .types = { { "cpu", "s" } }, .values = { 1 } },
@@ -194,6 +198,7 @@ static void refused(void **state)
 	refuses(&cpu, &one, "its values are samples/count, and not samples/count cpu/ns");
 	refuses(&one, &cpu, "its values are samples/count cpu/ns, and not samples/count");
 	refuses(&cpu, &by_cycles, "its samples are taken by cycles/count, and not by cpu/ns");
+	refuses(&cpu, &by_nothing, "its samples are taken by nothing, and not by cpu/ns");
 	refuses(&size, &time, "its values are cpu/s, and not cpu/kB");
 	refuses(&time, &unknown, "its values are cpu/jiffies, and not cpu/s");
 	refuses(&unknown, &none, "its values are cpu/, and not cpu/jiffies");

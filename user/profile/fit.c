@@ -140,6 +140,17 @@ static const char *types_text(const struct profile *p, char buf[static TYPES_SZ]
 	return buf;
 }
 
+/* "cpu/nanoseconds" */
+static const char *period_text(const struct profile *p, char buf[static TYPES_SZ])
+{
+	const struct profile_value_type *t = &p->period_type;
+
+	if (!*type_of(t) && !*unit_of(t))
+		return "nothing";
+	snprintf(buf, TYPES_SZ, "%s/%s", type_of(t), unit_of(t));
+	return buf;
+}
+
 static bool is_same(const struct profile_value_type *a, const struct profile_value_type *b)
 {
 	return !strcmp(type_of(a), type_of(b)) && !strcmp(unit_of(a), unit_of(b));
@@ -172,9 +183,8 @@ int profile_fit(struct profile *a, struct profile *b, char *text, size_t text_sz
 	    !common_unit(&first->period_type, &second->period_type, &unit, &to_first.period_factor,
 			 &to_second.period_factor))
 		return util_fail(-EINVAL, text, text_sz,
-				 "its samples are taken by %s/%s, and not by %s/%s",
-				 type_of(&b->period_type), unit_of(&b->period_type),
-				 type_of(&a->period_type), unit_of(&a->period_type));
+				 "its samples are taken by %s, and not by %s",
+				 period_text(b, theirs), period_text(a, ours));
 	to_first.period_type = (struct profile_value_type){ type_of(&first->period_type), unit };
 	err = change(first, &to_first);
 	if (err)
