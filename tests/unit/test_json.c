@@ -110,6 +110,22 @@ static void strings_are_escaped(void **state)
 	is("{\"\\\"\\n\":true}");
 }
 
+static void html_is_escaped_too(void **state)
+{
+	(void)state;
+	begin();
+	j.in_html = true;
+	json__begin_object(&j, NULL);
+	json__string(&j, "<b>",
+		     "</script><!--&amp;\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa\"\\\n\x01\xff");
+	json__end_object(&j);
+	is("{\"\\u003cb\\u003e\":\"\\u003c/script\\u003e\\u003c!--\\u0026amp;\\u2028\\u2029"
+	   "\xe2\x80\xaa\\\"\\\\\\n\\u0001\xef\xbf\xbd\"}");
+	begin();
+	json__string(&j, NULL, "<&>");
+	is("\"<&>\"");
+}
+
 /* Longer than any buffer that one would make for it. */
 static void long_strings_are_whole(void **state)
 {
@@ -161,9 +177,9 @@ static void doubles_are_read_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_alone),		 cmocka_unit_test(commas_stand_between),
-		cmocka_unit_test(strings_are_escaped),	 cmocka_unit_test(long_strings_are_whole),
-		cmocka_unit_test(doubles_are_read_back),
+		cmocka_unit_test(values_alone),	       cmocka_unit_test(commas_stand_between),
+		cmocka_unit_test(strings_are_escaped), cmocka_unit_test(long_strings_are_whole),
+		cmocka_unit_test(html_is_escaped_too), cmocka_unit_test(doubles_are_read_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

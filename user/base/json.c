@@ -9,33 +9,39 @@
 
 #include "base/util.h"
 
+static bool acts_in_html(uint32_t c)
+{
+	return c == '<' || c == '>' || c == '&' || c == 0x2028 || c == 0x2029;
+}
+
 /* One character of a string: RFC 8259, section 7. */
-static void put_char(FILE *f, const char *s, size_t len)
+static void put_char(const struct json *j, const char *s, size_t len, uint32_t codepoint)
 {
 	static const char special[] = "\"\\\b\f\n\r\t", name[] = "\"\\bfnrt";
 	const char *at = memchr(special, *s, sizeof(special) - 1);
+	FILE *f = j->f;
 
 	if (!len)
 		fputs("\xef\xbf\xbd", f); /* U+FFFD */
 	else if (at)
 		fprintf(f, "\\%c", name[at - special]);
-	else if ((unsigned char)*s < 0x20)
-		fprintf(f, "\\u%04x", *s);
+	else if (codepoint < 0x20 || (j->in_html && acts_in_html(codepoint)))
+		fprintf(f, "\\u%04x", codepoint);
 	else
 		fwrite(s, 1, len, f);
 }
 
-static void put_string(FILE *f, const char *s)
+static void put_string(const struct json *j, const char *s)
 {
-	uint32_t codepoint;
+	uint32_t codepoint = 0;
 	size_t len;
 
-	putc('"', f);
+	putc('"', j->f);
 	for (; *s; s += len ? len : 1) {
 		len = util_utf8(s, &codepoint);
-		put_char(f, s, len);
+		put_char(j, s, len, codepoint);
 	}
-	putc('"', f);
+	putc('"', j->f);
 }
 
 /* What comes before a value. */
@@ -46,7 +52,7 @@ static void begin(struct json *j, const char *key)
 	j->comma = true;
 	if (!key)
 		return;
-	put_string(j->f, key);
+	put_string(j, key);
 	putc(':', j->f);
 }
 
@@ -86,7 +92,7 @@ void json__end_array(struct json *j)
 void json__string(struct json *j, const char *key, const char *s)
 {
 	begin(j, key);
-	put_string(j->f, s);
+	put_string(j, s);
 }
 
 void json__u64(struct json *j, const char *key, uint64_t v)

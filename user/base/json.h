@@ -22,6 +22,9 @@
 
 struct json {
 	FILE *f;
+	/* It stands in a script element of HTML, which "</script" or "<!--" in a string would end or
+	 * prolong: '<', '>', '&', U+2028 and U+2029 are written as \u escapes. */
+	bool in_html;
 	bool comma; /* private: the next value is not the first one of its object or array */
 };
 
