@@ -38,6 +38,7 @@ PROTO_C := $(patsubst %.proto,$(BASE)/gen/%.pb-c.c,$(notdir $(PROTO)))
 PROTO_H := $(PROTO_C:.c=.h)
 PROTO_O := $(PROTO_C:.c=.o)
 SYSCALLS_H := $(BASE)/gen/syscalls.h
+PAGE_H := $(BASE)/gen/page_parts.h
 LIB_SRC := $(filter-out user/main.c user/courier/main.c user/preload/%,$(wildcard user/*.c user/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(PROTO_O)
 LIB := $(OUT)/libbpfprof.a
@@ -103,8 +104,12 @@ $(SYSCALLS_H): scripts/gen-syscalls
 	$(call say,SYSCALL,$@)
 	$(Q)mkdir -p $(@D) && CC='$(CC)' scripts/gen-syscalls > $@
 
+$(PAGE_H): scripts/gen-page $(addprefix user/view/,page.html page.css model.js page.js)
+	$(call say,PAGE,$@)
+	$(Q)mkdir -p $(@D) && scripts/gen-page user/view > $@
+
 # the generated headers have to exist before their includers are first compiled; -MMD tracks them afterwards
-$(OUT)/%.o: %.c | $(SKEL) $(SKEL_NOLOOP) $(PROTO_H) $(SYSCALLS_H)
+$(OUT)/%.o: %.c | $(SKEL) $(SKEL_NOLOOP) $(PROTO_H) $(SYSCALLS_H) $(PAGE_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 

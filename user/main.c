@@ -71,9 +71,8 @@ int main(int argc, char **argv)
 		status = check_print(stdout) || finish_stdout() ? EXIT_FAILED : EXIT_WRITTEN;
 		break;
 	case OPTIONS_VIEW:
-		status = view_files(&opts.view, opts.files, opts.output ? opts.output : "-") ?
-				 EXIT_FAILED :
-				 EXIT_WRITTEN;
+		status = view_files(&opts.view, opts.files, opts.output) ? EXIT_FAILED :
+									   EXIT_WRITTEN;
 		break;
 	case OPTIONS_MERGE:
 		status = merge_files(opts.files, opts.output) ? EXIT_FAILED : EXIT_WRITTEN;

@@ -94,7 +94,7 @@ struct options {
 	struct view_options view;
 
 	const char *output; /* "-": standard output; NULL: a name made from the target, of
-			       OPTIONS_VIEW standard output; of OPTIONS_MERGE it is given */
+			       OPTIONS_VIEW where its format goes; of OPTIONS_MERGE it is given */
 	const struct format *format;
 	/* of each set of files, at least OPTIONS_MIN_WINDOW_NS; 0: one set for the whole run */
 	uint64_t window_ns;

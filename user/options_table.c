@@ -169,7 +169,9 @@ static const struct option_row view_rows[] = {
 	{ "limit", OPT_LIMIT, "N", NULL, "lines at most; without it all" },
 	{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",
 	  "of the whole, below which --tree leaves a branch out" },
-	{ "output", 'o', "PATH", NULL, "the file; without it standard output" },
+	{ "output", 'o', "PATH", NULL,
+	  "the file, - for standard output; without it a page in this folder, text to standard "
+	  "output" },
 
 	MESSAGE_ROWS,
 };

@@ -72,6 +72,12 @@ int options_view_finish(struct options *o, char **files, char *err, size_t err_s
 		return util_fail(-EINVAL, err, err_sz,
 				 "--output is missing: give the file for the sum, or - for "
 				 "standard output");
+	if (o->view.format && o->view.format->whole &&
+	    (o->view.tree || o->view.focus || o->view.limit))
+		return util_fail(
+			-EINVAL, err, err_sz,
+			"--tree, --focus and --limit are not for --format %s, which shows all",
+			o->view.format->name);
 	o->files = files;
 	return 0;
 }

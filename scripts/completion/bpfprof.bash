@@ -112,7 +112,7 @@ _bpfprof_argument() {
 	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
 	--format)
-		[ "$command" = view ] && formats=text
+		[ "$command" = view ] && formats='text html'
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$cur")
 		;;
 	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;

@@ -72,8 +72,11 @@ static int write_tree(const struct frames *fr, size_t value, const bool *left_ou
 	return err ? err : tree_write(fr, &t, f);
 }
 
-int view_text_write(const struct profile *p, size_t value, const struct view_options *o, FILE *f)
+int view_text_write(const struct view *v, FILE *f)
 {
+	const struct view_options *o = v->opts;
+	const struct profile *p = v->profile;
+	size_t value = v->value;
 	struct text_table t = { .value = value, .top = o->limit };
 	bool *left_out = NULL;
 	struct frames fr;

@@ -3,13 +3,11 @@
 #ifndef VIEW_TEXT_H
 #define VIEW_TEXT_H
 
-#include <stddef.h>
 #include <stdio.h>
 
-struct profile;
-struct view_options;
+struct view;
 
 /* As the format wants it (view.h). */
-int view_text_write(const struct profile *p, size_t value, const struct view_options *o, FILE *f);
+int view_text_write(const struct view *v, FILE *f);
 
 #endif

@@ -2,6 +2,7 @@
 #include "view/view.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <regex.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,20 +11,20 @@
 #include "base/output.h"
 #include "base/util.h"
 #include "profile/profile.h"
+#include "view/page.h"
 #include "view/sum_files.h"
 #include "view/text.h"
 #include "view/write_file.h"
 
-/* What is to be written. */
-struct view {
-	const struct profile *profile;
-	size_t value;
-	const struct view_options *opts;
-};
+static int write_page(const struct view *v, FILE *f)
+{
+	return page_write(v->profile, v->value, v->title, f);
+}
 
 /* The first one is the default. */
 static const struct view_format formats[] = {
 	{ .name = "text", .write = view_text_write },
+	{ .name = "html", .ext = "html", .whole = true, .write = write_page },
 };
 
 const struct view_format *view_format_find(const char *name)
@@ -78,20 +79,54 @@ static int find_value(const struct profile *p, const char *name, size_t *ret)
 	return -EINVAL;
 }
 
+static const struct view_format *format_of(const struct view_options *o)
+{
+	return o->format ? o->format : &formats[0];
+}
+
 static int write_view(void *ctx, FILE *f)
 {
 	const struct view *v = ctx;
-	const struct view_format *format = v->opts->format ? v->opts->format : &formats[0];
 
-	return format->write(v->profile, v->value, v->opts, f);
+	return format_of(v->opts)->write(v, f);
+}
+
+/* The name of a profile's file, without its folder and what says that it is one. */
+static void make_name(const char *path, char *name, size_t name_sz)
+{
+	static const char *const ends[] = { ".gz", ".pb", ".pprof", ".prof" };
+	const char *slash = strrchr(path, '/');
+	size_t len;
+
+	snprintf(name, name_sz, "%s", slash ? slash + 1 : path);
+	len = strlen(name);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t end = strlen(ends[i]);
+
+		if (len > end && !strcmp(name + len - end, ends[i])) {
+			len -= end;
+			name[len] = '\0';
+		}
+	}
 }
 
 int view_files(const struct view_options *o, char *const *files, const char *output)
 {
-	struct view v = { .opts = o };
+	char text[512], name[NAME_MAX + 1], title[sizeof(name) + 32], path[sizeof(name) + 8];
+	struct view v = { .title = title, .opts = o };
+	const char *ext = format_of(o)->ext;
 	struct profile *p;
-	char text[512];
-	int err = output_check(output, false, text, sizeof(text));
+	size_t more = 0;
+	int err;
+
+	while (files[more + 1])
+		more++;
+	make_name(files[0], name, sizeof(name));
+	snprintf(title, sizeof(title), more ? "%s and %zu more" : "%s", name, more);
+	snprintf(path, sizeof(path), "%s.%s", name, ext ? ext : "");
+	if (!output)
+		output = ext ? path : "-";
+	err = output_check(output, false, text, sizeof(text));
 
 	if (err) {
 		log_error("%s", text);
@@ -104,6 +139,8 @@ int view_files(const struct view_options *o, char *const *files, const char *out
 	err = find_value(p, o->value, &v.value);
 	if (!err)
 		err = write_file(output, write_view, &v);
+	if (!err && ext && strcmp(output, "-") != 0)
+		log_info("%s: open it in a browser", output);
 	profile__free(p);
 	return err;
 }

@@ -24,10 +24,22 @@ struct view_options {
 		.min_share = 0.005 \
 	}
 
+/* A profile, as it is to be shown. */
+struct view {
+	const struct profile *profile; /* finished */
+	size_t value;		       /* index of its value_types */
+	const char *title;	       /* of what files it was made */
+	const struct view_options *opts;
+};
+
 struct view_format {
 	const char *name; /* as -f takes it: [a-z]+ */
-	/* p is finished, value an index of its value_types. 0 or -errno. */
-	int (*write)(const struct profile *p, size_t value, const struct view_options *o, FILE *f);
+	/* the end of file names, without the dot before it: without -o a file is written in this
+	 * folder, named like the first one that was read. NULL: standard output is. */
+	const char *ext;
+	bool whole; /* shows all: --focus, --tree and --limit are not for it */
+	/* 0 or -errno */
+	int (*write)(const struct view *v, FILE *f);
 };
 
 /* The format of this name, or NULL. */
@@ -40,8 +52,8 @@ void view_format_names(char *buf, size_t buf_sz);
 /* Is it an extended regular expression (regex(7))? 0, or -EINVAL with a sentence in err. */
 int view_check_focus(const char *focus, char *err, size_t err_sz);
 
-/* Adds the files up (sum_files) and writes what is shown of them to a path, "-" for standard output.
- * Says what is wrong. 0 or -errno. */
+/* Adds the files up (sum_files) and writes what is shown of them to a path, "-" for standard output,
+ * NULL for where the format goes. Says what is wrong. 0 or -errno. */
 int view_files(const struct view_options *o, char *const *files, const char *output);
 
 #endif
