@@ -19,7 +19,9 @@ class Vlq {
 	}
 
 	next() {
-		return this.rest(0, 1);
+		const first = DIGITS[this.text.charCodeAt(this.at++)];
+
+		return first < 32 ? first : this.rest(first & 31, 32);
 	}
 
 	// The first digit has the sign: a number of more than 53 bits loses low bits, not this one.
@@ -71,23 +73,27 @@ function decodeSets(data) {
 	return columns.map((column) => Int32Array.from(column));
 }
 
-// The tree of stacks, parents before their children, and the samples, each at the node of its leaf.
+// The tree of stacks, parents before their children, -1 above the first ones; and the samples, each at the node of its leaf.
 function decodeStacks(data) {
-	const parent = [], frame = [], node = [], set = [], value = data.types.map(() => []), callees = [];
+	const most = data.stacks.length; // each takes a digit, or more
+	const parent = new Int32Array(most), frame = new Int32Array(most), depth = new Int32Array(most);
+	const node = [], set = [], value = data.types.map(() => []);
+	const callees = Array.from({ length: data.names.length + 1 }, () => []); // the last: of the root
 	const digits = new Vlq(data.stacks);
-	const nextFrame = (caller) => {
-		const known = callees[caller + 1] || (callees[caller + 1] = []), number = digits.next();
-
-		return number ? known[number - 1] : known[known.push(digits.next()) - 1];
-	};
+	let cnt = 0;
 
 	for (let last = -1; digits.more;) {
 		for (let up = digits.next(); up > 0; up--)
 			last = parent[last];
 		for (let down = digits.next(); down > 0; down--) {
-			frame.push(nextFrame(last < 0 ? -1 : frame[last]));
-			parent.push(last);
-			last = frame.length - 1;
+			const known = callees[last < 0 ? data.names.length : frame[last]], number = digits.next();
+
+			if (!number)
+				known.push(digits.next());
+			frame[cnt] = known[number ? number - 1 : known.length - 1];
+			parent[cnt] = last;
+			depth[cnt] = last < 0 ? 1 : depth[last] + 1;
+			last = cnt++;
 		}
 		for (let samples = digits.next(); samples > 0; samples--) {
 			node.push(last);
@@ -97,8 +103,9 @@ function decodeStacks(data) {
 		}
 	}
 	return {
-		parent: Int32Array.from(parent),
-		frame: Int32Array.from(frame),
+		parent: parent.slice(0, cnt),
+		frame: frame.slice(0, cnt),
+		depth: depth.slice(0, cnt),
 		node: Int32Array.from(node),
 		set: Int32Array.from(set),
 		value: value.map((column) => Float64Array.from(column)),
@@ -106,12 +113,7 @@ function decodeStacks(data) {
 }
 
 function decode(data) {
-	const { object, file } = decodeFrames(data), stacks = decodeStacks(data);
-	const depth = new Int32Array(stacks.parent.length);
-
-	for (let i = 0; i < depth.length; i++)
-		depth[i] = stacks.parent[i] < 0 ? 1 : depth[stacks.parent[i]] + 1;
-	return { ...data, object, file, ...stacks, depth, label: decodeSets(data) };
+	return { ...data, ...decodeFrames(data), ...decodeStacks(data), label: decodeSets(data) };
 }
 
 // The samples that have this value of a label; all, if there is no key (-1).
@@ -147,9 +149,9 @@ function kindOf(model, frame) {
 		return model.names[frame].startsWith('[') ? 'marker' : 'program';
 	if (object.startsWith('//anon') || object.startsWith('[anon') || object.startsWith('/memfd:'))
 		return 'generated';
-	if (object.startsWith('['))
+	if (object.startsWith('[') && object !== '[vdso]')
 		return 'kernel';
-	return /\.so(\.|$)|^(\/usr)?\/lib/.test(object) ? 'library' : 'program';
+	return /\.so(\.|$)|^(\/usr)?\/lib|^\[vdso\]$/.test(object) ? 'library' : 'program';
 }
 
 // ---- Trees ----
@@ -401,12 +403,18 @@ const NANOSECONDS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seco
 const TIME = [['ns', 1], ['µs', 1e3], ['ms', 1e6], ['s', 1e9], ['min', 60e9], ['h', 3600e9]];
 const BYTES = [['B', 1], ['kB', 1024], ['MB', 1024 ** 2], ['GB', 1024 ** 3], ['TB', 1024 ** 4]];
 
+function formatCount(n) {
+	return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
 function formatValue(value, unit) {
 	const scales = NANOSECONDS[unit] ? TIME : unit === 'bytes' ? BYTES : null;
 	const v = value * (NANOSECONDS[unit] || 1);
 
 	if (!scales)
-		return `${Math.round(v).toLocaleString('en')}${unit === 'count' || !unit ? '' : ` ${unit}`}`;
+		return `${formatCount(v)}${unit === 'count' || !unit ? '' : ` ${unit}`}`;
+	if (!v)
+		return '0';
 	const [suffix, size] = scales.filter(([, least]) => Math.abs(v) >= least).pop() || scales[0];
 	const number = v / size, digits = Number.isInteger(number) ? 0 : Math.abs(number) >= 100 ? 1 : 2;
 

@@ -112,10 +112,13 @@ function start() {
 		const scrolled = state.printing ? 0 : graph.scrollTop;
 
 		drawing = 0;
-		canvas.width = Math.round(width * scale);
-		canvas.height = Math.round(seen * scale);
-		canvas.style.height = `${seen}px`;
-		context.scale(scale, scale);
+		if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(seen * scale)) {
+			canvas.width = Math.round(width * scale);
+			canvas.height = Math.round(seen * scale);
+			canvas.style.height = `${seen}px`;
+		}
+		context.setTransform(scale, 0, 0, scale, 0, 0);
+		context.clearRect(0, 0, width, seen);
 		context.font = `12px ${getComputedStyle(document.body).getPropertyValue('--mono')}`;
 		context.textBaseline = 'middle';
 		const theme = {
@@ -213,10 +216,12 @@ function start() {
 
 	function tableRow(frame, whole) {
 		const row = element('tr', ''), function_ = element('td', model.names[frame], 'name');
+		const object = model.places[model.object[frame]];
 
 		row.tabIndex = 0;
 		row.dataset.frame = frame;
-		function_.title = [model.names[frame], model.places[model.object[frame]], model.places[model.file[frame]]].filter((s) => s).join('\n');
+		function_.title = [model.names[frame], object, model.places[model.file[frame]]].filter((s) => s).join('\n');
+		function_.append(element('span', object.replace(/.*\/(?=.)/, '')));
 		function_.style.setProperty('--share', whole ? Math.max(0, Math.min(100, (cost.cum[frame] / whole) * 100)) : 0);
 		row.append(element('td', value(cost.flat[frame])), element('td', formatShare(cost.flat[frame], whole), 'share'),
 			element('td', value(cost.cum[frame])), element('td', formatShare(cost.cum[frame], whole), 'share'), function_);
@@ -229,7 +234,7 @@ function start() {
 
 		$('rows').replaceChildren(...found.slice(0, state.shown).map((frame) => tableRow(frame, whole)));
 		$('more').hidden = found.length <= state.shown;
-		$('more').textContent = `${(found.length - state.shown).toLocaleString('en')} more`;
+		$('more').textContent = `${formatCount(found.length - state.shown)} more`;
 		for (const button of document.querySelectorAll('th button'))
 			button.parentNode.setAttribute('aria-sort', button.dataset.by !== state.by ? 'none' :
 				(state.by === 'name') !== state.reverse ? 'ascending' : 'descending');
@@ -246,7 +251,7 @@ function start() {
 			const sum = matchedTotal(tree, found.match, state.type);
 
 			text.textContent = `${formatShare(sum, total)}, ${value(sum)}`;
-			text.title = `in ${found.cnt.toLocaleString('en')} functions`;
+			text.title = `in ${formatCount(found.cnt)} functions`;
 		}
 		requestDraw();
 	}
@@ -317,10 +322,10 @@ function start() {
 		$('about').textContent = [
 			time ? new Date(time).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC') : '',
 			duration ? `over ${formatValue(duration, 'nanoseconds')}` : '',
-			`${model.node.length.toLocaleString('en')} stacks`,
+			`${formatCount(new Set(model.node).size)} stacks`,
 		].filter((s) => s).join(' · ');
 		$('about').title = model.comments.join('\n');
-		$('type').append(...model.types.map(({ type, unit }, t) => option(`${type} (${unit})`, t)));
+		$('type').append(...model.types.map(({ type }, t) => option(type, t)));
 		$('type').value = state.type;
 		for (const [id, text] of [['split', 'nothing'], ['key', 'all samples']])
 			$(id).append(option(text, -1), ...model.keys.map((key, k) => option(key, k)));
