@@ -185,6 +185,7 @@ check: all progs $(TABLES)
 	$(Q)$(RUN) --as 'manual and completions' -- scripts/check-docs $(OUT)/bpfprof || :
 	$(Q)$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
 	$(Q)PROGS=$(PROGS_DIR) $(RUN) --jobs 3 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
+	$(Q)$(RUN) tests/page/test_model || :
 	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
 	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :

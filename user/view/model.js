@@ -272,11 +272,13 @@ function layout(tree, { type, focus = 0, width, narrowest = 0.5 }) {
 	while (todo.length) {
 		const box = todo.pop();
 		const children = scale ? childrenOf(tree, total, box.node, narrowest / scale) : [];
+		// where some are below zero, the others may be more than all of them
+		const fit = Math.min(1, box.width / children.reduce((sum, node) => sum + total[node] * scale, 0));
 		let x = box.x;
 
 		(rows[box.row] = rows[box.row] || []).push({ node: box.node, x: box.x, width: box.width });
 		const placed = children.map((node) => {
-			const child = { node, x, width: total[node] * scale, row: box.row + 1 };
+			const child = { node, x, width: total[node] * scale * fit, row: box.row + 1 };
 
 			x += child.width;
 			return child;
