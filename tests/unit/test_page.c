@@ -335,6 +335,75 @@ static void extremes_are_written(void **state)
 	profile__free(p);
 }
 
+static uint32_t chance(uint64_t *state, uint32_t n)
+{
+	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (uint32_t)(*state >> 33) % n;
+}
+
+/* A program in which each function calls six others, the first ones most often. */
+static uint32_t callee(uint64_t *state, uint32_t caller, uint32_t functions)
+{
+	uint32_t which = 0;
+	uint64_t h;
+
+	while (which < 5 && chance(state, 100) < 58)
+		which++;
+	h = (uint64_t)caller * 6 + which;
+	return (uint32_t)(util_hash(&h, sizeof(h), 1) % functions);
+}
+
+/* 50,000 of 28 frames, which have few of them in common: more than a real program has. */
+static void many_stacks_take_3_mb(void **state)
+{
+	enum {
+		FUNCTIONS = 10000,
+		STACKS = 50000,
+		DEPTH = 28
+	};
+	static uint32_t loc[FUNCTIONS];
+	struct profile *p = new_profile();
+	struct profile_label labels[2] = { { .key = profile__string(p, "comm") },
+					   { .key = profile__string(p, "thread") } };
+	uint64_t random = 7;
+	struct stacks st;
+	size_t nodes = 0;
+	char name[64], *text;
+
+	(void)state;
+	for (uint32_t i = 0; i < FUNCTIONS; i++) {
+		snprintf(name, sizeof(name), "std::__detail::server<int>::function_%u(char const*)",
+			 i);
+		loc[i] = frame(p, i % 3 ? "/usr/bin/server" : "/lib/libserver.so", name,
+			       "server.cc");
+	}
+	while (p->sample_cnt < STACKS) {
+		uint32_t locs[DEPTH], function = chance(&random, 4);
+		int64_t n = 1 + chance(&random, 50000) / (1 + chance(&random, 5000));
+		int64_t values[] = { n, n * 10000000 };
+
+		for (size_t i = DEPTH; i-- > 0;) {
+			locs[i] = loc[function];
+			function = callee(&random, function, FUNCTIONS);
+		}
+		for (size_t i = 0; i < 2; i++) {
+			snprintf(name, sizeof(name), "%c%u", "ct"[i], chance(&random, i ? 160 : 8));
+			labels[i].str = profile__string(p, name);
+		}
+		profile__add_sample(p, locs, DEPTH, labels, 2, values);
+	}
+	assert_int_equal(stacks__make(p, &st), 0);
+	assert_int_equal(st.sample_cnt, STACKS);
+	for (size_t i = 0; i < STACKS; i++)
+		nodes += DEPTH - st.sample[i].common;
+	assert_in_range(nodes, 700000, SIZE_MAX);
+	stacks__done(&st);
+	text = page(p, "");
+	assert_in_range(strlen(text), 1000000, 3000000);
+	free(text);
+	profile__free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +413,7 @@ int main(void)
 		cmocka_unit_test(names_are_inert),
 		cmocka_unit_test(equal_profiles_give_equal_bytes),
 		cmocka_unit_test(extremes_are_written),
+		cmocka_unit_test(many_stacks_take_3_mb),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
