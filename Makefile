@@ -50,7 +50,7 @@ HOST_BPF := $(patsubst tests/bpf/%.c,$(OUT)/tests/bpf/%,$(wildcard tests/bpf/tes
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all bpfprof progs unit check check-root check-kernels bench soak figures callcheck install uninstall deb rpm dist format clean
+.PHONY: all bpfprof progs unit check check-root check-kernels check-page bench soak figures callcheck install uninstall deb rpm dist format clean
 
 all: bpfprof $(COURIER) $(PRELOAD)
 
@@ -232,6 +232,11 @@ $(PROGS_DIR)/mapped: tests/hostile/mapped.c
 	$(call PROGS_CC,gcc)
 
 progs: $(PROGS_DIR)/mapped
+
+# what `view -f html` writes, in Chromium ($CHROMIUM) by mouse and keyboard
+check-page: $(OUT)/bpfprof
+	$(Q)rm -f $(RESULTS) $(RESULTS).times
+	$(Q)BPFPROF=$(OUT)/bpfprof $(RUN) tests/page/test_model tests/page/test_browser
 
 # every kind, on the kernels of Debian's releases
 check-kernels: $(OUT)/bpfprof $(PRELOAD) progs
