@@ -107,7 +107,7 @@ _bpfprof_files() {
 
 # _bpfprof_argument OPTION NAME DEFAULT: completes the argument of an option
 _bpfprof_argument() {
-	local formats='pprof folded text'
+	local formats='pprof folded text flamegraph'
 	case $1 in
 	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;

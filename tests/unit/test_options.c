@@ -769,10 +769,11 @@ static void test_formats(void **state)
 	assert_string_equal(formats_find("pprof")->ext, "pb.gz");
 	assert_string_equal(formats_find("folded")->ext, "folded");
 	assert_string_equal(formats_find("text")->ext, "txt");
+	assert_string_equal(formats_find("flamegraph")->ext, "html");
 	assert_null(formats_find("pprof "));
 	assert_null(formats_find(""));
 	formats_names(names, sizeof(names));
-	assert_string_equal(names, "pprof, folded, text");
+	assert_string_equal(names, "pprof, folded, text, flamegraph");
 	/* where there is less room, it is cut */
 	formats_names(names, sizeof("pprof, f"));
 	assert_string_equal(names, "pprof, f");

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "golden_profile.h"
 #include "profile/profile.h"
+#include "report/formats.h"
 #include "view/page.h"
 #include "view/stacks.h"
 
@@ -335,6 +336,32 @@ static void extremes_are_written(void **state)
 	profile__free(p);
 }
 
+/* What `record -f flamegraph` writes: the heap as it is held, or, if nothing is, as it was allocated. */
+static void records_are_written(void **state)
+{
+	struct profile *p = golden_heap_profile();
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], f), 0);
+	assert_int_equal(fclose(f), 0);
+	has(text, "title", "\"heap\"");
+	has(text, "show", "3");
+	free(text);
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		p->samples[i].value[2] = p->samples[i].value[3] = 0;
+	f = open_memstream(&text, &sz);
+	assert_non_null(f);
+	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], f), 0);
+	assert_int_equal(fclose(f), 0);
+	has(text, "show", "1");
+	free(text);
+	profile__free(p);
+}
+
 static uint32_t chance(uint64_t *state, uint32_t n)
 {
 	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -413,6 +440,7 @@ int main(void)
 		cmocka_unit_test(names_are_inert),
 		cmocka_unit_test(equal_profiles_give_equal_bytes),
 		cmocka_unit_test(extremes_are_written),
+		cmocka_unit_test(records_are_written),
 		cmocka_unit_test(many_stacks_take_3_mb),
 	};
 

@@ -524,6 +524,15 @@ int profile__add_comment(struct profile *p, const char *text)
 	return 0;
 }
 
+size_t profile__last_value(const struct profile *p)
+{
+	for (size_t v = p->value_cnt; v-- > 0;)
+		for (size_t i = 0; i < p->sample_cnt; i++)
+			if (p->samples[i].value[v])
+				return v;
+	return p->value_cnt - 1;
+}
+
 int64_t profile__total(const struct profile *p, size_t value)
 {
 	int64_t total = 0;

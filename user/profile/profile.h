@@ -152,6 +152,9 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
 
+/* The last value of which there is anything; of all, if there is nothing. */
+size_t profile__last_value(const struct profile *p);
+
 /* The sum of a value over all samples. */
 int64_t profile__total(const struct profile *p, size_t value);
 

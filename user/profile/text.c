@@ -46,16 +46,6 @@ static const struct units_scale *table_scale(const struct report *r, size_t show
 
 /* ---- The rows ---- */
 
-/* The last value of which there is anything; of all, if there is nothing. */
-static size_t last_value(const struct profile *p)
-{
-	for (size_t v = p->value_cnt; v-- > 0;)
-		for (size_t i = 0; i < p->sample_cnt; i++)
-			if (p->samples[i].value[v])
-				return v;
-	return p->value_cnt - 1;
-}
-
 static void count_sample(struct report *r, uint32_t number, const struct profile_sample *s)
 {
 	struct machinery_frame first = { 0 };
@@ -227,12 +217,13 @@ int text_write_table(const struct profile *p, const struct text_table *t, FILE *
 
 int text_write(const struct profile *p, FILE *f, size_t top)
 {
-	return text_write_table(p, &(struct text_table){ .value = last_value(p), .top = top }, f);
+	return text_write_table(
+		p, &(struct text_table){ .value = profile__last_value(p), .top = top }, f);
 }
 
 int text_write_top(const struct profile *p, FILE *f, size_t top, bool own)
 {
-	struct text_table t = { .value = last_value(p) };
+	struct text_table t = { .value = profile__last_value(p) };
 	struct report r;
 	int err = report__make(p, &t, own, &r);
 

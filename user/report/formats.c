@@ -7,7 +7,9 @@
 #include "base/util.h"
 #include "kinds.h"
 #include "profile/pprof.h"
+#include "profile/profile.h"
 #include "profile/text.h"
+#include "view/page.h"
 
 static int write_pprof(const struct profile *p, const struct kind *kind, FILE *f)
 {
@@ -26,6 +28,11 @@ static int write_text(const struct profile *p, const struct kind *kind, FILE *f)
 	return kind->write_text ? kind->write_text(p, f) : text_write(p, f, 0);
 }
 
+static int write_flamegraph(const struct profile *p, const struct kind *kind, FILE *f)
+{
+	return page_write(p, profile__last_value(p), kind->name, f);
+}
+
 const struct format formats[] = {
 	{
 		.name = "pprof",
@@ -37,6 +44,7 @@ const struct format formats[] = {
 	},
 	{ .name = "folded", .ext = "folded", .write = write_folded },
 	{ .name = "text", .ext = "txt", .write = write_text },
+	{ .name = "flamegraph", .ext = "html", .write = write_flamegraph },
 };
 
 const size_t format_cnt = ARRAY_SIZE(formats);
