@@ -189,18 +189,10 @@ function buildTree(model, samples, { split = -1, inverted = false } = {}) {
 		return value < 0 ? none : model.names.length + value;
 	});
 	const extra = splitOf ? 1 : 0;
-	let most = 1, deepest = 0, cnt = 1, last = 0;
-
-	for (const s of samples) {
-		most += model.depth[model.node[s]] + extra;
-		deepest = Math.max(deepest, model.depth[model.node[s]] + extra);
-	}
-	if (!inverted && !splitOf)
-		most = model.frame.length + 1;
-	const parent = new Int32Array(most), frame = new Int32Array(most), end = new Int32Array(most);
-	const self = model.value.map(() => new Float64Array(most));
-	const at = new Int32Array(deepest + 1); // the nodes of the last sample's path
-	const path = new Int32Array(deepest);
+	const deepest = samples.reduce((most, s) => Math.max(most, model.depth[model.node[s]] + extra), 0);
+	const at = new Int32Array(deepest + 1), path = new Int32Array(deepest); // the nodes of the last sample, the frames of this one
+	let parent = new Int32Array(model.frame.length + deepest + 1), frame = new Int32Array(parent.length);
+	let self = model.value.map(() => new Float64Array(parent.length)), cnt = 1, last = 0;
 
 	frame[0] = -1;
 	for (const s of sortSamples(model, samples, splitOf, inverted)) {
@@ -213,6 +205,10 @@ function buildTree(model, samples, { split = -1, inverted = false } = {}) {
 			path[i] = model.frame[n];
 		while (common < len && common < last && frame[at[common + 1]] === path[common])
 			common++;
+		if (cnt + len > parent.length) {
+			[parent, frame] = [parent, frame].map((column) => roomFor(column, cnt + len));
+			self = self.map((column) => roomFor(column, cnt + len));
+		}
 		for (let i = common; i < len; i++) {
 			parent[cnt] = at[i];
 			frame[cnt] = path[i];
@@ -222,17 +218,29 @@ function buildTree(model, samples, { split = -1, inverted = false } = {}) {
 		for (let t = 0; t < self.length; t++)
 			self[t][at[len]] += model.value[t][s];
 	}
-	const total = self.map((column) => column.slice(0, cnt));
+	return { cnt, split, inverted, parent, frame, self, ...sumUp(parent, self, cnt) };
+}
 
-	for (let i = cnt - 1; i >= 0; i--) {
+// The same numbers, with room for so many, and half as many more.
+function roomFor(column, need) {
+	const larger = new column.constructor(need + (need >> 1));
+
+	larger.set(column);
+	return larger;
+}
+
+// What nodes are with all below them.
+function sumUp(parent, self, cnt) {
+	const end = new Int32Array(cnt), total = self.map((column) => column.slice(0, cnt));
+
+	for (let i = cnt - 1; i > 0; i--) {
 		end[i] = Math.max(end[i], i + 1);
-		if (!i)
-			break;
 		end[parent[i]] = Math.max(end[parent[i]], end[i]);
 		for (const column of total)
 			column[parent[i]] += column[i];
 	}
-	return { cnt, split, inverted, parent, frame, end, self, total };
+	end[0] = cnt;
+	return { end, total };
 }
 
 function frameName(model, tree, frame) {
