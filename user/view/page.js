@@ -1,6 +1,6 @@
 // What is on the screen. Names come from strangers: they become text of nodes and pixels, never HTML.
 function start() {
-	const ROW = 18, LEAST_TEXT = 26, ROWS_AT_ONCE = 200, MOST_PRINTED = 400;
+	const ROW = 18, LEAST_TEXT = 34, ROWS_AT_ONCE = 200, MOST_PRINTED = 400;
 	const $ = (id) => document.getElementById(id);
 	const model = decode(JSON.parse($('profile').textContent));
 	const graph = $('graph'), canvas = $('canvas'), context = canvas.getContext('2d');
