@@ -270,7 +270,9 @@ function childrenOf(tree, total, node, least) {
 // Rows of boxes {node, x, width}, from the tree's root on, each sorted by x. `focus` and all above it are as wide as the picture; what is
 // narrower than `narrowest` is left out, with all below it.
 function layout(tree, { type, focus = 0, width, narrowest = 0.5 }) {
-	const total = tree.total[type], whole = Math.max(total[focus], 0), rows = [];
+	const total = tree.total[type], rows = [];
+	// where some are below zero, the others may be more than all of them
+	const whole = Math.max(total[focus], childrenOf(tree, total, focus, 0).reduce((sum, node) => sum + total[node], 0));
 	const scale = whole > 0 ? width / whole : 0;
 
 	for (let n = focus; n > 0; n = tree.parent[n])
@@ -280,7 +282,6 @@ function layout(tree, { type, focus = 0, width, narrowest = 0.5 }) {
 	while (todo.length) {
 		const box = todo.pop();
 		const children = scale ? childrenOf(tree, total, box.node, narrowest / scale) : [];
-		// where some are below zero, the others may be more than all of them
 		const fit = Math.min(1, box.width / children.reduce((sum, node) => sum + total[node] * scale, 0));
 		let x = box.x;
 
