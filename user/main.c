@@ -10,6 +10,7 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "check.h"
+#include "diff.h"
 #include "kinds.h"
 #include "options.h"
 #include "options_table.h"
@@ -76,6 +77,9 @@ int main(int argc, char **argv)
 		break;
 	case OPTIONS_MERGE:
 		status = merge_files(opts.files, opts.output) ? EXIT_FAILED : EXIT_WRITTEN;
+		break;
+	case OPTIONS_DIFF:
+		status = diff_sides(&opts);
 		break;
 	case OPTIONS_DUMP:
 		status = run_dump(&opts);

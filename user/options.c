@@ -12,8 +12,10 @@
 
 #include "base/util.h"
 #include "config.h"
+#include "judge/write.h"
 #include "report/formats.h"
 #include "kinds.h"
+#include "options_diff.h"
 #include "options_table.h"
 #include "options_view.h"
 #include "spool/spool.h"
@@ -470,6 +472,8 @@ static const char *help_of(const struct parser *p)
 		return "view ";
 	case OPTIONS_MERGE:
 		return "merge ";
+	case OPTIONS_DIFF:
+		return "diff ";
 	default:
 		return "";
 	}
@@ -520,7 +524,9 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 			p->record_option = option_find(p->table, val)->name;
 		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
 			p->not_for_dump = option_find(p->table, val)->name;
-		err = p->table->takes_files ?
+		err = p->o->command == OPTIONS_DIFF ?
+			      options_diff_apply(p->o, val, optarg, p->err, p->err_sz) :
+		      p->table->takes_files ?
 			      options_view_apply(p->o, val, optarg, p->err, p->err_sz) :
 			      apply_record(p, val, optarg);
 		if (err)
@@ -692,6 +698,7 @@ static enum options_command command_of(const char *word)
 	static const char *const names[] = {
 		[OPTIONS_RECORD] = "record", [OPTIONS_AGENT] = "agent", [OPTIONS_CHECK] = "check",
 		[OPTIONS_LIST] = "list",     [OPTIONS_VIEW] = "view",	[OPTIONS_MERGE] = "merge",
+		[OPTIONS_DIFF] = "diff",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -706,6 +713,8 @@ static const struct options options_defaults = {
 	.format = &formats[0],
 	.thread_labels = true,
 	.view = VIEW_DEFAULTS,
+	.judge = JUDGE_DEFAULTS,
+	.judge_format = &judge_formats[0],
 	.ready_fd = -1,
 	.log_level = LOG_INFO,
 };
@@ -795,6 +804,8 @@ static int parse(struct parser *p, int argc, char **argv)
 		return err;
 	if (p->table->takes_files)
 		return options_view_finish(p->o, argv + optind, p->err, p->err_sz);
+	if (command == OPTIONS_DIFF)
+		return options_diff_finish(p->o, argv + optind, p->err, p->err_sz);
 	if (command == OPTIONS_RECORD)
 		return finish_record(p, argc, argv, dashes);
 	if (command == OPTIONS_AGENT)

@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "bpfprof.h"
 #include "view/view.h"
+#include "judge/judge.h"
 
 struct config;
 struct format;
+struct judge_format;
 
 #define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
 #define OPTIONS_DEFAULT_FREQUENCY 99
@@ -39,6 +41,7 @@ enum options_command {
 	OPTIONS_LIST,
 	OPTIONS_VIEW,
 	OPTIONS_MERGE,
+	OPTIONS_DIFF,
 	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
 	OPTIONS_DUMP,	      /* the last minutes of the agent's folder */
 	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
@@ -92,6 +95,12 @@ struct options {
 
 	char **files; /* of OPTIONS_VIEW and OPTIONS_MERGE: at least one, NULL-terminated */
 	struct view_options view;
+
+	/* Of OPTIONS_DIFF. */
+	char **bases, **news; /* files and folders, at least one each */
+	size_t base_cnt, new_cnt;
+	struct judge_options judge;
+	const struct judge_format *judge_format;
 
 	const char *output; /* "-": standard output; NULL: a name made from the target, of
 			       OPTIONS_VIEW where its format goes; of OPTIONS_MERGE it is given */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "judge/write.h"
 #include "report/formats.h"
 #include "kinds.h"
 
@@ -184,6 +185,33 @@ static const struct option_row merge_rows[] = {
 	MESSAGE_ROWS,
 };
 
+static const struct option_row diff_rows[] = {
+	{ .arg = "BASE... -- NEW...",
+	  .help = "profiles that bpfprof, Go, or anyone else has written, each of one run, and "
+		  "folders of them" },
+
+	{ .help = "What fails:" },
+	{ "fail-on", OPT_FAIL_ON, "CHANGE", "cpu:+5%",
+	  "METRIC:+X%: a change of this size is to be caught, in the total and in every "
+	  "function; "
+	  "METRIC:FUNCTION:+X%: in this function; may be given several times" },
+	{ "alpha", OPT_ALPHA, "P", "0.05", "the chance of a false alarm, for all that fails" },
+	{ "min-effect", OPT_MIN_EFFECT, "PERCENT", "1",
+	  "smaller changes of the total are none; twice that of a function" },
+	{ "strict", OPT_STRICT, NULL, NULL, "exit status 3 if it cannot be told" },
+
+	{ .help = "How:" },
+	{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",
+	  "of the total, below which a function is left out; twice that with what it calls" },
+	{ "seed", OPT_SEED, "N", NULL,
+	  "of the arrangements that are drawn where there are too many; without it from the "
+	  "files" },
+	{ "format", 'f', "NAME", "text", "form of the result, see below" },
+	{ "output", 'o', "PATH", "-", "the file, - for standard output" },
+
+	MESSAGE_ROWS,
+};
+
 static const struct option_table record_table = {
 	.rows = record_rows,
 	.cnt = ARRAY_SIZE(record_rows),
@@ -194,7 +222,9 @@ static const struct option_table record_table = {
 		 "       bpfprof check    what this kernel and these rights allow\n"
 		 "       bpfprof list     the profile kinds: what they measure and what they cost\n"
 		 "       bpfprof view     shows profiles: see bpfprof view --help\n"
-		 "       bpfprof merge    adds up profiles: see bpfprof merge --help\n",
+		 "       bpfprof merge    adds up profiles: see bpfprof merge --help\n"
+		 "       bpfprof diff     what got worse, and whether it is real: see bpfprof diff "
+		 "--help\n",
 	.manual = "bpfprof-record(8)",
 };
 
@@ -226,6 +256,18 @@ static const struct option_table merge_table = {
 	.takes_files = true,
 };
 
+static const struct option_table diff_table = {
+	.rows = diff_rows,
+	.cnt = ARRAY_SIZE(diff_rows),
+	.usage = "usage: bpfprof diff [OPTIONS] BASE... -- NEW...\n"
+		 "Says what got worse from one side to the other, and whether that is real. Needs "
+		 "no "
+		 "rights.\n"
+		 "Exit status: 0 nothing got worse, 1 something did, 2 wrong input, 3 with "
+		 "--strict.\n\n",
+	.manual = "bpfprof-diff(8)",
+};
+
 const struct option_table *option_table(enum options_command command)
 {
 	switch (command) {
@@ -235,6 +277,8 @@ const struct option_table *option_table(enum options_command command)
 		return &view_table;
 	case OPTIONS_MERGE:
 		return &merge_table;
+	case OPTIONS_DIFF:
+		return &diff_table;
 	default:
 		return &record_table;
 	}
@@ -305,7 +349,9 @@ void options_usage(enum options_command command, FILE *f)
 		fprintf(f, "Profile kinds: %s.\n", names);
 	}
 	if (option_find(t, 'f')) {
-		if (t->takes_files)
+		if (command == OPTIONS_DIFF)
+			judge_format_names(forms, sizeof(forms));
+		else if (t->takes_files)
 			view_format_names(forms, sizeof(forms));
 		else
 			formats_names(forms, sizeof(forms));

@@ -88,6 +88,22 @@ _bpfprof_merge_options='
 -h --help . .
 '
 
+# of bpfprof diff
+_bpfprof_diff_options='
+. --fail-on CHANGE cpu:+5%
+. --alpha P 0.05
+. --min-effect PERCENT 1
+. --strict . .
+. --min-share PERCENT 0.5
+. --seed N .
+-f --format NAME text
+-o --output PATH -
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
 # the kinds that this program has
 _bpfprof_kinds() {
 	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
@@ -113,6 +129,7 @@ _bpfprof_argument() {
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
 	--format)
 		[ "$command" = view ] && formats='text html'
+		[ "$command" = diff ] && formats='text json'
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$cur")
 		;;
 	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;
@@ -152,6 +169,7 @@ _bpfprof() {
 	agent) options=$_bpfprof_agent_options ;;
 	view) options=$_bpfprof_view_options ;;
 	merge) options=$_bpfprof_merge_options ;;
+	diff) options=$_bpfprof_diff_options ;;
 	esac
 	while read -r short long arg default; do
 		[ -n "$long" ] || continue
@@ -162,12 +180,12 @@ _bpfprof() {
 		words+=" $long"
 		[ "$short" = . ] || words+=" $short"
 	done <<<"$options"
-	if [[ $command == @(view|merge) && $cur != -* ]]; then
+	if [[ $command == @(view|merge|diff) && $cur != -* ]]; then
 		_bpfprof_files
 		return
 	fi
 	[ "$options" = "$_bpfprof_options" ] && words+=' --'
-	[ "$COMP_CWORD" = 1 ] && words+=' record agent view merge check list'
+	[ "$COMP_CWORD" = 1 ] && words+=' record agent view merge diff check list'
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 

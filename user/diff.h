@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command `diff`. */
+#ifndef DIFF_H
+#define DIFF_H
+
+struct options;
+
+/* Exit statuses. */
+enum {
+	DIFF_FINE = 0,
+	DIFF_WORSE = 1,
+	DIFF_WRONG = 2, /* whatever has failed: no error looks like a verdict */
+	DIFF_OPEN = 3,	/* with --strict */
+};
+
+int diff_sides(const struct options *opts);
+
+#endif

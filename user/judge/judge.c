@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "judge/judge.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "judge/parts.h"
+
+#define DEFAULT_EFFECT 0.05
+/* Runs that last equally long and keep the processor equally busy do as much work as they can in a given
+ * time: what they cost tells nothing. Coefficients of variation. */
+#define BOXED_WALL 0.005
+#define BOXED_BUSY 0.02
+#define BOXED_RUNS 4
+
+const char *judge_verdict_name(enum judge_verdict v)
+{
+	static const char *const names[] = {
+		[JUDGE_OK] = "OK",
+		[JUDGE_IMPROVED] = "IMPROVED",
+		[JUDGE_MOVED] = "MOVED",
+		[JUDGE_CANNOT_TELL] = "CANNOT TELL",
+		[JUDGE_REGRESSED] = "REGRESSED",
+	};
+
+	return names[v];
+}
+
+void judge_free(struct judge_result *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->metric_cnt; i++) {
+		struct judge_metric *m = &r->metrics[i];
+
+		for (size_t k = 0; k < m->row_cnt; k++) {
+			free(m->rows[k].chain);
+			free(m->rows[k].costs);
+			free(m->rows[k].z);
+			free(m->rows[k].w);
+		}
+		free(m->rows);
+		free(m->runs);
+		free(m->news);
+		free(m->starts);
+	}
+	free(r->metrics);
+	free(r);
+}
+
+/* ---- what is to be judged ---- */
+
+static bool is_common(const struct runs *r, size_t metric)
+{
+	bool there[2] = { false };
+
+	for (size_t i = 0; i < r->run_cnt; i++)
+		there[r->runs[i].side] |= r->runs[i].columns[metric].there;
+	return there[RUNS_BASE] && there[RUNS_NEW];
+}
+
+/* What people call the files. */
+static int find_metric(const struct runs *r, const char *name)
+{
+	static const char *const kinds[][2] = { { "heap", "alloc_space" }, { "block", "delay" } };
+	int ret = runs__find_metric(r, name);
+
+	for (size_t i = 0; ret < 0 && i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(name, kinds[i][0]))
+			ret = runs__find_metric(r, kinds[i][1]);
+	return ret >= 0 && is_common(r, (size_t)ret) ? ret : -1;
+}
+
+int judge_gate_metric(const struct runs *r, const struct judge_gate *g)
+{
+	int ret;
+
+	if (*g->metric)
+		return find_metric(r, g->metric);
+	ret = find_metric(r, "cpu");
+	if (ret < 0)
+		ret = find_metric(r, "heap");
+	for (size_t i = 0; ret < 0 && i < r->metric_cnt; i++)
+		if (is_common(r, i))
+			ret = (int)i;
+	return ret;
+}
+
+static bool has_function(const struct runs *r, const char *name)
+{
+	for (uint32_t f = 0; f < r->function_cnt; f++)
+		if (!strcmp(runs__name(r, f), name))
+			return true;
+	return false;
+}
+
+static int check_gates(const struct judge_result *res, char *err, size_t err_sz)
+{
+	for (size_t i = 0; i < res->options.gate_cnt; i++) {
+		const struct judge_gate *g = &res->options.gates[i];
+
+		if (judge_gate_metric(res->runs, g) < 0)
+			return util_fail(-EINVAL, err, err_sz,
+					 "--fail-on: there is no '%s' on both sides", g->metric);
+		if (*g->function && !has_function(res->runs, g->function))
+			return util_fail(-EINVAL, err, err_sz,
+					 "--fail-on: there is no function '%s' on either side",
+					 g->function);
+	}
+	return 0;
+}
+
+static double variation(const double *values, size_t cnt)
+{
+	double mean = 0, sq = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		mean += values[i] / (double)cnt;
+	for (size_t i = 0; i < cnt; i++)
+		sq += (values[i] - mean) * (values[i] - mean);
+	return sqrt(sq / (double)(cnt - 1)) / mean;
+}
+
+static int check_work(const struct runs *r, char *err, size_t err_sz)
+{
+	double *wall, *busy;
+	bool boxed = r->run_cnt >= BOXED_RUNS;
+
+	for (size_t i = 0; i < r->run_cnt; i++)
+		boxed &= r->runs[i].facts.ops == FACTS_NONE &&
+			 r->runs[i].facts.wall_ns != FACTS_NONE &&
+			 r->runs[i].facts.cpu_ns != FACTS_NONE;
+	if (!boxed)
+		return 0;
+	wall = calloc(2 * r->run_cnt, sizeof(*wall));
+	if (!wall)
+		return -ENOMEM;
+	busy = wall + r->run_cnt;
+	for (size_t i = 0; i < r->run_cnt; i++) {
+		wall[i] = (double)r->runs[i].facts.wall_ns;
+		busy[i] = (double)r->runs[i].facts.cpu_ns / wall[i];
+	}
+	boxed = variation(wall, r->run_cnt) < BOXED_WALL &&
+		variation(busy, r->run_cnt) < BOXED_BUSY;
+	free(wall);
+	if (!boxed)
+		return 0;
+	return util_fail(
+		-EINVAL, err, err_sz,
+		"all runs take the same time and keep the processor equally busy: they do "
+		"what they can in a given time, and their cost says nothing unless they say "
+		"how much they did (comment " FACTS_OPS "=)");
+}
+
+/* ---- a metric ---- */
+
+static void set_targets(const struct judge_result *res, struct judge_metric *m)
+{
+	for (size_t i = 0; i < m->row_cnt; i++) {
+		struct judge_row *row = &m->rows[i];
+
+		for (size_t g = 0; g < res->options.gate_cnt; g++) {
+			const struct judge_gate *gate = &res->options.gates[g];
+			bool named = *gate->function && row->what != JUDGE_TOTAL &&
+				     !strcmp(runs__name(res->runs, row->function), gate->function);
+
+			if (judge_gate_metric(res->runs, gate) != m->metric ||
+			    (*gate->function && !named))
+				continue;
+			/* what names it counts more than what is for all */
+			if (row->target > 0 && row->named >= named)
+				row->target = fmin(row->target, gate->effect);
+			else
+				row->target = gate->effect;
+			row->named |= named;
+		}
+	}
+}
+
+static int judge_metric(struct judge_result *res, struct judge_metric *m, char *err, size_t err_sz)
+{
+	struct measure ms = { .runs = res->runs, .options = &res->options, .m = m };
+	int ret = measure_fill(&ms, err, err_sz);
+
+	if (!ret) {
+		set_targets(res, m);
+		ret = scale_choose(&ms);
+	}
+	ret = ret ?: compare_rows(&ms, res->seed);
+	ret = ret ?: verdict_rows(&ms);
+	measure_done(&ms);
+	return ret;
+}
+
+static int add_metrics(struct judge_result *res)
+{
+	const struct runs *r = res->runs;
+	size_t gated = 0;
+
+	res->metrics = calloc(r->metric_cnt + 1, sizeof(*res->metrics));
+	if (!res->metrics)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->metric_cnt; i++) {
+		struct judge_metric *m = &res->metrics[res->metric_cnt];
+
+		if (!is_common(r, i))
+			continue;
+		m->metric = (int)i;
+		for (size_t g = 0; g < res->options.gate_cnt; g++)
+			m->gated |= judge_gate_metric(r, &res->options.gates[g]) == (int)i;
+		gated += m->gated;
+		res->metric_cnt++;
+	}
+	/* --alpha is for the whole verdict */
+	for (size_t i = 0; i < res->metric_cnt; i++)
+		res->metrics[i].alpha =
+			res->options.alpha / (double)(res->metrics[i].gated ? gated : 1);
+	return 0;
+}
+
+int judge(const struct runs *runs, const struct judge_options *options, struct judge_result **ret,
+	  char *err, size_t err_sz)
+{
+	struct judge_result *res = calloc(1, sizeof(*res));
+	int bad;
+
+	*err = '\0';
+	*ret = NULL;
+	if (!res) {
+		util_fail(-ENOMEM, err, err_sz, "out of memory");
+		return -ENOMEM;
+	}
+	res->runs = runs;
+	res->options = *options;
+	res->seed = options->seed ?: runs->digest;
+	if (!options->gate_cnt) {
+		res->options.gates[0] = (struct judge_gate){ .effect = DEFAULT_EFFECT };
+		res->options.gate_cnt = 1;
+	}
+	bad = check_gates(res, err, err_sz) ?: check_work(runs, err, err_sz) ?: add_metrics(res);
+	for (size_t i = 0; !bad && i < res->metric_cnt; i++) {
+		bad = judge_metric(res, &res->metrics[i], err, err_sz);
+		if (!bad && res->metrics[i].gated)
+			res->verdict = MAX(res->verdict, res->metrics[i].verdict);
+	}
+	if (bad) {
+		if (!*err)
+			util_fail(bad, err, err_sz, "out of memory");
+		judge_free(res);
+		return bad;
+	}
+	*ret = res;
+	return 0;
+}

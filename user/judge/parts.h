@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of judge() share. */
+#ifndef JUDGE_PARTS_H
+#define JUDGE_PARTS_H
+
+#include "judge/design.h"
+#include "judge/judge.h"
+
+struct deviation;
+
+/* Costs of a metric, as matrices: of each function those of all runs. */
+struct measure {
+	const struct runs *runs;
+	const struct judge_options *options;
+	struct judge_metric *m;
+	struct design design;
+	double *totals; /* of each run, per operation, in the metric's unit */
+	double *sums;	/* of each run: of what was sampled */
+	double *halves; /* of each run: of half a sample */
+	double *self, *cum;
+	double *self_samples, *cum_samples; /* of each function, means */
+	double *weights;		    /* of each stack: sum of its shares of the runs */
+	size_t self_cnt;		    /* functions that have something in common */
+	uint32_t *self_ids;		    /* of each the function */
+	double *self_shares;		    /* of each its mean share */
+	double *deviations;	    /* of each and each run: logarithm less the function's mean */
+	struct deviation *sorted;   /* for one run: self_cnt of them */
+	double *scratch, *common;   /* for one function: run_cnt values */
+	double *leaves, *leaves_in; /* of each function */
+};
+
+/* Fills ms and the rows of ms->m, whose metric is set: what is looked at, and its costs. Goes by no
+ * label. 0, -EINVAL or -ENOMEM. */
+int measure_fill(struct measure *ms, char *err, size_t err_sz);
+void measure_done(struct measure *ms);
+
+/* The metric that a gate is of; -1: there is none. */
+int judge_gate_metric(const struct runs *runs, const struct judge_gate *g);
+
+/* Per operation, of a value that was sampled in a run. */
+double measure_cost(const struct measure *ms, size_t run, double value);
+
+/* The column of the i-th run. */
+const struct runs_column *measure_column(const struct measure *ms, size_t run);
+
+/* Chooses the scale of the functions: with what all functions of a run have in common, or without it. */
+int scale_choose(struct measure *ms);
+
+/*
+ * Logarithms of a cost of each run, less what the other functions of the run have in common, if functions
+ * are judged so. `in`: of each stack whether the cost is of it: these are not the others. Where too
+ * little is left, and if in is NULL, the logarithms are as they are. Returns whether they are relative.
+ */
+bool scale_logs(const struct measure *ms, const double *costs, const bool *in, double *z);
+
+/* Marks the stacks that have the function: as their leaf, or anywhere. */
+void scale_mark(const struct measure *ms, uint32_t function, bool leaf, bool *in);
+
+/* From logarithms to change and levels, with the variance of these alone. Fills w: centred. */
+struct estimate {
+	double change, variance, df, level[2];
+};
+struct estimate scale_estimate(const struct measure *ms, const double *z, double *w);
+
+/* Changes, intervals, p-values of all rows. 0 or -ENOMEM. */
+int compare_rows(struct measure *ms, uint64_t seed);
+
+/* Is the cost that this row has more somewhere else less? Sets what the row has of it. 0, 1: it is;
+ * -ENOMEM. */
+int moved_find(const struct measure *ms, struct judge_row *row);
+
+/* Verdicts of all rows and of the metric. 0 or -ENOMEM. */
+int verdict_rows(struct measure *ms);
+
+#endif

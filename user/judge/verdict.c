@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From changes and their p-values to verdicts. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "judge/parts.h"
+#include "judge/stats.h"
+
+#define OF_PROGRAM 0.002 /* a function's change that is less of the total is none */
+#define FUNCTION 2	 /* times --min-effect */
+#define GATE 0.5	 /* of the gate: a true change of it is estimated above that */
+#define CONFOUNDED 3	 /* times --min-effect, where time may be the reason */
+#define ALLOCATIONS 100	 /* fewer more, exactly counted, are none */
+#define POWER 0.1	 /* chance to miss the gate's change with the runs that are asked for */
+#define EXPLAINS 0.8	 /* of a change */
+#define CONFIDENCE 0.05
+
+static bool is_enough(const struct measure *ms, const struct judge_row *row, double sign)
+{
+	bool function = row->what != JUDGE_TOTAL;
+	double least = log1p(ms->options->min_effect * (function ? FUNCTION : 1));
+
+	if (sign > 0 && row->target > 0)
+		least = fmax(least, log1p(GATE * row->target));
+	if (sign * row->change < least)
+		return false;
+	if (!function)
+		return true;
+	/* a share that grew since the others shrank is none */
+	return sign * row->of_program >= OF_PROGRAM && sign * row->absolute >= least / 2;
+}
+
+/* Do both halves of the sides, by time, say the same? */
+static bool halves_agree(const struct measure *ms, const struct judge_row *row)
+{
+	const struct judge_metric *m = ms->m;
+	double mean[2][2] = { { 0 } };
+	size_t seen[2] = { 0 }, cnt[2][2] = { { 0 } };
+
+	for (size_t i = 0; i < m->run_cnt; i++) {
+		int side = m->news[i];
+		int half = seen[side]++ >= m->cnt[side] / 2;
+
+		mean[side][half] += row->z[i];
+		cnt[side][half]++;
+	}
+	for (int half = 0; half < 2; half++)
+		if (mean[1][half] / (double)cnt[1][half] - mean[0][half] / (double)cnt[0][half] <
+		    log1p(ms->options->min_effect))
+			return false;
+	return true;
+}
+
+/* A side that was recorded before the other one differs in whatever has changed meanwhile. */
+static bool is_confounded(const struct measure *ms)
+{
+	const struct judge_metric *m = ms->m;
+	int64_t first[2] = { INT64_MAX, INT64_MAX }, last[2] = { INT64_MIN, INT64_MIN };
+
+	if (m->block_cnt > 1)
+		return false;
+	for (size_t i = 0; i < m->run_cnt; i++) {
+		const struct runs_run *run = &ms->runs->runs[m->runs[i]];
+
+		/* in a block the order was drawn */
+		if (!run->time_ns || run->facts.block != FACTS_NONE)
+			return false;
+		first[m->news[i]] = MIN(first[m->news[i]], run->time_ns);
+		last[m->news[i]] = MAX(last[m->news[i]], run->time_ns);
+	}
+	return last[0] < first[1] || last[1] < first[0];
+}
+
+static bool is_worse(const struct measure *ms, const struct judge_row *row)
+{
+	const struct judge_metric *m = ms->m;
+
+	if (row->exact)
+		return row->exact_differs && is_enough(ms, row, 1) &&
+		       (strcmp(ms->runs->metrics[m->metric].unit, "count") != 0 ||
+			row->now - row->base >= ALLOCATIONS);
+	if (!(row->p <= m->alpha * (1 + 1e-9)) || !is_enough(ms, row, 1))
+		return false;
+	if (!m->confounded)
+		return true;
+	return row->relative && row->change >= log1p(CONFOUNDED * ms->options->min_effect) &&
+	       halves_agree(ms, row);
+}
+
+static bool is_better(const struct measure *ms, const struct judge_row *row)
+{
+	if (row->exact)
+		return row->exact_differs && is_enough(ms, row, -1);
+	return !ms->m->confounded && row->p_better <= ms->m->alpha * (1 + 1e-9) &&
+	       is_enough(ms, row, -1);
+}
+
+/* The gate's change, or what is no regression of a row that has none. */
+static double target_of(const struct measure *ms, const struct judge_row *row)
+{
+	if (row->target > 0)
+		return row->target;
+	return fmax(ms->options->min_effect, 0.05);
+}
+
+static bool is_ok(const struct measure *ms, const struct judge_row *row)
+{
+	if (row->exact)
+		return true;
+	return !ms->m->confounded && row->high < log1p(target_of(ms, row));
+}
+
+/* Runs a side that find a change of the gate's size, and show that there is none. */
+static uint64_t missing(const struct measure *ms, const struct judge_row *row)
+{
+	const struct judge_metric *m = ms->m;
+	double weight = design_weight(&ms->design), variance = row->error * row->error * weight;
+	double target = log1p(target_of(ms, row)), z, n;
+
+	/* as strict as the test of all rows together, which is no stricter than Bonferroni's */
+	z = stats_t_quantile(m->alpha / (double)m->row_cnt, INFINITY);
+	if (isfinite(m->critical))
+		z = fmin(z, m->critical * sqrt(weight));
+	z = fmax(z, stats_t_quantile(m->alpha, INFINITY));
+	z += stats_t_quantile(POWER, INFINITY);
+	n = ceil(2 * variance * z * z / (target * target)) - 2 * weight;
+	if (!(n < JUDGE_MANY))
+		return JUDGE_MANY;
+	return (uint64_t)fmax(2, n);
+}
+
+static int decide(const struct measure *ms, struct judge_row *row)
+{
+	int moved;
+
+	row->least = target_of(ms, row) * GATE;
+	row->moved_from = row->moved_within = UINT32_MAX;
+	if (is_worse(ms, row)) {
+		moved = moved_find(ms, row);
+		row->verdict = moved > 0 ? JUDGE_MOVED : JUDGE_REGRESSED;
+		return MIN(moved, 0);
+	}
+	if (is_better(ms, row))
+		row->verdict = JUDGE_IMPROVED;
+	else if (is_ok(ms, row))
+		row->verdict = JUDGE_OK;
+	else
+		row->verdict = JUDGE_CANNOT_TELL;
+	row->more = row->verdict == JUDGE_CANNOT_TELL ? missing(ms, row) : 0;
+	return 0;
+}
+
+/* ---- what is because of what ---- */
+
+/* How much of what a costs goes through b. */
+static double through(const struct measure *ms, const struct judge_row *a,
+		      const struct judge_row *b)
+{
+	const struct runs *r = ms->runs;
+	double both = 0, all = 0;
+
+	for (size_t run = 0; run < ms->m->run_cnt; run++) {
+		const struct runs_column *c = measure_column(ms, run);
+
+		for (size_t i = 0; i < c->cnt; i++) {
+			const struct runs_stack *s = &r->stacks[c->costs[i].stack];
+			uint32_t k = 0, limit = b->what == JUDGE_SELF ? MIN(1U, s->cnt) : s->cnt;
+
+			while (k < limit && r->frames[s->at + k] != b->function)
+				k++;
+			if (k == limit)
+				continue;
+			all += c->costs[i].value;
+			for (; k < s->cnt; k++)
+				if (r->frames[s->at + k] == a->function) {
+					both += c->costs[i].value;
+					break;
+				}
+		}
+	}
+	return both / all;
+}
+
+static double grown(const struct judge_row *row)
+{
+	return row->level[1] - row->level[0];
+}
+
+/* One regression is one row: the deepest that holds most of what those above it have more. */
+static void explain(struct measure *ms)
+{
+	struct judge_metric *m = ms->m;
+
+	for (size_t i = 0; i < m->row_cnt; i++) {
+		struct judge_row *a = &m->rows[i];
+
+		for (size_t k = 0; a->verdict == JUDGE_REGRESSED && k < m->row_cnt; k++) {
+			struct judge_row *b = &m->rows[k];
+			bool below;
+
+			if (k == i || a->what == JUDGE_SELF || b->verdict != JUDGE_REGRESSED ||
+			    b->what == JUDGE_TOTAL || grown(b) < EXPLAINS * grown(a))
+				continue;
+			below = a->what == JUDGE_TOTAL || (b->function == a->function) ||
+				through(ms, a, b) > EXPLAINS;
+			if (below && (a->because == JUDGE_NONE ||
+				      m->rows[a->because].level[1] > b->level[1]))
+				a->because = k;
+		}
+	}
+}
+
+static int rank_of(const struct judge_row *row)
+{
+	static const int ranks[] = {
+		[JUDGE_REGRESSED] = 0, [JUDGE_MOVED] = 1,	[JUDGE_IMPROVED] = 2,
+		[JUDGE_OK] = 3,	       [JUDGE_CANNOT_TELL] = 3,
+	};
+
+	return row->what == JUDGE_TOTAL ? -1 : ranks[row->verdict];
+}
+
+static int by_impact(const void *a, const void *b)
+{
+	const struct judge_row *x = a, *y = b;
+	double dx = fabs(x->of_program), dy = fabs(y->of_program);
+
+	if (rank_of(x) != rank_of(y))
+		return rank_of(x) - rank_of(y);
+	if (dx != dy)
+		return dx > dy ? -1 : 1;
+	return (int)x->what - (int)y->what ?:
+		       (x->function > y->function) - (x->function < y->function);
+}
+
+/* The gravest of what counts: a small function of which nothing can be told does not, unless a gate names
+ * it. */
+static enum judge_verdict verdict_of(const struct judge_metric *m)
+{
+	enum judge_verdict ret = JUDGE_OK;
+
+	for (size_t i = 0; i < m->row_cnt; i++) {
+		const struct judge_row *row = &m->rows[i];
+		bool total = row->what == JUDGE_TOTAL, counts = row->target > 0;
+
+		if (row->verdict == JUDGE_IMPROVED)
+			counts = total;
+		if (row->verdict == JUDGE_CANNOT_TELL)
+			counts &= total || row->named;
+		if (counts)
+			ret = MAX(ret, row->verdict);
+	}
+	return ret;
+}
+
+int verdict_rows(struct measure *ms)
+{
+	struct judge_metric *m = ms->m;
+	int err = 0;
+
+	m->confounded = is_confounded(ms);
+	for (size_t i = 0; !err && i < m->row_cnt; i++)
+		err = decide(ms, &m->rows[i]);
+	qsort(m->rows, m->row_cnt, sizeof(*m->rows), by_impact);
+	if (err)
+		return err;
+	explain(ms);
+	m->verdict = verdict_of(m);
+	return 0;
+}
