@@ -285,7 +285,7 @@ $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(LIB)
 bench: $(OUT)/bpfprof $(PRELOAD) $(BENCH)
 	$(Q)tests/bench/run $(OUT) $(BENCH_ARGS)
 
-figures: all progs fuzzers $(TABLES)
+figures: all progs fuzzers $(TABLES) $(OUT)/tests/unit/test_reader $(OUT)/tests/unit/test_judge
 	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) tests/figures
 
 # every pair of frames, of programs of many runtimes under load, against the code

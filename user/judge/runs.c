@@ -32,6 +32,7 @@ struct source {
 	size_t space;	 /* sampled allocations: column of their bytes */
 	double rate;	 /* the same: bytes between two samples, 0: not sampled */
 	bool of_samples; /* the column counts samples of this period */
+	bool counts;	 /* the column counts something itself */
 };
 
 struct reader {
@@ -321,6 +322,7 @@ static int read_source(struct reader *rd, size_t v)
 		s.scale = scale_of(t->unit, &unit);
 	else
 		unit = period_unit;
+	s.counts = is_count(t);
 	if (v && is_count(&p->value_types[v - 1]) && !is_count(t))
 		s.count = v - 1;
 	else if (!s.of_samples && p->period_type.type && !strcmp(p->period_type.type, t->type) &&
@@ -344,7 +346,7 @@ static double samples_of(const struct source *s, const struct profile_sample *ro
 	if (s->rate > 0 && count > 0)
 		/* what a sampler of allocations multiplied by is taken back */
 		return count * -expm1(-(double)row->value[s->space] / count / s->rate);
-	if (s->count != s->value || s->of_samples)
+	if (s->count != s->value || s->of_samples || s->counts)
 		return count;
 	return s->period > 0 ? value / s->period : 1;
 }
