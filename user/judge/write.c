@@ -13,8 +13,9 @@
 #define ENOUGH_RUNS 4 /* a side: fewer cannot reject anything in blocks */
 
 const struct judge_format judge_formats[] = {
-	{ "text", judge_write_text },
-	{ "json", judge_write_json },
+	{ "text", judge_write_text },	  { "markdown", judge_write_markdown },
+	{ "json", judge_write_json },	  { "junit", judge_write_junit },
+	{ "github", judge_write_github },
 };
 const size_t judge_format_cnt = ARRAY_SIZE(judge_formats);
 

@@ -26,6 +26,9 @@ const struct judge_format *judge_format_find(const char *name);
 
 void judge_write_text(const struct judge_result *r, FILE *f);
 void judge_write_json(const struct judge_result *r, FILE *f);
+void judge_write_markdown(const struct judge_result *r, FILE *f);
+void judge_write_junit(const struct judge_result *r, FILE *f);
+void judge_write_github(const struct judge_result *r, FILE *f);
 
 /* ---- what the forms share: each writes to text and returns it ---- */
 
