@@ -15,6 +15,7 @@
 #include "options.h"
 #include "options_table.h"
 #include "record/dump.h"
+#include "record/rights.h"
 #include "record/run.h"
 #include "view/merge_files.h"
 #include "view/view.h"
@@ -28,6 +29,12 @@ enum {
 static int finish_stdout(void)
 {
 	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_WRITTEN;
+}
+
+/* They are anybody's, and nothing else is needed for them. */
+static bool reads_profiles(enum options_command command)
+{
+	return command == OPTIONS_VIEW || command == OPTIONS_MERGE || command == OPTIONS_DIFF;
 }
 
 int main(int argc, char **argv)
@@ -51,6 +58,10 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	log_set_level(opts.log_level);
+	if (reads_profiles(opts.command) && rights_for_files()) {
+		log_error("cannot give up capabilities");
+		return EXIT_USAGE;
+	}
 	switch (opts.command) {
 	case OPTIONS_HELP:
 		options_usage(opts.help, stdout);

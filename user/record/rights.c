@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which capabilities a run keeps. */
+/* Which capabilities a command keeps. */
 #include "record/rights.h"
 
 #include <linux/capability.h>
@@ -27,6 +27,15 @@ int rights_reduce(bool perf_probes)
 		kept |= CAPS_BIT(CAP_SYS_ADMIN);
 	/* not in force before: not now either */
 	return caps_set(permitted & (kept | TO_WRITE), effective & kept);
+}
+
+int rights_for_files(void)
+{
+	const uint64_t kept = CAPS_BIT(CAP_DAC_READ_SEARCH) | TO_WRITE;
+	uint64_t permitted, effective;
+	int err = caps_get(&permitted, &effective);
+
+	return err ? err : caps_set(permitted & kept, effective & kept);
 }
 
 void rights_to_write(bool on)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a run may do. Once all is attached it keeps these capabilities, as far as it had them:
+ * What a command may do. A run: once all is attached it keeps these capabilities, as far as it had them:
  *   CAP_BPF, CAP_PERFMON      new code's tables; CPUs that come online; probes of new processes
  *   CAP_SYS_PTRACE            /proc/PID/{maps,mem,root,environ} of processes of others
  *   CAP_DAC_READ_SEARCH       programs that not everybody may read
@@ -19,6 +19,10 @@
 
 /* Gives up all other rights for good. perf_probes: later ones will be perf events. 0 or -errno. */
 int rights_reduce(bool perf_probes);
+
+/* For commands that only read and write files, which may be anybody's: keeps CAP_DAC_READ_SEARCH and what
+ * a run has while it writes. 0 or -errno. */
+int rights_for_files(void);
 
 /* Before and after files are written. */
 void rights_to_write(bool on);
