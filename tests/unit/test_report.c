@@ -81,7 +81,7 @@ static void write_stats(void)
 }
 
 /* Python's reader is the judge; the script sees the object as `s`. */
-static bool judge(const char *script)
+static bool holds(const char *script)
 {
 	FILE *f = fopen(toolrun_path("judge.py"), "w");
 
@@ -110,7 +110,7 @@ static void test_stats(void **state)
 	if (!have_python())
 		skip();
 	write_stats();
-	assert_true(judge(
+	assert_true(holds(
 		"assert text.endswith(b'\\n') and text.count(b'\\n') == 1\n"
 		"assert s['schema'] == 1 and s['target'] == 'pid:1234'\n"
 		"assert s['version'] and s['kernel'] == __import__('os').uname().release\n"
@@ -136,7 +136,7 @@ static void test_identity(void **state)
 		skip();
 	write_stats();
 	assert_true(
-		judge("k = s['kinds']['cpu']\n"
+		holds("k = s['kinds']['cpu']\n"
 		      "assert k['lost'] == dict(ring_full=1, nested=2, missed=3, no_slot=4, "
 		      "no_state=5, may_throw=6, may_fail=7, ran_on=8, orphan=9, no_memory=10)\n"
 		      "assert k['seen'] == k['recorded'] + sum(k['lost'].values())\n"
@@ -163,7 +163,7 @@ static void test_stats_of_waits(void **state)
 	report.stats.snapshot_ns = 7654321;
 	write_stats();
 	assert_true(
-		judge("k = s['kinds']\n"
+		holds("k = s['kinds']\n"
 		      "assert list(k) == ['cpu', 'block', 'mutex', 'offcpu', 'threadcreate', "
 		      "'threads', 'faults']\n"
 		      "assert k['block']['below'] == 12345\n"
@@ -183,7 +183,7 @@ static void test_stats_of_waits(void **state)
 		      "assert 'threads_at_start' not in k['threadcreate']\n"));
 	report.stats.threads_at_start = 17;
 	write_stats();
-	assert_true(judge("assert s['kinds']['threadcreate']['threads_at_start'] == 17\n"));
+	assert_true(holds("assert s['kinds']['threadcreate']['threads_at_start'] == 17\n"));
 }
 
 static void test_no_kind(void **state)
@@ -193,7 +193,7 @@ static void test_no_kind(void **state)
 		skip();
 	opts.kinds[BPFPROF_CPU] = false;
 	write_stats();
-	assert_true(judge("assert s['kinds'] == {} and s['symbols']['locations'] == 0"));
+	assert_true(holds("assert s['kinds'] == {} and s['symbols']['locations'] == 0"));
 }
 
 /* Names come from file names of other people. */
@@ -230,7 +230,7 @@ static void test_hostile_names(void **state)
 			 rows[i].want ? "s['target'] == " : "True");
 		if (rows[i].want)
 			strncat(script, rows[i].want, sizeof(script) - strlen(script) - 1);
-		if (!judge(script))
+		if (!holds(script))
 			fail_msg("row %zu is not read back", i);
 	}
 	/* longer than any buffer, of what has to be escaped, ending anywhere within a character */
@@ -241,7 +241,7 @@ static void test_hostile_names(void **state)
 			memcpy(longest + n, pad % 2 ? "\"\\\"" : "\xe2\x82\xac", 3);
 		report.target = longest;
 		write_stats();
-		assert_true(judge("assert len(s['target']) > 300"));
+		assert_true(holds("assert len(s['target']) > 300"));
 		free(longest);
 	}
 }

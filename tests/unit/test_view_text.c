@@ -66,12 +66,13 @@ static void add(struct profile *p, const char *stack, int64_t n)
 
 static char *shown(const struct profile *p, size_t value, const struct view_options *o)
 {
+	const struct view view = { .profile = p, .value = value, .title = "x", .opts = o };
 	char *text;
 	size_t sz;
 	FILE *f = open_memstream(&text, &sz);
 
 	assert_non_null(f);
-	assert_int_equal(view_text_write(p, value, o, f), 0);
+	assert_int_equal(view_text_write(&view, f), 0);
 	fclose(f);
 	return text;
 }
