@@ -95,6 +95,7 @@ struct judge_metric {
 	bool exact_totals;   /* the costs' sum is known, not sampled */
 	bool relative;	     /* functions are judged on the relative scale */
 	double common_shift; /* of all functions together */
+	bool common_changed; /* the same, by more than chance */
 	bool confounded;     /* one side was recorded before the other one */
 	bool model;	     /* too few arrangements: p-values are of a t-test */
 	bool listed;	     /* all arrangements were looked at */

@@ -14,10 +14,11 @@
 #include "judge/stats.h"
 
 #define MIN_FUNCTIONS 10
-#define MIN_SHARE 0.25 /* that the others have to have, of all */
-#define TRIM 0.2       /* of the functions, at either end */
-#define HEAVIEST 2     /* times the mean weight: a large function that changed is not all */
-#define MOSTLY 0.5     /* of a function's cost */
+#define MIN_SHARE 0.25	 /* that the others have to have, of all */
+#define TRIM 0.2	 /* of the functions, at either end */
+#define HEAVIEST 2	 /* times the mean weight: a large function that changed is not all */
+#define CONFIDENCE 0.025 /* outside, at either end */
+#define MOSTLY 0.5	 /* of a function's cost */
 
 struct deviation {
 	double d, weight;
@@ -191,10 +192,16 @@ int scale_choose(struct measure *ms)
 	struct judge_metric *m = ms->m;
 	bool *in = calloc(ms->runs->stack_cnt + 1, sizeof(*in));
 	double *scratch = calloc(m->row_cnt, sizeof(*scratch)), with, without;
+	struct estimate e;
 	int err = in && scratch ? fill_deviations(ms) : -ENOMEM;
 
 	if (!err && find_common(ms, NULL)) {
-		m->common_shift = scale_estimate(ms, ms->common, ms->scratch).change;
+		e = scale_estimate(ms, ms->common, ms->scratch);
+		m->common_shift = e.change;
+		m->common_changed =
+			e.df > 0 &&
+			fabs(e.change) > stats_t_quantile(CONFIDENCE, e.df) *
+						 sqrt(e.variance / design_weight(&ms->design));
 		with = variation(ms, in, scratch);
 		m->relative = true;
 		without = variation(ms, in, scratch);

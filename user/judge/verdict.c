@@ -30,7 +30,8 @@ static bool is_enough(const struct measure *ms, const struct judge_row *row, dou
 	if (!function)
 		return true;
 	/* a share that grew since the others shrank is none */
-	return sign * row->of_program >= OF_PROGRAM && sign * row->absolute >= least / 2;
+	return sign * row->of_program >= OF_PROGRAM &&
+	       (!ms->m->common_changed || sign * row->absolute >= least / 2);
 }
 
 /* Do both halves of the sides, by time, say the same? */
