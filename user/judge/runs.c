@@ -14,6 +14,7 @@
 #include "judge/names.h"
 #include "profile/pprof_read.h"
 #include "profile/profile.h"
+#include "profile/units.h"
 
 #define NONE UINT32_MAX
 
@@ -223,39 +224,10 @@ refuse(struct reader *rd, int err, const char *fmt, ...)
 /* One unit for each quantity. */
 static double scale_of(const char *unit, const char **ret)
 {
-	static const struct {
-		const char *name, *to;
-		double scale;
-	} units[] = {
-		{ "ns", "nanoseconds", 1 },
-		{ "nanoseconds", "nanoseconds", 1 },
-		{ "nanosecond", "nanoseconds", 1 },
-		{ "us", "nanoseconds", 1e3 },
-		{ "microseconds", "nanoseconds", 1e3 },
-		{ "microsecond", "nanoseconds", 1e3 },
-		{ "ms", "nanoseconds", 1e6 },
-		{ "milliseconds", "nanoseconds", 1e6 },
-		{ "millisecond", "nanoseconds", 1e6 },
-		{ "s", "nanoseconds", 1e9 },
-		{ "seconds", "nanoseconds", 1e9 },
-		{ "second", "nanoseconds", 1e9 },
-		{ "byte", "bytes", 1 },
-		{ "bytes", "bytes", 1 },
-		{ "kb", "bytes", 1024 },
-		{ "kilobytes", "bytes", 1024 },
-		{ "kilobyte", "bytes", 1024 },
-		{ "mb", "bytes", 1048576 },
-		{ "megabytes", "bytes", 1048576 },
-		{ "megabyte", "bytes", 1048576 },
-	};
+	const struct units_scale *list, *own = units_find(unit, &list);
 
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (!strcmp(unit, units[i].name)) {
-			*ret = units[i].to;
-			return units[i].scale;
-		}
-	*ret = unit;
-	return 1;
+	*ret = !own ? unit : !strcmp(list->suffix, "ns") ? "nanoseconds" : "bytes";
+	return own ? own->factor : 1;
 }
 
 static bool is_count(const struct profile_value_type *t)

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "judge/judge.h"
 #include "judge/names.h"
+#include "profile/units.h"
 
 #define ENOUGH_RUNS 4 /* a side: fewer cannot reject anything in blocks */
 
@@ -73,28 +74,14 @@ const char *write_interval(const struct judge_row *row, char *text, size_t sz)
 
 const char *write_cost(double cost, const char *unit, char *text, size_t sz)
 {
-	static const struct {
-		const char *unit, *name;
-		double scale;
-	} units[] = {
-		{ "nanoseconds", "s", 1e9 },	 { "nanoseconds", "ms", 1e6 },
-		{ "nanoseconds", "us", 1e3 },	 { "nanoseconds", "ns", 1 },
-		{ "bytes", "GB", 1073741824.0 }, { "bytes", "MB", 1048576 },
-		{ "bytes", "kB", 1024 },	 { "bytes", "B", 1 },
-	};
-	int last = -1;
+	const struct units_scale *list, *own = units_find(unit, &list), *shown;
 
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(unit, units[i].unit) != 0)
-			continue;
-		last = (int)i;
-		if (cost >= units[i].scale)
-			break;
-	}
-	if (last < 0)
+	if (!own) {
 		snprintf(text, sz, "%.6g", cost);
-	else
-		snprintf(text, sz, "%.3f %s", cost / units[last].scale, units[last].name);
+		return text;
+	}
+	shown = units_pick(unit, cost);
+	snprintf(text, sz, "%.3f %s", cost * own->factor / shown->factor, shown->suffix);
 	return text;
 }
 
