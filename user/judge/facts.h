@@ -12,8 +12,6 @@
 struct profile;
 
 #define FACTS_RUN "bpfprof.run" /* text: files of a side with the same one are of one run */
-#define FACTS_SIDE \
-	"bpfprof.side" /* "base" or "new", as it was recorded; the command line decides */
 #define FACTS_BLOCK \
 	"bpfprof.block"		   /* number: runs of a block were made together, in random order */
 #define FACTS_SLOT "bpfprof.slot"  /* number: place in the block */

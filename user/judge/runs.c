@@ -530,20 +530,6 @@ int runs__add_path(struct runs *r, enum runs_side side, const char *path, char *
 
 /* ---- the whole ---- */
 
-bool runs__have_blocks(const struct runs *r)
-{
-	for (size_t i = 0; i < r->run_cnt; i++) {
-		bool other = false;
-
-		for (size_t j = 0; j < r->run_cnt; j++)
-			other |= r->runs[j].facts.block == r->runs[i].facts.block &&
-				 r->runs[j].side != r->runs[i].side;
-		if (r->runs[i].facts.block == FACTS_NONE || !other)
-			return false;
-	}
-	return true;
-}
-
 static int compare_u64(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);

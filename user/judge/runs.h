@@ -95,9 +95,6 @@ int runs__add_path(struct runs *r, enum runs_side side, const char *path, char *
  * -EINVAL with a sentence in err. */
 int runs__finish(struct runs *r, char *err, size_t err_sz);
 
-/* Every run is of a block, and each block has both sides. */
-bool runs__have_blocks(const struct runs *r);
-
 /* The metric of this name; -1: there is none. */
 int runs__find_metric(const struct runs *r, const char *name);
 

@@ -50,7 +50,8 @@ static const char *percent(double share, char *text, size_t sz)
 	return text;
 }
 
-const char *write_change(double change, char *text, size_t sz)
+/* "+5.1 %", of a change of the logarithm */
+static const char *write_change(double change, char *text, size_t sz)
 {
 	return percent(expm1(change), text, sz);
 }

@@ -34,8 +34,6 @@ void judge_write_github(const struct judge_result *r, FILE *f);
 
 #define WRITE_SZ 768
 
-/* "+5.1 %", of a change of the logarithm */
-const char *write_change(double change, char *text, size_t sz);
 /* "+5.1 % [+4.0 %, +6.2 %]" */
 const char *write_interval(const struct judge_row *row, char *text, size_t sz);
 /* "1.25 s", "3.2 MB" */
