@@ -247,10 +247,9 @@ static int parse_max_memory(struct parser *p, const char *arg)
 
 static int parse_budget(struct parser *p, double *ret, const char *name, const char *arg)
 {
-	char *end;
-	double percent = strtod(arg, &end);
+	double percent;
 
-	if (end == arg || (*end && strcmp(end, "%")) || !(percent > 0 && percent <= 100))
+	if (util_parse_percent(arg, 100, &percent) || !(percent > 0))
 		return fail(p, "%s: '%s' is no percentage above 0 and up to 100, which is no limit",
 			    name, arg);
 	*ret = percent;

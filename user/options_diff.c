@@ -13,10 +13,9 @@
 /* A number of percent, above 0, up to `most`, as a share. */
 static int parse_percent(const char *arg, double most, double *ret)
 {
-	char *end;
-	double percent = strtod(arg, &end);
+	double percent;
 
-	if (end == arg || (*end && strcmp(end, "%") != 0) || !(percent > 0 && percent <= most))
+	if (util_parse_percent(arg, most, &percent) || !(percent > 0))
 		return -EINVAL;
 	*ret = percent / 100;
 	return 0;

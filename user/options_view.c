@@ -2,7 +2,6 @@
 #include "options_view.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/util.h"
 #include "options_table.h"
@@ -21,10 +20,9 @@ static int parse_format(struct options *o, const char *arg, char *err, size_t er
 
 static int parse_share(struct options *o, const char *arg, char *err, size_t err_sz)
 {
-	char *end;
-	double percent = strtod(arg, &end);
+	double percent;
 
-	if (end == arg || (*end && (end[0] != '%' || end[1])) || !(percent >= 0 && percent <= 100))
+	if (util_parse_percent(arg, 100, &percent))
 		return util_fail(-EINVAL, err, err_sz,
 				 "--min-share: '%s' is no percentage from 0 to 100, such as 0.5",
 				 arg);

@@ -171,6 +171,30 @@ static void numbers_are_parsed(void **state)
 	assert_int_equal(util_parse_u64("10", 5, 9, &v), -ERANGE);
 }
 
+static void percents_are_parsed(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+		double percent;
+	} cases[] = {
+		{ "0", 0, 0 },	       { "12", 0, 12 },	       { "0.5%", 0, 0.5 },
+		{ "50", 0, 50 },       { "50.1", -EINVAL, 0 }, { "-1", -EINVAL, 0 },
+		{ "nan", -EINVAL, 0 }, { "inf", -EINVAL, 0 },  { "", -EINVAL, 0 },
+		{ "%", -EINVAL, 0 },   { "1%%", -EINVAL, 0 },  { "1 %", -EINVAL, 0 },
+		{ "x", -EINVAL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		double percent = 0;
+
+		if (util_parse_percent(cases[i].text, 50, &percent) != cases[i].err ||
+		    percent != cases[i].percent)
+			fail_msg("%s: %f", cases[i].text, percent);
+	}
+}
+
 static void durations_are_parsed(void **state)
 {
 	static const struct {
@@ -501,6 +525,7 @@ int main(void)
 		cmocka_unit_test(file_is_read),
 		cmocka_unit_test(pread_is_full),
 		cmocka_unit_test(numbers_are_parsed),
+		cmocka_unit_test(percents_are_parsed),
 		cmocka_unit_test(durations_are_parsed),
 		cmocka_unit_test(sums_saturate),
 		cmocka_unit_test(clocks_run),

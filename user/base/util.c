@@ -180,6 +180,17 @@ int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
+int util_parse_percent(const char *s, double max, double *ret)
+{
+	char *end;
+	double percent = strtod(s, &end);
+
+	if (end == s || (*end && strcmp(end, "%") != 0) || !(percent >= 0 && percent <= max))
+		return -EINVAL;
+	*ret = percent;
+	return 0;
+}
+
 int util_parse_duration(const char *s, uint64_t *ret_ns)
 {
 	static const struct {

@@ -57,6 +57,9 @@ bool util_find_part(const char *name, char *path, size_t path_sz);
 /* Decimal number in [min, max], nothing before or behind it. Returns 0 or -EINVAL, -ERANGE. */
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 
+/* "12", "0.5%": a number of percent in [0, max]. Returns 0 or -EINVAL. */
+int util_parse_percent(const char *s, double max, double *ret);
+
 /* "30", "30s", "500ms", "1.5s", "10us", "5m", "1h" -> nanoseconds, above 0. Returns 0 or -EINVAL,
  * -ERANGE (2^62 ns at most). */
 int util_parse_duration(const char *s, uint64_t *ret_ns);
