@@ -5,14 +5,13 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
-#include "base/output.h"
 #include "judge/judge.h"
 #include "judge/runs.h"
 #include "judge/write.h"
 #include "options.h"
+#include "view/write_file.h"
 
 static int read_side(struct runs *r, enum runs_side side, char **paths, size_t cnt, char *err,
 		     size_t err_sz)
@@ -24,19 +23,17 @@ static int read_side(struct runs *r, enum runs_side side, char **paths, size_t c
 	return ret;
 }
 
-static int write_result(const struct options *opts, const struct judge_result *result)
-{
-	const char *path = opts->output ? opts->output : "-";
-	struct output out;
-	int err = output_open(path, &out);
+struct written {
+	const struct judge_format *format;
+	const struct judge_result *result;
+};
 
-	if (!err) {
-		opts->judge_format->write(result, out.f);
-		err = output_commit(&out);
-	}
-	if (err)
-		log_error("cannot write '%s': %s", path, strerror(-err));
-	return err;
+static int write_result(void *ctx, FILE *f)
+{
+	const struct written *w = ctx;
+
+	w->format->write(w->result, f);
+	return 0;
 }
 
 static int status_of(const struct options *opts, const struct judge_result *result)
@@ -48,17 +45,21 @@ static int status_of(const struct options *opts, const struct judge_result *resu
 
 int diff_sides(const struct options *opts)
 {
+	const char *path = opts->output ? opts->output : "-";
 	struct judge_result *result = NULL;
-	struct runs *runs = runs__new();
 	char err[1024] = "out of memory";
 	int ret = DIFF_WRONG;
+	struct runs *runs;
 
+	if (write_file_check(path, false))
+		return ret;
+	runs = runs__new();
 	if (!runs || read_side(runs, RUNS_BASE, opts->bases, opts->base_cnt, err, sizeof(err)) ||
 	    read_side(runs, RUNS_NEW, opts->news, opts->new_cnt, err, sizeof(err)) ||
 	    runs__finish(runs, err, sizeof(err)) ||
 	    judge(runs, &opts->judge, &result, err, sizeof(err)))
 		log_error("%s", err);
-	else if (!write_result(opts, result))
+	else if (!write_file(path, write_result, &(struct written){ opts->judge_format, result }))
 		ret = status_of(opts, result);
 	judge_free(result);
 	runs__free(runs);

@@ -42,15 +42,11 @@ static void summarize(const struct profile *p, size_t files, const char *path)
 int merge_files(char *const *files, const char *output)
 {
 	struct profile *p;
-	char text[512];
 	size_t cnt = 0;
-	int err = output_check(output, true, text, sizeof(text));
+	int err = write_file_check(output, true);
 
-	if (err) {
-		log_error("%s", text);
-		return err;
-	}
-	err = sum_files(files, &p);
+	if (!err)
+		err = sum_files(files, &p);
 	if (err)
 		return err;
 	while (files[cnt])

@@ -112,7 +112,7 @@ static void make_name(const char *path, char *name, size_t name_sz)
 
 int view_files(const struct view_options *o, char *const *files, const char *output)
 {
-	char text[512], name[NAME_MAX + 1], title[sizeof(name) + 32], path[sizeof(name) + 8];
+	char name[NAME_MAX + 1], title[sizeof(name) + 32], path[sizeof(name) + 8];
 	struct view v = { .title = title, .opts = o };
 	const char *ext = format_of(o)->ext;
 	struct profile *p;
@@ -126,13 +126,9 @@ int view_files(const struct view_options *o, char *const *files, const char *out
 	snprintf(path, sizeof(path), "%s.%s", name, ext ? ext : "");
 	if (!output)
 		output = ext ? path : "-";
-	err = output_check(output, false, text, sizeof(text));
-
-	if (err) {
-		log_error("%s", text);
-		return err;
-	}
-	err = sum_files(files, &p);
+	err = write_file_check(output, false);
+	if (!err)
+		err = sum_files(files, &p);
 	if (err)
 		return err;
 	v.profile = p;

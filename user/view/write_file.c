@@ -29,3 +29,13 @@ int write_file(const char *path, int (*write)(void *ctx, FILE *f), void *ctx)
 		log_error("%s", text);
 	return err;
 }
+
+int write_file_check(const char *path, bool binary)
+{
+	char text[512];
+	int err = output_check(path, binary, text, sizeof(text));
+
+	if (err)
+		log_error("%s", text);
+	return err;
+}

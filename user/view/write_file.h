@@ -3,6 +3,7 @@
 #ifndef WRITE_FILE_H
 #define WRITE_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /*
@@ -11,5 +12,9 @@
  * reason was said, but for -EMSGSIZE, which is the caller's to tell, and -EPIPE, for nobody listens.
  */
 int write_file(const char *path, int (*write)(void *ctx, FILE *f), void *ctx);
+
+/* Could it be, as output_check has it? Before there is anything to be written. 0; or -errno, after the
+ * reason was said. */
+int write_file_check(const char *path, bool binary);
 
 #endif
