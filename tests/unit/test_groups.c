@@ -217,13 +217,28 @@ static void left_out(void **state)
 
 /* ---- what processes say ---- */
 
+/* A sample, and where it belongs. */
+struct grouped {
+	const char *texts[16];
+	const char *service;
+	size_t group;
+};
+
+static void group(struct profile *p, const struct groups_opts *opts, const struct grouped *s,
+		  size_t cnt, struct groups *ret)
+{
+	for (size_t i = 0; i < cnt; i++)
+		sample(p, (int64_t)i, s[i].texts);
+	assert_int_equal(groups_make(p, opts, ret), 0);
+	for (size_t i = 0; i < cnt; i++) {
+		assert_int_equal(ret->of[i], s[i].group);
+		assert_string_equal(ret->v[ret->of[i]].service, s[i].service);
+	}
+}
+
 static void said(void **state)
 {
-	static const struct {
-		const char *texts[16];
-		const char *service;
-		size_t group;
-	} s[] = {
+	static const struct grouped s[] = {
 		/* two services in one container, and who says nothing there */
 		{ { "comm", "python3", "container_id", "aa11", "container", "app", "service_name",
 		    "shop" },
@@ -274,13 +289,7 @@ static void said(void **state)
 
 	(void)state;
 	assert_non_null(p);
-	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
-		sample(p, (int64_t)i, s[i].texts);
-	assert_int_equal(groups_make(p, &(struct groups_opts){ 0 }, &g), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
-		assert_int_equal(g.of[i], s[i].group);
-		assert_string_equal(g.v[g.of[i]].service, s[i].service);
-	}
+	group(p, &(struct groups_opts){ 0 }, s, ARRAY_SIZE(s), &g);
 	assert_int_equal(g.cnt, 13);
 	assert_string_equal(label_of(&g.v[0], "container_id"), "aa11");
 	assert_string_equal(label_of(&g.v[3], "container_id"), "bb22");
@@ -307,11 +316,7 @@ static void configured(void **state)
 		{ .name = "team",
 		  .patterns = { [PROCESS_NAMESPACE] = "team", [PROCESS_POD] = "a-?" } },
 	};
-	static const struct {
-		const char *texts[16];
-		const char *service;
-		size_t group;
-	} s[] = {
+	static const struct grouped s[] = {
 		{ { "comm", "python3", "unit", "app.service" }, "shop", 0 },
 		{ { "comm", "sh", "unit", "app.service" }, "app", 1 },
 		{ { "comm", "python3", "unit", "other.service" }, "late", 2 },
@@ -338,13 +343,7 @@ static void configured(void **state)
 
 	(void)state;
 	assert_non_null(p);
-	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
-		sample(p, (int64_t)i, s[i].texts);
-	assert_int_equal(groups_make(p, &opts, &g), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
-		assert_int_equal(g.of[i], s[i].group);
-		assert_string_equal(g.v[g.of[i]].service, s[i].service);
-	}
+	group(p, &opts, s, ARRAY_SIZE(s), &g);
 	assert_string_equal(label_of(&g.v[0], "unit"), "app.service");
 	groups__done(&g);
 	profile__free(p);
