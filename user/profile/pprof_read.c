@@ -337,18 +337,19 @@ static int read_samples(struct reader *r)
 static int read_texts(struct reader *r)
 {
 	const pb_profile *in = r->in;
-	const char *comment, *type;
+	const char *comment;
+	uint32_t type;
 	int err = 0;
 
 	if (!string(r, in->drop_frames, &r->out->drop_frames) ||
 	    !string(r, in->keep_frames, &r->out->keep_frames) ||
-	    !text(r, in->default_sample_type, &type))
+	    !string(r, in->default_sample_type, &type))
 		return -EBADMSG;
 	for (size_t i = 0; i < r->out->value_cnt; i++) {
-		if (strcmp(r->out->value_types[i].type, type) != 0)
+		if (strcmp(r->out->value_types[i].type, strtab__get(r->out->strings, type)) != 0)
 			continue;
 		r->out->folded_value = i;
-		r->out->default_type = r->strings[in->default_sample_type];
+		r->out->default_type = type;
 	}
 	for (size_t i = 0; !err && i < in->n_comment; i++)
 		err = text(r, in->comment[i], &comment) ? profile__add_comment(r->out, comment) :

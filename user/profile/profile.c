@@ -86,34 +86,56 @@ static const char *take_text(char **at, const char *text)
 	return copy;
 }
 
-static size_t text_size(const struct profile_value_type *t)
+/* Its texts as strings of the profile, which are UTF-8. */
+struct type_strings {
+	uint32_t type, unit; /* 0: it has none */
+};
+
+static int note_type(struct profile *p, const struct profile_value_type *t,
+		     struct type_strings *ret)
 {
-	return (t->type ? strlen(t->type) + 1 : 0) + (t->unit ? strlen(t->unit) + 1 : 0);
+	ret->type = profile__string(p, t->type);
+	ret->unit = profile__string(p, t->unit);
+	return ret->type == PROFILE_NONE || ret->unit == PROFILE_NONE ? -ENOMEM : 0;
 }
 
-static void take_type(struct profile_value_type *to, const struct profile_value_type *from,
+static size_t text_size(const struct profile *p, const struct type_strings *s)
+{
+	return strlen(strtab__get(p->strings, s->type)) + 1 +
+	       strlen(strtab__get(p->strings, s->unit)) + 1;
+}
+
+static void take_type(struct profile *p, struct profile_value_type *to,
+		      const struct profile_value_type *from, const struct type_strings *s,
 		      char **at)
 {
-	to->type = take_text(at, from->type);
-	to->unit = take_text(at, from->unit);
+	to->type = take_text(at, from->type ? strtab__get(p->strings, s->type) : NULL);
+	to->unit = take_text(at, from->unit ? strtab__get(p->strings, s->unit) : NULL);
 }
 
 /* 0 or -ENOMEM. */
 static int take_types(struct profile *p, const struct profile_value_type *types, size_t cnt,
 		      const struct profile_value_type *period)
 {
-	size_t sz = text_size(period), i;
+	struct type_strings strings[PROFILE_MAX_VALUES], period_strings;
+	int err = note_type(p, period, &period_strings);
+	size_t sz = 0, i;
 	char *at;
 
+	for (i = 0; !err && i < cnt; i++)
+		err = note_type(p, &types[i], &strings[i]);
+	if (err)
+		return err;
 	for (i = 0; i < cnt; i++)
-		sz += text_size(&types[i]);
-	p->type_texts = at = malloc(sz + 1);
+		sz += text_size(p, &strings[i]);
+	at = malloc(sz + text_size(p, &period_strings));
 	if (!at)
 		return -ENOMEM;
+	p->type_texts = at;
 	for (i = 0; i < cnt; i++)
-		take_type(&p->value_types[i], &types[i], &at);
+		take_type(p, &p->value_types[i], &types[i], &strings[i], &at);
 	p->value_cnt = cnt;
-	take_type(&p->period_type, period, &at);
+	take_type(p, &p->period_type, period, &period_strings, &at);
 	return 0;
 }
 
@@ -123,9 +145,7 @@ int profile__set_types(struct profile *p, const struct profile_value_type *value
 	char *before = p->type_texts;
 	int err = take_types(p, value_types, p->value_cnt, &period_type);
 
-	if (err)
-		p->type_texts = before;
-	else
+	if (!err)
 		free(before);
 	return err;
 }
