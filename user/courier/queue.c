@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/util.h"
 
 #define BASE_NS NSEC_PER_SEC
@@ -26,22 +27,12 @@ void queue__news(struct queue *q, uint64_t bytes)
 	q->drained = false;
 }
 
-/* splitmix64 */
-static uint64_t next_random(struct queue *q)
-{
-	uint64_t z = q->random += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
 /* After so many failures: from nothing to a bound that doubles ("full jitter"). */
 static uint64_t delay_ns(struct queue *q, uint32_t failures)
 {
 	uint64_t bound = failures > 9 ? CAP_NS : MIN(BASE_NS << failures, CAP_NS);
 
-	return next_random(q) % bound;
+	return random_next(&q->random) % bound;
 }
 
 /* ---- what is next ---- */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "base/util.h"
 
 /* of those that are new among cnt runs */
@@ -80,21 +81,11 @@ double design_difference(const struct design *d, const double *centred)
 
 /* ---- arrangements ---- */
 
-/* splitmix64: G. L. Steele, D. Lea, C. H. Flood, Fast Splittable Pseudorandom Number Generators (2014) */
-static uint64_t random_u64(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 /* Fisher and Yates; the bias of the multiplication is below cnt / 2^64. */
 static void shuffle(uint8_t *news, size_t cnt, uint64_t *state)
 {
 	for (size_t i = cnt; i > 1; i--) {
-		size_t j = (size_t)((unsigned __int128)random_u64(state) * i >> 64);
+		size_t j = (size_t)random_below(state, i);
 		uint8_t t = news[i - 1];
 
 		news[i - 1] = news[j];
