@@ -16,6 +16,7 @@
 struct config;
 struct format;
 struct judge_format;
+struct launch_settings;
 
 #define OPTIONS_MAX_FREQUENCY 1000000 /* the parser's limit; run clamps to the kernel's */
 #define OPTIONS_DEFAULT_FREQUENCY 99
@@ -42,6 +43,7 @@ enum options_command {
 	OPTIONS_VIEW,
 	OPTIONS_MERGE,
 	OPTIONS_DIFF,
+	OPTIONS_BENCH,
 	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
 	OPTIONS_DUMP,	      /* the last minutes of the agent's folder */
 	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
@@ -51,6 +53,23 @@ enum options_command {
 enum options_event {
 	OPTIONS_CPU_CLOCK, /* a timer on each CPU: works everywhere */
 	OPTIONS_CYCLES,	   /* the processor's cycle counter: needs a PMU */
+};
+
+#define OPTIONS_BENCH_FREQUENCY 997
+#define OPTIONS_BENCH_TIMEOUT_NS 600000000000ULL
+
+/* Of OPTIONS_BENCH. */
+struct bench_options {
+	const char *against;   /* the base's command, as one argument; NULL with aa */
+	bool aa;	       /* the base is the same command */
+	const char *append;    /* the folder of a set that is to grow; NULL: a new one */
+	uint64_t repeat;       /* runs a side before the first verdict, at least 1 */
+	uint64_t max_repeat;   /* before the last one, at least as many */
+	uint64_t warmup;       /* runs a side that do not count */
+	const char *prepare;   /* command for a shell, before each run; or NULL */
+	uint64_t timeout_ns;   /* of a run */
+	uint64_t ops;	       /* of each run; 0: not said */
+	const char *ops_regex; /* extended regular expression with a group; or NULL */
 };
 
 /* Distinct ids in 1..INT32_MAX, in the order in which they were given; at most
@@ -69,8 +88,9 @@ struct options {
 	 * OPTIONS_AGENT it is all. */
 	struct options_ids pids;
 	bool all;
-	char **argv; /* command to start, NULL-terminated; or NULL */
-	bool follow; /* children too; always so with a command */
+	char **argv;			      /* command to start, NULL-terminated; or NULL */
+	const struct launch_settings *launch; /* how it is started, see launch.h; NULL: as it is */
+	bool follow;			      /* children too; always so with a command */
 
 	/* What narrows it. */
 	struct options_ids tids;
@@ -102,8 +122,11 @@ struct options {
 	struct judge_options judge;
 	const struct judge_format *judge_format;
 
+	struct bench_options bench;
+
 	const char *output; /* "-": standard output; NULL: a name made from the target, of
-			       OPTIONS_VIEW where its format goes; of OPTIONS_MERGE it is given */
+			       OPTIONS_VIEW where its format goes; of OPTIONS_MERGE it is given;
+			       of OPTIONS_BENCH a folder, NULL: none */
 	const struct format *format;
 	/* of each set of files, at least OPTIONS_MIN_WINDOW_NS; 0: one set for the whole run */
 	uint64_t window_ns;

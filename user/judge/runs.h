@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "base/strtab.h"
-#include "judge/facts.h"
+#include "profile/facts.h"
 
 enum runs_side {
 	RUNS_BASE,

@@ -70,7 +70,8 @@ int cpus_online(bool *online, size_t cnt)
 
 int cpus_work(struct cpus_work *ret)
 {
-	unsigned long long user, nice, sys, irq, soft, ticks, switches = 0;
+	unsigned long long user, nice, sys, irq, soft, stolen, switches = 0;
+	const uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
 	bool busy = false;
 	FILE *f = fopen("/proc/stat", "re");
 	char *line = NULL;
@@ -80,11 +81,11 @@ int cpus_work(struct cpus_work *ret)
 		return -errno;
 	/* a line may have a number for each interrupt there is */
 	while (!switches && getline(&line, &sz, f) > 0) {
-		/* of all, which are together in the first; stolen time is nobody's here */
-		if (!busy && sscanf(line, "cpu %llu %llu %llu %*u %*u %llu %llu", &user, &nice,
-				    &sys, &irq, &soft) == 5) {
-			ticks = user + nice + sys + irq + soft;
-			ret->busy_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+		/* of all, which are together in the first */
+		if (!busy && sscanf(line, "cpu %llu %llu %llu %*u %*u %llu %llu %llu", &user, &nice,
+				    &sys, &irq, &soft, &stolen) == 6) {
+			ret->busy_ns = (user + nice + sys + irq + soft) * tick_ns;
+			ret->stolen_ns = stolen * tick_ns;
 			busy = true;
 		}
 		(void)sscanf(line, "ctxt %llu", &switches);

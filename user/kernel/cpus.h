@@ -19,8 +19,9 @@ int cpus_parse(const char *list, bool *online, size_t cnt);
 
 /* What all CPUs have done since the machine started, see proc_stat(5). */
 struct cpus_work {
-	uint64_t switches; /* of context */
-	uint64_t busy_ns;  /* in ticks of 10 ms: neither idle nor waiting for a disk */
+	uint64_t switches;  /* of context */
+	uint64_t busy_ns;   /* in ticks of 10 ms: neither idle nor waiting for a disk */
+	uint64_t stolen_ns; /* the same: what the hypervisor did not give them */
 };
 
 /* On a large machine asking takes a millisecond. 0 or -errno. */

@@ -4,12 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/util.h"
 
 /* Of descriptors, before we raised it for ourselves: programs that use select(2) rely on it. */
 static struct rlimit fd_limit;
@@ -19,12 +24,52 @@ static void __attribute__((constructor)) remember_fd_limit(void)
 	(void)getrlimit(RLIMIT_NOFILE, &fd_limit);
 }
 
+/* 0 or -errno. Nothing of our rights is left. */
+static int become(const struct launch_user *u)
+{
+	int err = *u->name ? initgroups(u->name, u->gid) : setgroups(0, NULL);
+
+	if (err || setresgid(u->gid, u->gid, u->gid) || setresuid(u->uid, u->uid, u->uid))
+		return -errno;
+	if (*u->home)
+		setenv("HOME", u->home, true);
+	if (*u->name) {
+		setenv("USER", u->name, true);
+		setenv("LOGNAME", u->name, true);
+	}
+	return 0;
+}
+
+bool launch_sudo_user(struct launch_user *ret)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	const struct passwd *pw;
+	uint64_t u, g;
+
+	if (geteuid() || !uid || !gid || util_parse_u64(uid, 1, UINT32_MAX - 1, &u) ||
+	    util_parse_u64(gid, 0, UINT32_MAX - 1, &g))
+		return false;
+	*ret = (struct launch_user){ .uid = (uid_t)u, .gid = (gid_t)g };
+	pw = getpwuid(ret->uid);
+	if (pw) {
+		snprintf(ret->name, sizeof(ret->name), "%s", pw->pw_name);
+		snprintf(ret->home, sizeof(ret->home), "%s", pw->pw_dir);
+	}
+	return true;
+}
+
+static void add_env(char *const env[])
+{
+	for (size_t i = 0; env && env[i]; i++)
+		putenv(env[i]);
+}
+
 static void __attribute__((noreturn))
-child(char *const argv[], char *const env[], int go_fd, int error_fd)
+child(char *const argv[], const struct launch_settings *s, int go_fd, int error_fd)
 {
 	sigset_t none;
 	char byte;
-	int err;
+	int err = 0;
 
 	/* we block what we take by signalfd; the command is to have none of that */
 	sigemptyset(&none);
@@ -32,18 +77,26 @@ child(char *const argv[], char *const env[], int go_fd, int error_fd)
 	signal(SIGPIPE, SIG_DFL);
 	if (fd_limit.rlim_cur)
 		(void)setrlimit(RLIMIT_NOFILE, &fd_limit);
-	for (size_t i = 0; env && env[i]; i++)
-		putenv(env[i]);
+	if (s && s->own_group)
+		(void)setpgid(0, 0);
+	if (s && s->user)
+		err = -become(s->user);
+	if (s) {
+		add_env(s->env);
+		add_env(s->more_env);
+	}
 	if (read(go_fd, &byte, 1) == 1) {
-		execvp(argv[0], argv);
-		err = errno;
+		if (!err) {
+			execvp(argv[0], argv);
+			err = errno;
+		}
 		if (write(error_fd, &err, sizeof(err)) < 0)
 			_exit(126);
 	}
 	_exit(127);
 }
 
-int launch_prepare(char *const argv[], char *const env[], struct launch *ret)
+int launch_prepare(char *const argv[], const struct launch_settings *settings, struct launch *ret)
 {
 	int go[2] = { -1, -1 }, error[2] = { -1, -1 }, err;
 	pid_t pid;
@@ -57,7 +110,7 @@ int launch_prepare(char *const argv[], char *const env[], struct launch *ret)
 		goto cleanup;
 	if (!pid) {
 		close(go[1]);
-		child(argv, env, go[0], error[1]);
+		child(argv, settings, go[0], error[1]);
 	}
 	close(go[0]);
 	close(error[1]);

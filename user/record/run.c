@@ -88,6 +88,8 @@ static bool finished(struct run *r)
 
 	if (r->stops || (r->only_threads && !o->window_ns) || util_monotonic_ns() >= end_ns(r))
 		return true;
+	if (o->argv && launch_ended(&r->launch))
+		command_cost__end(&r->cost);
 	if (o->argv)
 		return launch_ended(&r->launch);
 	return o->pids.cnt && !r->alive;
@@ -151,6 +153,14 @@ static int loop(struct run *r)
 
 /* ---- all of it ---- */
 
+static void tell_started(const struct run *r)
+{
+	int fd = r->opts->launch ? r->opts->launch->tell_fd : 0;
+
+	if (fd > 0 && write(fd, &r->launch.pid, sizeof(pid_t)) < 0)
+		log_debug("nobody is told that the command has been started: %s", strerror(errno));
+}
+
 static int record(struct run *r)
 {
 	int err = run_open(r);
@@ -158,11 +168,13 @@ static int record(struct run *r)
 	if (err)
 		return err;
 	if (r->opts->argv) {
+		command_cost__begin(&r->cost);
 		err = launch_go(&r->launch);
 		if (err) {
 			log_error("cannot start '%s': %s", r->opts->argv[0], strerror(-err));
 			return err;
 		}
+		tell_started(r);
 	}
 	err = loop(r);
 	ready_say("STOPPING=1");
@@ -185,7 +197,7 @@ int run_record(const struct options *opts)
 	struct run r = { .opts = opts, .epoll_fd = -1, .signal_fd = -1 };
 	int err, status;
 
-	r.launch.go_fd = r.launch.error_fd = -1;
+	r.launch.go_fd = r.launch.error_fd = r.cost.clock = -1;
 	r.only_threads = true;
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		r.only_threads &= !opts->kinds[i] || i == BPFPROF_THREADS;

@@ -234,12 +234,18 @@ static int open_pids(struct run *r)
 static int open_command(struct run *r)
 {
 	char *const *argv = r->opts->argv;
-	int err = launch_prepare(argv, capture__command_env(r->capture), &r->launch);
+	struct launch_settings how = { 0 };
+	int err;
 
+	if (r->opts->launch)
+		how = *r->opts->launch;
+	how.more_env = capture__command_env(r->capture);
+	err = launch_prepare(argv, &how, &r->launch);
 	if (err) {
 		log_error("cannot start '%s': %s", argv[0], strerror(-err));
 		return err;
 	}
+	command_cost__open(&r->cost, r->launch.pid);
 	return capture__add_command(r->capture, r->launch.pid);
 }
 
@@ -317,6 +323,7 @@ void run_close(struct run *r)
 	run_close_targets(r);
 	run_close_budget(r);
 	run_close_push(r);
+	command_cost__close(&r->cost);
 	spool__close(r->spool);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)
 		if (r->pidfds[i] >= 0)

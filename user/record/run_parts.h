@@ -13,6 +13,8 @@
 #include <sys/types.h>
 
 #include "bpfprof.h"
+#include "profile/facts.h"
+#include "record/command_cost.h"
 #include "record/launch.h"
 
 struct capture;
@@ -41,6 +43,7 @@ struct run {
 	char target[256];      /* for people and --stats */
 	char file_target[256]; /* as it stands in file names */
 	struct launch launch;
+	struct command_cost cost; /* of the command */
 	struct capture *capture;
 	/* the first window that is not written, and its number, 0 where there is only this one */
 	struct capture_window *window;

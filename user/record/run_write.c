@@ -14,6 +14,7 @@
 #include "capture/capture.h"
 #include "report/formats.h"
 #include "kernel/cpus.h"
+#include "kernel/machine.h"
 #include "kinds.h"
 #include "options.h"
 #include "profile/go_frames.h"
@@ -231,6 +232,21 @@ static int finish_kinds(struct run *r, struct report *report, const struct captu
 	return 0;
 }
 
+/* What whoever compares runs has to know. The cost of a command that was recorded as a whole. */
+static void tell_facts(const struct run *r, struct run_facts *ret)
+{
+	const struct options *o = r->opts;
+	bool whole = !o->window_ns && !o->tids.cnt && !o->cgroup && !o->comm;
+
+	facts_clear(ret);
+	machine_text(ret->machine, sizeof(ret->machine));
+	if (!whole || !r->cost.ended)
+		return;
+	ret->cpu_ns = r->cost.cpu_ns ?: FACTS_NONE;
+	ret->wall_ns = r->cost.wall_ns;
+	ret->other_ns = r->cost.other_ns;
+}
+
 int run_write_window(struct run *r, const struct capture_boundary *to)
 {
 	struct report report = {
@@ -243,8 +259,15 @@ int run_write_window(struct run *r, const struct capture_boundary *to)
 		.run_ns = to->ns - capture__start_ns(r->capture),
 		.startup_ns = r->startup_ns,
 	};
+	struct run_facts facts;
 	char text[1024];
-	int err = finish_kinds(r, &report, to);
+	int err;
+
+	if (r->opts->command != OPTIONS_AGENT) {
+		tell_facts(r, &facts);
+		report.facts = &facts;
+	}
+	err = finish_kinds(r, &report, to);
 
 	if (err)
 		return err;

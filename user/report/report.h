@@ -17,6 +17,7 @@
 
 struct options;
 struct profile;
+struct run_facts;
 
 /* Facts about a finished recording; times in ns. */
 struct report {
@@ -26,7 +27,8 @@ struct report {
 	int cpus;
 	bool is_window; /* one of several: their summaries are short */
 	uint64_t duration_ns, startup_ns;
-	uint64_t run_ns; /* from the start of the run to the end of the window */
+	uint64_t run_ns;	       /* from the start of the run to the end of the window */
+	const struct run_facts *facts; /* of the run, for those who compare runs; NULL: none */
 	struct collect_account accounts[BPFPROF_NR_KINDS];
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
 	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */

@@ -5,12 +5,14 @@
 #include <sys/utsname.h>
 
 #include "kinds.h"
+#include "profile/facts.h"
 #include "profile/profile.h"
 #include "report/report_parts.h"
 
 int report_comment(const struct report *r, enum bpfprof_kind kind, struct profile *p)
 {
 	const struct collect_account *a = &r->accounts[kind];
+	struct run_facts facts;
 	struct utsname uts;
 	char line[512], how[128] = "";
 	int err;
@@ -31,5 +33,11 @@ int report_comment(const struct report *r, enum bpfprof_kind kind, struct profil
 		 a->recorded - a->stacks[BPFPROF_STACK_complete]);
 	err = err ?: profile__add_comment(p, line);
 	err = err ?: report_say_cut(a, p);
-	return err ?: report_say_notes(r, kind, p);
+	err = err ?: report_say_notes(r, kind, p);
+	if (err || !r->facts)
+		return err;
+	facts = *r->facts;
+	facts.seen = a->seen;
+	facts.lost = report_lost(a);
+	return facts_write(p, &facts);
 }
