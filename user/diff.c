@@ -43,6 +43,14 @@ static int status_of(const struct options *opts, const struct judge_result *resu
 	return result->verdict == JUDGE_CANNOT_TELL && opts->strict ? DIFF_OPEN : DIFF_FINE;
 }
 
+int diff_write_result(const struct options *opts, const char *path,
+		      const struct judge_result *result)
+{
+	struct written w = { opts->judge_format, result };
+
+	return write_file(path, write_result, &w) ? DIFF_WRONG : status_of(opts, result);
+}
+
 int diff_sides(const struct options *opts)
 {
 	const char *path = opts->output ? opts->output : "-";
@@ -59,8 +67,8 @@ int diff_sides(const struct options *opts)
 	    runs__finish(runs, err, sizeof(err)) ||
 	    judge(runs, &opts->judge, &result, err, sizeof(err)))
 		log_error("%s", err);
-	else if (!write_file(path, write_result, &(struct written){ opts->judge_format, result }))
-		ret = status_of(opts, result);
+	else
+		ret = diff_write_result(opts, path, result);
 	judge_free(result);
 	runs__free(runs);
 	return ret;

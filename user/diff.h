@@ -3,6 +3,7 @@
 #ifndef DIFF_H
 #define DIFF_H
 
+struct judge_result;
 struct options;
 
 /* Exit statuses. */
@@ -14,5 +15,10 @@ enum {
 };
 
 int diff_sides(const struct options *opts);
+
+/* Writes a result as the options want it to a path, "-": standard output. Returns the exit status that it
+ * stands for. */
+int diff_write_result(const struct options *opts, const char *path,
+		      const struct judge_result *result);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/knobs.h"
 #include "base/log.h"
+#include "bench/bench.h"
 #include "check.h"
 #include "diff.h"
 #include "kinds.h"
@@ -91,6 +92,9 @@ int main(int argc, char **argv)
 		break;
 	case OPTIONS_DIFF:
 		status = diff_sides(&opts);
+		break;
+	case OPTIONS_BENCH:
+		status = bench_sides(&opts);
 		break;
 	case OPTIONS_DUMP:
 		status = run_dump(&opts);

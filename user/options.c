@@ -15,6 +15,7 @@
 #include "judge/write.h"
 #include "report/formats.h"
 #include "kinds.h"
+#include "options_bench.h"
 #include "options_diff.h"
 #include "options_table.h"
 #include "options_view.h"
@@ -473,6 +474,8 @@ static const char *help_of(const struct parser *p)
 		return "merge ";
 	case OPTIONS_DIFF:
 		return "diff ";
+	case OPTIONS_BENCH:
+		return "bench ";
 	default:
 		return "";
 	}
@@ -525,6 +528,8 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 			p->not_for_dump = option_find(p->table, val)->name;
 		err = p->o->command == OPTIONS_DIFF ?
 			      options_diff_apply(p->o, val, optarg, p->err, p->err_sz) :
+		      p->o->command == OPTIONS_BENCH && options_bench_takes(val) ?
+			      options_bench_apply(p->o, val, optarg, p->err, p->err_sz) :
 		      p->table->takes_files ?
 			      options_view_apply(p->o, val, optarg, p->err, p->err_sz) :
 			      apply_record(p, val, optarg);
@@ -692,12 +697,33 @@ static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
 	return err ? err : check_output(p);
 }
 
+/* The same for runs of bench, which are recordings of commands. */
+static int finish_bench(struct parser *p, int argc, char **argv, bool dashes)
+{
+	struct options *o = p->o;
+	const char *output = o->output;
+	int err;
+
+	if (optind == argc && o->bench.aa)
+		return fail(p, "nothing to compare: give the command behind --");
+	if (optind == argc)
+		return fail(p, "nothing to compare: give --against 'BASE COMMAND' -- COMMAND");
+	err = options_bench_check(o, p->err, p->err_sz);
+	/* the folder is no file of a recording */
+	o->output = NULL;
+	if (!o->kinds_given)
+		o->kinds[BPFPROF_CPU] = o->kinds_given = true;
+	err = err ?: finish_record(p, argc, argv, dashes);
+	o->output = output;
+	return err;
+}
+
 static enum options_command command_of(const char *word)
 {
 	static const char *const names[] = {
 		[OPTIONS_RECORD] = "record", [OPTIONS_AGENT] = "agent", [OPTIONS_CHECK] = "check",
 		[OPTIONS_LIST] = "list",     [OPTIONS_VIEW] = "view",	[OPTIONS_MERGE] = "merge",
-		[OPTIONS_DIFF] = "diff",
+		[OPTIONS_DIFF] = "diff",     [OPTIONS_BENCH] = "bench",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -795,6 +821,8 @@ static int parse(struct parser *p, int argc, char **argv)
 	p->table = option_table(command);
 	if (command == OPTIONS_AGENT)
 		set_agent_defaults(p->o);
+	if (command == OPTIONS_BENCH)
+		options_bench_defaults(p->o);
 	err = parse_options(p, argc, argv, &dashes);
 	if (!err && p->o->config_path && p->o->command != OPTIONS_HELP &&
 	    p->o->command != OPTIONS_VERSION)
@@ -807,6 +835,8 @@ static int parse(struct parser *p, int argc, char **argv)
 		return options_diff_finish(p->o, argv + optind, p->err, p->err_sz);
 	if (command == OPTIONS_RECORD)
 		return finish_record(p, argc, argv, dashes);
+	if (command == OPTIONS_BENCH)
+		return finish_bench(p, argc, argv, dashes);
 	if (command == OPTIONS_AGENT)
 		return finish_agent(p, argc, argv, dashes);
 	if (p->record_option || optind < argc)

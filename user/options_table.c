@@ -212,6 +212,58 @@ static const struct option_row diff_rows[] = {
 	MESSAGE_ROWS,
 };
 
+static const struct option_row bench_rows[] = {
+	{ .help = "What to compare:" },
+	{ "against", OPT_AGAINST, "COMMAND", NULL,
+	  "the base, as one argument, split into words as a shell does, but without one" },
+	{ "aa", OPT_AA, NULL, NULL,
+	  "the same command on both sides: how small a change can be seen here" },
+	{ .arg = "-- COMMAND [ARG...]", .help = "the new side; one word is split as the base is" },
+
+	{ .help = "How often:" },
+	{ "repeat", OPT_REPEAT, "K", "10", "runs a side" },
+	{ "max-repeat", OPT_MAX_REPEAT, "K", NULL,
+	  "while it cannot be told, twice as many, up to so many; --alpha is shared out among the "
+	  "verdicts" },
+	{ "append", OPT_APPEND, "DIR", NULL,
+	  "add runs to a folder that --output has made, and judge all of them" },
+	{ "warmup", OPT_WARMUP, "N", "1", "runs a side before, which do not count" },
+	{ "prepare", OPT_PREPARE, "COMMAND", NULL, "run by sh before each run, and not measured" },
+	{ "timeout", OPT_TIMEOUT, "TIME", "10m", "a run that takes longer has failed" },
+
+	{ .help = "How much they do:" },
+	{ "ops", OPT_OPS, "N", NULL, "units of work of each run" },
+	{ "ops-regex", OPT_OPS_REGEX, "REGEX", NULL,
+	  "its first group is their number in what a run prints, the last one counts (extended "
+	  "regular expression)" },
+
+	{ .help = "What is recorded:" },
+	{ "profile", 'P', "LIST", "cpu", "profile kinds, separated by commas" },
+	{ "frequency", 'F', "HZ", "997", "CPU samples a second on each CPU" },
+	{ "event", OPT_EVENT, "NAME", "cpu-clock",
+	  "what takes CPU samples: cpu-clock, or cycles where there is a hardware counter" },
+	{ "heap-rate", OPT_HEAP_RATE, "BYTES", "512k",
+	  "mean bytes between two samples; 1: every allocation" },
+	{ "output", 'o', "DIR", NULL,
+	  "keep the profiles in this folder, which is made; without it they are gone in the end" },
+
+	{ .help = "What fails:" },
+	{ "fail-on", OPT_FAIL_ON, "CHANGE", "cpu:+5%",
+	  "METRIC:+X%: a change of this size is to be caught, in the total and in every "
+	  "function; METRIC:FUNCTION:+X%: in this function; may be given several times" },
+	{ "alpha", OPT_ALPHA, "P", "0.05", "the chance of a false alarm, for all that fails" },
+	{ "min-effect", OPT_MIN_EFFECT, "PERCENT", "1",
+	  "smaller changes of the total are none; twice that of a function" },
+	{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",
+	  "of the total, below which a function is left out; twice that with what it calls" },
+	{ "strict", OPT_STRICT, NULL, NULL, "exit status 3 if it cannot be told" },
+	{ "seed", OPT_SEED, "N", NULL,
+	  "of the order of the runs; without it another one each time" },
+	{ "format", 'f', "NAME", "text", "form of the result, see below" },
+
+	MESSAGE_ROWS,
+};
+
 static const struct option_table record_table = {
 	.rows = record_rows,
 	.cnt = ARRAY_SIZE(record_rows),
@@ -224,7 +276,10 @@ static const struct option_table record_table = {
 		 "       bpfprof view     shows profiles: see bpfprof view --help\n"
 		 "       bpfprof merge    adds up profiles: see bpfprof merge --help\n"
 		 "       bpfprof diff     what got worse, and whether it is real: see bpfprof diff "
-		 "--help\n",
+		 "--help\n"
+		 "       bpfprof bench    runs two commands in turns, and says which one costs "
+		 "more: "
+		 "see bpfprof bench --help\n",
 	.manual = "bpfprof-record(8)",
 };
 
@@ -268,6 +323,19 @@ static const struct option_table diff_table = {
 	.manual = "bpfprof-diff(8)",
 };
 
+static const struct option_table bench_table = {
+	.rows = bench_rows,
+	.cnt = ARRAY_SIZE(bench_rows),
+	.usage =
+		"usage: bpfprof bench [OPTIONS] (--against COMMAND | --aa) -- COMMAND [ARG...]\n"
+		"Runs two commands in turns, and says which one costs more, where, and whether "
+		"that is real.\n"
+		"Exit status: 0 nothing got worse, 1 something did, 2 a run failed or the input is "
+		"wrong,\n"
+		"3 with --strict.\n",
+	.manual = "bpfprof-bench(8)",
+};
+
 const struct option_table *option_table(enum options_command command)
 {
 	switch (command) {
@@ -279,6 +347,8 @@ const struct option_table *option_table(enum options_command command)
 		return &merge_table;
 	case OPTIONS_DIFF:
 		return &diff_table;
+	case OPTIONS_BENCH:
+		return &bench_table;
 	default:
 		return &record_table;
 	}
@@ -349,7 +419,7 @@ void options_usage(enum options_command command, FILE *f)
 		fprintf(f, "Profile kinds: %s.\n", names);
 	}
 	if (option_find(t, 'f')) {
-		if (command == OPTIONS_DIFF)
+		if (command == OPTIONS_DIFF || command == OPTIONS_BENCH)
 			judge_format_names(forms, sizeof(forms));
 		else if (t->takes_files)
 			view_format_names(forms, sizeof(forms));

@@ -96,6 +96,26 @@ static void give_to_sudo_user(int fd)
 		return;
 }
 
+int output_make_folder(const char *path, char *text, size_t text_sz)
+{
+	int fd, err;
+
+	if (mkdir(path, 0700)) {
+		err = -errno;
+		return util_fail(err, text, text_sz, "cannot make the folder '%s': %s", path,
+				 err == -EEXIST ? "it is there already" : strerror(-err));
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		return util_fail(err, text, text_sz, "cannot open the folder '%s': %s", path,
+				 strerror(-err));
+	}
+	give_to_sudo_user(fd);
+	close(fd);
+	return 0;
+}
+
 /* What was a device a moment ago, and nothing that has been put in its place since. */
 static int open_device(const char *path, struct output *ret)
 {

@@ -24,6 +24,10 @@ int output_probe(const char *path);
 /* The same, and no binary form goes to a terminal. 0, or -errno with a sentence in text. */
 int output_check(const char *path, bool binary, char *text, size_t text_sz);
 
+/* Makes a folder, mode 0700, owned by the user behind sudo; one that is there is refused. 0, or -errno with
+ * a sentence in text. */
+int output_make_folder(const char *path, char *text, size_t text_sz);
+
 /* Writes a file that says what it could not be written for, in text. write returns 0 or -errno; so does
  * this. */
 int output_write(const char *path, int (*write)(void *ctx, FILE *f), void *ctx, char *text,

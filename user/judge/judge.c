@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "judge/parts.h"
+#include "judge/stats.h"
 
 #define DEFAULT_EFFECT 0.05
 /* Runs that last equally long and keep the processor equally busy do as much work as they can in a given
@@ -113,40 +114,32 @@ static int check_gates(const struct judge_result *res, char *err, size_t err_sz)
 	return 0;
 }
 
-static double variation(const double *values, size_t cnt)
+bool judge_may_be_boxed(const struct runs *r, bool busy_too)
 {
-	double mean = 0, sq = 0;
-
-	for (size_t i = 0; i < cnt; i++)
-		mean += values[i] / (double)cnt;
-	for (size_t i = 0; i < cnt; i++)
-		sq += (values[i] - mean) * (values[i] - mean);
-	return sqrt(sq / (double)(cnt - 1)) / mean;
-}
-
-static int check_work(const struct runs *r, char *err, size_t err_sz)
-{
-	double *wall, *busy;
 	bool boxed = r->run_cnt >= BOXED_RUNS;
+	double *wall, *busy;
 
 	for (size_t i = 0; i < r->run_cnt; i++)
 		boxed &= r->runs[i].facts.ops == FACTS_NONE &&
 			 r->runs[i].facts.wall_ns != FACTS_NONE &&
 			 r->runs[i].facts.cpu_ns != FACTS_NONE;
-	if (!boxed)
-		return 0;
-	wall = calloc(2 * r->run_cnt, sizeof(*wall));
+	wall = boxed ? calloc(2 * r->run_cnt, sizeof(*wall)) : NULL;
 	if (!wall)
-		return -ENOMEM;
+		return boxed;
 	busy = wall + r->run_cnt;
 	for (size_t i = 0; i < r->run_cnt; i++) {
 		wall[i] = (double)r->runs[i].facts.wall_ns;
 		busy[i] = (double)r->runs[i].facts.cpu_ns / wall[i];
 	}
-	boxed = variation(wall, r->run_cnt) < BOXED_WALL &&
-		variation(busy, r->run_cnt) < BOXED_BUSY;
+	boxed = stats_variation(wall, r->run_cnt) < BOXED_WALL &&
+		(!busy_too || stats_variation(busy, r->run_cnt) < BOXED_BUSY);
 	free(wall);
-	if (!boxed)
+	return boxed;
+}
+
+static int check_work(const struct runs *r, char *err, size_t err_sz)
+{
+	if (!judge_may_be_boxed(r, true))
 		return 0;
 	return util_fail(
 		-EINVAL, err, err_sz,

@@ -121,6 +121,10 @@ int judge(const struct runs *runs, const struct judge_options *options, struct j
 	  char *err, size_t err_sz);
 void judge_free(struct judge_result *r);
 
+/* Do all runs take the same time, and with busy_too keep the processor equally busy, without saying how much
+ * they did? They may end by the clock; judge() refuses those that do both. */
+bool judge_may_be_boxed(const struct runs *runs, bool busy_too);
+
 const char *judge_verdict_name(enum judge_verdict v);
 
 #endif

@@ -205,3 +205,14 @@ double stats_median(double *values, size_t cnt)
 	qsort(values, cnt, sizeof(*values), compare);
 	return cnt % 2 ? values[cnt / 2] : (values[cnt / 2 - 1] + values[cnt / 2]) / 2;
 }
+
+double stats_variation(const double *values, size_t cnt)
+{
+	double mean = 0, sq = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		mean += values[i] / (double)cnt;
+	for (size_t i = 0; i < cnt; i++)
+		sq += (values[i] - mean) * (values[i] - mean);
+	return sqrt(sq / (double)(cnt - 1)) / mean;
+}

@@ -30,6 +30,9 @@ double stats_t_quantile(double p, double df);
 /* P(X >= k) of n trials of probability p in 0..1 */
 double stats_binomial_upper(uint64_t k, uint64_t n, double p);
 
+/* Standard deviation of cnt >= 2 values, as a share of their mean. */
+double stats_variation(const double *values, size_t cnt);
+
 /* Of cnt >= 1 values, which it sorts. The mean of the middle two if cnt is even. */
 double stats_median(double *values, size_t cnt);
 

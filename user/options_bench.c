@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "options_bench.h"
+
+#include <errno.h>
+#include <regex.h>
+
+#include "base/util.h"
+#include "options.h"
+#include "options_diff.h"
+#include "options_table.h"
+
+#define MAX_REPEAT 1000
+
+void options_bench_defaults(struct options *o)
+{
+	o->frequency = OPTIONS_BENCH_FREQUENCY;
+	o->bench = (struct bench_options){
+		.repeat = 10,
+		.warmup = 1,
+		.timeout_ns = OPTIONS_BENCH_TIMEOUT_NS,
+	};
+}
+
+static int parse_number(uint64_t *ret, const char *option, const char *arg, uint64_t min,
+			uint64_t max, char *err, size_t err_sz)
+{
+	if (!util_parse_u64(arg, min, max, ret))
+		return 0;
+	return util_fail(-EINVAL, err, err_sz, "%s: '%s' is no number from %d to %llu", option, arg,
+			 (int)min, (unsigned long long)max);
+}
+
+static int parse_text(const char **ret, const char *option, const char *arg, char *err,
+		      size_t err_sz)
+{
+	*ret = arg;
+	return *arg ? 0 : util_fail(-EINVAL, err, err_sz, "%s: it is empty", option);
+}
+
+static int parse_regex(struct options *o, const char *arg, char *err, size_t err_sz)
+{
+	char text[128];
+	size_t groups;
+	regex_t re;
+	int res = regcomp(&re, arg, REG_EXTENDED);
+
+	if (res) {
+		regerror(res, &re, text, sizeof(text));
+		return util_fail(-EINVAL, err, err_sz,
+				 "--ops-regex: '%s' is no regular expression: %s", arg, text);
+	}
+	groups = re.re_nsub;
+	regfree(&re);
+	if (!groups)
+		return util_fail(
+			-EINVAL, err, err_sz,
+			"--ops-regex: '%s' has no group: write for example '([0-9]+) requests'",
+			arg);
+	o->bench.ops_regex = arg;
+	return 0;
+}
+
+static int parse_timeout(struct options *o, const char *arg, char *err, size_t err_sz)
+{
+	if (!util_parse_duration(arg, &o->bench.timeout_ns))
+		return 0;
+	return util_fail(-EINVAL, err, err_sz,
+			 "--timeout: '%s' is no time above 0: write for example 30s or 10m", arg);
+}
+
+bool options_bench_takes(int val)
+{
+	return val != 'P' && val != 'F' && val != OPT_EVENT && val != OPT_HEAP_RATE;
+}
+
+int options_bench_apply(struct options *o, int val, const char *arg, char *err, size_t err_sz)
+{
+	struct bench_options *b = &o->bench;
+
+	switch (val) {
+	case OPT_AGAINST:
+		return parse_text(&b->against, "--against", arg, err, err_sz);
+	case OPT_AA:
+		b->aa = true;
+		return 0;
+	case OPT_APPEND:
+		return parse_text(&b->append, "--append", arg, err, err_sz);
+	case OPT_REPEAT:
+		return parse_number(&b->repeat, "--repeat", arg, 1, MAX_REPEAT, err, err_sz);
+	case OPT_MAX_REPEAT:
+		return parse_number(&b->max_repeat, "--max-repeat", arg, 1, MAX_REPEAT, err,
+				    err_sz);
+	case OPT_WARMUP:
+		return parse_number(&b->warmup, "--warmup", arg, 0, MAX_REPEAT, err, err_sz);
+	case OPT_PREPARE:
+		return parse_text(&b->prepare, "--prepare", arg, err, err_sz);
+	case OPT_TIMEOUT:
+		return parse_timeout(o, arg, err, err_sz);
+	case OPT_OPS:
+		return parse_number(&b->ops, "--ops", arg, 1, INT64_MAX, err, err_sz);
+	case OPT_OPS_REGEX:
+		return parse_regex(o, arg, err, err_sz);
+	default:
+		return options_diff_apply(o, val, arg, err, err_sz);
+	}
+}
+
+int options_bench_check(struct options *o, char *err, size_t err_sz)
+{
+	struct bench_options *b = &o->bench;
+
+	if (!b->against && !b->aa)
+		return util_fail(-EINVAL, err, err_sz,
+				 "nothing to compare with: give --against 'BASE COMMAND', or --aa");
+	if (b->against && b->aa)
+		return util_fail(-EINVAL, err, err_sz,
+				 "--aa and --against exclude each other: with --aa both sides are "
+				 "the command behind --");
+	if (b->ops && b->ops_regex)
+		return util_fail(-EINVAL, err, err_sz,
+				 "--ops and --ops-regex exclude each other: give one of them");
+	if (b->append && o->output)
+		return util_fail(-EINVAL, err, err_sz,
+				 "--append and --output exclude each other: both name the folder");
+	if (!b->max_repeat)
+		b->max_repeat = b->repeat;
+	if (b->max_repeat < b->repeat)
+		return util_fail(-EINVAL, err, err_sz, "--max-repeat is below --repeat");
+	return 0;
+}
