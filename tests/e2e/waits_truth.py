@@ -203,9 +203,13 @@ def no_cpu_halts():
 # ---- waits: what a program says against what a profile says ----
 
 
-# Takes the dynamic linker's lock (glibc's stdlib/cxa_thread_atexit_impl.c): threads that begin at once, and whose variables have
-# destructors, wait for each other there. No line of a program stands for that.
-LINKER_LOCK = "__cxa_thread_atexit_impl"
+# Threads that begin at once wait for each other, which no line of a program stands for: for the dynamic linker's lock if their variables
+# have destructors (glibc's stdlib/cxa_thread_atexit_impl.c), in Rust for the list of the threads' guard pages (std's stack_overflow).
+OWN_LOCKS = ("__cxa_thread_atexit_impl", "::stack_overflow::")
+
+
+def of_its_library(sample):
+    return any(lock in frame for frame in sample.frames for lock in OWN_LOCKS)
 
 
 def belongs(sample, line):
@@ -257,7 +261,7 @@ def compare(profile, lines, side, slack_ns=0):
             wrong[mode].append(f"{side}s: woken by {bad}, truth {line['woken'] or None}")
         if not line.get("by_thread") and (cut := [s for s in got.samples if is_cut(s)]):
             wrong[mode].append(f"{side}s: stacks that are cut: {shown(cut, 1)}")
-    left = [s for s in left if LINKER_LOCK not in s.frames]
+    left = [s for s in left if not of_its_library(s)]
     if left:
         wrong["others"].append(f"{side}s: {sum_of(left).count} waits that cannot be: {shown(left)}")
     return wrong, beyond
