@@ -277,9 +277,9 @@ static const struct option_table record_table = {
 		 "       bpfprof merge    adds up profiles: see bpfprof merge --help\n"
 		 "       bpfprof diff     what got worse, and whether it is real: see bpfprof diff "
 		 "--help\n"
-		 "       bpfprof bench    runs two commands in turns, and says which one costs "
-		 "more: "
-		 "see bpfprof bench --help\n",
+		 "       bpfprof bench    runs two commands in turns, and compares them: see "
+		 "bpfprof "
+		 "bench --help\n",
 	.manual = "bpfprof-record(8)",
 };
 

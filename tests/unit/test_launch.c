@@ -254,14 +254,93 @@ static void test_signals(void **state)
 	assert_true(toolrun("grep -qE '^SigIgn:.[0-9a-f]{12}[02468ace][0-9a-f]{3}$' masks"));
 }
 
+static void run_with(const struct launch_settings *how, const char *cmd)
+{
+	struct launch l;
+
+	assert_int_equal(launch_prepare(ARGV("sh", "-c", (char *)cmd), how, &l), 0);
+	assert_int_equal(launch_go(&l), 0);
+	wait_end(&l);
+	assert_int_equal(launch_exit_status(&l), 0);
+	launch_done(&l);
+}
+
+static void test_settings(void **state)
+{
+	char *const env[] = { "LAUNCH_A=a b", NULL }, *const more[] = { "LAUNCH_B=", NULL };
+	struct launch_settings how = { .env = env, .more_env = more };
+
+	(void)state;
+	run_with(&how, "test \"$LAUNCH_A\" = 'a b' && test \"${LAUNCH_B-no}\" = ''");
+	run_with(&how, "test $(ps -o pgid= -p $$) != $$");
+	how.own_group = true;
+	run_with(&how, "test $(ps -o pgid= -p $$) = $$");
+	assert_null(getenv("LAUNCH_A"));
+}
+
+/* Nothing of root's is left, in whatever program it executes. */
+static void test_user(void **state)
+{
+	struct launch_user user = { .uid = 12345, .gid = 12346 };
+	struct launch_settings how = { .user = &user };
+	struct launch l;
+
+	(void)state;
+	if (geteuid()) {
+		/* it cannot become anybody else, and does not run as we are */
+		assert_int_equal(launch_prepare(ARGV("true"), &how, &l), 0);
+		assert_int_equal(launch_go(&l), -EPERM);
+		launch_done(&l);
+		return;
+	}
+	run_with(&how,
+		 "grep -qE '^Uid:(.12345){4}$' /proc/self/status && "
+		 "grep -qE '^Gid:(.12346){4}$' /proc/self/status && "
+		 "grep -qE '^Groups:[[:space:]]*$' /proc/self/status && "
+		 "test $(grep -cE '^Cap(Inh|Prm|Eff|Amb):.0000000000000000$' "
+		 "/proc/self/status) = 4");
+	snprintf(user.home, sizeof(user.home), "/a home");
+	run_with(&how, "test \"$HOME\" = '/a home'");
+}
+
+static void test_sudo_user(void **state)
+{
+	struct launch_user u;
+
+	(void)state;
+	unsetenv("SUDO_UID");
+	setenv("SUDO_GID", "5", 1);
+	assert_false(launch_sudo_user(&u));
+	setenv("SUDO_UID", "0", 1);
+	assert_false(launch_sudo_user(&u));
+	setenv("SUDO_UID", "1x", 1);
+	assert_false(launch_sudo_user(&u));
+	setenv("SUDO_UID", "54321", 1);
+	assert_int_equal(launch_sudo_user(&u), !geteuid());
+	if (!geteuid()) {
+		assert_int_equal(u.uid, 54321);
+		assert_int_equal(u.gid, 5);
+		assert_string_equal(u.name, "");
+	}
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exit_status),	  cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_exec_fails),	  cmocka_unit_test(test_held_back),
-		cmocka_unit_test(test_never_let_go),	  cmocka_unit_test(test_parent_dies),
-		cmocka_unit_test(test_killed_while_held), cmocka_unit_test(test_ended_by_us),
+		cmocka_unit_test(test_exit_status),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_exec_fails),
+		cmocka_unit_test(test_held_back),
+		cmocka_unit_test(test_never_let_go),
+		cmocka_unit_test(test_parent_dies),
+		cmocka_unit_test(test_killed_while_held),
+		cmocka_unit_test(test_ended_by_us),
 		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_sudo_user),
 	};
 	int failed;
 

@@ -40,6 +40,21 @@ static int parse(struct options *o, const char *const *words)
 
 #define PARSE(o, ...) parse(o, (const char *const[]){ __VA_ARGS__, NULL })
 
+/* A wrong command line, and what the sentence names. */
+struct refused {
+	const char *words[12];
+	const char *named;
+};
+
+static void assert_refused(const struct refused *rows, size_t cnt)
+{
+	struct options o;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (parse(&o, rows[i].words) != -EINVAL || !strstr(err, rows[i].named))
+			fail_msg("row %zu: \"%s\" does not say: %s", i, err, rows[i].named);
+}
+
 /* names: of all kinds that are to be recorded, with a blank between two. */
 static void assert_kinds(const struct options *o, const char *names)
 {
@@ -497,10 +512,7 @@ static void test_table_defaults(void **state)
 
 static void test_agent(void **state)
 {
-	static const struct {
-		const char *words[4];
-		const char *named;
-	} refused[] = {
+	static const struct refused refused[] = {
 		{ { "agent", "x", NULL }, "'x'" },
 		{ { "agent", "--", NULL }, "'--'" },
 		{ { "agent", "-p", "1", NULL }, "see bpfprof agent --help" },
@@ -541,18 +553,12 @@ static void test_agent(void **state)
 	assert_int_equal(o.help, OPTIONS_AGENT);
 	assert_int_equal(PARSE(&o, "-h"), 0);
 	assert_int_equal(o.help, OPTIONS_RECORD);
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
-			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
-	}
+	assert_refused(refused, ARRAY_SIZE(refused));
 }
 
 static void test_dump(void **state)
 {
-	static const struct {
-		const char *words[6];
-		const char *named;
-	} refused[] = {
+	static const struct refused refused[] = {
 		{ { "agent", "--dump", NULL }, "--dump needs an argument: see bpfprof agent" },
 		{ { "agent", "--dump", "0", NULL }, "'0'" },
 		{ { "agent", "--dump", "soon", NULL }, "'soon'" },
@@ -579,20 +585,14 @@ static void test_dump(void **state)
 	assert_int_equal(o.command, OPTIONS_HELP);
 	assert_int_equal(PARSE(&o, "agent", "--version", "--dump", "5m"), 0);
 	assert_int_equal(o.command, OPTIONS_VERSION);
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
-			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
-	}
+	assert_refused(refused, ARRAY_SIZE(refused));
 }
 
 /* ---- view and merge ---- */
 
 static void test_merge(void **state)
 {
-	static const struct {
-		const char *words[6];
-		const char *named;
-	} refused[] = {
+	static const struct refused refused[] = {
 		{ { "merge", NULL }, "nothing to add up" },
 		{ { "merge", "-o", "x", NULL }, "nothing to add up" },
 		{ { "merge", "--", NULL }, "nothing to add up" },
@@ -616,17 +616,12 @@ static void test_merge(void **state)
 	assert_int_equal(PARSE(&o, "merge", "-h"), 0);
 	assert_int_equal(o.command, OPTIONS_HELP);
 	assert_int_equal(o.help, OPTIONS_MERGE);
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
-			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
+	assert_refused(refused, ARRAY_SIZE(refused));
 }
 
 static void test_view(void **state)
 {
-	static const struct {
-		const char *words[6];
-		const char *named;
-	} refused[] = {
+	static const struct refused refused[] = {
 		{ { "view", NULL }, "nothing to show" },
 		{ { "view", "x", "-f", "pprof", NULL },
 		  "unknown format 'pprof': choose from text" },
@@ -663,9 +658,61 @@ static void test_view(void **state)
 	assert_ptr_equal(o.view.format, view_format_find("text"));
 	assert_string_equal(o.files[1], "b");
 	assert_null(o.files[2]);
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		if (parse(&o, refused[i].words) != -EINVAL || !strstr(err, refused[i].named))
-			fail_msg("row %zu: \"%s\" does not say: %s", i, err, refused[i].named);
+	assert_refused(refused, ARRAY_SIZE(refused));
+}
+
+static void test_bench(void **state)
+{
+	static const char *const both[] = { "--against", "a", "--", "b" };
+	static const struct refused refused[] = {
+		{ { "bench", "--against", "a" }, "-- COMMAND" },
+		{ { "bench", "--aa" }, "behind --" },
+		{ { "bench", "--", "b" }, "--against" },
+		{ { "bench", "--against", "", "--", "b" }, "empty" },
+		{ { "bench", "--aa", "--against", "a", "--", "b" }, "exclude" },
+		{ { "bench", "--aa", "b" }, "behind --" },
+		{ { "bench", "--aa", "--repeat", "0", "--", "b" }, "--repeat" },
+		{ { "bench", "--aa", "--repeat", "1001", "--", "b" }, "--repeat" },
+		{ { "bench", "--aa", "--repeat", "9", "--max-repeat", "8", "--", "b" }, "below" },
+		{ { "bench", "--aa", "--ops", "0", "--", "b" }, "--ops" },
+		{ { "bench", "--aa", "--ops", "1", "--ops-regex", "(a)", "--", "b" }, "exclude" },
+		{ { "bench", "--aa", "--ops-regex", "a", "--", "b" }, "group" },
+		{ { "bench", "--aa", "--ops-regex", "(a", "--", "b" }, "regular expression" },
+		{ { "bench", "--aa", "--append", "d", "-o", "e", "--", "b" }, "exclude" },
+		{ { "bench", "--aa", "--timeout", "0", "--", "b" }, "--timeout" },
+		{ { "bench", "--aa", "--fail-on", "cpu", "--", "b" }, "--fail-on" },
+		{ { "bench", "--aa", "-f", "xml", "--", "b" }, "xml" },
+		{ { "bench", "--aa", "-P", "nothing", "--", "b" }, "nothing" },
+		{ { "bench", "--aa", "--pid", "1", "--", "b" }, "--pid" },
+	};
+	struct options o;
+
+	(void)state;
+	assert_refused(refused, ARRAY_SIZE(refused));
+	assert_int_equal(PARSE(&o, "bench", both[0], both[1], both[2], both[3], "-c"), 0);
+	assert_int_equal(o.command, OPTIONS_BENCH);
+	assert_string_equal(o.bench.against, "a");
+	assert_string_equal(o.argv[0], "b");
+	/* what is behind the command is the command's */
+	assert_string_equal(o.argv[1], "-c");
+	assert_null(o.argv[2]);
+	assert_kinds(&o, "cpu");
+	assert_int_equal(o.frequency, 997);
+	assert_int_equal(o.bench.repeat, 10);
+	assert_int_equal(o.bench.max_repeat, 10);
+	assert_int_equal(o.bench.warmup, 1);
+	assert_int_equal(o.bench.ops, 0);
+	assert_null(o.output);
+	options_done(&o);
+	/* a folder is no output of a recording: two kinds go well with it */
+	assert_int_equal(PARSE(&o, "bench", "--aa", "-P", "cpu,heap", "-o", "dir", "--repeat", "4",
+			       "--max-repeat", "16", "--strict", "-f", "json", "--", "b"),
+			 0);
+	assert_string_equal(o.output, "dir");
+	assert_kinds(&o, "cpu heap");
+	assert_int_equal(o.bench.max_repeat, 16);
+	assert_true(o.strict);
+	options_done(&o);
 }
 
 /* As test_table_parsed and test_table_defaults. */
@@ -799,6 +846,7 @@ int main(void)
 		cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_bench),
 		cmocka_unit_test(test_agent_table),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_kinds),

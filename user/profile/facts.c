@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +49,18 @@ static const char *value_of(const char *line, const char *key)
 	size_t sz = strlen(key);
 
 	return strncmp(line, key, sz) || line[sz] != '=' ? NULL : line + sz + 1;
+}
+
+bool facts_is_one(const char *comment)
+{
+	struct run_facts f = { 0 };
+	struct fact facts[FACT_CNT];
+
+	list_facts(&f, facts);
+	for (size_t k = 0; k < FACT_CNT; k++)
+		if (value_of(comment, facts[k].key))
+			return true;
+	return false;
 }
 
 static int read_number(const char *text, uint64_t min, uint64_t *ret)

@@ -6,6 +6,7 @@
 #ifndef PROFILE_FACTS_H
 #define PROFILE_FACTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,9 @@ struct run_facts {
 
 /* Nothing is said. */
 void facts_clear(struct run_facts *f);
+
+/* Does a comment say something of the run? */
+bool facts_is_one(const char *comment);
 
 /* 0; -EBADMSG: a value is no number, too long, or a key stands there twice; *ret_key is the key. */
 int facts_read(const struct profile *p, struct run_facts *ret, const char **ret_key);

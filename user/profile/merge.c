@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "profile/copier.h"
+#include "profile/facts.h"
 #include "profile/profile.h"
 
 #define LEFT_OUT "more comments were left out"
@@ -25,7 +26,7 @@ struct profile_merge {
 	uint32_t first;	    /* mapping, PROFILE_NONE: there is none */
 	int64_t end_ns;	    /* 0: none has a time */
 	int64_t longest_ns; /* of those that have none */
-	bool hide_nothing, no_default;
+	bool several, hide_nothing, no_default;
 	struct comment comments[MERGE_MAX_COMMENTS + 1]; /* sorted; the last place is scratch */
 	size_t comment_cnt;
 	bool comments_left_out;
@@ -50,7 +51,7 @@ static void clear(struct profile_merge *m)
 	m->p = NULL;
 	m->first = PROFILE_NONE;
 	m->end_ns = m->longest_ns = 0;
-	m->hide_nothing = m->no_default = m->comments_left_out = false;
+	m->several = m->hide_nothing = m->no_default = m->comments_left_out = false;
 }
 
 void profile_merge__free(struct profile_merge *m)
@@ -252,6 +253,7 @@ int profile_merge__add(struct profile_merge *m, const struct profile *p,
 		return -errno;
 	if (!same_types(m->p, p))
 		return -EINVAL;
+	m->several |= !is_first;
 	err = copier__init(&c, p);
 	if (!err) {
 		extra = make_labels(m->p, labels, label_cnt);
@@ -280,7 +282,8 @@ struct profile *profile_merge__take(struct profile_merge *m)
 	int err = p ? 0 : -ENODATA;
 
 	for (size_t i = 0; !err && i < m->comment_cnt; i++)
-		err = profile__add_comment(p, m->comments[i].text);
+		if (!m->several || !facts_is_one(m->comments[i].text))
+			err = profile__add_comment(p, m->comments[i].text);
 	if (!err && m->comments_left_out)
 		err = profile__add_comment(p, LEFT_OUT);
 	if (err) {

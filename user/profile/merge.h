@@ -13,7 +13,7 @@
  *  - The period is the largest, as pprof has it.
  *  - Each comment is there once, where it was in the profile that had it nearest to its beginning:
  *    MERGE_MAX_COMMENTS at most, the first ones, and of MERGE_MAX_COMMENT bytes. That others were
- *    left out is said in one more.
+ *    left out is said in one more. What is said of a single run (facts.h) is not said of several.
  *  - The value that readers show first is the one that all name, else the last.
  *  - What readers are to hide stays where all agree on it, else nothing is hidden (machinery_hide).
  *  - The first mapping, which readers take for the program's, is the one at the lowest address of
