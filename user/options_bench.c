@@ -14,6 +14,8 @@
 void options_bench_defaults(struct options *o)
 {
 	o->frequency = OPTIONS_BENCH_FREQUENCY;
+	/* what it costs, it costs both sides */
+	o->heap_budget = 100;
 	o->bench = (struct bench_options){
 		.repeat = 10,
 		.warmup = 1,

@@ -8,7 +8,7 @@ Mapping = collections.namedtuple("Mapping", "start limit offset path build_id")
 Line = collections.namedtuple("Line", "name system_name")
 Location = collections.namedtuple("Location", "mapping address lines")  # mapping: a Mapping or None; lines: the innermost first
 Sample = collections.namedtuple("Sample", "locations values")  # leaf first
-Profile = collections.namedtuple("Profile", "types period samples")
+Profile = collections.namedtuple("Profile", "types period samples comments")
 
 
 def varint(b, at):
@@ -81,4 +81,5 @@ def read(path):
                 values += numbers(v)
         samples.append(Sample([locations[i] for i in ids], values))
     types = [strings[message(v).get(1, 0)] for v in of(1)]
-    return Profile(types, next(of(12), 0), samples)
+    comments = [strings[i] for v in of(13) for i in numbers(v)]
+    return Profile(types, next(of(12), 0), samples, comments)

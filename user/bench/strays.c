@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +32,21 @@ static bool none_left(void)
 	return pid < 0;
 }
 
-/* Children that run, by proc_pid_task(5). */
+/* A helper of a recording, or what is ending: that may take a while. */
+static bool ends_by_itself(pid_t pid)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	/* one that is ending has no program any more */
+	if (stat(path, &its))
+		return true;
+	return !stat("/proc/self/exe", &own) && own.st_dev == its.st_dev &&
+	       own.st_ino == its.st_ino;
+}
+
+/* Those of proc_pid_task(5) that do not end by themselves. */
 static size_t kill_children(void)
 {
 	char path[64], *list, *end;
@@ -45,7 +60,7 @@ static size_t kill_children(void)
 
 		if (end == at)
 			break;
-		cnt += pid > 0 && !kill(pid, SIGKILL);
+		cnt += pid > 0 && !ends_by_itself(pid) && !kill(pid, SIGKILL);
 	}
 	free(list);
 	return cnt;

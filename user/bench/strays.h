@@ -9,8 +9,8 @@
  * -errno. */
 int strays_adopt(void);
 
-/* Ends all children, and waits for them. Those that end by themselves just now are given time to. Returns
- * how many had to be ended. */
+/* Ends all children but other processes of this program, and waits for all. Those that end by themselves just
+ * now are given time to. Returns how many had to be ended. */
 size_t strays_end(void);
 
 #endif

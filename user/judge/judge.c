@@ -188,6 +188,18 @@ static int judge_metric(struct judge_result *res, struct judge_metric *m, char *
 	return ret;
 }
 
+/* Runs may have nothing of what nobody asks for, such as memory that is in use in the end. */
+static bool all_have_some(const struct runs *r, size_t metric)
+{
+	for (size_t i = 0; i < r->run_cnt; i++) {
+		const struct runs_column *c = &r->runs[i].columns[metric];
+
+		if (c->there && !(c->value > 0))
+			return false;
+	}
+	return true;
+}
+
 static int add_metrics(struct judge_result *res)
 {
 	const struct runs *r = res->runs;
@@ -204,6 +216,8 @@ static int add_metrics(struct judge_result *res)
 		m->metric = (int)i;
 		for (size_t g = 0; g < res->options.gate_cnt; g++)
 			m->gated |= judge_gate_metric(r, &res->options.gates[g]) == (int)i;
+		if (!m->gated && !all_have_some(r, i))
+			continue;
 		gated += m->gated;
 		res->metric_cnt++;
 	}
