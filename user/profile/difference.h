@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The difference of two profiles, as `pprof -diff_base` has it: one profile, in which the samples of the
+ * base have the label pprof::base=true, and values with the sign turned. Added up they are the
+ * difference; what knows the label has both sides. pprof's percentages are of the base then.
+ */
+#ifndef PROFILE_DIFFERENCE_H
+#define PROFILE_DIFFERENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct profile;
+struct profile_sample;
+
+#define DIFFERENCE_KEY "pprof::base"
+#define DIFFERENCE_VALUE "true"
+
+/* Is it a sample of the base? */
+bool difference_of_base(const struct profile *p, const struct profile_sample *s);
+
+/* Has it any? */
+bool difference_is(const struct profile *p);
+
+/*
+ * Both may get other units (fit.h). *ret is finished, the caller's, and has the times of `now`. 0; -EINVAL:
+ * there is none, and text says why, without full stop; -ENOMEM.
+ */
+int difference_make(struct profile *base, struct profile *now, struct profile **ret, char *text,
+		    size_t text_sz);
+
+#endif
