@@ -104,7 +104,7 @@ $(SYSCALLS_H): scripts/gen-syscalls
 	$(call say,SYSCALL,$@)
 	$(Q)mkdir -p $(@D) && CC='$(CC)' scripts/gen-syscalls > $@
 
-$(PAGE_H): scripts/gen-page $(addprefix user/view/,page.html page.css model.js page.js)
+$(PAGE_H): scripts/gen-page $(addprefix user/view/,page.html page.css model.js sides.js page.js)
 	$(call say,PAGE,$@)
 	$(Q)mkdir -p $(@D) && scripts/gen-page user/view > $@
 

@@ -868,6 +868,8 @@ void options_done(struct options *o)
 	free(o->pids.ids);
 	free(o->tids.ids);
 	o->pids = o->tids = (struct options_ids){ 0 };
+	free(o->view.bases);
+	o->view.bases = NULL;
 	if (o->config)
 		config__done(o->config);
 	free(o->config);

@@ -156,6 +156,9 @@ static const struct option_row view_rows[] = {
 	  .help = "profiles that bpfprof, Go, or anyone else has written; several are added up" },
 
 	{ .help = "What is shown:" },
+	{ "base", OPT_BASE, "FILE", NULL,
+	  "what it costs more and less than in this profile; may be given several times, which are "
+	  "added up" },
 	{ "value", OPT_VALUE, "NAME", NULL,
 	  "which of the values, such as alloc_space; without it the one that the file names, else "
 	  "the last" },

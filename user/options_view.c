@@ -2,6 +2,7 @@
 #include "options_view.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/util.h"
 #include "options_table.h"
@@ -30,6 +31,22 @@ static int parse_share(struct options *o, const char *arg, char *err, size_t err
 	return 0;
 }
 
+static int add_base(struct options *o, const char *arg, char *err, size_t err_sz)
+{
+	size_t cnt = 0;
+	const char **bases;
+
+	while (o->view.bases && o->view.bases[cnt])
+		cnt++;
+	bases = reallocarray(o->view.bases, cnt + 2, sizeof(*bases));
+	if (!bases)
+		return util_fail(-ENOMEM, err, err_sz, "out of memory");
+	bases[cnt] = arg;
+	bases[cnt + 1] = NULL;
+	o->view.bases = bases;
+	return 0;
+}
+
 int options_view_apply(struct options *o, int val, const char *arg, char *err, size_t err_sz)
 {
 	uint64_t limit;
@@ -40,6 +57,8 @@ int options_view_apply(struct options *o, int val, const char *arg, char *err, s
 		return *arg ? 0 : util_fail(-EINVAL, err, err_sz, "--output: the path is empty");
 	case 'f':
 		return parse_format(o, arg, err, err_sz);
+	case OPT_BASE:
+		return add_base(o, arg, err, err_sz);
 	case OPT_VALUE:
 		o->view.value = arg;
 		return 0;
@@ -76,6 +95,10 @@ int options_view_finish(struct options *o, char **files, char *err, size_t err_s
 			-EINVAL, err, err_sz,
 			"--tree, --focus and --limit are not for --format %s, which shows all",
 			o->view.format->name);
+	if (o->view.bases && o->view.tree)
+		return util_fail(-EINVAL, err, err_sz,
+				 "--tree is not for --base: --format html shows both sides as a "
+				 "tree");
 	o->files = files;
 	return 0;
 }

@@ -66,6 +66,7 @@ _bpfprof_agent_options='
 
 # of bpfprof view
 _bpfprof_view_options='
+. --base FILE .
 . --value NAME .
 . --focus REGEX .
 -f --format NAME text

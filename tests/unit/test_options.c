@@ -634,6 +634,9 @@ static void test_view(void **state)
 		{ { "view", "x", "--min-share", "nan", NULL }, "--min-share: 'nan'" },
 		{ { "view", "x", "--min-share", "", NULL }, "--min-share: ''" },
 		{ { "view", "x", "--all", NULL }, "see bpfprof view --help" },
+		{ { "view", "--base", "x", NULL }, "nothing to show" },
+		{ { "view", "x", "--base", NULL }, "--base needs an argument" },
+		{ { "view", "x", "--base", "y", "--tree", NULL }, "--tree is not for --base" },
 	};
 	struct options o;
 
@@ -658,6 +661,15 @@ static void test_view(void **state)
 	assert_ptr_equal(o.view.format, view_format_find("text"));
 	assert_string_equal(o.files[1], "b");
 	assert_null(o.files[2]);
+	assert_null(o.view.bases);
+	assert_int_equal(PARSE(&o, "view", "--base", "a", "n", "--base=b"), 0);
+	assert_string_equal(o.view.bases[0], "a");
+	assert_string_equal(o.view.bases[1], "b");
+	assert_null(o.view.bases[2]);
+	assert_string_equal(o.files[0], "n");
+	assert_null(o.files[1]);
+	options_done(&o);
+	assert_null(o.view.bases);
 	assert_refused(refused, ARRAY_SIZE(refused));
 }
 

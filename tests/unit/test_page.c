@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "golden_profile.h"
+#include "profile/difference.h"
 #include "profile/profile.h"
 #include "report/formats.h"
 #include "view/page.h"
@@ -76,7 +77,7 @@ static char *page(const struct profile *p, const char *title)
 	FILE *f = open_memstream(&text, &sz);
 
 	assert_non_null(f);
-	assert_int_equal(page_write(p, 1, title, f), 0);
+	assert_int_equal(page_write(p, &(struct page_facts){ .title = title, .value = 1 }, f), 0);
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(strlen(text), sz);
 	return text;
@@ -362,6 +363,74 @@ static void records_are_written(void **state)
 	profile__free(p);
 }
 
+/* A frame with a function of this name, of this side's build. */
+static void add_side(struct profile *p, bool base, const char *name, int64_t n)
+{
+	struct profile_label label = { .key = profile__string(p, DIFFERENCE_KEY),
+				       .str = profile__string(p, DIFFERENCE_VALUE) };
+	uint32_t loc = frame(p, base ? "/old/app" : "/new/app-2", name, "app.c");
+	int64_t values[] = { base ? -n : n, base ? -10 * n : 10 * n };
+
+	profile__add_sample(p, &loc, 1, &label, base, values);
+}
+
+static char *difference_page(const struct profile *p, const struct page_facts *facts)
+{
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	assert_non_null(f);
+	assert_int_equal(page_write(p, facts, f), 0);
+	assert_int_equal(fclose(f), 0);
+	return text;
+}
+
+/* Builds lie in different folders: what has one name is one function. */
+static void sides_and_notes_are_written(void **state)
+{
+	static const struct page_note notes[] = {
+		{ .cum = { 1, 1, "all" } },
+		{ "g", { -1, 0.5, "cum" }, { 1, 1, "self" } },
+		{ "not there", { 1, 1, "no" }, { 0 } },
+		{ "f", { 0 }, { 0, 1, "</script>\n" } },
+	};
+	struct page_facts facts = { .title = "t", .sides = { "old", "new<" } };
+	struct profile *p = new_profile();
+	struct stacks st;
+	char *text;
+
+	(void)state;
+	add_side(p, true, "f", 3);
+	add_side(p, false, "f", 4);
+	add_side(p, true, "g", 5);
+	assert_int_equal(stacks__make(p, &st), 0);
+	assert_int_equal(st.frame_cnt, 2);
+	assert_int_equal(st.sample_cnt, 3);
+	assert_string_equal(string(&st, st.frame[0].object), "/new/app-2");
+	stacks__done(&st);
+	text = difference_page(p, &facts);
+	has(text, "sides", "[\"old\",\"new\\u003c\"]");
+	has(text, "keys", "[\"pprof::base\"]");
+	has(text, "values", "[[\"true\"]]");
+	assert_null(strstr(text, "\"judged\":"));
+	assert_null(strstr(text, "\"warning\":"));
+	free(text);
+	facts.warning = "beware";
+	facts.notes = notes;
+	facts.note_cnt = ARRAY_SIZE(notes);
+	text = difference_page(p, &facts);
+	has(text, "warning", "\"beware\"");
+	has(text, "judged",
+	    "[{\"cum\":{\"sign\":1,\"common\":1,\"text\":\"all\"}},"
+	    "{\"frame\":1,\"cum\":{\"sign\":-1,\"common\":0.5,\"text\":\"cum\"},"
+	    "\"self\":{\"sign\":1,\"common\":1,\"text\":\"self\"}},"
+	    "{\"frame\":0,\"self\":{\"sign\":0,\"common\":1,"
+	    "\"text\":\"\\u003c/script\\u003e\xef\xbf\xbd\"}}]");
+	free(text);
+	profile__free(p);
+}
+
 static uint32_t chance(uint64_t *state, uint32_t n)
 {
 	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -440,6 +509,7 @@ int main(void)
 		cmocka_unit_test(names_are_inert),
 		cmocka_unit_test(equal_profiles_give_equal_bytes),
 		cmocka_unit_test(extremes_are_written),
+		cmocka_unit_test(sides_and_notes_are_written),
 		cmocka_unit_test(records_are_written),
 		cmocka_unit_test(many_stacks_take_3_mb),
 	};

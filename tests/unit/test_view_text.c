@@ -15,11 +15,13 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "profile/difference.h"
 #include "profile/frames.h"
 #include "profile/profile.h"
 #include "toolrun.h"
 #include "view/sum_files.h"
 #include "view/text.h"
+#include "view/text_sides.h"
 #include "view/view.h"
 #include "written.h"
 
@@ -84,6 +86,18 @@ static void shows(const struct profile *p, size_t value, const struct view_optio
 
 	assert_string_equal(text, want);
 	free(text);
+}
+
+static char *sides_shown(const struct view *view)
+{
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	assert_non_null(f);
+	assert_int_equal(view_sides_write(view, f), 0);
+	fclose(f);
+	return text;
 }
 
 #define TREE "       cum   cum%       flat  flat%  name\n"
@@ -324,6 +338,115 @@ static void sums(void **state)
 	profile__free(q);
 }
 
+/* Of the base if n is below 0, as a difference has it. */
+static void add_side(struct profile *p, const char *stack, int64_t n)
+{
+	static const char *const base[] = { DIFFERENCE_KEY, DIFFERENCE_VALUE };
+	struct profile_label label = { .key = profile__string(p, base[0]),
+				       .str = profile__string(p, base[1]) };
+	struct profile *of = empty();
+	const struct profile_sample *s;
+	uint32_t locs[8];
+
+	add(of, stack, n);
+	s = &of->samples[0];
+	assert_in_range(s->loc_cnt, 1, 8);
+	for (uint32_t i = 0; i < s->loc_cnt; i++) {
+		const struct profile_location *l = &of->locations[of->loc_ids[s->loc + i]];
+		uint32_t name = of->functions[of->lines[l->line].function].name;
+
+		locs[i] = profile__add_marker(p, strtab__get(of->strings, name));
+	}
+	profile__add_sample(p, locs, s->loc_cnt, &label, n < 0, s->value);
+	profile__free(of);
+}
+
+#define SIDES                                                                      \
+	" base flat   new flat       diff     diff%    base cum    new cum       " \
+	"diff     diff%  name\n"
+
+static void two_sides(void **state)
+{
+	struct view_side sides[2] = { { "old\x1b", 2, 3000000000 }, { "app", 1, 1500000000 } };
+	struct profile *p = empty();
+	struct view view = { .profile = p, .value = 1, .title = "x", .sides = sides };
+	struct view_options all = { 0 }, some = { .limit = 2, .focus = "^[bc]$" };
+	char *text;
+
+	(void)state;
+	add_side(p, "main a b b", -20);
+	add_side(p, "main a b b", 30);
+	add_side(p, "main a", -40);
+	add_side(p, "main a", 40);
+	add_side(p, "main c", -25);
+	add_side(p, "main d", 5);
+	view.opts = &all;
+	text = sides_shown(&view);
+	assert_string_equal(text,
+			    "Type: cpu\n"
+			    "Base: old\xef\xbf\xbd, 2 files over 3s, total 85ms\n"
+			    "New: app, 1 file over 1.50s, total 75ms\n"
+			    "Difference: -10ms (-11.76%)\n" VIEW_UNEVEN "\n" SIDES
+			    "      25ms          0      -25ms      gone        25ms          0     "
+			    " -25ms      gone  c\n"
+			    "      20ms       30ms      +10ms   +50.00%        20ms       30ms     "
+			    " +10ms   +50.00%  b\n"
+			    "         0        5ms       +5ms       new           0        5ms     "
+			    "  +5ms       new  d\n"
+			    "      40ms       40ms          0        0%        60ms       70ms     "
+			    " +10ms   +16.67%  a\n"
+			    "         0          0          0         -        85ms       75ms     "
+			    " -10ms   -11.76%  main\n");
+	free(text);
+	/* the totals stay those of the whole */
+	view.opts = &some;
+	sides[0] = (struct view_side){ "old", 1, 0 };
+	sides[1] = (struct view_side){ "app", 1, 0 };
+	text = sides_shown(&view);
+	assert_string_equal(text,
+			    "Type: cpu\n"
+			    "Base: old, 1 file, total 85ms\n"
+			    "New: app, 1 file, total 75ms\n"
+			    "Difference: -10ms (-11.76%)\n"
+			    "Top 2 of 4 functions\n" SIDES
+			    "      25ms          0      -25ms      gone        "
+			    "25ms          0     "
+			    " -25ms      gone  c\n"
+			    "      20ms       30ms      +10ms   +50.00%        "
+			    "20ms       30ms     "
+			    " +10ms   +50.00%  b\n");
+	free(text);
+	profile__free(p);
+}
+
+/* Ends of the range are held. */
+static void extreme_sides(void **state)
+{
+	const struct view_side sides[2] = { { "old", 1, 0 }, { "app", 1, 0 } };
+	struct profile *p = empty();
+	const struct view_options all = { 0 };
+	struct view view = { .profile = p, .title = "x", .sides = sides, .opts = &all };
+
+	(void)state;
+	add_side(p, "f", -1);
+	add_side(p, "f", 1);
+	add_side(p, "g", -1);
+	p->samples[0].value[0] = INT64_MIN;
+	p->samples[1].value[0] = INT64_MIN;
+	p->samples[2].value[0] = INT64_MIN;
+	free(sides_shown(&view));
+	profile__free(p);
+}
+
+static void uneven_sides(void **state)
+{
+	(void)state;
+	assert_true(view_sides_differ((struct view_side[]){ { "a", 1, 100 }, { "b", 2, 100 } }));
+	assert_true(view_sides_differ((struct view_side[]){ { "a", 1, 100 }, { "b", 1, 103 } }));
+	assert_false(view_sides_differ((struct view_side[]){ { "a", 2, 100 }, { "b", 2, 101 } }));
+	assert_true(view_sides_differ((struct view_side[]){ { "a", 2, 100 }, { "b", 2, 0 } }));
+}
+
 static void no_sums(void **state)
 {
 	struct profile *p = some(), *q;
@@ -356,7 +479,8 @@ int main(void)
 		cmocka_unit_test(focus),	 cmocka_unit_test(nothing),
 		cmocka_unit_test(unnamed),	 cmocka_unit_test(deep),
 		cmocka_unit_test(hostile_names), cmocka_unit_test(sums),
-		cmocka_unit_test(no_sums),
+		cmocka_unit_test(no_sums),	 cmocka_unit_test(two_sides),
+		cmocka_unit_test(extreme_sides), cmocka_unit_test(uneven_sides),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -30,7 +30,9 @@ static int write_text(const struct profile *p, const struct kind *kind, FILE *f)
 
 static int write_flamegraph(const struct profile *p, const struct kind *kind, FILE *f)
 {
-	return page_write(p, profile__last_value(p), kind->name, f);
+	struct page_facts facts = { .title = kind->name, .value = profile__last_value(p) };
+
+	return page_write(p, &facts, f);
 }
 
 const struct format formats[] = {

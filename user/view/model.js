@@ -113,7 +113,7 @@ function decodeStacks(data) {
 }
 
 function decode(data) {
-	return { ...data, ...decodeFrames(data), ...decodeStacks(data), label: decodeSets(data) };
+	return splitSides({ ...data, ...decodeFrames(data), ...decodeStacks(data), label: decodeSets(data) });
 }
 
 // The samples that have this value of a label; all, if there is no key (-1).
@@ -268,9 +268,9 @@ function childrenOf(tree, total, node, least) {
 }
 
 // Rows of boxes {node, x, width}, from the tree's root on, each sorted by x. `focus` and all above it are as wide as the picture; what is
-// narrower than `narrowest` is left out, with all below it.
-function layout(tree, { type, focus = 0, width, narrowest = 0.5 }) {
-	const total = tree.total[type], rows = [];
+// narrower than `narrowest` is left out, with all below it. `total` is of each node how wide it is to be, without it its value of a type.
+function layout(tree, { type, total = tree.total[type], focus = 0, width, narrowest = 0.5 }) {
+	const rows = [];
 	// where some are below zero, the others may be more than all of them
 	const whole = Math.max(total[focus], childrenOf(tree, total, focus, 0).reduce((sum, node) => sum + total[node], 0));
 	const scale = whole > 0 ? width / whole : 0;
@@ -392,19 +392,20 @@ function costs(model, samples, type) {
 	return { flat, cum };
 }
 
-// Frames that cost something and, with `match`, are found: by 'flat', 'cum' (largest first) or 'name'; backwards if `reverse`.
-function tableRows(model, { flat, cum }, { by, reverse = false, match = null }) {
+// Frames that cost something and, with `match`, are found: by a column of the costs (largest first, a difference of either sign; then by the
+// others), or by 'name'; backwards if `reverse`.
+function tableRows(model, cost, { by, reverse = false, match = null }) {
 	const rows = [], byName = (a, b) => (model.names[a] < model.names[b] ? -1 : +(model.names[a] > model.names[b])) || a - b;
-	const order = {
-		flat: (a, b) => flat[b] - flat[a] || cum[b] - cum[a] || byName(a, b),
-		cum: (a, b) => cum[b] - cum[a] || flat[b] - flat[a] || byName(a, b),
-		name: byName,
-	}[by];
+	const size = by === 'difference' ? Math.abs : (v) => v, columns = Object.values(cost), order = [cost[by], ...columns];
 
 	for (let i = 0; i < model.names.length; i++)
-		if ((flat[i] || cum[i]) && (!match || match[i]))
+		if (columns.some((column) => column[i]) && (!match || match[i]))
 			rows.push(i);
-	rows.sort(order);
+	rows.sort(by === 'name' ? byName : (a, b) => {
+		const column = order.find((c) => size(c[a]) !== size(c[b]));
+
+		return column ? size(column[b]) - size(column[a]) : byName(a, b);
+	});
 	return reverse ? rows.reverse() : rows;
 }
 

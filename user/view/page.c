@@ -14,6 +14,7 @@
 
 struct page {
 	const struct profile *p;
+	const struct page_facts *facts;
 	struct stacks st;
 	struct hash callees;  /* struct callee, of what is written of the stacks so far */
 	uint32_t *callee_cnt; /* of frame i, and last of the root */
@@ -91,7 +92,7 @@ static int end_digits(struct digits *d, struct json *j, const char *key, int err
 	return err;
 }
 
-static void write_types(struct page *pg, size_t value)
+static void write_types(struct page *pg)
 {
 	const struct profile *p = pg->p;
 	struct json *j = &pg->j;
@@ -105,36 +106,131 @@ static void write_types(struct page *pg, size_t value)
 		json__end_object(j);
 	}
 	json__end_array(j);
-	json__u64(j, "show", value);
+	json__u64(j, "show", pg->facts->value);
 }
 
-static int write_head(struct page *pg, size_t value, const char *title)
+/* A string made harmless. */
+static int write_clean(struct page *pg, const char *key, const char *text)
 {
-	const struct profile *p = pg->p;
 	struct frames *fr = &pg->st.frames;
-	struct json *j = &pg->j;
-	uint32_t id = frames__clean(fr, title, false);
+	uint32_t id = frames__clean(fr, text, false);
 
 	if (id == UINT32_MAX)
 		return -ENOMEM;
-	json__string(j, "title", strtab__get(fr->names, id));
+	json__string(&pg->j, key, strtab__get(fr->names, id));
+	return 0;
+}
+
+static int write_head(struct page *pg)
+{
+	const struct profile *p = pg->p;
+	struct json *j = &pg->j;
+	int err = write_clean(pg, "title", pg->facts->title);
+
 	json__u64(j, "time_ms", p->time_ns > 0 ? (uint64_t)p->time_ns / 1000000 : 0);
 	json__u64(j, "duration_ns", p->duration_ns > 0 ? (uint64_t)p->duration_ns : 0);
 	json__begin_array(j, "comments");
-	for (size_t i = 0; i < p->comment_cnt; i++) {
+	for (size_t i = 0; !err && i < p->comment_cnt; i++) {
 		const char *comment = strtab__get(p->strings, p->comments[i]);
 
-		if (*comment == '#')
-			continue;
-		id = frames__clean(fr, comment, false);
-		if (id == UINT32_MAX)
-			return -ENOMEM;
-		json__string(j, NULL, strtab__get(fr->names, id));
+		if (*comment != '#')
+			err = write_clean(pg, NULL, comment);
 	}
 	json__end_array(j);
-	write_types(pg, value);
-	return 0;
+	write_types(pg);
+	return err;
 }
+
+/* ---- Differences ---- */
+
+static int write_judged(struct page *pg, const char *key, const struct page_judged *judged)
+{
+	struct json *j = &pg->j;
+	int err;
+
+	if (!judged->text)
+		return 0;
+	json__begin_object(j, key);
+	json__double(j, "sign", judged->sign);
+	json__double(j, "common", judged->common);
+	err = write_clean(pg, "text", judged->text);
+	json__end_object(j);
+	return err;
+}
+
+static int write_note(struct page *pg, const struct page_note *n, uint32_t frame)
+{
+	struct json *j = &pg->j;
+	int err;
+
+	json__begin_object(j, NULL);
+	if (frame != PROFILE_NONE)
+		json__u64(j, "frame", frame);
+	err = write_judged(pg, "cum", &n->cum);
+	if (!err)
+		err = write_judged(pg, "self", &n->self);
+	json__end_object(j);
+	return err;
+}
+
+/* The frame of this name, PROFILE_NONE: there is none. Names are sorted, and each is there once. */
+static uint32_t find_frame(const struct stacks *st, const char *name)
+{
+	size_t low = 0, high = st->frame_cnt;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int order = strcmp(strtab__get(st->frames.names, st->frame[middle].name), name);
+
+		if (!order)
+			return (uint32_t)middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return PROFILE_NONE;
+}
+
+static int write_notes(struct page *pg)
+{
+	struct stacks *st = &pg->st;
+	int err = 0;
+
+	json__begin_array(&pg->j, "judged");
+	for (size_t i = 0; !err && i < pg->facts->note_cnt; i++) {
+		const struct page_note *n = &pg->facts->notes[i];
+		uint32_t id = frames__clean(&st->frames, n->name ? n->name : "", false);
+		uint32_t frame;
+
+		if (id == UINT32_MAX)
+			return -ENOMEM;
+		frame = find_frame(st, strtab__get(st->frames.names, id));
+		if ((!n->name || frame != PROFILE_NONE) && (n->cum.text || n->self.text))
+			err = write_note(pg, n, frame);
+	}
+	json__end_array(&pg->j);
+	return err;
+}
+
+static int write_difference(struct page *pg)
+{
+	const struct page_facts *facts = pg->facts;
+	int err = 0;
+
+	if (facts->sides[0]) {
+		json__begin_array(&pg->j, "sides");
+		err = write_clean(pg, NULL, facts->sides[0]);
+		if (!err)
+			err = write_clean(pg, NULL, facts->sides[1]);
+		json__end_array(&pg->j);
+	}
+	if (!err && facts->warning)
+		err = write_clean(pg, "warning", facts->warning);
+	return err || !facts->notes ? err : write_notes(pg);
+}
+
+/* ---- Frames, labels, stacks ---- */
 
 /* Numbers a path when it is met first, and writes it. */
 static uint32_t place(struct page *pg, uint32_t string, uint32_t *cnt)
@@ -286,9 +382,9 @@ static int write_stacks(struct page *pg)
 	return end_digits(&d, &pg->j, "stacks", err);
 }
 
-int page_write(const struct profile *p, size_t value, const char *title, FILE *f)
+int page_write(const struct profile *p, const struct page_facts *facts, FILE *f)
 {
-	struct page pg = { .p = p, .j = { .f = f, .in_html = true } };
+	struct page pg = { .p = p, .facts = facts, .j = { .f = f, .in_html = true } };
 	int err = stacks__make(p, &pg.st);
 
 	if (err)
@@ -297,7 +393,9 @@ int page_write(const struct profile *p, size_t value, const char *title, FILE *f
 	find_scales(&pg);
 	fwrite(page_head, 1, sizeof(page_head), f);
 	json__begin_object(&pg.j, NULL);
-	err = write_head(&pg, value, title);
+	err = write_head(&pg);
+	if (!err)
+		err = write_difference(&pg);
 	if (!err)
 		err = write_frames(&pg);
 	if (!err)

@@ -26,6 +26,14 @@
  *                  caller, or of the root, in the order in which they are met; a new one as 0 and
  *                  its index.
  *
+ * A difference (profile/difference.h) has two sides, told by the label as there, and its functions are
+ * told apart by name alone, as two builds have them in common. These fields are there with what they
+ * say:
+ *
+ *     sides        texts: what base and new are
+ *     warning      text
+ *     judged       {frame, cum: {sign, common, text}, self: the same} of each note; without frame: of all
+ *
  * VLQ: numbers as source maps (ECMA-426) write them, in digits of base 64 of which the lower five
  * bits, the lowest first, are of the number, and the sixth says that more follow. Only values have a
  * sign, the lowest bit of the first digit.
@@ -38,8 +46,30 @@
 
 struct profile;
 
-/* value: index of the value type that is shown first. title: whatever it says is harmless. 0, -ENOMEM, or
- * -EIO: f has refused something. */
-int page_write(const struct profile *p, size_t value, const char *title, FILE *f);
+/* What was judged of a cost. */
+struct page_judged {
+	int sign;      /* 1: it is more, -1: less, 0: that is not certain */
+	double common; /* what all costs have changed by, as a factor, and this one was judged without */
+	const char *text; /* NULL: it was not judged */
+};
+
+/* The same of a function: with all that it calls, and by itself. */
+struct page_note {
+	const char *name; /* as the profile has it; NULL: all of it */
+	struct page_judged cum, self;
+};
+
+/* Beside the profile. Whatever texts say is harmless. */
+struct page_facts {
+	const char *title;
+	size_t value;		       /* index of the value type that is shown first */
+	const char *sides[2];	       /* of a difference: what base and new are; NULL: not known */
+	const char *warning;	       /* to be read before it is believed; NULL: none */
+	const struct page_note *notes; /* NULL: it was not judged */
+	size_t note_cnt;
+};
+
+/* 0, -ENOMEM, or -EIO: f has refused something. */
+int page_write(const struct profile *p, const struct page_facts *facts, FILE *f);
 
 #endif

@@ -6,11 +6,11 @@ function start() {
 	const graph = $('graph'), canvas = $('canvas'), context = canvas.getContext('2d');
 	const dark = matchMedia('(prefers-color-scheme: dark)');
 	const state = {
-		type: model.show, split: -1, key: -1, value: -1, inverted: false, up: false,
-		by: 'flat', reverse: false, shown: ROWS_AT_ONCE,
+		type: model.show, split: -1, key: -1, value: -1, inverted: false, up: false, gone: false, scaled: false, measure: 'flat',
+		by: model.differs ? 'difference' : 'flat', reverse: false, shown: ROWS_AT_ONCE,
 		focus: 0, current: null, found: null, printing: false,
 	};
-	let samples, tree, rows, cost, drawing = 0;
+	let samples, tree, rows, cost, scale = 1, drawing = 0; // scale: of the base
 
 	function element(name, text, className) {
 		const e = document.createElement(name);
@@ -23,6 +23,16 @@ function start() {
 
 	const value = (v) => formatValue(v, model.types[state.type].unit);
 	const name = (node) => frameName(model, tree, tree.frame[node]);
+	const base = (node, type = state.type) => tree.total[baseOf(model, type)][node] * scale;
+
+	// "120 ms; base 100 ms, +20 ms, +20.00 %"
+	function compared(before, now, text) {
+		if (!model.differs)
+			return text;
+		const change = formatChange(before, now), difference = formatDifference(now - before, model.types[state.type].unit);
+
+		return [`${text}; base ${value(before)}`, change === 'same' ? '' : difference, change].filter((s) => s).join(', ');
+	}
 
 	// ---- Colours: the hue says what a frame is part of, shades tell neighbours apart ----
 
@@ -43,11 +53,23 @@ function start() {
 		return `hsl(${Math.round(hue + (chance - 0.5) * 2 * spread)} ${night ? saturation * 0.7 : saturation}% ${light}%)`;
 	}
 
+	// Of a difference: red is more, blue is less, the stronger the more it changed, from the grey of what is the same. What is certain is to be
+	// seen, however little it is.
+	function tint(change) {
+		const night = dark.matches && !state.printing, least = model.judged && change ? 0.3 : 0;
+		const strength = least + (1 - least) * Math.sqrt(Math.abs(change));
+		const [saturation, light] = night ? [8 + 58 * strength, 30 + 8 * strength] : [8 + 76 * strength, 87 - 19 * strength];
+
+		return `hsl(${change > 0 ? 8 : 214} ${saturation}% ${light}%)`;
+	}
+
 	// The same name has the same colour in every profile.
 	function colourOf(node) {
 		const frame = tree.frame[node];
 		let colour = colours.get(frame), hash = 0;
 
+		if (model.differs)
+			return tint(changeOfNode(model, tree, node, state.type, scale));
 		if (colour)
 			return colour;
 		for (const c of name(node))
@@ -57,18 +79,23 @@ function start() {
 		return colour;
 	}
 
+	function legendEntry(text, colour) {
+		const entry = element('span', ''), sample = element('i', '');
+
+		sample.style.background = colour;
+		entry.append(sample, text);
+		return entry;
+	}
+
 	function drawLegend() {
 		const kinds = new Set(model.names.map((_, frame) => kindOf(model, frame)));
 
 		if (state.split >= 0)
 			kinds.add('label');
-		$('legend').replaceChildren(...Object.keys(KINDS).filter((kind) => kinds.has(kind)).map((kind) => {
-			const entry = element('span', ''), sample = element('i', '');
-
-			sample.style.background = shade(kind, 0.5);
-			entry.append(sample, kind === 'label' ? model.keys[state.split] : KINDS[kind].text);
-			return entry;
-		}));
+		$('legend').replaceChildren(...(model.differs ? [['gone', -1], ['half', -0.5], [model.judged ? 'not certain' : 'same', 0],
+			['+10 %', 1 / 11], ['doubled', 0.5], ['new', 1]].map(([text, change]) => legendEntry(text, tint(change))) :
+			Object.keys(KINDS).filter((kind) => kinds.has(kind)).map((kind) =>
+				legendEntry(kind === 'label' ? model.keys[state.split] : KINDS[kind].text, shade(kind, 0.5)))));
 	}
 
 	// ---- The graph ----
@@ -77,7 +104,9 @@ function start() {
 	const topOf = (row) => (state.up ? height() - (row + 1) * ROW : row * ROW);
 
 	function arrange() {
-		rows = layout(tree, { type: state.type, focus: state.focus, width: graph.clientWidth });
+		const total = state.gone ? widthsWithGone(model, tree, state.type, scale) : tree.total[state.type];
+
+		rows = layout(tree, { total, focus: state.focus, width: graph.clientWidth });
 		$('space').style.height = `${height()}px`;
 		mark(null);
 		requestDraw();
@@ -123,7 +152,9 @@ function start() {
 		context.textBaseline = 'middle';
 		const theme = {
 			scale, letter: context.measureText('m').width, text: night ? '#f1f3f6' : '#20242a',
-			found: night ? '#c2327f' : '#d6267e', foundText: '#ffffff',
+			// between red and blue it is yellow
+			found: model.differs ? (night ? '#a88400' : '#ffd23f') : night ? '#c2327f' : '#d6267e',
+			foundText: model.differs && !night ? '#20242a' : '#ffffff',
 		};
 
 		for (let row = 0; row < rows.length; row++) {
@@ -151,11 +182,7 @@ function start() {
 		return row;
 	}
 
-	function fillTip(node) {
-		const table = element('table', ''), frame = tree.frame[node], places = [];
-
-		if (frame >= 0 && frame < model.names.length)
-			places.push(...[model.places[model.object[frame]], model.places[model.file[frame]]].filter((place) => place));
+	function tipCosts(table, node) {
 		table.append(tipRow(['', 'total', '', state.focus ? 'of zoomed' : '', 'self', ''], 'th', false));
 		model.types.forEach(({ type, unit }, t) => {
 			const total = tree.total[t][node], self = tree.self[t][node], whole = tree.total[t][0];
@@ -164,6 +191,38 @@ function start() {
 				state.focus ? formatShare(total, tree.total[t][state.focus]) : '', formatValue(self, unit), formatShare(self, whole)],
 			'td', t === state.type));
 		});
+	}
+
+	function tipDifferences(table, node) {
+		table.append(tipRow(['', 'base', 'new', 'difference', ''], 'th', false));
+		model.types.forEach(({ type, unit }, t) => {
+			const times = state.scaled ? equalScale(model, tree, t) : 1;
+
+			for (const [what, of] of [[type, tree.total], [`${type}, self`, tree.self]]) {
+				const before = of[baseOf(model, t)][node] * times, now = of[t][node];
+
+				table.append(tipRow([what, formatValue(before, unit), formatValue(now, unit), formatDifference(now - before, unit),
+					formatChange(before, now)], 'td', t === state.type && of === tree.total));
+			}
+		});
+	}
+
+	// What was judged of a function, as lines.
+	function judgedTexts(frame) {
+		if (!model.judged)
+			return [];
+		const { cum, self } = model.judged.get(frame) || {}, texts = [cum, self].filter((judged) => judged).map(({ text }) => text);
+
+		return texts.length ? [...new Set(texts)] : ['not judged: it is too small'];
+	}
+
+	function fillTip(node) {
+		const table = element('table', ''), frame = tree.frame[node], places = [];
+
+		if (frame >= 0 && frame < model.names.length)
+			places.push(...[model.places[model.object[frame]], model.places[model.file[frame]]].filter((place) => place));
+		places.push(...judgedTexts(frame));
+		(model.differs ? tipDifferences : tipCosts)(table, node);
 		$('tip').replaceChildren(element('strong', name(node)), ...places.map((place) => element('p', place)), table);
 	}
 
@@ -208,23 +267,39 @@ function start() {
 	// What the state is, or what a node is, in the line below.
 	function say(node = state.focus) {
 		const total = tree.total[state.type], share = `${value(total[node])}, ${formatShare(total[node], total[0])}`;
+		const text = node ? `${node === state.focus ? 'Zoomed: ' : ''}${name(node)}: ${share}` : `All: ${value(total[0])}`;
 
-		$('status').textContent = node ? `${node === state.focus ? 'Zoomed: ' : ''}${name(node)}: ${share}` : `All: ${value(total[0])}`;
+		$('status').textContent = compared(model.differs && base(node), total[node], text);
 	}
 
 	// ---- Table ----
 
+	function costCells(frame, whole) {
+		return [element('td', value(cost.flat[frame])), element('td', formatShare(cost.flat[frame], whole), 'share'),
+			element('td', value(cost.cum[frame])), element('td', formatShare(cost.cum[frame], whole), 'share')];
+	}
+
+	// Of a function that was judged only what is certain has a colour.
+	function differenceCells(frame) {
+		const before = cost.base[frame], now = cost.now[frame], { unit } = model.types[state.type];
+		const sign = model.judged ? judgedOf(model, frame, state.measure === 'flat').sign : Math.sign(cost.difference[frame]);
+		const colour = sign ? (sign > 0 ? 'more' : 'less') : '';
+
+		return [element('td', value(before)), element('td', value(now)), element('td', formatDifference(cost.difference[frame], unit), colour),
+			element('td', formatChange(before, now), colour || 'share')];
+	}
+
 	function tableRow(frame, whole) {
 		const row = element('tr', ''), function_ = element('td', model.names[frame], 'name');
-		const object = model.places[model.object[frame]];
+		const object = model.places[model.object[frame]], bar = model.differs ? cost.now[frame] : cost.cum[frame];
 
 		row.tabIndex = 0;
 		row.dataset.frame = frame;
-		function_.title = [model.names[frame], object, model.places[model.file[frame]]].filter((s) => s).join('\n');
-		function_.append(element('span', object.replace(/.*\/(?=.)/, '')));
-		function_.style.setProperty('--share', whole ? Math.max(0, Math.min(100, (cost.cum[frame] / whole) * 100)) : 0);
-		row.append(element('td', value(cost.flat[frame])), element('td', formatShare(cost.flat[frame], whole), 'share'),
-			element('td', value(cost.cum[frame])), element('td', formatShare(cost.cum[frame], whole), 'share'), function_);
+		function_.title = [model.names[frame], object, model.places[model.file[frame]], ...judgedTexts(frame)].filter((s) => s).join('\n');
+		if (!model.differs)
+			function_.append(element('span', object.replace(/.*\/(?=.)/, '')));
+		function_.style.setProperty('--share', whole ? Math.max(0, Math.min(100, (bar / whole) * 100)) : 0);
+		row.append(...(model.differs ? differenceCells(frame) : costCells(frame, whole)), function_);
 		return row;
 	}
 
@@ -249,8 +324,9 @@ function start() {
 		text.textContent = '';
 		if (found) {
 			const sum = matchedTotal(tree, found.match, state.type);
+			const before = model.differs && matchedTotal(tree, found.match, baseOf(model, state.type)) * scale;
 
-			text.textContent = `${formatShare(sum, total)}, ${value(sum)}`;
+			text.textContent = compared(before, sum, `${formatShare(sum, total)}, ${value(sum)}`);
 			text.title = `in ${formatCount(found.cnt)} functions`;
 		}
 		requestDraw();
@@ -281,9 +357,11 @@ function start() {
 		graph.scrollTop = state.up ? height() : 0;
 	}
 
-	// After another value type.
+	// After another value type, or another scale of the base.
 	function recount() {
-		cost = costs(model, samples, state.type);
+		scale = model.differs && state.scaled ? equalScale(model, tree, state.type) : 1;
+		$('warning').hidden = !model.warning || state.scaled;
+		cost = model.differs ? differences(model, samples, state.type, state.measure, scale) : costs(model, samples, state.type);
 		arrange();
 		showFound();
 		showTable();
@@ -315,13 +393,32 @@ function start() {
 		state.value = values.length ? values[0].value : -1;
 	}
 
+	// What only a difference has.
+	function fillSides() {
+		const heads = [['base', 'Base', 'What it cost before'], ['now', 'New', 'What it costs now'], ['difference', 'Diff', 'New less base']];
+		const cells = [...document.querySelectorAll('thead th')];
+
+		$('sides').hidden = $('measured').hidden = false;
+		$('scaling').hidden = !!model.judged;
+		$('warning').textContent = model.warning || '';
+		heads.forEach(([by, text, title], i) => {
+			const button = element('button', text);
+
+			Object.assign(button, { type: 'button', title });
+			button.dataset.by = by;
+			cells[i].replaceChildren(button);
+			cells[i].setAttribute('aria-sort', 'none');
+		});
+	}
+
 	function fillControls() {
 		const comm = model.keys.indexOf('comm'), { time_ms: time, duration_ns: duration } = model;
 
 		$('title').textContent = document.title = model.title;
 		$('about').textContent = [
 			time ? new Date(time).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC') : '',
-			duration ? `over ${formatValue(duration, 'nanoseconds')}` : '',
+			duration && !model.sides ? `over ${formatValue(duration, 'nanoseconds')}` : '',
+			...(model.sides || []),
 			`${formatCount(new Set(model.node).size)} stacks`,
 		].filter((s) => s).join(' · ');
 		$('about').title = model.comments.join('\n');
@@ -346,6 +443,9 @@ function start() {
 		changed('key', (e) => { state.key = +e.value; fillValues(); }, rebuild);
 		changed('value', (e) => { state.value = +e.value; }, rebuild);
 		changed('inverted', (e) => { state.inverted = e.checked; }, rebuild);
+		changed('gone', (e) => { state.gone = e.checked; }, () => zoom(0));
+		changed('scaled', (e) => { state.scaled = e.checked; }, recount);
+		changed('measure', (e) => { state.measure = e.value; }, recount);
 		changed('up', (e) => { state.up = e.checked; }, () => { arrange(); graph.scrollTop = state.up ? height() : 0; });
 		$('controls').addEventListener('submit', (event) => event.preventDefault());
 		$('pattern').addEventListener('input', find);
@@ -421,6 +521,8 @@ function start() {
 	}
 
 	fillControls();
+	if (model.differs)
+		fillSides();
 	listen();
 	document.addEventListener('keydown', onKey);
 	rebuild();

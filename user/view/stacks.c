@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "profile/difference.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
@@ -23,6 +24,7 @@ struct entry {
 struct maker {
 	const struct profile *p;
 	struct stacks *st;
+	bool by_name;		  /* two builds have different objects */
 	uint32_t *location_frame; /* of location i the first of its frames, in line_frame */
 	uint32_t *line_frame;
 	size_t line_cnt, line_cap, frame_cap, label_cap, stack_cap, set_cap;
@@ -50,22 +52,31 @@ static uint32_t index_of(struct hash *h, uint32_t a, uint32_t b, size_t cnt, boo
 	return e->index;
 }
 
+/* The first of two strings in order; one that is there comes before none. */
+static uint32_t first_of(const struct stacks *st, uint32_t a, uint32_t b)
+{
+	return !b || (a && strcmp(text(st, a), text(st, b)) <= 0) ? a : b;
+}
+
 static int add_frame(struct maker *m, const struct stacks_frame *f)
 {
 	struct stacks *st = m->st;
 	struct stacks_frame *have;
 	bool is_new;
-	uint32_t i = index_of(&m->frame_index, f->name, f->object, st->frame_cnt, &is_new);
+	uint32_t i = index_of(&m->frame_index, f->name, m->by_name ? 0 : f->object, st->frame_cnt,
+			      &is_new);
 
 	if (i == UINT32_MAX ||
 	    util_reserve(&st->frame, &m->frame_cap, st->frame_cnt + 1, sizeof(*st->frame)) ||
 	    util_reserve(&m->line_frame, &m->line_cap, m->line_cnt + 1, sizeof(*m->line_frame)))
 		return -ENOMEM;
 	have = &st->frame[i];
-	if (is_new)
+	if (is_new) {
 		st->frame[st->frame_cnt++] = *f;
-	else if (f->file && (!have->file || strcmp(text(st, f->file), text(st, have->file)) < 0))
-		have->file = f->file;
+	} else {
+		have->file = first_of(st, have->file, f->file);
+		have->object = first_of(st, have->object, f->object);
+	}
 	m->line_frame[m->line_cnt++] = i;
 	return 0;
 }
@@ -395,7 +406,7 @@ static void sort_samples(struct stacks *st, size_t value_cnt)
 
 int stacks__make(const struct profile *p, struct stacks *ret)
 {
-	struct maker m = { .p = p, .st = ret };
+	struct maker m = { .p = p, .st = ret, .by_name = difference_is(p) };
 	size_t frames = 0, labels = 0;
 	int err;
 

@@ -13,7 +13,8 @@
 #include "profile/frames.h"
 #include "profile/profile.h"
 
-/* Frames are equal if name and object are. Strings are ids of stacks.frames.names, harmless for
+/* Frames are equal if name and object are; in a difference (profile/difference.h) if the name is, and the
+ * object is the first in order where there are several. Strings are ids of stacks.frames.names, harmless for
  * terminals. */
 struct stacks_frame {
 	uint32_t name;

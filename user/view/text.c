@@ -42,8 +42,7 @@ static bool has_match(const struct frames *fr, const struct profile_sample *s, c
 	return false;
 }
 
-/* By sample: is it left out? For the caller to free. NULL: no memory. */
-static bool *leave_out(const struct frames *fr, const char *focus)
+bool *view_leave_out(const struct frames *fr, const char *focus)
 {
 	const struct profile *p = fr->profile;
 	bool *matches = match_names(fr, focus), *ret = calloc(p->sample_cnt + 1, sizeof(*ret));
@@ -85,7 +84,7 @@ int view_text_write(const struct view *v, FILE *f)
 	if (err)
 		return err;
 	if (o->focus) {
-		left_out = leave_out(&fr, o->focus);
+		left_out = view_leave_out(&fr, o->focus);
 		err = left_out ? 0 : -ENOMEM;
 	}
 	t.left_out = left_out;

@@ -10,20 +10,40 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/util.h"
+#include "profile/difference.h"
 #include "profile/profile.h"
+#include "profile/units.h"
 #include "view/page.h"
 #include "view/sum_files.h"
 #include "view/text.h"
+#include "view/text_sides.h"
 #include "view/write_file.h"
+
+#define NAME_SZ (NAME_MAX + 32) /* of a side */
+
+static int write_text(const struct view *v, FILE *f)
+{
+	return v->sides ? view_sides_write(v, f) : view_text_write(v, f);
+}
 
 static int write_page(const struct view *v, FILE *f)
 {
-	return page_write(v->profile, v->value, v->title, f);
+	struct page_facts facts = { .title = v->title, .value = v->value };
+	char base[NAME_SZ + 64], now[sizeof(base)];
+
+	if (v->sides) {
+		view_side_text(&v->sides[0], "base", base, sizeof(base));
+		view_side_text(&v->sides[1], "new", now, sizeof(now));
+		facts.sides[0] = base;
+		facts.sides[1] = now;
+		facts.warning = view_sides_differ(v->sides) ? VIEW_UNEVEN : NULL;
+	}
+	return page_write(v->profile, &facts, f);
 }
 
 /* The first one is the default. */
 static const struct view_format formats[] = {
-	{ .name = "text", .write = view_text_write },
+	{ .name = "text", .write = write_text },
 	{ .name = "html", .ext = "html", .whole = true, .write = write_page },
 };
 
@@ -110,33 +130,122 @@ static void make_name(const char *path, char *name, size_t name_sz)
 	}
 }
 
+/* ---- Sides ---- */
+
+struct side {
+	struct view_side view;
+	char file[NAME_MAX + 1]; /* of the first one */
+	char name[NAME_SZ];
+	struct profile *profile;
+};
+
+static void name_side(struct side *s, char *const *files)
+{
+	while (files[s->view.files])
+		s->view.files++;
+	make_name(files[0], s->file, sizeof(s->file));
+	snprintf(s->name, sizeof(s->name), s->view.files > 1 ? "%s and %zu more" : "%s", s->file,
+		 s->view.files - 1);
+	s->view.name = s->name;
+}
+
+static int read_side(struct side *s, char *const *files)
+{
+	int err = sum_files(files, &s->profile);
+
+	if (!err)
+		s->view.duration_ns = s->profile->duration_ns;
+	return err;
+}
+
+void view_side_text(const struct view_side *s, const char *which, char *text, size_t text_sz)
+{
+	const struct units_scale *scale = units_pick("nanoseconds", (double)s->duration_ns);
+	char name[3 * NAME_SZ], duration[UNITS_SZ];
+
+	snprintf(text, text_sz, "%s: %s, %zu file%s%s%s", which,
+		 util_printable(name, sizeof(name), s->name), s->files, s->files == 1 ? "" : "s",
+		 s->duration_ns ? " over " : "",
+		 s->duration_ns ? units_text(duration, s->duration_ns, "nanoseconds", scale) : "");
+}
+
+bool view_sides_differ(const struct view_side *sides)
+{
+	const int64_t a = sides[0].duration_ns, b = sides[1].duration_ns;
+
+	/* no two runs are equally long to the nanosecond */
+	return sides[0].files != sides[1].files || MAX(a, b) - MIN(a, b) > MAX(a, b) / 50;
+}
+
+static void free_side(struct side *s)
+{
+	profile__free(s->profile);
+	s->profile = NULL;
+}
+
+/* The profile that is shown of both, which are gone then. */
+static int join_sides(struct side *base, struct side *now, struct profile **ret)
+{
+	char text[768] = "out of memory";
+	int err = difference_make(base->profile, now->profile, ret, text, sizeof(text));
+
+	if (err)
+		log_error("cannot compare '%s' with '%s': %s", now->name, base->name, text);
+	free_side(base);
+	free_side(now);
+	return err;
+}
+
+static int read_sides(const struct view_options *o, char *const *files, struct side *sides,
+		      struct profile **ret)
+{
+	int err = o->bases ? read_side(&sides[0], (char *const *)o->bases) : 0;
+
+	if (!err)
+		err = read_side(&sides[1], files);
+	if (!err && o->bases)
+		return join_sides(&sides[0], &sides[1], ret);
+	*ret = sides[1].profile;
+	sides[1].profile = NULL;
+	return err;
+}
+
 int view_files(const struct view_options *o, char *const *files, const char *output)
 {
-	char name[NAME_MAX + 1], title[sizeof(name) + 32], path[sizeof(name) + 8];
+	struct side sides[2] = { 0 };
+	char title[2 * NAME_SZ + 8], path[NAME_MAX + 9];
+	struct view_side of_view[2];
 	struct view v = { .title = title, .opts = o };
 	const char *ext = format_of(o)->ext;
-	struct profile *p;
-	size_t more = 0;
+	struct profile *p = NULL;
 	int err;
 
-	while (files[more + 1])
-		more++;
-	make_name(files[0], name, sizeof(name));
-	snprintf(title, sizeof(title), more ? "%s and %zu more" : "%s", name, more);
-	snprintf(path, sizeof(path), "%s.%s", name, ext ? ext : "");
+	name_side(&sides[1], files);
+	if (o->bases)
+		name_side(&sides[0], (char *const *)o->bases);
+	snprintf(title, sizeof(title), "%s%s%s", sides[1].name, o->bases ? " v " : "",
+		 sides[0].name);
+	snprintf(path, sizeof(path), "%s.%s", sides[1].file, ext ? ext : "");
 	if (!output)
 		output = ext ? path : "-";
 	err = write_file_check(output, false);
 	if (!err)
-		err = sum_files(files, &p);
-	if (err)
-		return err;
-	v.profile = p;
-	err = find_value(p, o->value, &v.value);
+		err = read_sides(o, files, sides, &p);
 	if (!err)
+		err = find_value(p, o->value, &v.value);
+	if (!err) {
+		v.profile = p;
+		if (o->bases) {
+			of_view[0] = sides[0].view;
+			of_view[1] = sides[1].view;
+			v.sides = of_view;
+		}
 		err = write_file(output, write_view, &v);
+	}
 	if (!err && ext && strcmp(output, "-") != 0)
 		log_info("%s: open it in a browser", output);
+	free_side(&sides[0]);
+	free_side(&sides[1]);
 	profile__free(p);
 	return err;
 }
