@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "diff_pictures.h"
 #include "judge/judge.h"
 #include "judge/runs.h"
 #include "judge/write.h"
@@ -32,6 +33,8 @@ static int write_result(void *ctx, FILE *f)
 {
 	const struct written *w = ctx;
 
+	if (w->format->shape != JUDGE_WORDS)
+		return diff_picture_write(w->result, w->format->shape, f);
 	w->format->write(w->result, f);
 	return 0;
 }
@@ -41,6 +44,11 @@ static int status_of(const struct options *opts, const struct judge_result *resu
 	if (result->verdict == JUDGE_REGRESSED)
 		return DIFF_WORSE;
 	return result->verdict == JUDGE_CANNOT_TELL && opts->strict ? DIFF_OPEN : DIFF_FINE;
+}
+
+int diff_check_output(const struct options *opts, const char *path)
+{
+	return write_file_check(path, opts->judge_format->shape == JUDGE_PPROF);
 }
 
 int diff_write_result(const struct options *opts, const char *path,
@@ -59,7 +67,7 @@ int diff_sides(const struct options *opts)
 	int ret = DIFF_WRONG;
 	struct runs *runs;
 
-	if (write_file_check(path, false))
+	if (diff_check_output(opts, path))
 		return ret;
 	runs = runs__new();
 	if (!runs || read_side(runs, RUNS_BASE, opts->bases, opts->base_cnt, err, sizeof(err)) ||

@@ -16,6 +16,9 @@ enum {
 
 int diff_sides(const struct options *opts);
 
+/* Could a result be written to this path? Before there is one. 0; or -errno, after the reason was said. */
+int diff_check_output(const struct options *opts, const char *path);
+
 /* Writes a result as the options want it to a path, "-": standard output. Returns the exit status that it
  * stands for. */
 int diff_write_result(const struct options *opts, const char *path,

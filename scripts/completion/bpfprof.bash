@@ -130,7 +130,7 @@ _bpfprof_argument() {
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
 	--format)
 		[ "$command" = view ] && formats='text html'
-		[ "$command" = diff ] && formats='text markdown json junit github'
+		[ "$command" = diff ] && formats='text markdown json junit github pprof folded flamegraph'
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$cur")
 		;;
 	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;

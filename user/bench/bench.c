@@ -319,8 +319,9 @@ static int open_commands(struct bench *b)
 static int open_bench(struct bench *b)
 {
 	const struct options *o = b->opts;
-	int err = open_commands(b);
+	int err = diff_check_output(o, "-");
 
+	err = err ?: open_commands(b);
 	err = err ?: open_signals(b);
 	if (err)
 		return err;

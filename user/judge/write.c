@@ -14,9 +14,14 @@
 #define ENOUGH_RUNS 4 /* a side: fewer cannot reject anything in blocks */
 
 const struct judge_format judge_formats[] = {
-	{ "text", judge_write_text },	  { "markdown", judge_write_markdown },
-	{ "json", judge_write_json },	  { "junit", judge_write_junit },
-	{ "github", judge_write_github },
+	{ .name = "text", .write = judge_write_text },
+	{ .name = "markdown", .write = judge_write_markdown },
+	{ .name = "json", .write = judge_write_json },
+	{ .name = "junit", .write = judge_write_junit },
+	{ .name = "github", .write = judge_write_github },
+	{ .name = "pprof", .shape = JUDGE_PPROF },
+	{ .name = "folded", .shape = JUDGE_FOLDED },
+	{ .name = "flamegraph", .shape = JUDGE_PAGE },
 };
 const size_t judge_format_cnt = ARRAY_SIZE(judge_formats);
 

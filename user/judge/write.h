@@ -10,9 +10,18 @@ struct judge_metric;
 struct judge_result;
 struct judge_row;
 
+/* What is written: words, or the profile of picture.h. */
+enum judge_shape {
+	JUDGE_WORDS,
+	JUDGE_PPROF,
+	JUDGE_FOLDED,
+	JUDGE_PAGE,
+};
+
 struct judge_format {
 	const char *name;
-	void (*write)(const struct judge_result *r, FILE *f);
+	void (*write)(const struct judge_result *r, FILE *f); /* words; NULL of other shapes */
+	enum judge_shape shape;
 };
 
 extern const struct judge_format judge_formats[];

@@ -2,10 +2,12 @@
 /* Writes a profile as folded stacks: a line is a sequence of frame names and a value. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "profile/difference.h"
 #include "profile/frames.h"
 #include "profile/profile.h"
 #include "profile/text.h"
@@ -14,10 +16,12 @@ struct line {
 	size_t first; /* into folded.names */
 	size_t cnt;
 	int64_t value;
+	int64_t base; /* of a difference */
 };
 
 struct folded {
 	const struct profile *p;
+	bool is_difference;
 	struct frames frames;
 	uint32_t *names; /* of all lines, root first */
 	size_t name_cnt, name_cap;
@@ -66,6 +70,10 @@ static int add_line(struct folded *fo, const struct profile_sample *s)
 	uint32_t i, j, loc;
 
 	*line = (struct line){ .first = fo->name_cnt, .value = s->value[fo->p->folded_value] };
+	if (fo->is_difference && difference_of_base(fo->p, s)) {
+		line->base = line->value == INT64_MIN ? INT64_MAX : -line->value;
+		line->value = 0;
+	}
 	if (*root && push_text(fo, root))
 		return -ENOMEM;
 	for (i = s->loc_cnt; i-- > 0;) {
@@ -102,21 +110,26 @@ static void merge_lines(struct folded *fo)
 		return;
 	qsort_r(fo->lines, fo->line_cnt, sizeof(*fo->lines), compare_stacks, fo);
 	for (i = 1; i < fo->line_cnt; i++) {
-		if (compare_stacks(to, &fo->lines[i], fo))
+		if (compare_stacks(to, &fo->lines[i], fo)) {
 			*++to = fo->lines[i];
-		else
-			to->value = util_add_saturated(to->value, fo->lines[i].value);
+			continue;
+		}
+		to->value = util_add_saturated(to->value, fo->lines[i].value);
+		to->base = util_add_saturated(to->base, fo->lines[i].base);
 	}
 	fo->line_cnt = (size_t)(to - fo->lines) + 1;
 }
 
-/* What follows the i-th name in the printed line, up to the next name or the end; buf has 32 bytes.
- */
-static const char *separator(const struct line *l, size_t i, char *buf)
+/* What follows the i-th name in the printed line, up to the next name or the end. */
+#define SEPARATOR_SZ 48
+static const char *separator(const struct folded *fo, const struct line *l, size_t i, char *buf)
 {
 	if (i + 1 < l->cnt)
 		return ";";
-	snprintf(buf, 32, " %" PRId64 "\n", l->value);
+	if (fo->is_difference)
+		snprintf(buf, SEPARATOR_SZ, " %" PRId64 " %" PRId64 "\n", l->base, l->value);
+	else
+		snprintf(buf, SEPARATOR_SZ, " %" PRId64 "\n", l->value);
 	return buf;
 }
 
@@ -148,34 +161,34 @@ static int compare_printed(const void *pa, const void *pb, void *arg)
 	const struct line *a = pa, *b = pb;
 	const struct folded *fo = arg;
 	const uint32_t *na = fo->names + a->first, *nb = fo->names + b->first;
-	char buf_a[32], buf_b[32];
+	char buf_a[SEPARATOR_SZ], buf_b[SEPARATOR_SZ];
 	size_t i = 0;
 
 	/* at its last name a line goes on with a blank instead of a ';', so that name decides */
 	while (i + 1 < a->cnt && i + 1 < b->cnt && na[i] == nb[i])
 		i++;
-	return compare_joined(strtab__get(fo->frames.names, na[i]), separator(a, i, buf_a),
-			      strtab__get(fo->frames.names, nb[i]), separator(b, i, buf_b));
+	return compare_joined(strtab__get(fo->frames.names, na[i]), separator(fo, a, i, buf_a),
+			      strtab__get(fo->frames.names, nb[i]), separator(fo, b, i, buf_b));
 }
 
 static void print_lines(const struct folded *fo, FILE *f)
 {
 	const struct line *l;
-	char buf[32];
+	char buf[SEPARATOR_SZ];
 	size_t i, j;
 
 	for (i = 0; i < fo->line_cnt; i++) {
 		l = &fo->lines[i];
 		for (j = 0; j < l->cnt; j++) {
 			fputs(strtab__get(fo->frames.names, fo->names[l->first + j]), f);
-			fputs(separator(l, j, buf), f);
+			fputs(separator(fo, l, j, buf), f);
 		}
 	}
 }
 
-int folded_write(const struct profile *p, FILE *f)
+static int write_folded(const struct profile *p, bool is_difference, FILE *f)
 {
-	struct folded fo = { .p = p };
+	struct folded fo = { .p = p, .is_difference = is_difference };
 	size_t i;
 	int err = frames__make(p, true, &fo.frames);
 
@@ -197,4 +210,14 @@ int folded_write(const struct profile *p, FILE *f)
 	free(fo.names);
 	free(fo.lines);
 	return err;
+}
+
+int folded_write(const struct profile *p, FILE *f)
+{
+	return write_folded(p, false, f);
+}
+
+int folded_write_difference(const struct profile *p, FILE *f)
+{
+	return write_folded(p, true, f);
 }

@@ -19,6 +19,10 @@ struct profile;
  */
 int folded_write(const struct profile *p, FILE *f);
 
+/* The same of a difference (difference.h), with two values: the base's, as it was, and the new one. It is
+ * what difffolded.pl writes. */
+int folded_write_difference(const struct profile *p, FILE *f);
+
 /* Of a value, by its index: type, time, duration, total; then the comments. 0 or -ENOMEM. */
 int text_write_head(const struct profile *p, size_t value, FILE *f);
 
