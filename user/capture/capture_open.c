@@ -406,6 +406,12 @@ int capture__add_command(struct capture *c, pid_t pid)
 
 	if (err || !c->heap)
 		return err;
+	if (l->file_fd < 0) {
+		/* that there is none its start will say */
+		if (!l->missing)
+			log_info("the heap of '%s' is not recorded: %s", c->opts.command, l->why);
+		return 0;
+	}
 	if (!*l->preload)
 		log_info(
 			"the heap of '%s' is sampled by probes, which cost more than the library "

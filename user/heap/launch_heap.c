@@ -85,6 +85,7 @@ void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, stru
 
 	memset(ret, 0, sizeof(*ret));
 	ret->file_fd = open_program(argv0);
+	ret->missing = ret->file_fd < 0 && errno == ENOENT;
 	ret->why = ret->file_fd < 0 ? "it cannot be read" : obstacle(objects, ret->file_fd, argv0);
 	if (!ret->why && !launch_heap_library(ret->preload, sizeof(ret->preload)))
 		ret->why = LAUNCH_HEAP_LIBRARY " is not installed";

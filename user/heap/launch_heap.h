@@ -15,6 +15,7 @@ struct objects;
 
 struct launch_heap {
 	int file_fd;			/* the program, or -1 if it cannot be read */
+	bool missing;			/* since it is not there */
 	char preload[PATH_MAX];		/* the library; "": it cannot be used, because */
 	const char *why;		/* half a sentence: "it is statically linked" */
 	char preload_env[2 * PATH_MAX]; /* for the command's environment */
