@@ -307,9 +307,11 @@ INSTALLED := $(OUT)/bpfprof:755:sbin/bpfprof $(COURIER):755:lib/bpfprof/bpfprof-
 	$(foreach p,$(wildcard man/*.[1-9]),$(p):644:share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	scripts/completion/bpfprof.bash:644:share/bash-completion/completions/bpfprof \
 	scripts/completion/_bpfprof:644:share/zsh/site-functions/_bpfprof \
+	packaging/ci/bpfprof-bench-ci:755:share/bpfprof/ci/bpfprof-bench-ci \
+	$(foreach f,github/action.yml github/example.yml gitlab/bpfprof.yml,packaging/ci/$(f):644:share/bpfprof/ci/$(f)) \
 	README.md:644:share/doc/bpfprof/README.md LICENSE:644:share/doc/bpfprof/LICENSE
 # folders that are nobody else's
-INSTALLED_FOLDERS := lib/bpfprof share/doc/bpfprof
+INSTALLED_FOLDERS := lib/bpfprof share/doc/bpfprof share/bpfprof/ci/github share/bpfprof/ci/gitlab share/bpfprof/ci share/bpfprof
 part = $(word $(1),$(subst :, ,$(2)))
 # a line of the recipe
 define install_one
@@ -322,6 +324,7 @@ AGENT_CONF = $(DESTDIR)$(SYSCONFDIR)/bpfprof/agent.conf
 define install_all
 	$(foreach i,$(INSTALLED),$(call install_one,$(i)))
 	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|; s|/etc/|$(SYSCONFDIR)/|' '$(DESTDIR)$(PREFIX)/lib/systemd/system/bpfprof-agent.service'
+	sed -i 's|/usr/share/|$(PREFIX)/share/|' '$(DESTDIR)$(PREFIX)/share/bpfprof/ci/gitlab/bpfprof.yml'
 	[ -e '$(AGENT_CONF)' ] || install -D -m 644 packaging/agent.conf '$(AGENT_CONF)'
 endef
 
