@@ -105,6 +105,36 @@ _bpfprof_diff_options='
 -h --help . .
 '
 
+# of bpfprof bench
+_bpfprof_bench_options='
+. --against COMMAND .
+. --aa . .
+. --repeat K 10
+. --max-repeat K .
+. --append DIR .
+. --warmup N 1
+. --prepare COMMAND .
+. --timeout TIME 10m
+. --ops N .
+. --ops-regex REGEX .
+-P --profile LIST cpu
+-F --frequency HZ 997
+. --event NAME cpu-clock
+. --heap-rate BYTES 512k
+-o --output DIR .
+. --fail-on CHANGE cpu:+5%
+. --alpha P 0.05
+. --min-effect PERCENT 1
+. --min-share PERCENT 0.5
+. --strict . .
+. --seed N .
+-f --format NAME text
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
 # the kinds that this program has
 _bpfprof_kinds() {
 	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
@@ -130,13 +160,14 @@ _bpfprof_argument() {
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
 	--format)
 		[ "$command" = view ] && formats='text html'
-		[ "$command" = diff ] && formats='text markdown json junit github pprof folded flamegraph'
+		[[ $command == @(diff|bench) ]] && formats='text markdown json junit github pprof folded flamegraph'
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$cur")
 		;;
 	--event) mapfile -t COMPREPLY < <(compgen -W 'cpu-clock cycles' -- "$cur") ;;
 	*)
 		case $2 in
 		PATH | FILE | DIR) _bpfprof_files ;;
+		COMMAND) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
 		*) [ "$3" = . ] || mapfile -t COMPREPLY < <(compgen -W "$3" -- "$cur") ;;
 		esac
 		;;
@@ -171,6 +202,7 @@ _bpfprof() {
 	view) options=$_bpfprof_view_options ;;
 	merge) options=$_bpfprof_merge_options ;;
 	diff) options=$_bpfprof_diff_options ;;
+	bench) options=$_bpfprof_bench_options ;;
 	esac
 	while read -r short long arg default; do
 		[ -n "$long" ] || continue
@@ -185,8 +217,8 @@ _bpfprof() {
 		_bpfprof_files
 		return
 	fi
-	[ "$options" = "$_bpfprof_options" ] && words+=' --'
-	[ "$COMP_CWORD" = 1 ] && words+=' record agent view merge diff check list'
+	[[ $options == "$_bpfprof_options" || $command == bench ]] && words+=' --'
+	[ "$COMP_CWORD" = 1 ] && words+=' record agent view merge diff bench check list'
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 
