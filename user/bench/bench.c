@@ -23,6 +23,7 @@
 #include "bench/words.h"
 #include "diff.h"
 #include "judge/judge.h"
+#include "kernel/features.h"
 #include "options.h"
 
 #define REPEATED_MAX 0.25 /* of the blocks */
@@ -319,9 +320,14 @@ static int open_commands(struct bench *b)
 static int open_bench(struct bench *b)
 {
 	const struct options *o = b->opts;
+	const char *missing = features_missing();
 	int err = diff_check_output(o, "-");
 
 	err = err ?: open_commands(b);
+	if (!err && missing) {
+		log_error("%s", missing);
+		return -ENOTSUP;
+	}
 	err = err ?: open_signals(b);
 	if (err)
 		return err;

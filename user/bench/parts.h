@@ -22,6 +22,7 @@ extern const char *const bench_side_names[2]; /* "base", "new" */
 /* The folder of the profiles: base/0001.cpu.pb.gz, new/0002.cpu.pb.gz … by the number of the run. */
 struct bench_set {
 	char path[PATH_MAX];
+	bool made;	     /* by us, now */
 	bool temporary;	     /* it is removed in the end */
 	uint32_t runs;	     /* numbers that are taken */
 	uint64_t blocks;     /* the same */

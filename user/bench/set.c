@@ -296,6 +296,7 @@ int bench_set_open(struct bench *b, const char *path, bool append)
 	if (append)
 		return look_at(b);
 	err = path ? make_folder(path) : make_temporary(set);
+	set->made = !err;
 	for (int i = 0; !err && i < 2; i++) {
 		side_path(set, i, side);
 		err = make_folder(side);
@@ -319,12 +320,14 @@ static void remove_folder(const char *path)
 
 void bench_set_close(struct bench_set *set)
 {
+	/* one that was made for nothing is in the way of the next attempt */
+	bool remove = set->temporary || (set->made && !set->runs);
 	char path[PATH_MAX];
 
-	for (int i = 0; set->temporary && i < 2; i++) {
+	for (int i = 0; remove && i < 2; i++) {
 		side_path(set, i, path);
 		remove_folder(path);
 	}
-	if (set->temporary)
+	if (remove)
 		remove_folder(set->path);
 }
