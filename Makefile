@@ -212,7 +212,7 @@ $(FUZZ_OUT)/%.o: %.c
 		-c -o $@ $<
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) \
-		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c) tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
+		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c gunzip.c id_map.c proto_read.c) tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/tests/fuzz/fuzz_%.o $(FUZZ_LIB)

@@ -432,7 +432,7 @@ static void memory_is_bounded(void **state)
 	assert_non_null(empty);
 	for (size_t i = 0; i < CNT; i++)
 		memcpy(empty + 2 * i, "\x12", 2);
-	assert_int_equal(pprof_read_within(empty, 2 * CNT, 1 << 20, &q), -E2BIG);
+	assert_int_equal(pprof_read_within(empty, 2 * CNT, 1 << 19, &q), -E2BIG);
 	assert_int_equal(pprof_read_within(empty, 2 * CNT, 10 << 20, &q), -EBADMSG);
 	free(empty);
 	/* refused wherever memory ends, and read where it does not */
@@ -445,11 +445,66 @@ static void memory_is_bounded(void **state)
 	free(b.data);
 }
 
+/* Without labels, what they alone tell apart stays apart. */
+static void stacks(void **state)
+{
+	Perftools__Profiles__Label other;
+	struct small s;
+	struct bytes b;
+	struct profile *p;
+
+	(void)state;
+	init_small(&s);
+	perftools__profiles__label__init(&other);
+	other.key = 1;
+	other.str = 3;
+	s.samples[1].label = (Perftools__Profiles__Label *[]){ &other };
+	s.ids[1] = s.ids[0];
+	b = packed(&s.m);
+	assert_int_equal(pprof_read_stacks(b.data, b.sz, &p), 0);
+	assert_int_equal(p->sample_cnt, 2);
+	assert_int_equal(p->label_cnt, 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(p->samples[i].label_cnt, 0);
+		assert_int_equal(p->samples[i].loc_cnt, 1);
+		assert_int_equal(p->loc_ids[p->samples[i].loc], 0);
+		assert_int_equal(p->samples[i].value[0], 3 + i);
+	}
+	profile__free(p);
+	free(b.data);
+}
+
+/* Numbers one by one, as proto2 has them, and a table in parts between others. */
+static void not_packed(void **state)
+{
+	/* one string, a function, a location, a sample of two values, in the order that suits no one */
+	static const char data[] =
+		"\x12\x06\x08\x09\x10\x05\x10\x06"
+		"\x22\x06\x08\x09\x22\x02\x08\x03"
+		"\x32\x00"
+		"\x0a\x04\x08\x01\x10\x01"
+		"\x2a\x04\x08\x03\x10\x01"
+		"\x32\x01x"
+		"\x0a\x04\x08\x01\x10\x01"
+		"\x68\x01";
+	struct profile *p;
+
+	(void)state;
+	assert_int_equal(pprof_read(data, sizeof(data) - 1, &p), 0);
+	assert_int_equal(p->value_cnt, 2);
+	assert_int_equal(p->sample_cnt, 1);
+	assert_int_equal(p->samples[0].loc_cnt, 1);
+	assert_true(p->samples[0].value[0] == 5 && p->samples[0].value[1] == 6);
+	assert_string_equal(strtab__get(p->strings, p->comments[0]), "x");
+	profile__free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_bytes),	     cmocka_unit_test(every_field),
-		cmocka_unit_test(memory_is_bounded), cmocka_unit_test(without_addresses),
+		cmocka_unit_test(memory_is_bounded), cmocka_unit_test(stacks),
+		cmocka_unit_test(not_packed),	     cmocka_unit_test(without_addresses),
 		cmocka_unit_test(refusals),	     cmocka_unit_test(cut),
 		cmocka_unit_test(too_large),	     cmocka_unit_test(extra),
 		cmocka_unit_test(bounded),

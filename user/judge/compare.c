@@ -70,9 +70,11 @@ static void guess_error(const struct measure *ms, struct judge_row *row)
 }
 
 /* Fills the rest of what does not need the other rows. variance: of the row, label-blind in *ret_blind. */
-static void estimate(struct measure *ms, struct judge_row *row, bool *in, double *ret_variance,
+static void estimate(struct measure *ms, struct judge_row *row, double *ret_variance,
 		     double *ret_blind)
 {
+	bool total = row->what == JUDGE_TOTAL;
+	struct stack_set in = { 0 };
 	struct estimate e;
 	double sq = 0;
 
@@ -80,9 +82,9 @@ static void estimate(struct measure *ms, struct judge_row *row, bool *in, double
 	median_of(ms, row, 1, &row->now);
 	scale_logs(ms, row->costs, NULL, row->z);
 	row->absolute = scale_estimate(ms, row->z, row->w).change;
-	if (row->what != JUDGE_TOTAL)
-		scale_mark(ms, row->function, row->what == JUDGE_SELF, in);
-	row->relative = scale_logs(ms, row->costs, row->what == JUDGE_TOTAL ? NULL : in, row->z);
+	if (!total)
+		in = measure_stacks(ms, row);
+	row->relative = scale_logs(ms, row->costs, total ? NULL : &in, row->z);
 	e = scale_estimate(ms, row->z, row->w);
 	row->change = e.change;
 	memcpy(row->level, e.level, sizeof(row->level));
@@ -208,14 +210,13 @@ int compare_rows(struct measure *ms, uint64_t seed)
 	struct judge_metric *m = ms->m;
 	double total = 0, df = (double)ms->design.cnt - (double)ms->design.block_cnt - 1;
 	struct family f = { 0 };
-	bool *in = calloc(ms->runs->stack_cnt + 1, sizeof(*in));
-	int err = in ? family_new(&f, m->row_cnt) : -ENOMEM;
+	int err = family_new(&f, m->row_cnt);
 
 	m->arrangements = design_arrangements(&ms->design);
 	for (size_t i = 0; !err && i < m->row_cnt; i++) {
 		struct judge_row *row = &m->rows[i];
 
-		estimate(ms, row, in, &f.variances[f.cnt], &f.blind[f.cnt]);
+		estimate(ms, row, &f.variances[f.cnt], &f.blind[f.cnt]);
 		look_for_exact(ms, row);
 		if (row->exact)
 			continue;
@@ -229,7 +230,6 @@ int compare_rows(struct measure *ms, uint64_t seed)
 	}
 	err = err ?: test_family(ms, &f, seed);
 	family_done(&f);
-	free(in);
 	for (size_t i = 0; !err && i < m->row_cnt; i++) {
 		struct judge_row *row = &m->rows[i];
 		double half = 0;

@@ -173,9 +173,10 @@ static void set_targets(const struct judge_result *res, struct judge_metric *m)
 	}
 }
 
-static int judge_metric(struct judge_result *res, struct judge_metric *m, char *err, size_t err_sz)
+static int judge_metric(struct judge_result *res, const struct stack_index *index,
+			struct judge_metric *m, char *err, size_t err_sz)
 {
-	struct measure ms = { .runs = res->runs, .options = &res->options, .m = m };
+	struct measure ms = { .runs = res->runs, .index = index, .options = &res->options, .m = m };
 	int ret = measure_fill(&ms, err, err_sz);
 
 	if (!ret) {
@@ -232,6 +233,7 @@ int judge(const struct runs *runs, const struct judge_options *options, struct j
 	  char *err, size_t err_sz)
 {
 	struct judge_result *res = calloc(1, sizeof(*res));
+	struct stack_index index = { 0 };
 	int bad;
 
 	*err = '\0';
@@ -247,12 +249,16 @@ int judge(const struct runs *runs, const struct judge_options *options, struct j
 		res->options.gates[0] = (struct judge_gate){ .effect = DEFAULT_EFFECT };
 		res->options.gate_cnt = 1;
 	}
-	bad = check_gates(res, err, err_sz) ?: check_work(runs, err, err_sz) ?: add_metrics(res);
+	bad = check_gates(res, err, err_sz)	    ?:
+		      check_work(runs, err, err_sz) ?:
+		      add_metrics(res)		    ?:
+						      stack_index__fill(&index, runs);
 	for (size_t i = 0; !bad && i < res->metric_cnt; i++) {
-		bad = judge_metric(res, &res->metrics[i], err, err_sz);
+		bad = judge_metric(res, &index, &res->metrics[i], err, err_sz);
 		if (!bad && res->metrics[i].gated)
 			res->verdict = MAX(res->verdict, res->metrics[i].verdict);
 	}
+	stack_index__done(&index);
 	if (bad) {
 		if (!*err)
 			util_fail(bad, err, err_sz, "out of memory");

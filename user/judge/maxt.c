@@ -111,7 +111,7 @@ static double count(struct walk *w)
 	for (size_t i = 0; i < w->t->cnt; i++) {
 		double value = w->order[i].value;
 
-		max = fmax(max, w->sums[i]);
+		max = MAX(max, w->sums[i]);
 		w->reached[i] += max >= value - TIE * fmax(1, fabs(value));
 	}
 	return max;

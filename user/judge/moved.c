@@ -26,7 +26,8 @@ struct search {
 	const struct measure *ms;
 	struct judge_row *row;
 	double grown;		      /* per operation */
-	bool *in;		      /* of each stack: it is in the domain */
+	struct stack_set in;	      /* the domain */
+	uint32_t *scratch;	      /* room for all stacks */
 	double *costs, *z, *w, *sums; /* of each run */
 	double *joint;		      /* of each function */
 	double *fallen;		      /* of each function: in itself, in the domain */
@@ -38,18 +39,33 @@ static const uint32_t *frames_of(const struct search *s, size_t stack)
 	return s->ms->runs->frames + s->ms->runs->stacks[stack].at;
 }
 
-/* Costs below or at a function are its own: has the stack one of the members? */
+/* The domain is what has one of the members, as the leaf or anywhere. */
 static void take_members(struct search *s, bool leaf)
 {
 	const struct runs *r = s->ms->runs;
+	size_t taken = 0;
 
 	for (size_t i = 0; i < r->stack_cnt; i++) {
-		uint32_t cnt = leaf ? 1 : r->stacks[i].cnt;
+		uint32_t cnt = leaf ? 1 : r->stacks[i].cnt, k = 0;
 
-		s->in[i] = false;
-		for (uint32_t k = 0; k < cnt && !s->in[i]; k++)
-			s->in[i] = s->member[frames_of(s, i)[k]];
+		while (k < cnt && !s->member[frames_of(s, i)[k]])
+			k++;
+		if (k < cnt)
+			s->scratch[taken++] = (uint32_t)i;
 	}
+	s->in = (struct stack_set){ s->scratch, taken };
+}
+
+static void take_all(struct search *s)
+{
+	for (size_t i = 0; i < s->ms->runs->stack_cnt; i++)
+		s->scratch[i] = (uint32_t)i;
+	s->in = (struct stack_set){ s->scratch, s->ms->runs->stack_cnt };
+}
+
+static struct stack_set own_stacks(const struct search *s)
+{
+	return measure_stacks(s->ms, s->row);
 }
 
 /* The function that lost most. */
@@ -58,18 +74,19 @@ static uint32_t donor(struct search *s)
 	const struct measure *ms = s->ms;
 	const struct judge_metric *m = ms->m;
 	uint32_t best = UINT32_MAX;
+	double *each = s->sums;
 
 	memset(s->fallen, 0, ms->runs->function_cnt * sizeof(*s->fallen));
-	for (size_t run = 0; run < m->run_cnt; run++) {
-		const struct runs_column *c = measure_column(ms, run);
-		double each = ms->totals[run] / ms->sums[run] / (double)m->cnt[m->news[run]];
+	/* on the scale of the domain */
+	for (size_t run = 0; run < m->run_cnt; run++)
+		each[run] = (m->news[run] ? -1 : 1) * ms->totals[run] / ms->sums[run] /
+			    (double)m->cnt[m->news[run]] * exp(s->z[run]) / s->costs[run];
+	for (size_t i = 0; i < s->in.cnt; i++) {
+		uint32_t stack = s->in.ids[i];
 
-		/* on the scale of the domain */
-		each *= exp(s->z[run]) / s->costs[run];
-		for (size_t i = 0; i < c->cnt; i++)
-			if (s->in[c->costs[i].stack])
-				s->fallen[*frames_of(s, c->costs[i].stack)] +=
-					(m->news[run] ? -1 : 1) * each * c->costs[i].value;
+		for (size_t k = ms->starts[stack]; k < ms->starts[stack + 1]; k++)
+			s->fallen[*frames_of(s, stack)] +=
+				each[ms->costs[k].run] * ms->costs[k].value;
 	}
 	for (uint32_t f = 0; f < ms->runs->function_cnt; f++)
 		if (f != s->row->function && s->fallen[f] > 0 &&
@@ -78,7 +95,7 @@ static uint32_t donor(struct search *s)
 	return best;
 }
 
-/* Is the cost within the stacks that are marked no more than it was? */
+/* Is the cost within the domain no more than it was? */
 static bool acquits(struct search *s, const char *why, uint32_t within)
 {
 	const struct measure *ms = s->ms;
@@ -87,14 +104,15 @@ static bool acquits(struct search *s, const char *why, uint32_t within)
 	struct estimate e;
 
 	memset(s->sums, 0, m->run_cnt * sizeof(*s->sums));
-	for (size_t run = 0; run < m->run_cnt; run++) {
-		const struct runs_column *c = measure_column(ms, run);
+	for (size_t i = 0; i < s->in.cnt; i++) {
+		uint32_t stack = s->in.ids[i];
 
-		for (size_t i = 0; i < c->cnt; i++)
-			s->sums[run] += s->in[c->costs[i].stack] ? c->costs[i].value : 0;
-		s->costs[run] = measure_cost(ms, run, s->sums[run]);
+		for (size_t k = ms->starts[stack]; k < ms->starts[stack + 1]; k++)
+			s->sums[ms->costs[k].run] += ms->costs[k].value;
 	}
-	scale_logs(ms, s->costs, s->in, s->z);
+	for (size_t run = 0; run < m->run_cnt; run++)
+		s->costs[run] = measure_cost(ms, run, s->sums[run]);
+	scale_logs(ms, s->costs, &s->in, s->z);
 	e = scale_estimate(ms, s->z, s->w);
 	if (e.level[0] > LARGEST * largest)
 		return false;
@@ -113,44 +131,38 @@ static bool acquits(struct search *s, const char *why, uint32_t within)
 
 /* ---- callers ---- */
 
-static double weight_of(const struct search *s, size_t run, const struct runs_cost *c)
+/* Where the function stands in a stack that has it. */
+static uint32_t find_frame(const struct search *s, uint32_t stack, uint32_t function)
 {
-	return c->value / s->ms->sums[run];
+	uint32_t k = 0;
+
+	while (frames_of(s, stack)[k] != function)
+		k++;
+	return k;
 }
 
 /* Of each function: how much of the row's cost it calls. Returns the whole. */
 static double join_callers(struct search *s)
 {
 	const struct measure *ms = s->ms;
+	struct stack_set of = own_stacks(s);
 	double whole = 0;
 
 	memset(s->joint, 0, ms->runs->function_cnt * sizeof(*s->joint));
-	for (size_t run = 0; run < ms->m->run_cnt; run++) {
-		const struct runs_column *c = measure_column(ms, run);
+	for (size_t i = 0; i < of.cnt; i++) {
+		uint32_t stack = of.ids[i], k = find_frame(s, stack, s->row->function);
 
-		for (size_t i = 0; i < c->cnt; i++) {
-			const struct runs_stack *st = &ms->runs->stacks[c->costs[i].stack];
-			const uint32_t *f = frames_of(s, c->costs[i].stack);
-			uint32_t limit = s->row->what == JUDGE_SELF ? 1 : st->cnt, k = 0;
-			double weight = weight_of(s, run, &c->costs[i]);
-
-			while (k < limit && f[k] != s->row->function)
-				k++;
-			if (k == limit)
-				continue;
-			whole += weight;
-			for (k++; k < st->cnt; k++)
-				s->joint[f[k]] += weight;
-		}
+		whole += ms->weights[stack];
+		for (k++; k < ms->runs->stacks[stack].cnt; k++)
+			s->joint[frames_of(s, stack)[k]] += ms->weights[stack];
 	}
 	return whole;
 }
 
-static void take_one(struct search *s, uint32_t f, bool leaf)
+/* The domain is what has the function. */
+static void take_one(struct search *s, uint32_t f)
 {
-	memset(s->member, 0, s->ms->runs->function_cnt * sizeof(*s->member));
-	s->member[f] = true;
-	take_members(s, leaf);
+	s->in = stack_index__with(s->ms->index, f);
 }
 
 /* The nearest ones first: they have the least other cost. */
@@ -180,7 +192,7 @@ static bool try_callers(struct search *s)
 		if (best == UINT32_MAX)
 			return false;
 		last = least;
-		take_one(s, best, false);
+		take_one(s, best);
 		if (acquits(s, "a caller", best))
 			return true;
 	}
@@ -206,38 +218,37 @@ static void sides_of(const struct search *s, uint32_t f, double ret[2])
 				   (double)m->cnt[m->news[i]];
 }
 
-/* Weighted overlap of the functions above (step 1) or below (-1) two functions: min / max, summed up.
- * NAN: neither has any. */
-static double overlap(struct search *s, uint32_t a, uint32_t b, int step)
+/* Adds what stands beside the function in its stacks, on one side (see overlap). Returns the sum. */
+static double add_neighbours(const struct search *s, uint32_t function, int step, double *of)
 {
 	const struct measure *ms = s->ms;
-	size_t functions = ms->runs->function_cnt;
-	double *of[2] = { s->joint, s->fallen }, sums[2] = { 0 }, both = 0, either = 0;
+	struct stack_set set = stack_index__with(ms->index, function);
+	double sum = 0;
 
-	memset(s->joint, 0, functions * sizeof(*s->joint));
-	memset(s->fallen, 0, functions * sizeof(*s->fallen));
-	for (size_t run = 0; run < ms->m->run_cnt; run++) {
-		const struct runs_column *c = measure_column(ms, run);
+	memset(of, 0, ms->runs->function_cnt * sizeof(*of));
+	for (size_t i = 0; i < set.cnt; i++) {
+		uint32_t stack = set.ids[i], k = find_frame(s, stack, function);
 
-		for (size_t i = 0; i < c->cnt; i++) {
-			const struct runs_stack *st = &ms->runs->stacks[c->costs[i].stack];
-			const uint32_t *f = frames_of(s, c->costs[i].stack);
-
-			for (uint32_t k = step < 0; k + (step > 0) < st->cnt; k++)
-				for (int which = 0; which < 2; which++)
-					if (f[k] == (which ? b : a)) {
-						double weight = weight_of(s, run, &c->costs[i]);
-
-						of[which][f[(int)k + step]] += weight;
-						sums[which] += weight;
-					}
-		}
+		if (step < 0 ? !k : k + 1 == ms->runs->stacks[stack].cnt)
+			continue;
+		of[frames_of(s, stack)[(int64_t)k + step]] += ms->weights[stack];
+		sum += ms->weights[stack];
 	}
-	if (!(sums[0] > 0) || !(sums[1] > 0))
+	return sum;
+}
+
+/* Weighted overlap of the functions above (step 1) or below (-1) two functions: min / max, summed up.
+ * NAN: one of them has none. */
+static double overlap(struct search *s, uint32_t a, uint32_t b, int step)
+{
+	double of_a = add_neighbours(s, a, step, s->joint), both = 0, either = 0;
+	double of_b = add_neighbours(s, b, step, s->fallen);
+
+	if (!(of_a > 0) || !(of_b > 0))
 		return NAN;
-	for (size_t f = 0; f < functions; f++) {
-		both += fmin(of[0][f] / sums[0], of[1][f] / sums[1]);
-		either += fmax(of[0][f] / sums[0], of[1][f] / sums[1]);
+	for (size_t f = 0; f < s->ms->runs->function_cnt; f++) {
+		both += fmin(s->joint[f] / of_a, s->fallen[f] / of_b);
+		either += fmax(s->joint[f] / of_a, s->fallen[f] / of_b);
 	}
 	return both / either;
 }
@@ -267,8 +278,8 @@ static bool try_renames(struct search *s)
 		if (f == s->row->function || !(theirs[0] > 0) || theirs[1] > theirs[0] / 100 ||
 		    fabs(log(mine[1] / theirs[0])) >= OVERLAP || !is_renamed(s, f))
 			continue;
-		take_one(s, f, s->row->what == JUDGE_SELF);
-		s->member[s->row->function] = true;
+		memset(s->member, 0, ms->runs->function_cnt * sizeof(*s->member));
+		s->member[f] = s->member[s->row->function] = true;
 		take_members(s, s->row->what == JUDGE_SELF);
 		if (acquits(s, "renamed", UINT32_MAX))
 			return true;
@@ -326,13 +337,13 @@ static bool find(struct search *s)
 	if (try_renames(s))
 		return true;
 	if (s->row->what == JUDGE_SELF) {
-		take_one(s, s->row->function, false);
+		take_one(s, s->row->function);
 		if (acquits(s, "its callees", s->row->function))
 			return true;
 	}
 	if (try_callers(s) || try_groups(s))
 		return true;
-	memset(s->in, true, s->ms->runs->stack_cnt);
+	take_all(s);
 	return acquits(s, "the program", UINT32_MAX);
 }
 
@@ -344,18 +355,18 @@ int moved_find(const struct measure *ms, struct judge_row *row)
 
 	if (row->what == JUDGE_TOTAL)
 		return 0;
-	s.in = calloc(ms->runs->stack_cnt + 1, sizeof(*s.in));
+	s.scratch = calloc(ms->runs->stack_cnt + 1, sizeof(*s.scratch));
 	s.costs = calloc(4 * n, sizeof(double));
 	s.joint = calloc(functions, sizeof(double));
 	s.fallen = calloc(functions, sizeof(double));
 	s.member = calloc(functions, sizeof(*s.member));
-	if (s.in && s.costs && s.joint && s.fallen && s.member) {
+	if (s.scratch && s.costs && s.joint && s.fallen && s.member) {
 		s.z = s.costs + n;
 		s.w = s.z + n;
 		s.sums = s.w + n;
 		ret = find(&s);
 	}
-	free(s.in);
+	free(s.scratch);
 	free(s.costs);
 	free(s.joint);
 	free(s.fallen);

@@ -5,12 +5,18 @@
 
 #include "judge/design.h"
 #include "judge/judge.h"
+#include "judge/stack_index.h"
 
-struct deviation;
+/* A run's cost of a stack. */
+struct stack_cost {
+	uint32_t run;
+	double value; /* in the metric's unit */
+};
 
 /* Costs of a metric, as matrices: of each function those of all runs. */
 struct measure {
 	const struct runs *runs;
+	const struct stack_index *index;
 	const struct judge_options *options;
 	struct judge_metric *m;
 	struct design design;
@@ -20,11 +26,13 @@ struct measure {
 	double *self, *cum;
 	double *self_samples, *cum_samples; /* of each function, means */
 	double *weights;		    /* of each stack: sum of its shares of the runs */
-	size_t self_cnt;		    /* functions that have something in common */
-	uint32_t *self_ids;		    /* of each the function */
-	double *self_shares;		    /* of each its mean share */
-	double *deviations;	    /* of each and each run: logarithm less the function's mean */
-	struct deviation *sorted;   /* for one run: self_cnt of them */
+	size_t *starts;			    /* of each stack, into costs; one more */
+	struct stack_cost *costs;
+	size_t self_cnt;	    /* functions that have something in common */
+	uint32_t *self_ids;	    /* of each the function */
+	double *self_shares;	    /* of each its mean share */
+	double *deviations;	    /* of each run and each: logarithm less the function's mean */
+	uint32_t *sorted;	    /* of each run: the functions by that, the least first */
 	double *scratch, *common;   /* for one function: run_cnt values */
 	double *leaves, *leaves_in; /* of each function */
 };
@@ -33,6 +41,9 @@ struct measure {
  * label. 0, -EINVAL or -ENOMEM. */
 int measure_fill(struct measure *ms, char *err, size_t err_sz);
 void measure_done(struct measure *ms);
+
+/* The rows of ms->m, once all costs are there. 0 or -ENOMEM. */
+int measure_rows(struct measure *ms);
 
 /* The metric that a gate is of; -1: there is none. */
 int judge_gate_metric(const struct runs *runs, const struct judge_gate *g);
@@ -48,13 +59,14 @@ int scale_choose(struct measure *ms);
 
 /*
  * Logarithms of a cost of each run, less what the other functions of the run have in common, if functions
- * are judged so. `in`: of each stack whether the cost is of it: these are not the others. Where too
- * little is left, and if in is NULL, the logarithms are as they are. Returns whether they are relative.
+ * are judged so. `in`: the stacks that the cost is of: these are not the others. Where too little is
+ * left, and if in is NULL, the logarithms are as they are. Returns whether they are relative.
  */
-bool scale_logs(const struct measure *ms, const double *costs, const bool *in, double *z);
+bool scale_logs(const struct measure *ms, const double *costs, const struct stack_set *in,
+		double *z);
 
-/* Marks the stacks that have the function: as their leaf, or anywhere. */
-void scale_mark(const struct measure *ms, uint32_t function, bool leaf, bool *in);
+/* The stacks that a row is of, which is not the total. */
+struct stack_set measure_stacks(const struct measure *ms, const struct judge_row *row);
 
 /* From logarithms to change and levels, with the variance of these alone. Fills w: centred. */
 struct estimate {

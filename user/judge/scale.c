@@ -21,8 +21,8 @@
 #define MOSTLY 0.5	 /* of a function's cost */
 
 struct deviation {
-	double d, weight;
-	size_t index;
+	double d;
+	uint32_t index;
 };
 
 static int compare(const void *a, const void *b)
@@ -56,75 +56,69 @@ struct estimate scale_estimate(const struct measure *ms, const double *z, double
 	return e;
 }
 
-/* Trimmed mean of deviations, which it sorts. */
-static double common_of(struct deviation *d, size_t cnt)
+static bool is_other(const struct measure *ms, size_t i)
 {
-	size_t cut = (size_t)(TRIM * (double)cnt);
+	uint32_t f = ms->self_ids[i];
+
+	return ms->leaves_in[f] < MOSTLY * ms->leaves[f];
+}
+
+/* Trimmed mean of the deviations in a run of the cnt functions that are others. */
+static double common_of(const struct measure *ms, size_t run, size_t cnt, double heaviest)
+{
+	const double *deviations = ms->deviations + run * ms->self_cnt;
+	const uint32_t *sorted = ms->sorted + run * ms->self_cnt;
+	size_t cut = (size_t)(TRIM * (double)cnt), k = 0;
 	double sum = 0, weight = 0;
 
-	qsort(d, cnt, sizeof(*d), compare);
-	for (size_t k = cut; k < cnt - cut; k++) {
-		sum += d[k].weight * d[k].d;
-		weight += d[k].weight;
+	for (size_t i = 0; i < ms->self_cnt; i++) {
+		double share = fmin(ms->self_shares[sorted[i]], heaviest);
+
+		if (!is_other(ms, sorted[i]))
+			continue;
+		if (k >= cut && k < cnt - cut) {
+			weight += share;
+			sum += share * deviations[sorted[i]];
+		}
+		k++;
 	}
 	return sum / weight;
 }
 
-static bool is_other(const struct measure *ms, size_t i, bool all)
-{
-	uint32_t f = ms->self_ids[i];
-
-	return all || ms->leaves_in[f] < MOSTLY * ms->leaves[f];
-}
-
-/* Fills ms->common from the functions that are not mostly in what is marked. */
-static bool find_common(const struct measure *ms, const bool *in)
+/* Of each function how much of it, as a leaf, is in these stacks: added, or nothing again. */
+static void mark_leaves(const struct measure *ms, const struct stack_set *in, bool set)
 {
 	const struct runs *r = ms->runs;
-	size_t n = ms->m->run_cnt, cnt = 0;
-	double share = 0, heaviest;
 
-	if (in) {
-		memset(ms->leaves_in, 0, r->function_cnt * sizeof(*ms->leaves_in));
-		for (size_t s = 0; s < r->stack_cnt; s++)
-			if (in[s])
-				ms->leaves_in[r->frames[r->stacks[s].at]] += ms->weights[s];
+	for (size_t i = 0; in && i < in->cnt; i++) {
+		double *of = &ms->leaves_in[r->frames[r->stacks[in->ids[i]].at]];
+
+		*of = set ? *of + ms->weights[in->ids[i]] : 0;
 	}
+}
+
+/* Fills ms->common from the functions that are not mostly in these stacks. */
+static bool find_common(const struct measure *ms, const struct stack_set *in)
+{
+	size_t cnt = 0;
+	double share = 0;
+	bool enough;
+
+	mark_leaves(ms, in, true);
 	for (size_t i = 0; i < ms->self_cnt; i++)
-		if (is_other(ms, i, !in)) {
+		if (is_other(ms, i)) {
 			share += ms->self_shares[i];
 			cnt++;
 		}
-	if (cnt < MIN_FUNCTIONS - 1 || share < MIN_SHARE)
-		return false;
-	heaviest = HEAVIEST * share / (double)cnt;
-	for (size_t run = 0; run < n; run++) {
-		size_t k = 0;
-
-		for (size_t i = 0; i < ms->self_cnt; i++)
-			if (is_other(ms, i, !in))
-				ms->sorted[k++] =
-					(struct deviation){ ms->deviations[i * n + run],
-							    fmin(ms->self_shares[i], heaviest), i };
-		ms->common[run] = common_of(ms->sorted, k);
-	}
-	return true;
+	enough = cnt >= MIN_FUNCTIONS - 1 && share >= MIN_SHARE;
+	for (size_t run = 0; enough && run < ms->m->run_cnt; run++)
+		ms->common[run] = common_of(ms, run, cnt, HEAVIEST * share / (double)cnt);
+	mark_leaves(ms, in, false);
+	return enough;
 }
 
-void scale_mark(const struct measure *ms, uint32_t function, bool leaf, bool *in)
-{
-	const struct runs *r = ms->runs;
-
-	for (size_t s = 0; s < r->stack_cnt; s++) {
-		uint32_t cnt = leaf ? 1 : r->stacks[s].cnt;
-
-		in[s] = false;
-		for (uint32_t k = 0; k < cnt && !in[s]; k++)
-			in[s] = r->frames[r->stacks[s].at + k] == function;
-	}
-}
-
-bool scale_logs(const struct measure *ms, const double *costs, const bool *in, double *z)
+bool scale_logs(const struct measure *ms, const double *costs, const struct stack_set *in,
+		double *z)
 {
 	bool relative = in && ms->m->relative && find_common(ms, in);
 
@@ -135,21 +129,43 @@ bool scale_logs(const struct measure *ms, const double *costs, const bool *in, d
 
 /* ---- which scale ---- */
 
+/* Of each run the order of the functions, so that it is found once and not for each row. */
+static int sort_deviations(struct measure *ms)
+{
+	struct deviation *scratch = calloc(ms->self_cnt + 1, sizeof(*scratch));
+
+	if (!scratch)
+		return -ENOMEM;
+	for (size_t run = 0; run < ms->m->run_cnt; run++) {
+		size_t at = run * ms->self_cnt;
+
+		for (size_t i = 0; i < ms->self_cnt; i++)
+			scratch[i] = (struct deviation){ ms->deviations[at + i], (uint32_t)i };
+		qsort(scratch, ms->self_cnt, sizeof(*scratch), compare);
+		for (size_t i = 0; i < ms->self_cnt; i++)
+			ms->sorted[at + i] = scratch[i].index;
+	}
+	free(scratch);
+	return 0;
+}
+
 static int fill_deviations(struct measure *ms)
 {
 	const struct judge_metric *m = ms->m;
-	size_t n = m->run_cnt;
+	size_t n = m->run_cnt, cnt = 0, at = 0;
 
-	ms->self_ids = calloc(m->row_cnt, sizeof(*ms->self_ids));
-	ms->self_shares = calloc(m->row_cnt, sizeof(double));
-	ms->deviations = calloc(m->row_cnt * n, sizeof(double));
-	ms->sorted = calloc(m->row_cnt, sizeof(*ms->sorted));
+	for (size_t i = 0; i < m->row_cnt; i++)
+		cnt += m->rows[i].what == JUDGE_SELF;
+	ms->self_cnt = cnt;
+	ms->self_ids = calloc(cnt + 1, sizeof(*ms->self_ids));
+	ms->self_shares = calloc(cnt + 1, sizeof(double));
+	ms->deviations = calloc(cnt * n + 1, sizeof(double));
+	ms->sorted = calloc(cnt * n + 1, sizeof(*ms->sorted));
 	if (!ms->self_ids || !ms->self_shares || !ms->deviations || !ms->sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->row_cnt; i++) {
 		const struct judge_row *row = &m->rows[i];
 		double mean = 0;
-		size_t at = ms->self_cnt;
 
 		if (row->what != JUDGE_SELF)
 			continue;
@@ -159,25 +175,26 @@ static int fill_deviations(struct measure *ms)
 			ms->self_shares[at] += row->costs[k] / ms->totals[k] / (double)n;
 		}
 		for (size_t k = 0; k < n; k++)
-			ms->deviations[at * n + k] = log(row->costs[k]) - mean;
-		ms->self_cnt++;
+			ms->deviations[k * cnt + at] = log(row->costs[k]) - mean;
+		at++;
 	}
-	return 0;
+	return sort_deviations(ms);
 }
 
 /* The median over the functions of how much a run varies. */
-static double variation(struct measure *ms, bool *in, double *scratch)
+static double variation(struct measure *ms, double *scratch)
 {
 	struct judge_metric *m = ms->m;
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < m->row_cnt; i++) {
+		struct stack_set in;
 		double sq = 0;
 
 		if (m->rows[i].what != JUDGE_SELF)
 			continue;
-		scale_mark(ms, m->rows[i].function, true, in);
-		scale_logs(ms, m->rows[i].costs, in, ms->scratch);
+		in = measure_stacks(ms, &m->rows[i]);
+		scale_logs(ms, m->rows[i].costs, &in, ms->scratch);
 		design_centre(&ms->design, ms->scratch);
 		for (size_t k = 0; k < m->run_cnt; k++)
 			sq += ms->scratch[k] * ms->scratch[k];
@@ -190,10 +207,9 @@ static double variation(struct measure *ms, bool *in, double *scratch)
 int scale_choose(struct measure *ms)
 {
 	struct judge_metric *m = ms->m;
-	bool *in = calloc(ms->runs->stack_cnt + 1, sizeof(*in));
 	double *scratch = calloc(m->row_cnt, sizeof(*scratch)), with, without;
 	struct estimate e;
-	int err = in && scratch ? fill_deviations(ms) : -ENOMEM;
+	int err = scratch ? fill_deviations(ms) : -ENOMEM;
 
 	if (!err && find_common(ms, NULL)) {
 		e = scale_estimate(ms, ms->common, ms->scratch);
@@ -202,12 +218,11 @@ int scale_choose(struct measure *ms)
 			e.df > 0 &&
 			fabs(e.change) > stats_t_quantile(CONFIDENCE, e.df) *
 						 sqrt(e.variance / design_weight(&ms->design));
-		with = variation(ms, in, scratch);
+		with = variation(ms, scratch);
 		m->relative = true;
-		without = variation(ms, in, scratch);
+		without = variation(ms, scratch);
 		m->relative = without < with;
 	}
-	free(in);
 	free(scratch);
 	return err;
 }

@@ -156,33 +156,25 @@ static int decide(const struct measure *ms, struct judge_row *row)
 
 /* ---- what is because of what ---- */
 
-/* How much of what a costs goes through b. */
-static double through(const struct measure *ms, const struct judge_row *a,
-		      const struct judge_row *b)
+/* Of each function how much of its cost goes through the row, as a share of the row's. */
+static void go_through(const struct measure *ms, const struct judge_row *row, double *shares)
 {
 	const struct runs *r = ms->runs;
-	double both = 0, all = 0;
+	struct stack_set of = measure_stacks(ms, row);
+	double all = 0;
 
-	for (size_t run = 0; run < ms->m->run_cnt; run++) {
-		const struct runs_column *c = measure_column(ms, run);
+	memset(shares, 0, r->function_cnt * sizeof(*shares));
+	for (size_t i = 0; i < of.cnt; i++)
+		all += ms->weights[of.ids[i]];
+	for (size_t i = 0; i < of.cnt; i++) {
+		const struct runs_stack *s = &r->stacks[of.ids[i]];
+		uint32_t k = 0;
 
-		for (size_t i = 0; i < c->cnt; i++) {
-			const struct runs_stack *s = &r->stacks[c->costs[i].stack];
-			uint32_t k = 0, limit = b->what == JUDGE_SELF ? MIN(1U, s->cnt) : s->cnt;
-
-			while (k < limit && r->frames[s->at + k] != b->function)
-				k++;
-			if (k == limit)
-				continue;
-			all += c->costs[i].value;
-			for (; k < s->cnt; k++)
-				if (r->frames[s->at + k] == a->function) {
-					both += c->costs[i].value;
-					break;
-				}
-		}
+		while (r->frames[s->at + k] != row->function)
+			k++;
+		for (; k < s->cnt; k++)
+			shares[r->frames[s->at + k]] += ms->weights[of.ids[i]] / all;
 	}
-	return both / all;
 }
 
 static double grown(const struct judge_row *row)
@@ -191,27 +183,31 @@ static double grown(const struct judge_row *row)
 }
 
 /* One regression is one row: the deepest that holds most of what those above it have more. */
-static void explain(struct measure *ms)
+static int explain(struct measure *ms)
 {
 	struct judge_metric *m = ms->m;
+	double *shares = calloc(ms->runs->function_cnt + 1, sizeof(*shares));
 
-	for (size_t i = 0; i < m->row_cnt; i++) {
-		struct judge_row *a = &m->rows[i];
+	for (size_t k = 0; shares && k < m->row_cnt; k++) {
+		const struct judge_row *b = &m->rows[k];
 
-		for (size_t k = 0; a->verdict == JUDGE_REGRESSED && k < m->row_cnt; k++) {
-			struct judge_row *b = &m->rows[k];
-			bool below;
+		if (b->verdict != JUDGE_REGRESSED || b->what == JUDGE_TOTAL)
+			continue;
+		go_through(ms, b, shares);
+		for (size_t i = 0; i < m->row_cnt; i++) {
+			struct judge_row *a = &m->rows[i];
 
-			if (k == i || a->what == JUDGE_SELF || b->verdict != JUDGE_REGRESSED ||
-			    b->what == JUDGE_TOTAL || grown(b) < EXPLAINS * grown(a))
+			if (i == k || a->verdict != JUDGE_REGRESSED || a->what == JUDGE_SELF ||
+			    grown(b) < EXPLAINS * grown(a))
 				continue;
-			below = a->what == JUDGE_TOTAL || (b->function == a->function) ||
-				through(ms, a, b) > EXPLAINS;
-			if (below && (a->because == JUDGE_NONE ||
-				      m->rows[a->because].level[1] > b->level[1]))
+			if ((a->what == JUDGE_TOTAL || shares[a->function] > EXPLAINS) &&
+			    (a->because == JUDGE_NONE ||
+			     m->rows[a->because].level[1] > b->level[1]))
 				a->because = k;
 		}
 	}
+	free(shares);
+	return shares ? 0 : -ENOMEM;
 }
 
 static int rank_of(const struct judge_row *row)
@@ -266,9 +262,8 @@ int verdict_rows(struct measure *ms)
 	for (size_t i = 0; !err && i < m->row_cnt; i++)
 		err = decide(ms, &m->rows[i]);
 	qsort(m->rows, m->row_cnt, sizeof(*m->rows), by_impact);
-	if (err)
-		return err;
-	explain(ms);
-	m->verdict = verdict_of(m);
-	return 0;
+	err = err ?: explain(ms);
+	if (!err)
+		m->verdict = verdict_of(m);
+	return err;
 }

@@ -6,354 +6,501 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#include "base/hash.h"
 #include "base/util.h"
-#include "profile.pb-c.h"
+#include "profile/gunzip.h"
+#include "profile/id_map.h"
+#include "profile/pprof_fields.h"
 #include "profile/profile.h"
+#include "profile/proto_read.h"
 
-#define GZIP_WINDOW (15 + 16) /* zlib.h, inflateInit2: gzip alone */
-#define FIRST_SZ 65536
-#define ALLOC_COST 16 /* bytes of malloc's own for each piece */
-
-typedef Perftools__Profiles__Profile pb_profile;
-
-/* Where an id of the file leads. */
-struct entry {
-	uint64_t id;
-	uint32_t to;
-};
+#define INDEX_COST 32 /* bytes that finding an entry again takes */
+#define GROWN 3 / 2   /* times what is in it is the size of an array that grows */
 
 struct reader {
-	const pb_profile *in;
+	struct proto in;
 	struct profile *out;
-	uint32_t *strings;			    /* by index in the file: id */
-	struct hash mappings, functions, locations; /* of struct entry */
+	size_t memory; /* bytes that may still be taken */
+	bool labels;   /* are wanted */
+	uint64_t numbers[PROFILE_FIELDS];
+	size_t counts[PROFILE_FIELDS];	    /* of messages */
+	struct proto spans[PROFILE_FIELDS]; /* from the first one to behind the last one */
+	struct proto *texts;		    /* the strings of the file */
+	uint32_t *strings;		    /* of each its id in `out` */
+	size_t text_cap, string_cnt;
+	struct id_map mappings, functions, locations;
 	/* scratch */
-	struct profile_line *lines;
-	struct profile_label *labels;
-	uint32_t *locs;
-	size_t line_cap, label_cap, loc_cap;
+	struct profile_line *line_buf;
+	struct profile_label *label_buf;
+	uint32_t *loc_buf;
+	char *text_buf;
+	size_t line_cap, label_cap, loc_cap, buf_cap;
 };
 
-/* ---- gzip ---- */
+/* ---- walks over the file ---- */
 
-static bool is_gzip(const uint8_t *data, size_t sz)
+static int spend(struct reader *r, size_t bytes)
 {
-	return sz >= 2 && data[0] == 0x1f && data[1] == 0x8b;
+	if (bytes > r->memory)
+		return -E2BIG;
+	r->memory -= bytes;
+	return 0;
 }
 
-/* One member after the other, as gzip has it. *ret is the caller's also if it fails. */
-static int expand(z_stream *z, uint8_t **ret, size_t *ret_sz)
+/* What a message of the file takes, without what is in it. */
+static size_t cost_of(uint32_t number)
 {
-	size_t cap = 0, have = 0;
-	int rc = Z_OK;
-
-	while (rc == Z_OK || (rc == Z_STREAM_END && is_gzip(z->next_in, z->avail_in))) {
-		if (rc == Z_STREAM_END && inflateReset(z) != Z_OK)
-			return -EBADMSG;
-		if (have == PPROF_READ_MAX)
-			return -E2BIG;
-		if (have == cap && util_reserve(ret, &cap, MAX(2 * have, FIRST_SZ), 1))
-			return -ENOMEM;
-		z->next_out = *ret + have;
-		z->avail_out = (uInt)MIN(cap - have, PPROF_READ_MAX - have);
-		rc = inflate(z, Z_NO_FLUSH);
-		have = (size_t)(z->next_out - *ret);
-		/* nothing more to read: it is cut */
-		if (rc == Z_BUF_ERROR || (rc == Z_OK && !z->avail_in && z->avail_out))
-			return -EBADMSG;
-	}
-	*ret_sz = have;
-	return rc == Z_STREAM_END ? 0 : rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
-}
-
-/* ---- messages, within a limit ---- */
-
-struct memory {
-	size_t left;
-	int err; /* why something was not given; 0: nothing was asked for in vain */
-};
-
-static void *memory_alloc(void *data, size_t sz)
-{
-	struct memory *m = data;
-	void *ret;
-
-	if (m->left < ALLOC_COST || m->left - ALLOC_COST < sz) {
-		m->err = -E2BIG;
-		return NULL;
-	}
-	ret = malloc(sz);
-	if (ret)
-		m->left -= sz + ALLOC_COST;
-	else
-		m->err = -ENOMEM;
-	return ret;
-}
-
-static void memory_free(void *data, void *p)
-{
-	(void)data;
-	free(p);
-}
-
-static int unpack_plain(const uint8_t *data, size_t sz, size_t memory, pb_profile **ret)
-{
-	struct memory m = { .left = memory };
-	ProtobufCAllocator allocator = { memory_alloc, memory_free, &m };
-
-	*ret = perftools__profiles__profile__unpack(&allocator, sz, data);
-	if (*ret)
+	switch (number) {
+	case PROFILE_SAMPLE:
+		return sizeof(struct profile_sample) * GROWN + INDEX_COST;
+	case PROFILE_MAPPING:
+		return sizeof(struct profile_mapping) + 2 * INDEX_COST;
+	case PROFILE_LOCATION:
+		return sizeof(struct profile_location) + 2 * INDEX_COST;
+	case PROFILE_FUNCTION:
+		return sizeof(struct profile_function) + 2 * INDEX_COST;
+	case PROFILE_STRING_TABLE:
+		return sizeof(struct proto) + sizeof(size_t) + INDEX_COST;
+	default:
 		return 0;
-	return m.err ? m.err : -EBADMSG;
+	}
 }
 
-static int unpack(const uint8_t *data, size_t sz, size_t memory, pb_profile **ret)
+static bool is_message(uint32_t number)
 {
-	z_stream z = { .next_in = (Bytef *)data, .avail_in = (uInt)sz };
-	uint8_t *plain = NULL;
+	return number <= PROFILE_STRING_TABLE || number == PROFILE_PERIOD_TYPE;
+}
+
+static int scan_field(struct reader *r, const struct proto_field *f)
+{
 	int err;
 
-	if (sz > PPROF_READ_MAX)
-		return -E2BIG;
-	if (!is_gzip(data, sz))
-		return unpack_plain(data, sz, memory, ret);
-	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-		return -ENOMEM;
-	err = expand(&z, &plain, &sz);
-	inflateEnd(&z);
+	if (f->number >= PROFILE_FIELDS)
+		return 0;
+	if (f->number != PROFILE_COMMENT &&
+	    f->kind != (is_message(f->number) ? PROTO_BYTES : PROTO_NUMBER))
+		return -EBADMSG;
+	r->numbers[f->number] = f->value;
+	r->counts[f->number]++;
+	err = spend(r, cost_of(f->number));
+	if (err || f->number != PROFILE_STRING_TABLE)
+		return err;
+	err = spend(r, proto_left(&f->bytes)) ?:
+		      util_reserve(&r->texts, &r->text_cap, r->string_cnt + 1, sizeof(*r->texts));
 	if (!err)
-		err = unpack_plain(plain, sz, memory, ret);
-	free(plain);
+		r->texts[r->string_cnt++] = f->bytes;
+	return err;
+}
+
+/* Which messages there are, where the strings stand, and all numbers: no field of the file is damaged, or of
+ * another kind than it should be. */
+static int scan(struct reader *r)
+{
+	struct proto in = r->in;
+	struct proto_field f;
+	int more, err = 0;
+
+	do {
+		const uint8_t *at = in.at;
+
+		more = proto_next(&in, &f);
+		if (more <= 0)
+			break;
+		err = scan_field(r, &f);
+		if (f.number >= PROFILE_FIELDS)
+			continue;
+		r->spans[f.number].at = r->spans[f.number].at ?: at;
+		r->spans[f.number].end = in.at;
+	} while (!err);
+	return err ?: more;
+}
+
+/* Reads all messages of a field, in the order of the file. */
+static int each(struct reader *r, uint32_t number, int (*read)(struct reader *, struct proto))
+{
+	struct proto in = r->spans[number];
+	struct proto_field f;
+	int err = 0;
+
+	while (!err && proto_next(&in, &f) > 0)
+		if (f.number == number)
+			err = read(r, f.bytes);
 	return err;
 }
 
 /* ---- what refers to what ---- */
 
 /* False if there is no such string. */
-static bool string(const struct reader *r, int64_t index, uint32_t *ret)
+static bool string(const struct reader *r, uint64_t index, uint32_t *ret)
 {
-	if (index < 0 || (uint64_t)index >= r->in->n_string_table)
+	if (index >= r->string_cnt)
 		return false;
 	*ret = r->strings[index];
 	return true;
 }
 
-static bool text(const struct reader *r, int64_t index, const char **ret)
+/* A string by itself, up to its first NUL; valid until the next call. NULL if there is no memory. */
+static const char *take_text(struct reader *r, const struct proto *text)
 {
-	if (index < 0 || (uint64_t)index >= r->in->n_string_table)
-		return false;
-	*ret = r->in->string_table[index];
-	return true;
-}
+	size_t sz = proto_left(text);
 
-/* Ids are not 0, and no two are the same. */
-static int note(struct hash *ids, uint64_t id, uint32_t to)
-{
-	struct entry *e;
-	bool is_new;
-
-	if (to == PROFILE_NONE)
-		return -ENOMEM;
-	e = hash__insert(ids, &id, &is_new);
-	if (!e)
-		return -ENOMEM;
-	if (!id || !is_new)
-		return -EBADMSG;
-	e->to = to;
-	return 0;
-}
-
-static bool find(const struct hash *ids, uint64_t id, uint32_t *ret)
-{
-	const struct entry *e = hash__lookup(ids, &id);
-
-	if (e)
-		*ret = e->to;
-	return e != NULL;
+	if (util_reserve(&r->text_buf, &r->buf_cap, sz + 1, 1))
+		return NULL;
+	if (sz)
+		memcpy(r->text_buf, text->at, sz);
+	r->text_buf[sz] = '\0';
+	return r->text_buf;
 }
 
 /* ---- the tables ---- */
 
+/* Its texts are copied: the caller frees them. */
+static int read_type(struct reader *r, const uint64_t fields[TYPE_FIELDS], char *ret[2])
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t index = fields[i ? TYPE_UNIT : TYPE_TYPE];
+		const char *text;
+
+		if (index >= r->string_cnt)
+			return -EBADMSG;
+		text = take_text(r, &r->texts[index]);
+		ret[i] = text ? strdup(text) : NULL;
+		if (!ret[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Of the value types and, last, of the period, which may be in parts. */
+static int scan_types(struct reader *r, uint64_t fields[][TYPE_FIELDS])
+{
+	struct proto in = r->in;
+	struct proto_field f;
+	size_t cnt = 0;
+	int err = 0;
+
+	while (!err && proto_next(&in, &f) > 0) {
+		bool period = f.number == PROFILE_PERIOD_TYPE;
+
+		if (!period && f.number != PROFILE_SAMPLE_TYPE)
+			continue;
+		err = proto_numbers(f.bytes, fields[period ? PROFILE_MAX_VALUES : cnt++],
+				    TYPE_FIELDS, 0);
+	}
+	return err;
+}
+
+/* Makes the profile, which is empty. */
+static int read_types(struct reader *r)
+{
+	uint64_t fields[PROFILE_MAX_VALUES + 1][TYPE_FIELDS] = { 0 };
+	struct profile_value_type types[PROFILE_MAX_VALUES + 1] = { 0 };
+	char *texts[PROFILE_MAX_VALUES + 1][2] = { 0 };
+	size_t cnt = r->counts[PROFILE_SAMPLE_TYPE];
+	int err;
+
+	if (!r->string_cnt || (proto_left(&r->texts[0]) && *r->texts[0].at) || !cnt)
+		return -EBADMSG;
+	if (cnt > PROFILE_MAX_VALUES)
+		return -E2BIG;
+	err = scan_types(r, fields);
+	for (size_t i = 0; !err && i < ARRAY_SIZE(types); i++) {
+		if (i < PROFILE_MAX_VALUES ? i >= cnt : !r->counts[PROFILE_PERIOD_TYPE])
+			continue;
+		err = read_type(r, fields[i], texts[i]);
+		types[i] = (struct profile_value_type){ texts[i][0], texts[i][1] };
+	}
+	if (!err)
+		r->out = profile__new(types, cnt, types[PROFILE_MAX_VALUES],
+				      (int64_t)r->numbers[PROFILE_PERIOD]);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		free(texts[i][0]);
+		free(texts[i][1]);
+	}
+	if (!err && !r->out)
+		return -ENOMEM;
+	return err;
+}
+
 static int read_strings(struct reader *r)
 {
-	const pb_profile *in = r->in;
-
-	if (!in->n_string_table || *in->string_table[0])
-		return -EBADMSG;
-	r->strings = malloc(in->n_string_table * sizeof(*r->strings));
+	r->strings = malloc(r->string_cnt * sizeof(*r->strings));
 	if (!r->strings)
 		return -ENOMEM;
-	for (size_t i = 0; i < in->n_string_table; i++) {
-		r->strings[i] = profile__string(r->out, in->string_table[i]);
+	for (size_t i = 0; i < r->string_cnt; i++) {
+		const char *text = take_text(r, &r->texts[i]);
+
+		r->strings[i] = text ? profile__string(r->out, text) : PROFILE_NONE;
 		if (r->strings[i] == PROFILE_NONE)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static bool value_type(const struct reader *r, const Perftools__Profiles__ValueType *t,
-		       struct profile_value_type *ret)
+static int read_mapping(struct reader *r, struct proto in)
 {
-	return text(r, t->type, &ret->type) && text(r, t->unit, &ret->unit);
+	uint64_t f[MAPPING_FIELDS] = { 0 };
+	struct profile_mapping to = { 0 };
+
+	if (proto_numbers(in, f, MAPPING_FIELDS, 0) ||
+	    !string(r, f[MAPPING_FILENAME], &to.filename) ||
+	    !string(r, f[MAPPING_BUILD_ID], &to.build_id))
+		return -EBADMSG;
+	to.start = f[MAPPING_START];
+	to.limit = f[MAPPING_LIMIT];
+	to.offset = f[MAPPING_OFFSET];
+	to.owner = (uint32_t)r->out->mapping_cnt; /* each is one of its own */
+	return id_map__note(&r->mappings, f[MAPPING_ID], profile__add_mapping(r->out, &to));
 }
 
-/* Makes the profile, which is empty. */
-static int read_types(struct reader *r)
+static int read_function(struct reader *r, struct proto in)
 {
-	const pb_profile *in = r->in;
-	struct profile_value_type types[PROFILE_MAX_VALUES], period = { 0 };
+	uint64_t f[FUNCTION_FIELDS] = { 0 };
+	struct profile_function to = { 0 };
 
-	if (!in->n_sample_type)
+	if (proto_numbers(in, f, FUNCTION_FIELDS, 0) || !string(r, f[FUNCTION_NAME], &to.name) ||
+	    !string(r, f[FUNCTION_SYSTEM_NAME], &to.system_name) ||
+	    !string(r, f[FUNCTION_FILENAME], &to.filename))
 		return -EBADMSG;
-	if (in->n_sample_type > PROFILE_MAX_VALUES)
-		return -E2BIG;
-	for (size_t i = 0; i < in->n_sample_type; i++)
-		if (!value_type(r, in->sample_type[i], &types[i]))
-			return -EBADMSG;
-	if (in->period_type && !value_type(r, in->period_type, &period))
+	to.start_line = (int64_t)f[FUNCTION_START_LINE];
+	return id_map__note(&r->functions, f[FUNCTION_ID], profile__add_function(r->out, &to));
+}
+
+static int read_line(struct reader *r, struct proto in, struct profile_line *ret)
+{
+	uint64_t f[LINE_FIELDS] = { 0 };
+
+	if (proto_numbers(in, f, LINE_FIELDS, 0) ||
+	    !id_map__find(&r->functions, f[LINE_FUNCTION], &ret->function))
 		return -EBADMSG;
-	r->out = profile__new(types, in->n_sample_type, period, in->period);
-	if (!r->out)
-		return -ENOMEM;
-	r->out->time_ns = in->time_nanos;
-	r->out->duration_ns = in->duration_nanos;
+	ret->line = (int64_t)f[LINE_LINE];
 	return 0;
 }
 
-static int read_mappings(struct reader *r)
+static int read_lines(struct reader *r, uint32_t location, struct proto in)
 {
-	int err = 0;
+	struct proto_field f;
+	size_t cnt = 0;
 
-	for (size_t i = 0; !err && i < r->in->n_mapping; i++) {
-		const Perftools__Profiles__Mapping *m = r->in->mapping[i];
-		struct profile_mapping to = {
-			.start = m->memory_start,
-			.limit = m->memory_limit,
-			.offset = m->file_offset,
-			.owner = (uint32_t)i, /* each is one of its own */
-		};
+	while (proto_next(&in, &f) > 0) {
+		int err;
 
-		if (!string(r, m->filename, &to.filename) || !string(r, m->build_id, &to.build_id))
+		if (f.number != LOCATION_LINE)
+			continue;
+		if (f.kind != PROTO_BYTES)
 			return -EBADMSG;
-		err = note(&r->mappings, m->id, profile__add_mapping(r->out, &to));
+		err = spend(r, sizeof(*r->line_buf)) ?:
+			      util_reserve(&r->line_buf, &r->line_cap, cnt + 1, sizeof(*r->line_buf)) ?:
+			      read_line(r, f.bytes, &r->line_buf[cnt++]);
+		if (err)
+			return err;
 	}
-	return err;
+	return profile__set_lines(r->out, location, r->line_buf, cnt);
 }
 
-static int read_functions(struct reader *r)
+static int read_location(struct reader *r, struct proto in)
 {
-	int err = 0;
+	uint64_t f[LOCATION_FIELDS] = { 0 };
+	uint32_t mapping = PROFILE_NONE, to;
+	int err;
 
-	for (size_t i = 0; !err && i < r->in->n_function; i++) {
-		const Perftools__Profiles__Function *f = r->in->function[i];
-		struct profile_function to = { .start_line = f->start_line };
-
-		if (!string(r, f->name, &to.name) || !string(r, f->system_name, &to.system_name) ||
-		    !string(r, f->filename, &to.filename))
-			return -EBADMSG;
-		err = note(&r->functions, f->id, profile__add_function(r->out, &to));
-	}
-	return err;
+	if (proto_numbers(in, f, LOCATION_FIELDS, 1 << LOCATION_LINE) ||
+	    (f[LOCATION_MAPPING] && !id_map__find(&r->mappings, f[LOCATION_MAPPING], &mapping)))
+		return -EBADMSG;
+	/* interpreters have no addresses: what is equal is told by its lines */
+	to = profile__append_location(r->out, mapping, f[LOCATION_ADDRESS]);
+	err = id_map__note(&r->locations, f[LOCATION_ID], to);
+	return err ?: read_lines(r, to, in);
 }
 
-static int read_lines(struct reader *r, uint32_t location, const Perftools__Profiles__Location *l)
+static int read_label(struct reader *r, struct proto in, struct profile_label *to)
 {
-	if (util_reserve(&r->lines, &r->line_cap, l->n_line, sizeof(*r->lines)))
-		return -ENOMEM;
-	for (size_t i = 0; i < l->n_line; i++) {
-		r->lines[i].line = l->line[i]->line;
-		if (!find(&r->functions, l->line[i]->function_id, &r->lines[i].function))
-			return -EBADMSG;
-	}
-	return profile__set_lines(r->out, location, r->lines, l->n_line);
-}
+	uint64_t f[LABEL_FIELDS] = { 0 };
 
-static int read_locations(struct reader *r)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < r->in->n_location; i++) {
-		const Perftools__Profiles__Location *l = r->in->location[i];
-		uint32_t mapping = PROFILE_NONE, to;
-
-		if (l->mapping_id && !find(&r->mappings, l->mapping_id, &mapping))
-			return -EBADMSG;
-		/* interpreters have no addresses: what is equal is told by its lines */
-		to = profile__append_location(r->out, mapping, l->address);
-		err = note(&r->locations, l->id, to);
-		if (!err)
-			err = read_lines(r, to, l);
-	}
-	return err;
-}
-
-static int read_labels(struct reader *r, const Perftools__Profiles__Sample *s)
-{
-	if (util_reserve(&r->labels, &r->label_cap, s->n_label, sizeof(*r->labels)))
-		return -ENOMEM;
-	for (size_t i = 0; i < s->n_label; i++) {
-		const Perftools__Profiles__Label *l = s->label[i];
-		struct profile_label *to = &r->labels[i];
-
-		to->num = l->num;
-		if (!string(r, l->key, &to->key) || !string(r, l->str, &to->str) ||
-		    !string(r, l->num_unit, &to->num_unit))
-			return -EBADMSG;
-	}
+	if (proto_numbers(in, f, LABEL_FIELDS, 0) || !string(r, f[LABEL_KEY], &to->key) ||
+	    !string(r, f[LABEL_STR], &to->str) || !string(r, f[LABEL_NUM_UNIT], &to->num_unit))
+		return -EBADMSG;
+	to->num = (int64_t)f[LABEL_NUM];
 	return 0;
 }
 
-static int read_sample(struct reader *r, const Perftools__Profiles__Sample *s)
-{
-	int err = read_labels(r, s);
+/* A sample as it is read. */
+struct row {
+	size_t loc_cnt, value_cnt, label_cnt;
+	int64_t values[PROFILE_MAX_VALUES];
+};
 
+static int add_location(struct reader *r, struct row *row, uint64_t id)
+{
+	return id_map__find(&r->locations, id, &r->loc_buf[row->loc_cnt++]) ? 0 : -EBADMSG;
+}
+
+static int add_value(struct reader *r, struct row *row, uint64_t value)
+{
+	if (row->value_cnt == r->out->value_cnt)
+		return -EBADMSG;
+	row->values[row->value_cnt++] = (int64_t)value;
+	return 0;
+}
+
+/* Locations or values, packed or one by one. */
+static int add_numbers(struct reader *r, struct row *row, const struct proto_field *f)
+{
+	bool values = f->number == SAMPLE_VALUE;
+	struct proto packed = f->bytes;
+	uint64_t value = f->value;
+	int more = 1, err = 0;
+
+	/* a number has a byte or more */
+	if (!values &&
+	    util_reserve(&r->loc_buf, &r->loc_cap,
+			 row->loc_cnt + MAX(proto_left(&packed), (size_t)1), sizeof(*r->loc_buf)))
+		return -ENOMEM;
+	if (f->kind == PROTO_NUMBER)
+		return values ? add_value(r, row, value) : add_location(r, row, value);
+	if (f->kind != PROTO_BYTES)
+		return -EBADMSG;
+	while (!err && (more = proto_number(&packed, &value)) > 0)
+		err = values ? add_value(r, row, value) : add_location(r, row, value);
+	return err ?: more;
+}
+
+static int add_label(struct reader *r, struct row *row, const struct proto_field *f)
+{
+	int err;
+
+	if (f->kind != PROTO_BYTES)
+		return -EBADMSG;
+	if (!r->labels)
+		return 0;
+	err = spend(r, sizeof(*r->label_buf)) ?:
+		      util_reserve(&r->label_buf, &r->label_cap, row->label_cnt + 1,
+				   sizeof(*r->label_buf));
+	return err ?: read_label(r, f->bytes, &r->label_buf[row->label_cnt++]);
+}
+
+static int read_sample(struct reader *r, struct proto in)
+{
+	struct row row = { 0 };
+	struct proto_field f;
+	int more, err = 0;
+
+	while (!err && (more = proto_next(&in, &f)) > 0)
+		if (f.number == SAMPLE_LABEL)
+			err = add_label(r, &row, &f);
+		else if (f.number == SAMPLE_LOCATION || f.number == SAMPLE_VALUE)
+			err = add_numbers(r, &row, &f);
+	err = err ?: more;
+	if (!err && row.value_cnt != r->out->value_cnt)
+		err = -EBADMSG;
+	err = err ?: spend(r, row.loc_cnt * sizeof(*r->loc_buf));
 	if (err)
 		return err;
-	if (s->n_value != r->out->value_cnt)
-		return -EBADMSG;
-	if (util_reserve(&r->locs, &r->loc_cap, s->n_location_id, sizeof(*r->locs)))
-		return -ENOMEM;
-	for (size_t i = 0; i < s->n_location_id; i++)
-		if (!find(&r->locations, s->location_id[i], &r->locs[i]))
-			return -EBADMSG;
-	return profile__add_sample(r->out, r->locs, s->n_location_id, r->labels, s->n_label,
-				   s->value) == PROFILE_NONE ?
+	if (!r->labels)
+		return profile__append_sample(r->out, r->loc_buf, row.loc_cnt, row.values);
+	return profile__add_sample(r->out, r->loc_buf, row.loc_cnt, r->label_buf, row.label_cnt,
+				   row.values) == PROFILE_NONE ?
 		       -ENOMEM :
 		       0;
 }
 
-static int read_samples(struct reader *r)
+static int read_tables(struct reader *r)
 {
-	int err = 0;
+	int err = id_map__init(&r->mappings, r->counts[PROFILE_MAPPING]);
 
-	for (size_t i = 0; !err && i < r->in->n_sample; i++)
-		err = read_sample(r, r->in->sample[i]);
+	err = err ?: id_map__init(&r->functions, r->counts[PROFILE_FUNCTION]);
+	err = err ?: id_map__init(&r->locations, r->counts[PROFILE_LOCATION]);
+	err = err ?: each(r, PROFILE_MAPPING, read_mapping);
+	err = err ?: each(r, PROFILE_FUNCTION, read_function);
+	err = err ?: each(r, PROFILE_LOCATION, read_location);
+	return err ?: each(r, PROFILE_SAMPLE, read_sample);
+}
+
+/* ---- the rest ---- */
+
+static int add_comment(struct reader *r, uint64_t index)
+{
+	uint32_t id;
+
+	if (!string(r, index, &id))
+		return -EBADMSG;
+	return profile__add_comment(r->out, strtab__get(r->out->strings, id));
+}
+
+static int read_comments(struct reader *r)
+{
+	struct proto in = r->spans[PROFILE_COMMENT];
+	struct proto_field f;
+	uint64_t index;
+	int more, err = 0;
+
+	while (!err && proto_next(&in, &f) > 0) {
+		if (f.number != PROFILE_COMMENT)
+			continue;
+		if (f.kind == PROTO_NUMBER) {
+			err = add_comment(r, f.value);
+			continue;
+		}
+		while (!err && (more = proto_number(&f.bytes, &index)) > 0)
+			err = add_comment(r, index);
+		err = err ?: more;
+	}
 	return err;
 }
 
 static int read_texts(struct reader *r)
 {
-	const pb_profile *in = r->in;
-	const char *comment;
+	struct profile *out = r->out;
 	uint32_t type;
-	int err = 0;
 
-	if (!string(r, in->drop_frames, &r->out->drop_frames) ||
-	    !string(r, in->keep_frames, &r->out->keep_frames) ||
-	    !string(r, in->default_sample_type, &type))
+	out->time_ns = (int64_t)r->numbers[PROFILE_TIME_NANOS];
+	out->duration_ns = (int64_t)r->numbers[PROFILE_DURATION_NANOS];
+	if (!string(r, r->numbers[PROFILE_DROP_FRAMES], &out->drop_frames) ||
+	    !string(r, r->numbers[PROFILE_KEEP_FRAMES], &out->keep_frames) ||
+	    !string(r, r->numbers[PROFILE_DEFAULT_SAMPLE_TYPE], &type))
 		return -EBADMSG;
-	for (size_t i = 0; i < r->out->value_cnt; i++) {
-		if (strcmp(r->out->value_types[i].type, strtab__get(r->out->strings, type)) != 0)
+	for (size_t i = 0; i < out->value_cnt; i++) {
+		if (strcmp(out->value_types[i].type, strtab__get(out->strings, type)) != 0)
 			continue;
-		r->out->folded_value = i;
-		r->out->default_type = type;
+		out->folded_value = i;
+		out->default_type = type;
 	}
-	for (size_t i = 0; !err && i < in->n_comment; i++)
-		err = text(r, in->comment[i], &comment) ? profile__add_comment(r->out, comment) :
-							  -EBADMSG;
+	return read_comments(r);
+}
+
+static void reader_done(struct reader *r)
+{
+	id_map__done(&r->mappings);
+	id_map__done(&r->functions);
+	id_map__done(&r->locations);
+	free(r->texts);
+	free(r->strings);
+	free(r->line_buf);
+	free(r->label_buf);
+	free(r->loc_buf);
+	free(r->text_buf);
+}
+
+static int read_all(const void *data, size_t sz, struct reader *r, struct profile **ret)
+{
+	uint8_t *own = NULL;
+	int err = sz > PPROF_READ_MAX ? -E2BIG : 0;
+
+	if (!err && gunzip_is(data, sz)) {
+		err = gunzip(data, sz, PPROF_READ_MAX, &own, &sz);
+		data = own;
+	}
+	r->in = (struct proto){ data, data ? (const uint8_t *)data + sz : NULL };
+	err = err ?: scan(r);
+	err = err ?: read_types(r);
+	err = err ?: read_strings(r);
+	err = err ?: read_tables(r);
+	err = err ?: read_texts(r);
+	reader_done(r);
+	free(own);
+	if (err)
+		profile__free(r->out);
+	*ret = err ? NULL : r->out;
 	return err;
 }
 
@@ -364,34 +511,14 @@ int pprof_read(const void *data, size_t sz, struct profile **ret)
 
 int pprof_read_within(const void *data, size_t sz, size_t memory, struct profile **ret)
 {
-	static int (*const steps[])(struct reader *) = {
-		read_types,	read_strings, read_mappings, read_functions,
-		read_locations, read_samples, read_texts,
-	};
-	pb_profile *in = NULL;
-	struct reader r = { 0 };
-	int err = unpack(data, sz, memory, &in);
+	struct reader r = { .memory = memory, .labels = true };
 
-	*ret = NULL;
-	if (err)
-		return err;
-	r.in = in;
-	hash__init(&r.mappings, sizeof(struct entry), sizeof(uint64_t), HASH_MAX);
-	hash__init(&r.functions, sizeof(struct entry), sizeof(uint64_t), HASH_MAX);
-	hash__init(&r.locations, sizeof(struct entry), sizeof(uint64_t), HASH_MAX);
-	for (size_t i = 0; !err && i < ARRAY_SIZE(steps); i++)
-		err = steps[i](&r);
-	if (err)
-		profile__free(r.out);
-	else
-		*ret = r.out;
-	hash__done(&r.mappings);
-	hash__done(&r.functions);
-	hash__done(&r.locations);
-	free(r.strings);
-	free(r.lines);
-	free(r.labels);
-	free(r.locs);
-	perftools__profiles__profile__free_unpacked(in, NULL);
-	return err;
+	return read_all(data, sz, &r, ret);
+}
+
+int pprof_read_stacks(const void *data, size_t sz, struct profile **ret)
+{
+	struct reader r = { .memory = PPROF_READ_MEMORY };
+
+	return read_all(data, sz, &r, ret);
 }

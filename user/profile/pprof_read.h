@@ -8,7 +8,7 @@
 struct profile;
 
 #define PPROF_READ_MAX (256U << 20)   /* bytes, once it is expanded */
-#define PPROF_READ_MEMORY (2UL << 30) /* bytes that its messages may take, once they are unpacked */
+#define PPROF_READ_MEMORY (2UL << 30) /* bytes that the profile may take */
 
 /*
  * *ret is the caller's, and not finished. What a struct profile has no place for is left out:
@@ -21,8 +21,12 @@ struct profile;
  */
 int pprof_read(const void *data, size_t sz, struct profile **ret);
 
-/* The same with another limit than PPROF_READ_MEMORY: an empty message has two bytes in a file, and more
- * than a hundred in memory. */
+/* The same with another limit than PPROF_READ_MEMORY: an empty message has two bytes in a file, and up to a
+ * hundred in memory. */
 int pprof_read_within(const void *data, size_t sz, size_t memory, struct profile **ret);
+
+/* The same without labels, and samples as they stand there, for who only reads them: nothing can be added to
+ * it. */
+int pprof_read_stacks(const void *data, size_t sz, struct profile **ret);
 
 #endif

@@ -533,6 +533,25 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 	return idx;
 }
 
+int profile__append_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt,
+			   const int64_t *values)
+{
+	struct profile_index *x = p->index;
+	struct profile_sample *new;
+
+	if (reserve(&p->samples, &x->sample_cap, p->sample_cnt, 1, sizeof(*p->samples)) ||
+	    reserve(&p->loc_ids, &x->loc_id_cap, p->loc_id_cnt, loc_cnt, sizeof(*p->loc_ids)))
+		return -ENOMEM;
+	new = &p->samples[p->sample_cnt++];
+	*new = (struct profile_sample){ .loc = (uint32_t)p->loc_id_cnt,
+					.loc_cnt = (uint32_t)loc_cnt };
+	memcpy(new->value, values, p->value_cnt * sizeof(*values));
+	if (loc_cnt)
+		memcpy(p->loc_ids + p->loc_id_cnt, locs, loc_cnt * sizeof(*locs));
+	p->loc_id_cnt += loc_cnt;
+	return 0;
+}
+
 int profile__add_comment(struct profile *p, const char *text)
 {
 	uint32_t id = profile__string(p, text);

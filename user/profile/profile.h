@@ -148,6 +148,11 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 			     const struct profile_label *labels, size_t label_cnt,
 			     const int64_t *values);
 
+/* A new one without labels, whether or not there is an equal one, that profile__add_sample() does not find. 0
+ * or -ENOMEM. */
+int profile__append_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt,
+			   const int64_t *values);
+
 /* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How a file's functions and stacks get into the tables of all runs. */
+#ifndef JUDGE_RUNS_PARTS_H
+#define JUDGE_RUNS_PARTS_H
+
+#include "judge/runs.h"
+
+#define RUNS_NONE UINT32_MAX
+#define RUNS_FUNCTIONS_MAX (1U << 30)
+
+/* The function of this canonical name; file and object, which are paths or "", become its own if it has none
+ * yet. RUNS_NONE if there is no memory, or there are RUNS_FUNCTIONS_MAX already. */
+uint32_t runs__function(struct runs *r, const char *name, const char *file, const char *object);
+
+/* The stack of these functions, cnt of them, above 0. The same. */
+uint32_t runs__stack(struct runs *r, const uint32_t *frames, uint32_t cnt);
+
+#endif

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From a file to costs of stacks: what its columns mean, and which functions its locations are. */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "judge/names.h"
+#include "judge/runs.h"
+#include "judge/runs_parts.h"
+#include "profile/pprof_read.h"
+#include "profile/profile.h"
+#include "profile/units.h"
+
+#define NONE RUNS_NONE
+
+/* A column of a file, as a metric. */
+struct source {
+	int metric;
+	size_t value;	 /* column */
+	size_t count;	 /* column; == value: see period */
+	double scale;	 /* to the metric's unit */
+	double period;	 /* of a sample, in the metric's unit; 0: not known */
+	size_t space;	 /* sampled allocations: column of their bytes */
+	double rate;	 /* the same: bytes between two samples, 0: not sampled */
+	bool of_samples; /* the column counts samples of this period */
+	bool counts;	 /* the column counts something itself */
+};
+
+/* A location's functions: most have one, which it is; of others, where their number and they themselves stand
+ * in frames. */
+#define SEVERAL (1U << 31)
+
+struct reader {
+	struct runs *r;
+	const struct profile *p;
+	const char *name;
+	struct source sources[PROFILE_MAX_VALUES];
+	size_t source_cnt;
+	uint32_t *functions; /* of each of the file: ours, NONE as long as it is not met */
+	uint32_t *frames;    /* of all locations, their functions */
+	uint32_t *places;    /* of each location */
+	size_t frame_cnt, frame_cap;
+	uint32_t *serials; /* of each function: the last sample that it was seen in */
+	size_t serial_cap;
+	uint32_t *stack; /* scratch */
+	size_t stack_cap;
+	char *err;
+	size_t err_sz;
+};
+
+/* ---- functions and stacks ---- */
+
+/* Addresses differ between builds: what has no name is its object. */
+static uint32_t add_object(struct reader *rd, const char *object)
+{
+	char folded[NAMES_SZ + 2];
+
+	snprintf(folded, sizeof(folded), "[%.*s]", NAMES_SZ - 1,
+		 *object ? names_base(object) : "unknown");
+	return runs__function(rd->r, folded, "", object);
+}
+
+static uint32_t add_line(struct reader *rd, uint32_t function, const char *object)
+{
+	const struct profile *p = rd->p;
+	const struct profile_function *f = &p->functions[function];
+	const char *name = strtab__get(p->strings, f->name);
+	uint32_t *known = &rd->functions[function];
+	char canonical[NAMES_SZ];
+
+	if (*known != NONE && rd->r->functions[*known].object)
+		return *known;
+	if (!*name)
+		name = strtab__get(p->strings, f->system_name);
+	if (!names_canonical(name, canonical, sizeof(canonical)))
+		return add_object(rd, object);
+	return *known = runs__function(rd->r, canonical, strtab__get(p->strings, f->filename),
+				       object);
+}
+
+static int read_location(struct reader *rd, size_t i)
+{
+	const struct profile_location *l = &rd->p->locations[i];
+	const char *object = "";
+
+	if (l->mapping != PROFILE_NONE)
+		object = strtab__get(rd->p->strings, rd->p->mappings[l->mapping].filename);
+	if (l->line_cnt <= 1) {
+		rd->places[i] = l->line_cnt ? add_line(rd, rd->p->lines[l->line].function, object) :
+					      add_object(rd, object);
+		return rd->places[i] == NONE ? -ENOMEM : 0;
+	}
+	if (rd->frame_cnt >= SEVERAL ||
+	    util_reserve(&rd->frames, &rd->frame_cap, rd->frame_cnt + 1 + l->line_cnt,
+			 sizeof(*rd->frames)))
+		return -ENOMEM;
+	rd->places[i] = SEVERAL | (uint32_t)rd->frame_cnt;
+	rd->frames[rd->frame_cnt++] = l->line_cnt;
+	for (uint32_t k = 0; k < l->line_cnt; k++) {
+		uint32_t f = add_line(rd, rd->p->lines[l->line + k].function, object);
+
+		if (f == NONE)
+			return -ENOMEM;
+		rd->frames[rd->frame_cnt++] = f;
+	}
+	return 0;
+}
+
+static int read_locations(struct reader *rd)
+{
+	const struct profile *p = rd->p;
+	int err = 0;
+
+	rd->places = calloc(p->location_cnt + 1, sizeof(*rd->places));
+	rd->functions = malloc((p->function_cnt + 1) * sizeof(*rd->functions));
+	if (!rd->places || !rd->functions)
+		return -ENOMEM;
+	memset(rd->functions, 0xff, (p->function_cnt + 1) * sizeof(*rd->functions));
+	for (size_t i = 0; !err && i < p->location_cnt; i++)
+		err = read_location(rd, i);
+	return err   ?:
+		       util_reserve(&rd->serials, &rd->serial_cap, rd->r->function_cnt + 1,
+				    sizeof(*rd->serials));
+}
+
+/* A function that calls itself is one of the stack once: pprof's rule. */
+static uint32_t read_stack(struct reader *rd, const struct profile_sample *s, uint32_t serial)
+{
+	uint32_t cnt = 0, none;
+
+	if (util_reserve(&rd->stack, &rd->stack_cap, s->loc_cnt, sizeof(*rd->stack)))
+		return NONE;
+	for (uint32_t i = 0; i < s->loc_cnt; i++) {
+		const uint32_t *of = &rd->places[rd->p->loc_ids[s->loc + i]];
+		uint32_t of_cnt = 1;
+
+		if (*of & SEVERAL) {
+			of = rd->frames + (*of & ~SEVERAL);
+			of_cnt = *of++;
+			if (util_reserve(&rd->stack, &rd->stack_cap,
+					 (size_t)cnt + of_cnt + s->loc_cnt - i, sizeof(*rd->stack)))
+				return NONE;
+		}
+		for (uint32_t k = 0; k < of_cnt; k++) {
+			if (rd->serials[of[k]] == serial)
+				continue;
+			rd->serials[of[k]] = serial;
+			rd->stack[cnt++] = of[k];
+		}
+	}
+	if (cnt)
+		return runs__stack(rd->r, rd->stack, cnt);
+	none = runs__function(rd->r, "[no stack]", "", "");
+	return none == NONE ? NONE : runs__stack(rd->r, &none, 1);
+}
+
+/* ---- what the columns mean ---- */
+
+static int __attribute__((format(printf, 3, 4)))
+refuse(struct reader *rd, int err, const char *fmt, ...)
+{
+	char text[384];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return util_fail(err, rd->err, rd->err_sz, "%s: %s", rd->name, text);
+}
+
+/* One unit for each quantity. */
+static double scale_of(const char *unit, const char **ret)
+{
+	const struct units_scale *list, *own = units_find(unit, &list);
+
+	*ret = !own ? unit : !strcmp(list->suffix, "ns") ? "nanoseconds" : "bytes";
+	return own ? own->factor : 1;
+}
+
+static bool is_count(const struct profile_value_type *t)
+{
+	return !strcmp(t->unit, "count");
+}
+
+/* The metric, made if it is new. */
+static int add_metric(struct reader *rd, const char *type, const char *unit, int *ret)
+{
+	struct runs *r = rd->r;
+	struct runs_metric *m;
+	char name[sizeof(m->name)], of[sizeof(m->unit)];
+
+	util_printable(name, sizeof(name), type);
+	util_printable(of, sizeof(of), unit);
+	*ret = runs__find_metric(r, name);
+	if (*ret >= 0 && strcmp(r->metrics[*ret].unit, of) != 0)
+		return refuse(rd, -EINVAL, "'%s' is in %s, and in %s in others", name, of,
+			      r->metrics[*ret].unit);
+	if (*ret >= 0)
+		return 0;
+	if (!*name)
+		return refuse(rd, -EINVAL, "a value type without a name");
+	if (r->metric_cnt == RUNS_METRICS_MAX)
+		return refuse(rd, -E2BIG, "the files have more than %d value types together",
+			      RUNS_METRICS_MAX);
+	m = &r->metrics[ *ret = (int)r->metric_cnt++];
+	strcpy(m->name, name);
+	strcpy(m->unit, of);
+	return 0;
+}
+
+/* Column v as a metric. Counts of samples are none where there is a column of what they measure. */
+static int read_source(struct reader *rd, size_t v)
+{
+	const struct profile *p = rd->p;
+	const struct profile_value_type *t = &p->value_types[v], *of = t;
+	struct source s = { .value = v, .count = v, .scale = 1 };
+	const char *unit, *period_unit;
+	double period = (double)MAX(p->period, (int64_t)0) *
+			scale_of(p->period_type.unit ?: "", &period_unit);
+	bool space = p->period_type.type && !strcmp(p->period_type.type, "space");
+	int err;
+
+	if (!strcmp(t->type, "samples") && is_count(t)) {
+		if (p->value_cnt > 1)
+			return 0;
+		if (period > 0 && !strcmp(period_unit, "nanoseconds")) {
+			s.of_samples = true;
+			s.scale = s.period = period;
+			of = &p->period_type;
+		}
+	}
+	if (!s.of_samples)
+		s.scale = scale_of(t->unit, &unit);
+	else
+		unit = period_unit;
+	s.counts = is_count(t);
+	if (v && is_count(&p->value_types[v - 1]) && !is_count(t))
+		s.count = v - 1;
+	else if (!s.of_samples && p->period_type.type && !strcmp(p->period_type.type, t->type) &&
+		 !strcmp(period_unit, unit))
+		s.period = period;
+	if (space && period > 1) {
+		s.rate = period;
+		s.space = is_count(t) && v + 1 < p->value_cnt ? v + 1 : v;
+	}
+	err = add_metric(rd, of->type, unit, &s.metric);
+	if (!err)
+		rd->sources[rd->source_cnt++] = s;
+	return err;
+}
+
+/* How many samples a row stands for. */
+static double samples_of(const struct source *s, const struct profile_sample *row, double value)
+{
+	double count = (double)row->value[s->count];
+
+	if (s->rate > 0 && count > 0)
+		/* what a sampler of allocations multiplied by is taken back */
+		return count * -expm1(-(double)row->value[s->space] / count / s->rate);
+	if (s->count != s->value || s->of_samples || s->counts)
+		return count;
+	return s->period > 0 ? value / s->period : 1;
+}
+
+/* ---- a file ---- */
+
+static int read_row(struct reader *rd, struct runs_run *run, size_t i)
+{
+	const struct profile_sample *row = &rd->p->samples[i];
+	uint32_t stack = NONE;
+
+	for (size_t k = 0; k < rd->source_cnt; k++) {
+		const struct source *s = &rd->sources[k];
+		struct runs_column *c = &run->columns[s->metric];
+		double value = (double)row->value[s->value] * s->scale;
+
+		if (value < 0)
+			return refuse(rd, -EINVAL,
+				      "it has values below 0: it is a difference already");
+		if (!(value > 0))
+			continue;
+		if (stack == NONE) {
+			stack = read_stack(rd, row, (uint32_t)i + 1);
+			if (stack == NONE)
+				return -ENOMEM;
+		}
+		if (util_reserve(&c->costs, &c->cap, c->cnt + 1, sizeof(*c->costs)))
+			return -ENOMEM;
+		c->costs[c->cnt] = (struct runs_cost){ stack, value, samples_of(s, row, value) };
+		c->value += value;
+		c->count += c->costs[c->cnt++].count;
+	}
+	return 0;
+}
+
+static struct runs_run *find_run(struct runs *r, enum runs_side side, const char *run)
+{
+	for (size_t i = 0; *run && i < r->run_cnt; i++)
+		if (r->runs[i].side == side && !strcmp(r->runs[i].facts.run, run))
+			return &r->runs[i];
+	return NULL;
+}
+
+/* The run that the file is of: its own, unless it says another one. */
+static int open_run(struct reader *rd, enum runs_side side, const struct run_facts *f,
+		    struct runs_run **ret)
+{
+	struct runs *r = rd->r;
+	struct runs_run *run = find_run(r, side, f->run);
+
+	if (!run) {
+		if (util_reserve(&r->runs, &r->run_cap, r->run_cnt + 1, sizeof(*r->runs)))
+			return -ENOMEM;
+		run = &r->runs[r->run_cnt];
+		*run = (struct runs_run){ .side = side, .time_ns = rd->p->time_ns, .facts = *f };
+		run->path = strdup(rd->name);
+		if (!run->path)
+			return -ENOMEM;
+		r->run_cnt++;
+	}
+	for (size_t k = 0; k < rd->source_cnt; k++) {
+		struct runs_column *c = &run->columns[rd->sources[k].metric];
+
+		if (c->there)
+			return refuse(rd, -EINVAL, "run '%s' has '%s' twice", f->run,
+				      r->metrics[rd->sources[k].metric].name);
+		c->there = true;
+		c->exact = !(rd->sources[k].rate > 0) && !rd->sources[k].of_samples &&
+			   !(rd->sources[k].period > 0);
+	}
+	*ret = run;
+	return 0;
+}
+
+static int read_profile(struct reader *rd, enum runs_side side)
+{
+	const struct profile *p = rd->p;
+	struct runs_run *run = NULL;
+	struct run_facts facts;
+	const char *key;
+	int err = 0;
+
+	if (facts_read(p, &facts, &key))
+		return refuse(rd, -EBADMSG, "its comment %s= is twice there, or no value", key);
+	for (size_t v = 0; !err && v < p->value_cnt; v++)
+		err = read_source(rd, v);
+	err = err ?: read_locations(rd);
+	if (!err)
+		err = open_run(rd, side, &facts, &run);
+	if (!err)
+		memset(rd->serials, 0, rd->serial_cap * sizeof(*rd->serials));
+	for (size_t i = 0; !err && i < p->sample_cnt; i++)
+		err = read_row(rd, run, i);
+	return err;
+}
+
+int runs__add(struct runs *r, enum runs_side side, const char *name, const void *data, size_t sz,
+	      char *err, size_t err_sz)
+{
+	struct reader rd = { .r = r, .name = name, .err = err, .err_sz = err_sz };
+	struct profile *p;
+	int ret;
+
+	*err = '\0';
+	ret = pprof_read_stacks(data, sz, &p);
+	if (ret)
+		return refuse(&rd, ret, "%s",
+			      ret == -ENOMEM ? "out of memory" :
+			      ret == -E2BIG  ? "it is too large, or has too many value types" :
+			      sz	     ? "it is no profile that pprof reads, or damaged" :
+					       "it is empty");
+	rd.p = p;
+	ret = read_profile(&rd, side);
+	if (ret && !*err)
+		refuse(&rd, ret, "out of memory");
+	/* the same files give the same draws */
+	r->digest = util_hash(data, sz, r->digest + (uint64_t)side + 1);
+	free(rd.functions);
+	free(rd.frames);
+	free(rd.places);
+	free(rd.serials);
+	free(rd.stack);
+	profile__free(p);
+	return ret;
+}

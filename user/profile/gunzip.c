@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "profile/gunzip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/util.h"
+
+#define GZIP_WINDOW (15 + 16) /* zlib.h, inflateInit2: gzip alone */
+#define FIRST_SZ 65536
+
+bool gunzip_is(const uint8_t *data, size_t sz)
+{
+	return sz >= 2 && data[0] == 0x1f && data[1] == 0x8b;
+}
+
+/* *ret is the caller's also if it fails. */
+static int expand(z_stream *z, size_t max, uint8_t **ret, size_t *ret_sz)
+{
+	size_t cap = 0, have = 0;
+	int rc = Z_OK;
+
+	while (rc == Z_OK || (rc == Z_STREAM_END && gunzip_is(z->next_in, z->avail_in))) {
+		if (rc == Z_STREAM_END && inflateReset(z) != Z_OK)
+			return -EBADMSG;
+		if (have == max)
+			return -E2BIG;
+		if (have == cap && util_reserve(ret, &cap, MAX(2 * have, FIRST_SZ), 1))
+			return -ENOMEM;
+		z->next_out = *ret + have;
+		z->avail_out = (uInt)MIN(cap - have, max - have);
+		rc = inflate(z, Z_NO_FLUSH);
+		have = (size_t)(z->next_out - *ret);
+		/* nothing more to read: it is cut */
+		if (rc == Z_BUF_ERROR || (rc == Z_OK && !z->avail_in && z->avail_out))
+			return -EBADMSG;
+	}
+	*ret_sz = have;
+	return rc == Z_STREAM_END ? 0 : rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+int gunzip(const void *data, size_t sz, size_t max, uint8_t **ret, size_t *ret_sz)
+{
+	z_stream z = { .next_in = (Bytef *)data, .avail_in = (uInt)sz };
+	int err;
+
+	*ret = NULL;
+	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+		return -ENOMEM;
+	err = expand(&z, max, ret, ret_sz);
+	inflateEnd(&z);
+	if (err) {
+		free(*ret);
+		*ret = NULL;
+	}
+	return err;
+}
