@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Writes profiles of a given size, as a busy node's are: many functions, deep stacks, labels of processes and threads. Runs of a
-program have most of their stacks in common, in other numbers."""
+program have most of their stacks in common, in other numbers.
+
+usage: pprof_large.py FOLDER MEGABYTES RUNS     writes FOLDER/base and FOLDER/new
+"""
 
 import gzip
+import os
 import random
+import sys
 
 from pprof_sets import Strings, field, varint
 
@@ -65,3 +70,16 @@ class Program:
 def write(path, data):
     with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as f:
         f.write(data)
+
+
+def main(folder, megabytes, runs):
+    program = Program(400 * megabytes + 2000, 11000 * megabytes + 5000)
+    for i, side in enumerate(("base", "new")):
+        os.makedirs(f"{folder}/{side}")
+        for k in range(runs):
+            comments = [f"bpfprof.block={k // 2}", f"bpfprof.cpu_ns={10**10 + k}"]
+            write(f"{folder}/{side}/{k}.pb.gz", program.run(megabytes << 20, comments, seed=2 * k + i))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
