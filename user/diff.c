@@ -70,6 +70,8 @@ int diff_sides(const struct options *opts)
 	if (diff_check_output(opts, path))
 		return ret;
 	runs = runs__new();
+	if (runs)
+		runs->cross_machine = opts->cross_machine;
 	if (!runs || read_side(runs, RUNS_BASE, opts->bases, opts->base_cnt, err, sizeof(err)) ||
 	    read_side(runs, RUNS_NEW, opts->news, opts->new_cnt, err, sizeof(err)) ||
 	    runs__finish(runs, err, sizeof(err)) ||

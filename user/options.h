@@ -119,6 +119,7 @@ struct options {
 	/* Of OPTIONS_DIFF. */
 	char **bases, **news; /* files and folders, at least one each */
 	size_t base_cnt, new_cnt;
+	bool cross_machine; /* the files may be of different machines */
 	struct judge_options judge;
 	const struct judge_format *judge_format;
 

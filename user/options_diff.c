@@ -98,6 +98,15 @@ int options_diff_apply(struct options *o, int val, const char *arg, char *err, s
 	case OPT_STRICT:
 		o->strict = true;
 		return 0;
+	case OPT_CROSS_MACHINE:
+		o->cross_machine = true;
+		return 0;
+	case OPT_SOURCE_ROOT:
+		if (*arg != '/')
+			return util_fail(-EINVAL, err, err_sz,
+					 "--source-root: '%s' is no path from / on", arg);
+		o->judge.source_root = arg;
+		return 0;
 	case 'f':
 		return parse_format(o, arg, err, err_sz);
 	default: /* 'o' */

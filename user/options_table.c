@@ -209,7 +209,11 @@ static const struct option_row diff_rows[] = {
 	{ "seed", OPT_SEED, "N", NULL,
 	  "of the arrangements that are drawn where there are too many; without it from the "
 	  "files" },
+	{ "cross-machine", OPT_CROSS_MACHINE, NULL, NULL,
+	  "let in runs of different machines; only what functions have of the whole is compared" },
 	{ "format", 'f', "NAME", "text", "form of the result, see below" },
+	{ "source-root", OPT_SOURCE_ROOT, "DIR", NULL,
+	  "with -f github: folder of the sources, from which on annotations name files" },
 	{ "output", 'o', "PATH", "-", "the file, - for standard output" },
 
 	MESSAGE_ROWS,

@@ -97,7 +97,9 @@ _bpfprof_diff_options='
 . --strict . .
 . --min-share PERCENT 0.5
 . --seed N .
+. --cross-machine . .
 -f --format NAME text
+. --source-root DIR .
 -o --output PATH -
 -q --quiet . .
 -v --verbose . .

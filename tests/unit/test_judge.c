@@ -306,6 +306,38 @@ static void power(void **unused)
 	}
 }
 
+/* A look spends a share of alpha: nothing is kept from one to the next, and a stricter one asks for more. */
+static void looks(void **unused)
+{
+	struct simulation s = { .k = 4, .samples = 10000, .common = .2, .own = .01 };
+	const double alphas[] = { 0.05, 0.005, 0.05 };
+	double p[3][2 * FUNCTIONS + CALLERS];
+	struct judge_result *res[3];
+	char err[256];
+
+	(void)unused;
+	state = 7;
+	open_simulation(&s);
+	draw(&s);
+	for (size_t i = 0; i < ARRAY_SIZE(alphas); i++) {
+		struct judge_options options = JUDGE_DEFAULTS;
+
+		options.alpha = alphas[i];
+		assert_int_equal(judge(s.runs, &options, &res[i], err, sizeof(err)), 0);
+		for (size_t k = 0; k < res[i]->metrics[0].row_cnt; k++)
+			p[i][k] = res[i]->metrics[0].rows[k].p;
+	}
+	assert_memory_equal(p[0], p[2], res[0]->metrics[0].row_cnt * sizeof(**p));
+	assert_int_equal(res[0]->verdict, JUDGE_CANNOT_TELL);
+	assert_int_equal(res[0]->metrics[0].rows[0].more, res[2]->metrics[0].rows[0].more);
+	assert_true(res[1]->metrics[0].rows[0].more > res[0]->metrics[0].rows[0].more);
+	assert_true(res[0]->metrics[0].critical == res[2]->metrics[0].critical);
+	assert_true(res[1]->metrics[0].critical > res[0]->metrics[0].critical);
+	for (size_t i = 0; i < ARRAY_SIZE(alphas); i++)
+		judge_free(res[i]);
+	runs__free(s.runs);
+}
+
 /* ---- names ---- */
 
 static void canonical_names(void **unused)
@@ -426,6 +458,7 @@ int main(void)
 		cmocka_unit_test(canonical_names), cmocka_unit_test(scopes),
 		cmocka_unit_test(similarities),	   cmocka_unit_test(what_profiles_say),
 		cmocka_unit_test(false_alarms),	   cmocka_unit_test(power),
+		cmocka_unit_test(looks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,30 +16,33 @@
 #define ONE_RUN_CV 0.05	    /* between runs, where there is one alone */
 #define ONE_RUN_BURSTS 4    /* times the variance of samples that come one by one */
 
-/* Do all runs of a side agree, and do the sides? */
+/* What a run counted of the row, per operation. */
+static double counted(const struct measure *ms, const struct judge_row *row, size_t i)
+{
+	const struct runs_run *run = &ms->runs->runs[ms->m->runs[i]];
+	const double *of = row->what == JUDGE_SELF ? ms->self : ms->cum;
+	double ops = run->facts.ops == FACTS_NONE ? 1 : (double)run->facts.ops;
+
+	return (row->what == JUDGE_TOTAL ? ms->sums[i] : of[row->function * ms->m->run_cnt + i]) /
+	       ops;
+}
+
+/* Do all runs of a side agree, and do the sides? One run agrees with itself, which says nothing of others. */
 static void look_for_exact(const struct measure *ms, struct judge_row *row)
 {
 	const struct judge_metric *m = ms->m;
-	const double *first[2] = { NULL };
-	double values[2] = { 0 };
+	double values[2] = { NAN, NAN };
+	bool agree = m->counted;
 
-	row->exact = !m->one_run && strcmp(ms->runs->metrics[m->metric].unit, "nanoseconds") != 0;
-	for (size_t i = 0; row->exact && i < m->run_cnt; i++) {
-		const struct runs_run *run = &ms->runs->runs[m->runs[i]];
-		double ops = run->facts.ops == FACTS_NONE ? 1 : (double)run->facts.ops, v;
-		const double *of = row->what == JUDGE_SELF ? ms->self : ms->cum;
-		int side = m->news[i];
+	for (size_t i = 0; agree && i < m->run_cnt; i++) {
+		double *of = &values[m->news[i]], v = counted(ms, row, i);
 
-		v = (row->what == JUDGE_TOTAL ? ms->sums[i] : of[row->function * m->run_cnt + i]) /
-		    ops;
-		if (!first[side]) {
-			values[side] = v;
-			first[side] = of;
-		}
-		row->exact &= measure_column(ms, i)->exact && v == values[side];
+		*of = isnan(*of) ? v : *of;
+		agree = v == *of;
 	}
-	if (!row->exact)
+	if (!agree)
 		return;
+	row->exact = !m->one_run;
 	row->exact_differs = values[0] != values[1];
 	row->base = values[0];
 	row->now = values[1];
@@ -229,6 +232,7 @@ int compare_rows(struct measure *ms, uint64_t seed)
 		f.samples[f.cnt++] = row->samples;
 	}
 	err = err ?: test_family(ms, &f, seed);
+	err = err ?: by_chance_test(ms);
 	family_done(&f);
 	for (size_t i = 0; !err && i < m->row_cnt; i++) {
 		struct judge_row *row = &m->rows[i];

@@ -31,6 +31,8 @@ struct judge_options {
 	double min_share;  /* functions below this share of the total are left out */
 	double min_effect; /* smaller changes of the total are none; twice that of a function */
 	uint64_t seed;	   /* of the draws; 0: it follows from the input */
+	const char *
+		source_root; /* folder of the sources: paths in annotations are below it; or NULL */
 };
 
 #define JUDGE_DEFAULTS                                                \
@@ -68,11 +70,12 @@ struct judge_row {
 	double absolute;     /* on the absolute scale */
 	double low, high;    /* of `change`, 90 %; NAN: one run a side tells none */
 	double error, df;    /* standard error of `change`, its degrees of freedom */
+	double detectable;   /* a `change` of this is found nine times out of ten; NAN: none is */
 	double of_program;   /* what it costs more, as a share of the base's total */
 	double p, p_better;  /* adjusted; NAN: not tested */
 	double target;	     /* the gate's effect; 0: not gated */
 	bool named;	     /* by a gate */
-	double least;	     /* smaller estimates are no regression */
+	double least;	     /* smaller estimates of `change` are no regression */
 	bool relative;	     /* less what the others have in common */
 	bool exact;	     /* all runs of a side agree: the difference is one, without doubt */
 	bool appeared, gone; /* one side has next to nothing of it */
@@ -92,13 +95,16 @@ struct judge_metric {
 	size_t *starts;
 	size_t run_cnt, block_cnt, cnt[2];
 	bool gated, one_run;
+	bool counted;	     /* nothing was sampled */
 	bool exact_totals;   /* the costs' sum is known, not sampled */
 	bool relative;	     /* functions are judged on the relative scale */
 	double common_shift; /* of all functions together */
 	bool common_changed; /* the same, by more than chance */
 	bool confounded;     /* one side was recorded before the other one */
-	bool model;	     /* too few arrangements: p-values are of a t-test */
-	bool listed;	     /* all arrangements were looked at */
+	bool cross_machine; /* runs are of different machines: only what is relative says something */
+	bool model;	    /* too few arrangements: p-values are of a t-test */
+	bool binomial;	    /* one run a side: p-values are of the numbers of samples */
+	bool listed;	    /* all arrangements were looked at */
 	uint64_t arrangements;
 	double alpha, critical, least_p;
 	double prior_df, tau;

@@ -108,9 +108,15 @@ static int read_totals(struct measure *ms, char *err, size_t err_sz)
 	struct judge_metric *m = ms->m;
 	const struct runs_metric *metric = &ms->runs->metrics[m->metric];
 
+	m->counted = strcmp(metric->unit, "nanoseconds") != 0;
 	m->exact_totals = !strcmp(metric->name, "cpu") && !strcmp(metric->unit, "nanoseconds");
-	for (size_t i = 0; i < m->run_cnt; i++)
-		m->exact_totals &= ms->runs->runs[m->runs[i]].facts.cpu_ns != FACTS_NONE;
+	m->exact_totals |= metric->whole;
+	m->cross_machine = ms->runs->machines_differ;
+	for (size_t i = 0; i < m->run_cnt; i++) {
+		m->exact_totals &=
+			metric->whole || ms->runs->runs[m->runs[i]].facts.cpu_ns != FACTS_NONE;
+		m->counted &= measure_column(ms, i)->exact;
+	}
 	for (size_t i = 0; i < m->run_cnt; i++) {
 		const struct runs_run *run = &ms->runs->runs[m->runs[i]];
 		const struct runs_column *c = measure_column(ms, i);
@@ -120,7 +126,8 @@ static int read_totals(struct measure *ms, char *err, size_t err_sz)
 					 run->path, metric->name);
 		ms->sums[i] = c->value;
 		ms->halves[i] = c->count > 0 ? c->value / c->count / 2 : c->value / 2;
-		ms->totals[i] = m->exact_totals ? (double)run->facts.cpu_ns : c->value;
+		ms->totals[i] =
+			m->exact_totals && !metric->whole ? (double)run->facts.cpu_ns : c->value;
 		if (run->facts.ops != FACTS_NONE)
 			ms->totals[i] /= (double)run->facts.ops;
 	}
@@ -194,7 +201,7 @@ static int turn_costs(struct measure *ms)
 			const struct runs_cost *c = &measure_column(ms, run)->costs[i];
 
 			ms->costs[ms->starts[c->stack + 1]++] =
-				(struct stack_cost){ (uint32_t)run, c->value };
+				(struct stack_cost){ (uint32_t)run, c->value, c->count };
 		}
 	return 0;
 }

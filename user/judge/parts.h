@@ -11,6 +11,7 @@
 struct stack_cost {
 	uint32_t run;
 	double value; /* in the metric's unit */
+	double count; /* samples */
 };
 
 /* Costs of a metric, as matrices: of each function those of all runs. */
@@ -73,6 +74,9 @@ struct estimate {
 	double change, variance, df, level[2];
 };
 struct estimate scale_estimate(const struct measure *ms, const double *z, double *w);
+
+/* The p-values that one run a side of such samples allows; of others none. 0 or -ENOMEM. */
+int by_chance_test(struct measure *ms);
 
 /* Changes, intervals, p-values of all rows. 0 or -ENOMEM. */
 int compare_rows(struct measure *ms, uint64_t seed);

@@ -23,13 +23,22 @@ struct picture {
 	uint32_t *stack;     /* scratch, for the deepest one */
 };
 
+static bool is_whole(const struct judge_result *r, size_t metric)
+{
+	return r->runs->metrics[r->metrics[metric].metric].whole;
+}
+
 const struct judge_metric *judge_picture_metric(const struct judge_result *r)
 {
 	size_t i = 0;
 
-	while (!r->metrics[i].gated)
+	/* what fails the build may be of no stack: then it is the first one that is */
+	while (i < r->metric_cnt && (!r->metrics[i].gated || is_whole(r, i)))
 		i++;
-	return &r->metrics[i];
+	for (size_t k = 0; i == r->metric_cnt && k < r->metric_cnt; k++)
+		if (!is_whole(r, k))
+			i = k;
+	return &r->metrics[i < r->metric_cnt ? i : 0];
 }
 
 static double *costs_of(const struct picture *pic, size_t metric, enum runs_side side)
@@ -61,7 +70,7 @@ static void choose_metrics(struct picture *pic, size_t others)
 
 	pic->metrics[pic->metric_cnt++] = judge_picture_metric(r);
 	for (size_t i = 0; i < r->metric_cnt && pic->metric_cnt < most; i++)
-		if (&r->metrics[i] != pic->metrics[0])
+		if (&r->metrics[i] != pic->metrics[0] && !is_whole(r, i))
 			pic->metrics[pic->metric_cnt++] = &r->metrics[i];
 }
 

@@ -131,6 +131,36 @@ static int by_block(const void *a, const void *b)
 		       strcmp(x->path, y->path);
 }
 
+static bool other_machine(const struct runs_run *a, const struct runs_run *b)
+{
+	return *a->facts.machine && *b->facts.machine &&
+	       strcmp(a->facts.machine, b->facts.machine) != 0;
+}
+
+/* How long runs took is a metric of its own, unless the files have one of this name. */
+static void add_wall(struct runs *r)
+{
+	struct runs_metric *m = &r->metrics[r->metric_cnt];
+	bool any = false;
+
+	if (r->metric_cnt == RUNS_METRICS_MAX || runs__find_metric(r, RUNS_WALL) >= 0)
+		return;
+	for (size_t i = 0; i < r->run_cnt; i++) {
+		uint64_t ns = r->runs[i].facts.wall_ns;
+
+		if (ns == FACTS_NONE)
+			continue;
+		r->runs[i].columns[r->metric_cnt] = (struct runs_column){
+			.there = true, .exact = true, .value = (double)ns, .count = 1
+		};
+		any = true;
+	}
+	if (!any)
+		return;
+	*m = (struct runs_metric){ .name = RUNS_WALL, .unit = "nanoseconds", .whole = true };
+	r->metric_cnt++;
+}
+
 static int check_run(const struct runs *r, const struct runs_run *run, char *err, size_t err_sz)
 {
 	const struct runs_run *first = &r->runs[0];
@@ -141,11 +171,11 @@ static int check_run(const struct runs *r, const struct runs_run *run, char *err
 				 "one of '%s' and '%s' says how many operations it did and the "
 				 "other does not",
 				 first->path, run->path);
-	if (*run->facts.machine && *first->facts.machine &&
-	    strcmp(run->facts.machine, first->facts.machine) != 0)
+	if (other_machine(first, run) && !r->cross_machine)
 		return util_fail(-EINVAL, err, err_sz,
 				 "'%s' and '%s' are of different machines, which says more than "
-				 "any change: record both sides on one machine",
+				 "any change: record both sides on one machine, or compare what "
+				 "functions have of the whole alone (--cross-machine)",
 				 first->path, run->path);
 	for (size_t m = 0; m < r->metric_cnt; m++)
 		for (size_t j = 0; j < r->run_cnt; j++)
@@ -171,5 +201,9 @@ int runs__finish(struct runs *r, char *err, size_t err_sz)
 	qsort(r->runs, r->run_cnt, sizeof(*r->runs), by_block);
 	for (size_t i = 0; !ret && i < r->run_cnt; i++)
 		ret = check_run(r, &r->runs[i], err, err_sz);
+	for (size_t i = 0; i < r->run_cnt; i++)
+		r->machines_differ |= other_machine(&r->runs[0], &r->runs[i]);
+	if (!ret)
+		add_wall(r);
 	return ret;
 }

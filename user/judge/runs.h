@@ -22,8 +22,11 @@ enum runs_side {
 
 /* A function by its name alone: a program's file may be called otherwise on either side. */
 struct runs_function {
-	uint32_t name;	 /* canonical */
-	uint32_t file;	 /* of its source, without folders; 0: not known */
+	uint32_t name; /* canonical */
+	uint32_t file; /* of its source, without folders; 0: not known */
+	uint32_t path; /* the same with folders; the new side's, where it is there */
+	int64_t line;  /* where it begins there, as far as that is known; 0: it is not */
+	bool path_is_new;
 	uint32_t object; /* the same of the program or library */
 };
 
@@ -40,18 +43,21 @@ struct runs_cost {
 };
 
 struct runs_column {
-	bool there; /* the run has this metric */
-	bool exact; /* nothing was sampled */
+	bool there;	/* the run has this metric */
+	bool exact;	/* nothing was sampled */
+	bool by_chance; /* samples come one by one, each for itself: those of allocations */
 	struct runs_cost *costs;
 	size_t cnt, cap;
 	double value, count; /* sums */
 };
 
 #define RUNS_METRICS_MAX 16
+#define RUNS_WALL "wall" /* metric of what runs say of themselves: how long they took */
 
 struct runs_metric {
 	char name[64]; /* "cpu", "alloc_space"; printable */
 	char unit[32]; /* "nanoseconds", "bytes", "count" … */
+	bool whole;    /* runs have it, stacks have not */
 };
 
 struct runs_run {
@@ -71,6 +77,8 @@ struct runs {
 	struct runs_run *runs; /* blocks adjoin once runs__finish was called */
 	size_t function_cnt, stack_cnt, frame_cnt, metric_cnt, run_cnt;
 	uint64_t digest; /* of all that was read */
+	bool cross_machine; /* runs of different machines are let in; to be set before runs__finish() */
+	bool machines_differ; /* there are such runs */
 	/* private */
 	struct hash by_name, by_stack;
 	size_t function_cap, stack_cap, frame_cap, run_cap;

@@ -38,6 +38,7 @@ struct reader {
 	struct runs *r;
 	const struct profile *p;
 	const char *name;
+	enum runs_side side;
 	struct source sources[PROFILE_MAX_VALUES];
 	size_t source_cnt;
 	uint32_t *functions; /* of each of the file: ours, NONE as long as it is not met */
@@ -64,6 +65,24 @@ static uint32_t add_object(struct reader *rd, const char *object)
 	return runs__function(rd->r, folded, "", object);
 }
 
+/* Where people find it: in the newer sources, if there is a choice. */
+static int note_source(struct reader *rd, const struct profile_function *from,
+		       struct runs_function *to)
+{
+	bool is_new = rd->side == RUNS_NEW;
+	uint32_t path;
+
+	if (!from->filename || (to->path && to->path_is_new >= is_new))
+		return 0;
+	path = strtab__add(rd->r->strings, strtab__get(rd->p->strings, from->filename));
+	if (path == NONE)
+		return -ENOMEM;
+	to->path = path;
+	to->line = MAX(from->start_line, 0);
+	to->path_is_new = is_new;
+	return 0;
+}
+
 static uint32_t add_line(struct reader *rd, uint32_t function, const char *object)
 {
 	const struct profile *p = rd->p;
@@ -78,8 +97,10 @@ static uint32_t add_line(struct reader *rd, uint32_t function, const char *objec
 		name = strtab__get(p->strings, f->system_name);
 	if (!names_canonical(name, canonical, sizeof(canonical)))
 		return add_object(rd, object);
-	return *known = runs__function(rd->r, canonical, strtab__get(p->strings, f->filename),
-				       object);
+	*known = runs__function(rd->r, canonical, strtab__get(p->strings, f->filename), object);
+	if (*known != NONE && note_source(rd, f, &rd->r->functions[*known]))
+		return NONE;
+	return *known;
 }
 
 static int read_location(struct reader *rd, size_t i)
@@ -306,17 +327,18 @@ static struct runs_run *find_run(struct runs *r, enum runs_side side, const char
 }
 
 /* The run that the file is of: its own, unless it says another one. */
-static int open_run(struct reader *rd, enum runs_side side, const struct run_facts *f,
-		    struct runs_run **ret)
+static int open_run(struct reader *rd, const struct run_facts *f, struct runs_run **ret)
 {
 	struct runs *r = rd->r;
-	struct runs_run *run = find_run(r, side, f->run);
+	struct runs_run *run = find_run(r, rd->side, f->run);
 
 	if (!run) {
 		if (util_reserve(&r->runs, &r->run_cap, r->run_cnt + 1, sizeof(*r->runs)))
 			return -ENOMEM;
 		run = &r->runs[r->run_cnt];
-		*run = (struct runs_run){ .side = side, .time_ns = rd->p->time_ns, .facts = *f };
+		*run = (struct runs_run){ .side = rd->side,
+					  .time_ns = rd->p->time_ns,
+					  .facts = *f };
 		run->path = strdup(rd->name);
 		if (!run->path)
 			return -ENOMEM;
@@ -331,12 +353,13 @@ static int open_run(struct reader *rd, enum runs_side side, const struct run_fac
 		c->there = true;
 		c->exact = !(rd->sources[k].rate > 0) && !rd->sources[k].of_samples &&
 			   !(rd->sources[k].period > 0);
+		c->by_chance = rd->sources[k].rate > 0;
 	}
 	*ret = run;
 	return 0;
 }
 
-static int read_profile(struct reader *rd, enum runs_side side)
+static int read_profile(struct reader *rd)
 {
 	const struct profile *p = rd->p;
 	struct runs_run *run = NULL;
@@ -350,7 +373,7 @@ static int read_profile(struct reader *rd, enum runs_side side)
 		err = read_source(rd, v);
 	err = err ?: read_locations(rd);
 	if (!err)
-		err = open_run(rd, side, &facts, &run);
+		err = open_run(rd, &facts, &run);
 	if (!err)
 		memset(rd->serials, 0, rd->serial_cap * sizeof(*rd->serials));
 	for (size_t i = 0; !err && i < p->sample_cnt; i++)
@@ -361,7 +384,7 @@ static int read_profile(struct reader *rd, enum runs_side side)
 int runs__add(struct runs *r, enum runs_side side, const char *name, const void *data, size_t sz,
 	      char *err, size_t err_sz)
 {
-	struct reader rd = { .r = r, .name = name, .err = err, .err_sz = err_sz };
+	struct reader rd = { .r = r, .side = side, .name = name, .err = err, .err_sz = err_sz };
 	struct profile *p;
 	int ret;
 
@@ -374,7 +397,7 @@ int runs__add(struct runs *r, enum runs_side side, const char *name, const void 
 			      sz	     ? "it is no profile that pprof reads, or damaged" :
 					       "it is empty");
 	rd.p = p;
-	ret = read_profile(&rd, side);
+	ret = read_profile(&rd);
 	if (ret && !*err)
 		refuse(&rd, ret, "out of memory");
 	/* the same files give the same draws */

@@ -221,7 +221,7 @@ int scale_choose(struct measure *ms)
 		with = variation(ms, scratch);
 		m->relative = true;
 		without = variation(ms, scratch);
-		m->relative = without < with;
+		m->relative = without < with || m->cross_machine;
 	}
 	free(scratch);
 	return err;

@@ -21,17 +21,17 @@
 static bool is_enough(const struct measure *ms, const struct judge_row *row, double sign)
 {
 	bool function = row->what != JUDGE_TOTAL;
-	double least = log1p(ms->options->min_effect * (function ? FUNCTION : 1));
+	double least =
+		sign > 0 ? row->least : log1p(ms->options->min_effect * (function ? FUNCTION : 1));
 
-	if (sign > 0 && row->target > 0)
-		least = fmax(least, log1p(GATE * row->target));
 	if (sign * row->change < least)
 		return false;
 	if (!function)
 		return true;
 	/* a share that grew since the others shrank is none */
 	return sign * row->of_program >= OF_PROGRAM &&
-	       (!ms->m->common_changed || sign * row->absolute >= least / 2);
+	       (!ms->m->common_changed || ms->m->cross_machine ||
+		sign * row->absolute >= least / 2);
 }
 
 /* Do both halves of the sides, by time, say the same? */
@@ -75,6 +75,12 @@ static bool is_confounded(const struct measure *ms)
 	return last[0] < first[1] || last[1] < first[0];
 }
 
+/* Machines differ in what the whole costs. */
+static bool says_nothing(const struct judge_metric *m, const struct judge_row *row)
+{
+	return m->cross_machine && !row->relative;
+}
+
 static bool is_worse(const struct measure *ms, const struct judge_row *row)
 {
 	const struct judge_metric *m = ms->m;
@@ -83,6 +89,8 @@ static bool is_worse(const struct measure *ms, const struct judge_row *row)
 		return row->exact_differs && is_enough(ms, row, 1) &&
 		       (strcmp(ms->runs->metrics[m->metric].unit, "count") != 0 ||
 			row->now - row->base >= ALLOCATIONS);
+	if (m->one_run || says_nothing(m, row))
+		return false;
 	if (!(row->p <= m->alpha * (1 + 1e-9)) || !is_enough(ms, row, 1))
 		return false;
 	if (!m->confounded)
@@ -95,8 +103,8 @@ static bool is_better(const struct measure *ms, const struct judge_row *row)
 {
 	if (row->exact)
 		return row->exact_differs && is_enough(ms, row, -1);
-	return !ms->m->confounded && row->p_better <= ms->m->alpha * (1 + 1e-9) &&
-	       is_enough(ms, row, -1);
+	return !ms->m->one_run && !says_nothing(ms->m, row) && !ms->m->confounded &&
+	       row->p_better <= ms->m->alpha * (1 + 1e-9) && is_enough(ms, row, -1);
 }
 
 /* The gate's change, or what is no regression of a row that has none. */
@@ -111,33 +119,69 @@ static bool is_ok(const struct measure *ms, const struct judge_row *row)
 {
 	if (row->exact)
 		return true;
-	return !ms->m->confounded && row->high < log1p(target_of(ms, row));
+	/* what is counted one by one and the same on both sides is so in all runs */
+	if (ms->m->one_run)
+		return ms->m->counted && row->base == row->now;
+	return !ms->m->confounded && !says_nothing(ms->m, row) &&
+	       row->high < log1p(target_of(ms, row));
+}
+
+/* How many standard errors a change has to be, to be seen: as strict as the test of all rows together, which
+ * is no stricter than Bonferroni's. */
+static double threshold(const struct measure *ms, double df)
+{
+	const struct judge_metric *m = ms->m;
+	double z = stats_t_quantile(m->alpha / (double)m->row_cnt, df);
+
+	if (isfinite(m->critical))
+		z = fmin(z, m->critical * sqrt(design_weight(&ms->design)));
+	return fmax(z, stats_t_quantile(m->alpha, df));
 }
 
 /* Runs a side that find a change of the gate's size, and show that there is none. */
 static uint64_t missing(const struct measure *ms, const struct judge_row *row)
 {
-	const struct judge_metric *m = ms->m;
 	double weight = design_weight(&ms->design), variance = row->error * row->error * weight;
 	double target = log1p(target_of(ms, row)), z, n;
 
-	/* as strict as the test of all rows together, which is no stricter than Bonferroni's */
-	z = stats_t_quantile(m->alpha / (double)m->row_cnt, INFINITY);
-	if (isfinite(m->critical))
-		z = fmin(z, m->critical * sqrt(weight));
-	z = fmax(z, stats_t_quantile(m->alpha, INFINITY));
-	z += stats_t_quantile(POWER, INFINITY);
+	/* two runs that agree show that its number does not vary */
+	if (ms->m->one_run && ms->m->counted)
+		return 1;
+	z = threshold(ms, INFINITY) + stats_t_quantile(POWER, INFINITY);
 	n = ceil(2 * variance * z * z / (target * target)) - 2 * weight;
 	if (!(n < JUDGE_MANY))
 		return JUDGE_MANY;
 	return (uint64_t)fmax(2, n);
 }
 
+/* The smallest change that these runs show nine times out of ten: sure enough, and estimated large enough. */
+static double detectable(const struct measure *ms, const struct judge_row *row)
+{
+	const struct judge_metric *m = ms->m;
+
+	if (row->exact)
+		return row->least;
+	if (m->one_run || m->confounded || !(row->error > 0) || !(row->df > 0) ||
+	    m->least_p > m->alpha || says_nothing(m, row))
+		return NAN;
+	return fmax(threshold(ms, row->df) * row->error, row->least) +
+	       stats_t_quantile(POWER, row->df) * row->error;
+}
+
+/* Of an estimated change: smaller ones are no regression. */
+static double least_change(const struct measure *ms, const struct judge_row *row)
+{
+	double least = ms->options->min_effect * (row->what == JUDGE_TOTAL ? 1 : FUNCTION);
+
+	return log1p(row->target > 0 ? fmax(least, GATE * row->target) : least);
+}
+
 static int decide(const struct measure *ms, struct judge_row *row)
 {
 	int moved;
 
-	row->least = target_of(ms, row) * GATE;
+	row->least = least_change(ms, row);
+	row->detectable = detectable(ms, row);
 	row->moved_from = row->moved_within = UINT32_MAX;
 	if (is_worse(ms, row)) {
 		moved = moved_find(ms, row);

@@ -11,7 +11,8 @@
 #include "judge/names.h"
 #include "profile/units.h"
 
-#define ENOUGH_RUNS 4 /* a side: fewer cannot reject anything in blocks */
+#define BENCH_RUNS 10  /* a side, as they are recommended */
+#define COUNTED_RUNS 2 /* the same of what is counted one by one */
 
 const struct judge_format judge_formats[] = {
 	{ .name = "text", .write = judge_write_text },
@@ -140,12 +141,15 @@ const char *write_verdict(const struct judge_result *r, const struct judge_metri
 		write_moved(r, row, text, sz);
 		break;
 	case JUDGE_CANNOT_TELL:
-		if (m->confounded)
+		if (m->cross_machine && !row->relative)
+			snprintf(text, sz, "CANNOT TELL, the runs are of different machines");
+		else if (m->confounded)
 			snprintf(text, sz, "CANNOT TELL, one side was recorded after the other");
 		else if (row->more >= JUDGE_MANY)
 			snprintf(text, sz, "CANNOT TELL, %d more runs a side or more", JUDGE_MANY);
 		else
-			snprintf(text, sz, "CANNOT TELL, %" PRIu64 " more runs a side", row->more);
+			snprintf(text, sz, "CANNOT TELL, %" PRIu64 " more run%s a side", row->more,
+				 row->more == 1 ? "" : "s");
 		break;
 	default:
 		if (row->because != JUDGE_NONE)
@@ -213,11 +217,13 @@ const char *write_headline(const struct judge_result *r, char *text, size_t sz)
 const char *write_design(const struct judge_result *r, const struct judge_metric *m, char *text,
 			 size_t sz)
 {
-	char blocks[64] = "", test[128] = "";
+	char blocks[64] = "", test[128] = "", floor[128] = "", change[32];
 
 	if (m->block_cnt > 1)
 		snprintf(blocks, sizeof(blocks), ", in %zu blocks", m->block_cnt);
-	if (m->one_run)
+	if (m->binomial)
+		snprintf(test, sizeof(test), "binomial test of the numbers of samples");
+	else if (m->one_run)
 		snprintf(test, sizeof(test), "no test");
 	else if (m->model)
 		snprintf(test, sizeof(test), "t-test with Holm's adjustment (model-based)");
@@ -227,9 +233,16 @@ const char *write_design(const struct judge_result *r, const struct judge_metric
 	else
 		snprintf(test, sizeof(test), "permutation test, 20000 arrangements, seed %" PRIu64,
 			 r->seed);
-	snprintf(text, sz, "%s: %zu runs of base, %zu of new%s; %zu compared; %s; functions %s",
+	if (isfinite(m->rows[0].detectable) && !m->rows[0].exact)
+		snprintf(floor, sizeof(floor),
+			 "; a change of the total of %s would be found nine times out of ten",
+			 write_change(m->rows[0].detectable, change, sizeof(change)));
+	snprintf(text, sz, "%s: %zu runs of base, %zu of new%s; %zu compared; %s%s%s",
 		 r->runs->metrics[m->metric].name, m->cnt[0], m->cnt[1], blocks, m->row_cnt, test,
-		 m->relative ? "relative to what all have in common" : "as they are");
+		 m->row_cnt == 1 ? "" :
+		 m->relative	 ? "; functions relative to what all have in common" :
+				   "; functions as they are",
+		 floor);
 	return text;
 }
 
@@ -241,11 +254,18 @@ const char *write_remark(const struct judge_result *r, const struct judge_metric
 
 	if (m->one_run && i-- == 0) {
 		snprintf(text, sz,
-			 "one run a side shows no difference between runs: this is a hint, and "
-			 "never "
-			 "fails. What would decide: record %d runs or more a side in turns, and "
-			 "bpfprof diff BASE... -- NEW...",
-			 ENOUGH_RUNS);
+			 "%s: one run a side shows no difference between runs: this is a hint, "
+			 "and never fails. What would decide: bpfprof bench --repeat %d --against "
+			 "'BASE COMMAND' -- COMMAND",
+			 metric, m->counted ? COUNTED_RUNS : BENCH_RUNS);
+		return text;
+	}
+	if (m->cross_machine && i-- == 0) {
+		snprintf(text, sz,
+			 "%s: the runs are of different machines, which differ in what each "
+			 "function costs, too: only what functions have of the whole is compared, "
+			 "and a change may be the machine's",
+			 metric);
 		return text;
 	}
 	if (!m->one_run && m->least_p > m->alpha && i-- == 0) {
@@ -263,7 +283,7 @@ const char *write_remark(const struct judge_result *r, const struct judge_metric
 			 metric);
 		return text;
 	}
-	if (!m->exact_totals && i-- == 0) {
+	if (!m->exact_totals && !m->counted && i-- == 0) {
 		snprintf(text, sz, "%s: the total of a run is the sum of its values", metric);
 		return text;
 	}

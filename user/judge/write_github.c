@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Annotations as a step of a GitHub workflow prints them: it shows ten of a kind. */
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "judge/judge.h"
 #include "judge/write.h"
 
@@ -18,6 +20,35 @@ static void write_escaped(const char *text, bool property, FILE *f)
 	}
 }
 
+/* Where the function is, if that is a path from the root of the sources on. */
+static void write_place(const struct judge_result *r, const struct judge_row *row, FILE *f)
+{
+	const struct runs_function *of = &r->runs->functions[row->function];
+	const char *path = strtab__get(r->runs->strings, of->path);
+	const char *root = r->options.source_root;
+	size_t sz = root ? strlen(root) : 0;
+	char text[WRITE_SZ];
+
+	while (sz && root[sz - 1] == '/')
+		sz--;
+	if (row->what == JUDGE_TOTAL)
+		return;
+	if (*path == '/') {
+		if (!root || strncmp(path, root, sz) != 0 || path[sz] != '/')
+			return;
+		path += sz;
+		path += strspn(path, "/");
+	}
+	if (!*path || strlen(path) >= sizeof(text) || !strncmp(path, "../", 3) ||
+	    strstr(path, "/../"))
+		return;
+	fputs("file=", f);
+	write_escaped(util_printable(text, sizeof(text), path), true, f);
+	if (of->line)
+		fprintf(f, ",line=%" PRId64, of->line);
+	fputc(',', f);
+}
+
 static void write_annotation(const struct judge_result *r, const struct judge_metric *m,
 			     const struct judge_row *row, const char *kind, FILE *f)
 {
@@ -25,7 +56,9 @@ static void write_annotation(const struct judge_result *r, const struct judge_me
 
 	write_name(r, row, name, sizeof(name));
 	snprintf(text, sizeof(text), "%s: %s", r->runs->metrics[m->metric].name, name);
-	fprintf(f, "::%s title=", kind);
+	fprintf(f, "::%s ", kind);
+	write_place(r, row, f);
+	fputs("title=", f);
 	write_escaped(text, true, f);
 	snprintf(text, sizeof(text), "%s, %+.2f %% of the program: %s",
 		 write_interval(row, change, sizeof(change)), 100 * row->of_program,

@@ -61,6 +61,7 @@ static void write_row(struct json *j, const struct judge_result *r, const struct
 	json__double(j, "p_better", row->p_better);
 	json__double(j, "standard_error", row->error);
 	json__double(j, "df", row->df);
+	json__double(j, "detectable", expm1(row->detectable));
 	json__double(j, "samples", row->samples);
 	json__double(j, "gate", row->target);
 	json__bool(j, "exact", row->exact);
@@ -94,11 +95,13 @@ static void write_metric(struct json *j, const struct judge_result *r, const str
 	json__double(j, "common_change", expm1(m->common_shift));
 	json__bool(j, "exact_totals", m->exact_totals);
 	json__bool(j, "confounded", m->confounded);
+	json__bool(j, "cross_machine", m->cross_machine);
 	json__string(j, "test",
-		     m->one_run ? "none" :
-		     m->model	? "model" :
-		     m->listed	? "permutations listed" :
-				  "permutations drawn");
+		     m->binomial ? "binomial" :
+		     m->one_run	 ? "none" :
+		     m->model	 ? "model" :
+		     m->listed	 ? "permutations listed" :
+				   "permutations drawn");
 	json__u64(j, "blocks", m->block_cnt);
 	json__u64(j, "arrangements", m->arrangements);
 	json__double(j, "alpha", m->alpha);
