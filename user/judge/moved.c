@@ -101,6 +101,7 @@ static bool acquits(struct search *s, const char *why, uint32_t within)
 	const struct measure *ms = s->ms;
 	const struct judge_metric *m = ms->m;
 	double at_most, largest = fmax(s->row->level[0], s->row->level[1]);
+	struct stack_set own;
 	struct estimate e;
 
 	memset(s->sums, 0, m->run_cnt * sizeof(*s->sums));
@@ -112,7 +113,11 @@ static bool acquits(struct search *s, const char *why, uint32_t within)
 	}
 	for (size_t run = 0; run < m->run_cnt; run++)
 		s->costs[run] = measure_cost(ms, run, s->sums[run]);
-	scale_logs(ms, s->costs, &s->in, s->z);
+	own = own_stacks(s);
+	/* where the domain leaves too little, both are compared with what the row was: what the machine did
+	 * to all of the program acquits nobody */
+	if (!scale_logs(ms, s->costs, &s->in, s->z) && s->row->relative)
+		scale_logs(ms, s->costs, &own, s->z);
 	e = scale_estimate(ms, s->z, s->w);
 	if (e.level[0] > LARGEST * largest)
 		return false;

@@ -14,11 +14,12 @@
 #include "judge/stats.h"
 
 #define MIN_FUNCTIONS 10
-#define MIN_SHARE 0.25	 /* that the others have to have, of all */
-#define TRIM 0.2	 /* of the functions, at either end */
-#define HEAVIEST 2	 /* times the mean weight: a large function that changed is not all */
-#define CONFIDENCE 0.025 /* outside, at either end */
-#define MOSTLY 0.5	 /* of a function's cost */
+#define MIN_SHARE 0.25 /* that the others have to have, of all */
+#define TRIM 0.2       /* of the functions, at either end */
+#define HEAVIEST 2     /* times the mean weight: a large function that changed is not all */
+#define CONFIDENCE \
+	0.005	   /* outside, at either end: a guard that chance sets off hides what got worse */
+#define MOSTLY 0.5 /* of a function's cost */
 
 struct deviation {
 	double d;
