@@ -184,6 +184,7 @@ static int judge_metric(struct judge_result *res, const struct stack_index *inde
 		ret = scale_choose(&ms);
 	}
 	ret = ret ?: compare_rows(&ms, res->seed);
+	ret = ret ?: health_check(&ms);
 	ret = ret ?: verdict_rows(&ms);
 	measure_done(&ms);
 	return ret;

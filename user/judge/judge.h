@@ -88,6 +88,14 @@ struct judge_row {
 	size_t because; /* the row that explains this one; JUDGE_NONE */
 };
 
+/* What the total's runs have that should not be there, one of these at most, as a change; NAN: nothing, or no
+ * more than chance. */
+struct judge_health {
+	double first; /* the first run of a block costs so much more than the others */
+	double trend; /* the last run costs so much more than the first */
+	double humps; /* the runs fall into two groups, so far apart */
+};
+
 struct judge_metric {
 	int metric;   /* of runs */
 	size_t *runs; /* those that have it, in blocks; indices into runs->runs */
@@ -108,7 +116,8 @@ struct judge_metric {
 	uint64_t arrangements;
 	double alpha, critical, least_p;
 	double prior_df, tau;
-	struct judge_row *rows; /* the total, then functions, by verdict and impact */
+	struct judge_health health; /* no verdict depends on it */
+	struct judge_row *rows;	    /* the total, then functions, by verdict and impact */
 	size_t row_cnt;
 	enum judge_verdict verdict;
 };

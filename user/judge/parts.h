@@ -85,6 +85,9 @@ int compare_rows(struct measure *ms, uint64_t seed);
  * -ENOMEM. */
 int moved_find(const struct measure *ms, struct judge_row *row);
 
+/* Fills ms->m->health; before the rows are put in their order. 0 or -ENOMEM. */
+int health_check(struct measure *ms);
+
 /* Verdicts of all rows and of the metric. 0 or -ENOMEM. */
 int verdict_rows(struct measure *ms);
 

@@ -246,6 +246,38 @@ const char *write_design(const struct judge_result *r, const struct judge_metric
 	return text;
 }
 
+/* The i-th of what is wrong with the runs; NULL behind the last one. */
+static const char *write_health(const struct judge_metric *m, const char *metric, int i, char *text,
+				size_t sz)
+{
+	const struct judge_health *h = &m->health;
+	char change[32];
+
+	if (!isnan(h->first) && i-- == 0) {
+		snprintf(text, sz,
+			 "%s: the first run of a block costs %s, compared with the others: warm up "
+			 "with more runs",
+			 metric, write_change(h->first, change, sizeof(change)));
+		return text;
+	}
+	if (!isnan(h->trend) && i-- == 0) {
+		snprintf(text, sz,
+			 "%s: from the first run to the last it changes by %s on both sides: the "
+			 "machine does",
+			 metric, write_change(h->trend, change, sizeof(change)));
+		return text;
+	}
+	if (!isnan(h->humps) && i-- == 0) {
+		snprintf(text, sz,
+			 "%s: the runs of both sides fall into two groups that are %s apart: they "
+			 "do "
+			 "one thing or another",
+			 metric, write_change(h->humps, change, sizeof(change)));
+		return text;
+	}
+	return NULL;
+}
+
 const char *write_remark(const struct judge_result *r, const struct judge_metric *m, int i,
 			 char *text, size_t sz)
 {
@@ -293,5 +325,5 @@ const char *write_remark(const struct judge_result *r, const struct judge_metric
 			 metric, write_change(m->common_shift, shift, sizeof(shift)));
 		return text;
 	}
-	return NULL;
+	return write_health(m, metric, i, text, sz);
 }

@@ -109,6 +109,9 @@ static void write_metric(struct json *j, const struct judge_result *r, const str
 	json__double(j, "critical", m->critical);
 	json__double(j, "prior_df", m->prior_df);
 	json__double(j, "tau", m->tau);
+	json__double(j, "first_of_block", expm1(m->health.first));
+	json__double(j, "trend", expm1(m->health.trend));
+	json__double(j, "two_groups", expm1(m->health.humps));
 	json__begin_array(j, "notes");
 	for (int i = 0; write_remark(r, m, i, text, sizeof(text)); i++)
 		json__string(j, NULL, text);
