@@ -267,6 +267,8 @@ static const struct option_row bench_rows[] = {
 	{ "seed", OPT_SEED, "N", NULL,
 	  "of the order of the runs; without it another one each time" },
 	{ "format", 'f', "NAME", "text", "form of the result, see below" },
+	{ "source-root", OPT_SOURCE_ROOT, "DIR", NULL,
+	  "with -f github: folder of the sources, from which on annotations name files" },
 
 	MESSAGE_ROWS,
 };

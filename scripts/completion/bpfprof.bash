@@ -129,6 +129,7 @@ _bpfprof_bench_options='
 . --min-effect PERCENT 1
 . --min-share PERCENT 0.5
 . --strict . .
+. --source-root DIR .
 . --seed N .
 -f --format NAME text
 -q --quiet . .
