@@ -121,7 +121,7 @@ static int write_page(const struct judge_result *r, const struct profile *p, FIL
 	int err;
 
 	/* the first remark says why */
-	if (m->one_run || m->confounded || m->least_p > m->alpha)
+	if (m->one_run || m->cross_machine || m->confounded || m->least_p > m->alpha)
 		facts.warning = write_remark(r, m, 0, remark, sizeof(remark));
 	err = facts.notes ? page_write(p, &facts, f) : -ENOMEM;
 

@@ -255,7 +255,7 @@ static void one_run_is_a_hint(void **state)
 	text = picture(r, JUDGE_PAGE, &sz);
 	assert_null(strstr(text, "\"sign\":1"));
 	assert_null(strstr(text, "\"sign\":-1"));
-	assert_non_null(strstr(text, "\"warning\":\"one run a side"));
+	assert_non_null(strstr(text, "\"warning\":\"alloc_space: one run a side"));
 	free(text);
 	judge_free(r);
 	runs__free(runs);
