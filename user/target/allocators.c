@@ -22,15 +22,14 @@
 #include "target/allocator_names.h"
 #include "target/elf_file.h"
 #include "target/elf_got.h"
+#include "target/elf_symbols.h"
 #include "target/probe_point.h"
 #include "target/symtab.h"
 #include "target/usdt.h"
 
-#define MAX_TABLE (256ULL << 20) /* bytes of a symbol table, and of its strings */
-#define MAX_SYMBOLS 4096	 /* with a name that we know, of each sort */
-#define PIECE 2048		 /* symbols read at a time */
-#define MAX_INSNS (1U << 18)	 /* read of one object */
-#define MAX_CALLEE_INSNS 4096	 /* read of the functions that one function calls */
+#define MAX_SYMBOLS 4096      /* with a name that we know, of each sort */
+#define MAX_INSNS (1U << 18)  /* read of one object */
+#define MAX_CALLEE_INSNS 4096 /* read of the functions that one function calls */
 
 struct function {
 	uint64_t vaddr, size;
@@ -62,7 +61,6 @@ struct finder {
 	size_t symbol_cnt, symbol_cap, got_cnt, got_cap;
 	struct callee *callees;
 	size_t callee_cnt, callee_cap;
-	Elf64_Sym *piece;
 	struct probe_decoder *decoder;
 	bool frees;  /* the function being followed frees memory */
 	size_t left; /* instructions */
@@ -71,20 +69,6 @@ struct finder {
 static bool is_free(const struct allocator_name *name)
 {
 	return name->op == BPFPROF_ALLOC_FREE;
-}
-
-/* The file offset of an address, in executable segments only if exec is set. */
-static bool file_offset(const struct elf_file *elf, uint64_t vaddr, bool exec, uint64_t *ret)
-{
-	size_t cnt, i;
-	const struct elf_segment *s = elf_file__segments(elf, &cnt);
-
-	for (i = 0; i < cnt; i++, s++) {
-		if ((exec && !s->exec) || vaddr < s->vaddr || vaddr - s->vaddr >= s->filesz)
-			continue;
-		return !__builtin_add_overflow(s->offset, vaddr - s->vaddr, ret);
-	}
-	return false;
 }
 
 /* ---- symbols ---- */
@@ -107,7 +91,7 @@ static int add_function(struct finder *f, const Elf64_Sym *sym, const char *text
 	uint64_t offset;
 
 	if (sym->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym->st_info) != STT_FUNC ||
-	    !file_offset(f->elf, sym->st_value, true, &offset))
+	    !elf_file__offset(f->elf, sym->st_value, true, &offset))
 		return 0;
 	if (name->role == ALLOCATOR_END) {
 		if (f->end_cnt >= MAX_SYMBOLS)
@@ -126,52 +110,31 @@ static int add_function(struct finder *f, const Elf64_Sym *sym, const char *text
 	return 0;
 }
 
-static int read_symbols(struct finder *f, const struct elf_section *s, const char *strings,
-			size_t strings_sz, bool dynamic)
+static bool is_known(const Elf64_Sym *sym, const char *text, struct allocator_name *ret)
 {
-	size_t left = s->size / sizeof(Elf64_Sym), pos = 0, n, i;
-	Elf64_Sym *syms = f->piece;
-	struct allocator_name name;
-	int err = 0;
-
-	for (; left && !err; left -= n, pos += n) {
-		n = MIN(left, PIECE);
-		err = elf_file__read(f->elf, s->offset + pos * sizeof(*syms), syms,
-				     n * sizeof(*syms));
-		for (i = 0; i < n && !err; i++) {
-			/* other than functions, only what is undefined (its type may be unknown) */
-			if ((ELF64_ST_TYPE(syms[i].st_info) != STT_FUNC && syms[i].st_shndx) ||
-			    !syms[i].st_name || syms[i].st_name >= strings_sz ||
-			    !allocator_name__find(strings + syms[i].st_name, &name))
-				continue;
-			err = add_function(f, &syms[i], strings + syms[i].st_name, &name);
-			if (!err && dynamic)
-				err = add_external(&f->symbols, &f->symbol_cnt, &f->symbol_cap,
-						   pos + i, &name);
-		}
-	}
-	return err;
+	/* other than functions, only what is undefined (its type may be unknown) */
+	return (ELF64_ST_TYPE(sym->st_info) == STT_FUNC || sym->st_shndx == SHN_UNDEF) &&
+	       allocator_name__find(text, ret);
 }
 
-/* What is damaged, or too large, has no symbols. */
-static int read_table(struct finder *f, const char *section, bool dynamic)
+static int read_symbol(void *ctx, const Elf64_Sym *sym, const char *text, size_t index)
 {
-	struct elf_section s, str;
-	void *strings;
-	size_t sz;
+	struct allocator_name name;
+
+	(void)index;
+	return is_known(sym, text, &name) ? add_function(ctx, sym, text, &name) : 0;
+}
+
+static int read_dynamic_symbol(void *ctx, const Elf64_Sym *sym, const char *text, size_t index)
+{
+	struct allocator_name name;
+	struct finder *f = ctx;
 	int err;
 
-	if (!elf_file__section(f->elf, section, &s) || s.size > MAX_TABLE ||
-	    s.flags & SHF_COMPRESSED || !elf_file__section_by_index(f->elf, s.link, &str) ||
-	    str.type != SHT_STRTAB || str.size > MAX_TABLE || str.flags & SHF_COMPRESSED)
+	if (!is_known(sym, text, &name))
 		return 0;
-	/* has a NUL behind */
-	err = elf_file__read_section(f->elf, &str, MAX_TABLE, &strings, &sz);
-	if (err)
-		return err;
-	err = read_symbols(f, &s, strings, sz, dynamic);
-	free(strings);
-	return err;
+	err = add_function(f, sym, text, &name);
+	return err ?: add_external(&f->symbols, &f->symbol_cnt, &f->symbol_cap, index, &name);
 }
 
 static int compare_functions(const void *a, const void *b)
@@ -374,7 +337,7 @@ static int add_functions(struct finder *f, struct allocator_points *ret, size_t 
 		};
 
 		if (!fn->usable || is_seen_elsewhere(f, fn) ||
-		    !file_offset(f->elf, fn->vaddr + fn->point.skew, true, &p.offset))
+		    !elf_file__offset(f->elf, fn->vaddr + fn->point.skew, true, &p.offset))
 			continue;
 		if (fn->may_enter && !is_free(&fn->name))
 			p.cookie |= BPFPROF_COOKIE_WRAPPER;
@@ -401,8 +364,8 @@ static int add_sites(struct finder *f, struct allocator_points *ret, size_t *cap
 					     .vaddr = s->vaddr,
 					     .cookie = s->cookie };
 
-		if (!file_offset(f->elf, s->vaddr, true, &p.offset) ||
-		    (s->semaphore && !file_offset(f->elf, s->semaphore, false, &p.ref_ctr)) ||
+		if (!elf_file__offset(f->elf, s->vaddr, true, &p.offset) ||
+		    (s->semaphore && !elf_file__offset(f->elf, s->semaphore, false, &p.ref_ctr)) ||
 		    probe_decoder__nop(f->decoder, s->vaddr, &insn))
 			continue;
 		set_insn(&p, &insn);
@@ -438,13 +401,12 @@ static int find(struct finder *f, struct allocator_points *ret)
 	size_t cap = 0, i;
 	int err;
 
-	f->piece = malloc(PIECE * sizeof(*f->piece));
 	f->decoder = probe_decoder__new(f->elf);
-	if (!f->piece || !f->decoder)
+	if (!f->decoder)
 		return -ENOMEM;
-	err = read_table(f, ".symtab", false);
+	err = elf_symbols__visit(f->elf, ".symtab", read_symbol, f);
 	if (!err)
-		err = read_table(f, ".dynsym", true);
+		err = elf_symbols__visit(f->elf, ".dynsym", read_dynamic_symbol, f);
 	sort_functions(f);
 	if (!err && f->function_cnt)
 		err = read_got(f);
@@ -469,7 +431,6 @@ int allocators_find(const struct elf_file *elf, struct allocator_points *ret)
 	if (err)
 		allocator_points__done(ret);
 	probe_decoder__free(f.decoder);
-	free(f.piece);
 	free(f.functions);
 	free(f.ends);
 	free(f.symbols);

@@ -450,6 +450,18 @@ bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64
 	return false;
 }
 
+bool elf_file__offset(const struct elf_file *e, uint64_t vaddr, bool exec, uint64_t *ret)
+{
+	for (size_t i = 0; i < e->segment_cnt; i++) {
+		const struct elf_segment *s = &e->segments[i];
+
+		if ((exec && !s->exec) || vaddr < s->vaddr || vaddr - s->vaddr >= s->filesz)
+			continue;
+		return !__builtin_add_overflow(s->offset, vaddr - s->vaddr, ret);
+	}
+	return false;
+}
+
 int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz)
 {
 	uint64_t offset;

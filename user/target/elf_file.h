@@ -72,6 +72,9 @@ int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz)
 /* sz bytes at a virtual address, which have to lie in one loadable segment's file part. */
 int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, size_t sz);
 
+/* The file offset of an address, in executable segments only if exec is set. False if it is in none. */
+bool elf_file__offset(const struct elf_file *e, uint64_t vaddr, bool exec, uint64_t *ret);
+
 /* Virtual address of a file offset by the executable segment that holds it (page-rounded, as mmap
  * is), false if none does; and the way back: the file offset of sz bytes at a virtual address, in
  * any segment. */

@@ -127,11 +127,6 @@ int usdt_parse_args(const char *args, size_t want, uint64_t *ret)
 
 /* ---- notes ---- */
 
-struct note {
-	uint64_t pc, base, semaphore;
-	const char *provider, *name, *args;
-};
-
 /* Takes the next string from a description that ends at end. */
 static const char *next_string(const char **p, const char *end)
 {
@@ -143,65 +138,50 @@ static const char *next_string(const char **p, const char *end)
 	return s;
 }
 
-static bool parse_desc(const char *desc, size_t sz, struct note *ret)
+/* Prelink moves the addresses, but not those in notes: by as much as the section of the base has moved. */
+static bool parse_desc(const char *desc, size_t sz, const struct elf_section *base,
+		       struct usdt_note *ret)
 {
 	const char *p = desc + 24, *end = desc + sz;
+	uint64_t words[3], moved;
 
-	if (sz < 24)
+	if (sz < sizeof(words))
 		return false;
-	memcpy(&ret->pc, desc, 8);
-	memcpy(&ret->base, desc + 8, 8);
-	memcpy(&ret->semaphore, desc + 16, 8);
+	memcpy(words, desc, sizeof(words));
+	moved = base && words[1] ? base->addr - words[1] : 0;
+	ret->vaddr = words[0] + moved;
+	ret->semaphore = words[2] ? words[2] + moved : 0;
 	ret->provider = next_string(&p, end);
 	ret->name = ret->provider ? next_string(&p, end) : NULL;
 	ret->args = ret->name ? next_string(&p, end) : NULL;
 	return ret->args;
 }
 
-/* Prelink moves the addresses, but not those in notes: by as much as the section has moved. */
-static bool make_site(const struct note *n, const struct elf_section *base, struct usdt_site *ret)
-{
-	uint64_t moved = base && n->base ? base->addr - n->base : 0;
-
-	if (strcmp(n->provider, PROVIDER))
-		return false;
-	*ret = (struct usdt_site){ .vaddr = n->pc + moved,
-				   .semaphore = n->semaphore ? n->semaphore + moved : 0,
-				   .alloc = !strcmp(n->name, "alloc") };
-	if (!ret->alloc && strcmp(n->name, "free"))
-		return false;
-	return !usdt_parse_args(n->args, ret->alloc ? 3 : 1, &ret->cookie);
-}
-
-/* The sites in a section of notes, each: header, name, description, the latter two padded to 4. */
-static int read_notes(const char *buf, size_t sz, const struct elf_section *base,
-		      struct usdt_site **sites, size_t *cnt)
+/* The notes in a section, each: header, name, description, the latter two padded to 4. */
+static int read_notes(const char *buf, size_t sz, const struct elf_section *base, usdt_note_fn fn,
+		      void *ctx)
 {
 	uint64_t pos = 0, name, desc, end;
-	struct usdt_site site;
-	struct note note;
-	size_t cap = 0;
+	struct usdt_note note;
 	Elf64_Nhdr nh;
+	int err = 0;
 
-	for (; *cnt < USDT_MAX_SITES && sz - pos >= sizeof(nh); pos = MIN((end + 3) & ~3ULL, sz)) {
+	for (; !err && sz - pos >= sizeof(nh); pos = MIN((end + 3) & ~3ULL, sz)) {
 		memcpy(&nh, buf + pos, sizeof(nh));
 		name = pos + sizeof(nh);
 		desc = name + ((nh.n_namesz + UINT64_C(3)) & ~UINT64_C(3));
 		end = desc + nh.n_descsz;
 		if (end > sz)
 			break;
-		if (nh.n_type != NOTE_TYPE || nh.n_namesz != sizeof("stapsdt") ||
-		    memcmp(buf + name, "stapsdt", sizeof("stapsdt")) ||
-		    !parse_desc(buf + desc, nh.n_descsz, &note) || !make_site(&note, base, &site))
-			continue;
-		if (util_reserve(sites, &cap, *cnt + 1, sizeof(site)))
-			return -ENOMEM;
-		(*sites)[(*cnt)++] = site;
+		if (nh.n_type == NOTE_TYPE && nh.n_namesz == sizeof("stapsdt") &&
+		    !memcmp(buf + name, "stapsdt", sizeof("stapsdt")) &&
+		    parse_desc(buf + desc, nh.n_descsz, base, &note))
+			err = fn(ctx, &note);
 	}
-	return 0;
+	return err;
 }
 
-int usdt_find(const struct elf_file *elf, struct usdt_site **ret, size_t *ret_cnt)
+int usdt_visit(const struct elf_file *elf, usdt_note_fn fn, void *ctx)
 {
 	struct elf_section notes, base;
 	bool has_base = elf_file__section(elf, ".stapsdt.base", &base);
@@ -209,20 +189,59 @@ int usdt_find(const struct elf_file *elf, struct usdt_site **ret, size_t *ret_cn
 	void *buf;
 	int err;
 
-	*ret = NULL;
-	*ret_cnt = 0;
 	if (!elf_file__section(elf, ".note.stapsdt", &notes) || notes.type != SHT_NOTE ||
 	    notes.size > MAX_NOTES || notes.flags & SHF_COMPRESSED)
 		return 0;
 	err = elf_file__read_section(elf, &notes, MAX_NOTES, &buf, &sz);
 	if (err)
 		return err;
-	err = read_notes(buf, sz, has_base ? &base : NULL, ret, ret_cnt);
+	err = read_notes(buf, sz, has_base ? &base : NULL, fn, ctx);
 	free(buf);
+	return err;
+}
+
+/* ---- of allocations ---- */
+
+struct sites {
+	struct usdt_site *sites;
+	size_t cnt, cap;
+};
+
+static bool make_site(const struct usdt_note *n, struct usdt_site *ret)
+{
+	if (strcmp(n->provider, PROVIDER))
+		return false;
+	*ret = (struct usdt_site){ .vaddr = n->vaddr,
+				   .semaphore = n->semaphore,
+				   .alloc = !strcmp(n->name, "alloc") };
+	if (!ret->alloc && strcmp(n->name, "free"))
+		return false;
+	return !usdt_parse_args(n->args, ret->alloc ? 3 : 1, &ret->cookie);
+}
+
+static int add_site(void *ctx, const struct usdt_note *n)
+{
+	struct sites *s = ctx;
+	struct usdt_site site;
+
+	if (s->cnt >= USDT_MAX_SITES || !make_site(n, &site))
+		return 0;
+	if (util_reserve(&s->sites, &s->cap, s->cnt + 1, sizeof(site)))
+		return -ENOMEM;
+	s->sites[s->cnt++] = site;
+	return 0;
+}
+
+int usdt_find(const struct elf_file *elf, struct usdt_site **ret, size_t *ret_cnt)
+{
+	struct sites s = { 0 };
+	int err = usdt_visit(elf, add_site, &s);
+
 	if (err) {
-		free(*ret);
-		*ret = NULL;
-		*ret_cnt = 0;
+		free(s.sites);
+		s = (struct sites){ 0 };
 	}
+	*ret = s.sites;
+	*ret_cnt = s.cnt;
 	return err;
 }

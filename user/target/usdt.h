@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* USDT probes (.note.stapsdt) by which a program tells of its sampled allocations: provider
- * otel_memory, probes alloc and free. */
+/* USDT probes (.note.stapsdt): all of them, and those by which a program tells of its sampled
+ * allocations: provider otel_memory, probes alloc and free. */
 #ifndef TARGET_USDT_H
 #define TARGET_USDT_H
 
@@ -10,7 +10,20 @@
 
 struct elf_file;
 
-#define USDT_MAX_SITES 512 /* of one object; more are left out */
+/* One site of a probe. Strings are the visit's. */
+struct usdt_note {
+	uint64_t vaddr;	    /* of the instruction */
+	uint64_t semaphore; /* virtual address; 0: none */
+	const char *provider, *name, *args;
+};
+
+/* 0, or -errno to end the visit. */
+typedef int (*usdt_note_fn)(void *ctx, const struct usdt_note *note);
+
+/* Visits all sites. None is no error. 0; -ENOMEM; what reading the file or fn failed with. */
+int usdt_visit(const struct elf_file *elf, usdt_note_fn fn, void *ctx);
+
+#define USDT_MAX_SITES 512 /* of allocations, in one object; more are left out */
 
 struct usdt_site {
 	uint64_t vaddr;	    /* of the instruction */
