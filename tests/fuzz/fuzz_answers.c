@@ -22,6 +22,7 @@ static struct allocator_points points;
 static struct symbols symbols;
 static struct perf_map_names perf_map;
 static struct said said;
+static struct probe_sites sites;
 
 static void check_file(void)
 {
@@ -82,6 +83,16 @@ static void check_said(void)
 	NEED(said__is_clean(&said));
 }
 
+static void check_sites(void)
+{
+	size_t i;
+
+	NEED(sites.cnt && sites.cnt <= PROBE_SITES_MAX);
+	for (i = 1; i < sites.cnt; i++)
+		NEED(sites.sites[i].offset > sites.sites[i - 1].offset);
+	probe_sites__done(&sites);
+}
+
 static const struct {
 	int (*take)(struct reader *r, const struct query *q, void *ret);
 	void *ret;
@@ -100,6 +111,7 @@ static const struct {
 	[READER_PERF_MAP] = { take_perf_map, &perf_map, ADDRESSES, check_perf_map },
 	[READER_ENVIRON] = { take_said, &said, 0, check_said },
 	[READER_CONTEXT] = { take_said, &said, 0, check_said },
+	[READER_SITES] = { take_sites, &sites, 0, check_sites },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)

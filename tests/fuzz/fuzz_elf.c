@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 	parsers_unwind(elf, &found);
 	parsers_symbols(elf, &found);
 	parsers_usdt(elf, &found);
+	parsers_sites(elf);
 	parsers_allocators(elf, &found);
 	elf_file__free(elf);
 	return 0;

@@ -25,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 	NEED(elf);
 	parsers_frame(elf);
 	parsers_usdt(elf, &found);
+	parsers_sites(elf);
 	elf_file__free(elf);
 	free(img.data);
 	return 0;

@@ -27,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 
 	NEED(elf);
 	parsers_symbols(elf, &found);
+	parsers_sites(elf);
 	parsers_allocators(elf, &found);
 	elf_file__free(elf);
 	free(img.data);

@@ -103,6 +103,7 @@ static bool parse(int fd, struct parsers_found *ret, char build_id[static BUILD_
 	parsers_unwind(elf, ret);
 	parsers_symbols(elf, ret);
 	parsers_usdt(elf, ret);
+	parsers_sites(elf);
 	parsers_allocators(elf, ret);
 	parsers_dwarf(elf, ret);
 	parsers_names(elf, ret);

@@ -15,6 +15,7 @@
 #include "target/dwarf.h"
 #include "target/elf_file.h"
 #include "target/names.h"
+#include "target/probe_sites.h"
 #include "target/procs.h"
 #include "target/symtab.h"
 #include "target/unwind_build.h"
@@ -231,6 +232,24 @@ void parsers_usdt(const struct elf_file *elf, struct parsers_found *ret)
 	NEED(ret->usdt_sites <= USDT_MAX_SITES);
 	if (!ret->usdt_err)
 		free(sites);
+}
+
+void parsers_sites(const struct elf_file *elf)
+{
+	static const char *const names[][2] = {
+		{ "", "main" }, { "", "a" }, { "", "a::b" }, { "otel_memory", "alloc" }
+	};
+	struct probe_sites s;
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		int err = probe_sites_find(elf, elf, names[i][0], names[i][1], &s);
+
+		NEED(err ? !s.cnt : s.cnt && s.cnt <= PROBE_SITES_MAX);
+		for (k = 1; k < s.cnt; k++)
+			NEED(s.sites[k].offset > s.sites[k - 1].offset);
+		probe_sites__done(&s);
+	}
 }
 
 void parsers_allocators(const struct elf_file *elf, struct parsers_found *ret)

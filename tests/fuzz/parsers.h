@@ -36,6 +36,8 @@ void parsers_symbols(const struct elf_file *elf, struct parsers_found *ret);
 void parsers_dwarf(const struct elf_file *elf, struct parsers_found *ret);
 void parsers_names(const struct elf_file *elf, struct parsers_found *ret); /* of both sources */
 void parsers_usdt(const struct elf_file *elf, struct parsers_found *ret);
+/* Where probes go that are named as in the seeds. */
+void parsers_sites(const struct elf_file *elf);
 void parsers_allocators(const struct elf_file *elf, struct parsers_found *ret);
 
 #endif

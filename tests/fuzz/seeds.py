@@ -150,7 +150,8 @@ def answers(progs):
     perf_map = struct.pack("<QQ", 3, 4096) + names
     points = struct.pack("<Q", 2) + point(16) + point(32)
     said = (text(b"shop", 257) * 4, text(b"", 257) * 4)
-    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, perf_map, *said)
+    sites = struct.pack("<5Q", 2, 16, 64, 32, 0)
+    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, perf_map, *said, sites)
     for op, body in enumerate(bodies):
         yield bytes([op]) + bytes(4) + body + done
     yield bytes([0]) + struct.pack("<i", -8) + done

@@ -408,6 +408,7 @@ static void test_requests(void **state)
 		{ .op = READER_NAMES, .cnt = READER_MAX_ADDRESSES + 1ULL },
 		{ .op = READER_PERF_MAP, .cnt = UINT64_MAX },
 		{ .op = READER_CONTEXT, .cnt = READER_MAX_BYTES + 1 },
+		{ .op = READER_SITES, .cnt = READER_MAX_BYTES + 1 },
 	};
 	struct reader *r = reader__new(1);
 
@@ -594,6 +595,47 @@ static void test_services(void **state)
 	assert_int_equal(reader__context(r, context.data, READER_MAX_BYTES, &s), -EBADMSG);
 	assert_int_equal(reader__context(r, context.data, READER_MAX_BYTES + 1, &s), -E2BIG);
 	close(fd);
+	reader__free(r);
+}
+
+/* Names that are not two strings are refused by the worker, those that are too long here. */
+static void test_find_sites(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t sz;
+	} bad[] = { { "", 0 },	   { "", 1 },	       { "a", 1 },
+		    { "a\0b", 3 }, { "\0main\0x", 7 }, { "\0main\0\0", 7 } };
+	struct reader *r = reader__new(1);
+	int fds[] = { open(SELF, O_PATH | O_CLOEXEC), -1 };
+	struct query q = query(READER_SITES, fds[0], take_sites, NULL);
+	struct probe_sites s;
+	char *name = calloc(1, PROBE_SITES_MAX_NAME + 1);
+
+	(void)state;
+	assert_non_null(name);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(reader__sites(r, fds, "", "main", &s), 0);
+		assert_int_equal(s.cnt, 1);
+		probe_sites__done(&s);
+		assert_int_equal(reader__sites(r, fds, "", "no function", &s), -ENOENT);
+		assert_int_equal(reader__sites(r, fds, "nobody", "main", &s), -ENOENT);
+		/* and once by a fresh worker */
+		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
+	}
+	q.ret = &s;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		q.input = bad[i].text;
+		q.input_sz = q.request.cnt = bad[i].sz;
+		assert_int_equal(ask(r, &q), -EINVAL);
+	}
+	memset(name, 'x', PROBE_SITES_MAX_NAME);
+	assert_int_equal(reader__sites(r, fds, "", name, &s), -EINVAL);
+	assert_int_equal(reader__sites(r, fds, name, "", &s), -EINVAL);
+	name[PROBE_SITES_MAX_NAME - 1] = '\0';
+	assert_int_equal(reader__sites(r, fds, name, name, &s), -ENOENT);
+	free(name);
+	close(fds[0]);
 	reader__free(r);
 }
 
@@ -1053,6 +1095,45 @@ static void test_points(void **state)
 	change_each_byte(&q, use_points);
 }
 
+static void use_sites(void *ret)
+{
+	struct probe_sites *s = ret;
+
+	assert_in_range(s->cnt, 1, PROBE_SITES_MAX);
+	for (size_t i = 0; i < s->cnt; i++)
+		assert_true(s->sites[i].ref_ctr <= INT64_MAX && s->sites[i].offset <= INT64_MAX &&
+			    (!i || s->sites[i].offset > s->sites[i - 1].offset));
+	probe_sites__done(s);
+}
+
+static void test_sites(void **state)
+{
+	struct probe_site p[2] = { { .offset = 16, .ref_ctr = 64 }, { .offset = 32 } };
+	struct query q = query(READER_SITES, -1, take_sites, NULL);
+	struct probe_sites ret;
+	size_t head_at = sizeof(int32_t);
+	uint64_t cnt = 2, none = 0, many = PROBE_SITES_MAX + 1;
+
+	(void)state;
+	q.ret = &ret;
+	answer.sz = 0;
+	say_u32(0);
+	say(&cnt, sizeof(cnt));
+	say(p, sizeof(p));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	assert_int_equal(ret.cnt, 2);
+	assert_memory_equal(ret.sites, p, sizeof(p));
+	use_sites(&ret);
+	assert_int_equal(hear_with(&q, head_at, &none, sizeof(none)), -EPROTO);
+	assert_int_equal(hear_with(&q, head_at, &many, sizeof(many)), -EPROTO);
+	head_at += sizeof(cnt);
+	LIE(q, struct probe_site, offset, 32);
+	LIE(q, struct probe_site, offset, UINT64_MAX);
+	LIE(q, struct probe_site, ref_ctr, 1ULL << 63);
+	change_each_byte(&q, use_sites);
+}
+
 static void use_names(void *ret)
 {
 	struct symbols *s = ret;
@@ -1174,6 +1255,7 @@ int main(void)
 		cmocka_unit_test(test_table),	       cmocka_unit_test(test_points),
 		cmocka_unit_test(test_names),	       cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_services),       cmocka_unit_test(test_said),
+		cmocka_unit_test(test_find_sites),     cmocka_unit_test(test_sites),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -15,6 +15,7 @@
 #include "target/allocators.h"
 #include "target/debugfile.h"
 #include "target/file_stat.h"
+#include "target/probe_sites.h"
 #include "target/reader.h"
 #include "target/unwind_build.h"
 
@@ -652,6 +653,25 @@ bool objects__has_usdt(struct objects *o, uint32_t id)
 
 	return !make_ready(o, id) &&
 	       !judge(o, obj, reader__has_usdt(obj->reader, obj->fd, &found)) && found;
+}
+
+int objects__sites(struct objects *o, uint32_t id, const char *provider, const char *name,
+		   struct probe_sites *ret)
+{
+	struct debugfile debug = { .fd = -1 };
+	struct object *obj = &o->objects[id];
+	int err = make_ready(o, id);
+
+	*ret = (struct probe_sites){ 0 };
+	if (err)
+		return err;
+	err = debugfile__open(&debug, obj->reader, &obj->file, obj->path, DEBUGFILE_ROOT);
+	if (err != -ENOMEM)
+		err = judge(o, obj,
+			    reader__sites(obj->reader, (int[]){ obj->fd, debug.fd }, provider, name,
+					  ret));
+	debugfile__close(&debug);
+	return err;
 }
 
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,

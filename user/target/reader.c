@@ -24,6 +24,7 @@
 #include "helper/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
+#include "target/probe_sites.h"
 #include "target/reader_start.h"
 #include "target/reader_wire.h"
 #include "target/said.h"
@@ -54,6 +55,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_ALLOCATORS] = 10000 * MS,   [READER_NAMES] = 40000 * MS,
 	[READER_PLAIN_NAMES] = 40000 * MS,  [READER_PERF_MAP] = 10000 * MS,
 	[READER_ENVIRON] = 3000 * MS,	    [READER_CONTEXT] = 3000 * MS,
+	[READER_SITES] = 10000 * MS,
 };
 
 struct reader {
@@ -703,6 +705,40 @@ _Static_assert(sizeof(((struct reader_point *)0)->name) ==
 			       sizeof(((struct allocator_point *)0)->insn),
 	       "names fit");
 
+static bool good_site(const struct probe_sites *s, const struct probe_site *site)
+{
+	return site->offset <= INT64_MAX && site->ref_ctr <= INT64_MAX &&
+	       (!s->cnt || site->offset > s->sites[s->cnt - 1].offset);
+}
+
+static int take_sites(struct reader *r, const struct query *q, void *ret)
+{
+	struct probe_sites *s = ret;
+	uint64_t cnt;
+	int err = stream__get(&r->stream, &cnt, sizeof(cnt));
+
+	(void)q;
+	*s = (struct probe_sites){ 0 };
+	if (err || !cnt || cnt > PROBE_SITES_MAX)
+		return err ?: -EPROTO;
+	s->sites = calloc(cnt, sizeof(*s->sites));
+	if (!s->sites)
+		return -ENOMEM;
+	for (; !err && s->cnt < cnt; s->cnt++) {
+		struct probe_site site;
+
+		err = stream__get(&r->stream, &site, sizeof(site));
+		if (!err && !good_site(s, &site))
+			err = -EPROTO;
+		if (err)
+			break;
+		s->sites[s->cnt] = site;
+	}
+	if (err)
+		probe_sites__done(s);
+	return err;
+}
+
 /* Does every number lead to something? */
 static bool good_names(const struct symbols *s)
 {
@@ -800,6 +836,11 @@ static void release_points(void *ret)
 	allocator_points__done(ret);
 }
 
+static void release_sites(void *ret)
+{
+	probe_sites__done(ret);
+}
+
 static void release_names(void *ret)
 {
 	symbols__done(ret);
@@ -817,7 +858,7 @@ static struct query query(enum reader_op op, int fd,
 		[READER_DESCRIBE] = release_file,      [READER_DESCRIBE_DEBUG] = release_file,
 		[READER_UNWIND_TABLE] = release_table, [READER_ALLOCATORS] = release_points,
 		[READER_NAMES] = release_names,	       [READER_PLAIN_NAMES] = release_names,
-		[READER_PERF_MAP] = release_perf_map,
+		[READER_PERF_MAP] = release_perf_map,  [READER_SITES] = release_sites,
 	};
 
 	return (struct query){ .request = { .op = op, .files = fd < 0 ? 0 : READER_FILE_OBJECT },
@@ -890,6 +931,25 @@ int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vad
 	q.request.cnt = cnt;
 	q.input = vaddrs;
 	q.input_sz = cnt * sizeof(*vaddrs);
+	return ask(r, &q);
+}
+
+int reader__sites(struct reader *r, const int fds[static 2], const char *provider, const char *name,
+		  struct probe_sites *ret)
+{
+	struct query q = query(READER_SITES, fds[0], take_sites, ret);
+	char text[2 * PROBE_SITES_MAX_NAME];
+
+	*ret = (struct probe_sites){ 0 };
+	if (strlen(provider) >= PROBE_SITES_MAX_NAME || strlen(name) >= PROBE_SITES_MAX_NAME)
+		return -EINVAL;
+	q.fds[1] = fds[1];
+	q.request.files |= fds[1] < 0 ? 0 : READER_FILE_DEBUG;
+	q.input_sz = strlen(provider) + strlen(name) + 2;
+	memcpy(text, provider, strlen(provider) + 1);
+	memcpy(text + strlen(provider) + 1, name, strlen(name) + 1);
+	q.request.cnt = q.input_sz;
+	q.input = text;
 	return ask(r, &q);
 }
 

@@ -27,6 +27,7 @@
 
 struct allocator_points;
 struct perf_map_names;
+struct probe_sites;
 struct reader;
 struct said;
 struct symbols;
@@ -98,6 +99,9 @@ int reader__has_usdt(struct reader *r, int fd, bool *ret);
 int reader__allocators(struct reader *r, int fd, struct allocator_points *ret);
 int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
 		  bool plain, struct symbols *ret);
+/* As probe_sites_find; fds: the object, its debug file or -1. -EINVAL: names that are too long. */
+int reader__sites(struct reader *r, const int fds[static 2], const char *provider, const char *name,
+		  struct probe_sites *ret);
 /* As perf_map_find. */
 int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt,
 		     struct perf_map_names *ret);

@@ -15,7 +15,7 @@
  * From the opener to the collector, for a path: struct reader_opened, with an O_PATH descriptor.
  *
  * From the collector to the reader: struct reader_request; then, for READER_NAMES and
- * READER_PERF_MAP, cnt addresses, and for READER_CONTEXT cnt bytes.
+ * READER_PERF_MAP, cnt addresses, and for READER_CONTEXT and READER_SITES cnt bytes.
  *
  * From the reader to the collector: int32_t, 0 or -errno; if 0, what the request asks for; then
  * READER_DONE, when it has closed the files.
@@ -46,6 +46,8 @@ enum reader_op {
 	READER_PERF_MAP,       /* struct reader_perf_map, then as READER_NAMES */
 	READER_ENVIRON,	       /* struct said, of an environment */
 	READER_CONTEXT,	       /* struct said, of the message of a process context */
+	READER_SITES,	       /* uint64_t cnt, cnt * struct probe_site; asked for by the
+				  provider's and the probe's name, each with its NUL */
 	READER_NR_OPS,
 };
 

@@ -26,6 +26,7 @@
 #include "helper/fd_message.h"
 #include "target/names.h"
 #include "target/perf_map.h"
+#include "target/probe_sites.h"
 #include "target/process_context.h"
 #include "target/process_env.h"
 #include "target/reader_wire.h"
@@ -372,6 +373,37 @@ static int find_allocators(struct job *j)
 	return err;
 }
 
+/* The two strings that follow the request. */
+static bool split_input(const struct job *j, const char **ret_first, const char **ret_second)
+{
+	const char *first = j->input, *end = first + j->request.cnt, *nul;
+
+	nul = j->request.cnt ? memchr(first, '\0', j->request.cnt) : NULL;
+	*ret_first = first;
+	*ret_second = nul ? nul + 1 : NULL;
+	return nul && nul + 1 < end && memchr(nul + 1, '\0', (size_t)(end - nul) - 1) == end - 1;
+}
+
+static int find_sites(struct job *j)
+{
+	const char *provider, *name;
+	struct probe_sites found;
+	uint64_t cnt;
+	int err = split_input(j, &provider, &name) ? 0 : -EINVAL;
+
+	err = err ?: probe_sites_find(j->elfs[0], j->elfs[1], provider, name, &found);
+	if (err)
+		return begin_answer(j, err);
+	cnt = found.cnt;
+	err = begin_answer(j, 0);
+	if (!err)
+		err = stream__put(j->stream, &cnt, sizeof(cnt));
+	if (!err)
+		err = stream__put(j->stream, found.sites, cnt * sizeof(*found.sites));
+	probe_sites__done(&found);
+	return err;
+}
+
 static int put_symbols(struct job *j, const struct symbols *s)
 {
 	struct reader_names head = { .frame_cnt = s->frame_cnt, .strings_sz = s->strings_sz };
@@ -445,6 +477,7 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_ALLOCATORS] = find_allocators, [READER_NAMES] = find_names,
 	[READER_PLAIN_NAMES] = find_names,     [READER_PERF_MAP] = read_perf_map,
 	[READER_ENVIRON] = read_environ,       [READER_CONTEXT] = parse_context,
+	[READER_SITES] = find_sites,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -500,12 +533,18 @@ static bool good_request(const struct reader_request *r)
 	       r->cnt <= (asks_for_names(r) ? READER_MAX_ADDRESSES : READER_MAX_BYTES);
 }
 
+/* Of what follows it. */
+static size_t input_element(const struct reader_request *r)
+{
+	if (asks_for_names(r))
+		return sizeof(uint64_t);
+	return r->op == READER_CONTEXT || r->op == READER_SITES;
+}
+
 /* -errno if the collector is gone. */
 static int take_input(struct job *j)
 {
-	size_t each = asks_for_names(&j->request)     ? sizeof(uint64_t) :
-		      j->request.op == READER_CONTEXT ? 1 :
-							0;
+	size_t each = input_element(&j->request);
 	size_t sz = each * j->request.cnt;
 
 	if (!sz)

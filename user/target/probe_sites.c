@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/probe_sites.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "target/demangle.h"
+#include "target/elf_file.h"
+#include "target/elf_symbols.h"
+#include "target/probe_point.h"
+#include "target/usdt.h"
+
+#define MAX_HINT 256
+
+/* ---- functions ---- */
+
+struct function_search {
+	const struct elf_file *elf;
+	const char *name;
+	char hint[MAX_HINT]; /* its mangled form has this in it; "": not known */
+	enum {
+		NONE,
+		DEMANGLED,
+		EXACT
+	} found; /* by which name */
+	bool several;
+	uint64_t vaddr, size;
+};
+
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+/* The last part of the name, before its parameters: compilers mangle it as it is, but for operators. */
+static void set_hint(struct function_search *s)
+{
+	size_t end = strcspn(s->name, "(<"), len = 0;
+
+	while (len < end && is_of_word(s->name[end - len - 1]))
+		len++;
+	if (len >= sizeof(s->hint) || !strncmp(s->name + end - len, "operator", 8))
+		len = 0;
+	memcpy(s->hint, s->name + end - len, len);
+	s->hint[len] = '\0';
+}
+
+/* Is it the mangled form of the name? Parts of functions that compilers split are no functions. */
+static bool is_mangled(const struct function_search *s, const char *symbol)
+{
+	size_t len = strlen(s->name);
+	char *plain;
+	bool same;
+
+	if ((strncmp(symbol, "_Z", 2) && strncmp(symbol, "_R", 2)) || !strstr(symbol, s->hint))
+		return false;
+	plain = demangle(symbol);
+	same = plain && !strncmp(plain, s->name, len) && (!plain[len] || plain[len] == '(') &&
+	       !strstr(plain, " [clone ");
+	free(plain);
+	return same;
+}
+
+static int visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_t index)
+{
+	struct function_search *s = ctx;
+	bool exact = !strcmp(name, s->name);
+	uint64_t offset;
+
+	(void)index;
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF ||
+	    (!exact && (s->found == EXACT || !is_mangled(s, name))) ||
+	    !elf_file__offset(s->elf, sym->st_value, true, &offset))
+		return 0;
+	if (s->found == NONE || (exact && s->found != EXACT)) {
+		s->found = exact ? EXACT : DEMANGLED;
+		s->several = false;
+		s->vaddr = sym->st_value;
+		s->size = sym->st_size;
+	}
+	s->several |= s->vaddr != sym->st_value;
+	return 0;
+}
+
+static enum probe_target nowhere(void *ctx, uint64_t addr, bool got)
+{
+	(void)ctx;
+	(void)addr;
+	(void)got;
+	return PROBE_ELSEWHERE;
+}
+
+/* How far behind its beginning a function is probed: only where all of its jumps are known. */
+static int choose_skew(const struct function_search *s, uint64_t *ret)
+{
+	struct probe_decoder *d = probe_decoder__new(s->elf);
+	struct probe_targets targets = { .classify = nowhere };
+	size_t left = PROBE_MAX_INSNS;
+	struct probe_body body;
+	struct probe_point point;
+
+	if (!d)
+		return -errno;
+	*ret = 0;
+	probe_decoder__scan(d, s->vaddr, s->size, &targets, &left, &body);
+	if (left && !probe_decoder__choose(d, s->vaddr, body.first_target, 0, &point) &&
+	    point.emulated)
+		*ret = point.skew;
+	probe_decoder__free(d);
+	return 0;
+}
+
+static int find_function(const struct elf_file *elf, const struct elf_file *debug, const char *name,
+			 struct probe_sites *ret)
+{
+	struct function_search s = { .elf = elf, .name = name };
+	uint64_t skew = 0;
+	int err;
+
+	set_hint(&s);
+	err = elf_symbols__visit(elf, ".symtab", visit_symbol, &s);
+	if (!err && !s.found && debug)
+		err = elf_symbols__visit(debug, ".symtab", visit_symbol, &s);
+	if (!err && !s.found)
+		err = elf_symbols__visit(elf, ".dynsym", visit_symbol, &s);
+	if (!err && (!s.found || s.several))
+		err = s.found ? -ENOTUNIQ : -ENOENT;
+	if (!err)
+		err = choose_skew(&s, &skew);
+	if (err)
+		return err;
+	ret->sites = calloc(1, sizeof(*ret->sites));
+	if (!ret->sites)
+		return -ENOMEM;
+	ret->cnt = 1;
+	return elf_file__offset(elf, s.vaddr + skew, true, &ret->sites->offset) ? 0 : -ENOENT;
+}
+
+/* ---- USDT probes ---- */
+
+struct usdt_search {
+	const struct elf_file *elf;
+	const char *provider, *name;
+	struct probe_decoder *decoder;
+	struct probe_sites *ret;
+	size_t cap;
+};
+
+static int visit_note(void *ctx, const struct usdt_note *n)
+{
+	struct probe_site site = { 0 };
+	struct usdt_search *s = ctx;
+	struct probe_point insn;
+
+	/* what is at no address of code cannot be hit */
+	if (strcmp(n->provider, s->provider) || strcmp(n->name, s->name) ||
+	    !elf_file__offset(s->elf, n->vaddr, true, &site.offset))
+		return 0;
+	if ((n->semaphore && !elf_file__offset(s->elf, n->semaphore, false, &site.ref_ctr)) ||
+	    probe_decoder__nop(s->decoder, n->vaddr, &insn))
+		return -EOPNOTSUPP;
+	for (size_t i = 0; i < s->ret->cnt; i++)
+		if (s->ret->sites[i].offset == site.offset)
+			return 0;
+	if (s->ret->cnt == PROBE_SITES_MAX)
+		return -EOVERFLOW;
+	if (util_reserve(&s->ret->sites, &s->cap, s->ret->cnt + 1, sizeof(site)))
+		return -ENOMEM;
+	s->ret->sites[s->ret->cnt++] = site;
+	return 0;
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+	const struct probe_site *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int find_usdt(const struct elf_file *elf, const char *provider, const char *name,
+		     struct probe_sites *ret)
+{
+	struct usdt_search s = { .elf = elf, .provider = provider, .name = name, .ret = ret };
+	int err;
+
+	s.decoder = probe_decoder__new(elf);
+	if (!s.decoder)
+		return -errno;
+	err = usdt_visit(elf, visit_note, &s);
+	probe_decoder__free(s.decoder);
+	if (err)
+		return err;
+	if (ret->cnt)
+		qsort(ret->sites, ret->cnt, sizeof(*ret->sites), compare_sites);
+	return ret->cnt ? 0 : -ENOENT;
+}
+
+int probe_sites_find(const struct elf_file *elf, const struct elf_file *debug, const char *provider,
+		     const char *name, struct probe_sites *ret)
+{
+	int err;
+
+	*ret = (struct probe_sites){ 0 };
+	err = *provider ? find_usdt(elf, provider, name, ret) :
+			  find_function(elf, debug, name, ret);
+	if (err)
+		probe_sites__done(ret);
+	return err;
+}
+
+void probe_sites__done(struct probe_sites *s)
+{
+	free(s->sites);
+	*s = (struct probe_sites){ 0 };
+}
