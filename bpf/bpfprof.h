@@ -641,10 +641,12 @@ struct bpfprof_control {
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
-	__u32 cpu_every; /* of so many CPU samples one is taken, by chance; 0, 1: each */
-	__u32 kinds_off; /* bit i: kind i is not recorded for now: offcpu, block, mutex */
+	__u32 cpu_every;       /* of so many CPU samples one is taken, by chance; 0, 1: each */
+	__u32 kinds_off;       /* bit i: kind i is not recorded for now: offcpu, block, mutex */
+	__u32 ops_not_exec_id; /* operations of processes with this exec_id do not count */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct bpfprof_control) == 64, "bpfprof_control");
+_Static_assert(sizeof(struct bpfprof_control) == 72, "bpfprof_control");
 
 /* Only the programs write it, whichever CPU they are on. */
 struct bpfprof_state {
@@ -655,7 +657,8 @@ struct bpfprof_state {
 	__u64 regs_off; /* where a thread's registers lie on its kernel stack, for bpf_rdonly_cast */
 	/* where the return address into the caller of schedule() lies, see kstack.bpf.c; 0: unknown */
 	__u64 kstack_caller;
+	__u64 ops; /* operations of the command so far */
 };
-_Static_assert(sizeof(struct bpfprof_state) == 32, "bpfprof_state");
+_Static_assert(sizeof(struct bpfprof_state) == 40, "bpfprof_state");
 
 #endif

@@ -25,6 +25,7 @@
 #include "kernel/glob.h"
 #include "kernel/grace.h"
 #include "kernel/probe.h"
+#include "kernel/probe_ops.h"
 #include "kernel/skeleton.h"
 
 #define SCAN_MAX_BYTES (64U << 20)
@@ -237,6 +238,8 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (o->kinds[i] && probes[i]->configure)
 			probes[i]->configure(s);
+	if (o->ops)
+		probe_ops__configure(s);
 	configure_slots(s);
 	bpf_map__set_max_entries(s->skel->maps.bp_ring,
 				 ring_size(s->cpu_cnt, s->needs & SESSION_DENSE));
