@@ -133,6 +133,42 @@ static void pread_is_full(void **state)
 	assert_int_equal(util_pread_full(-1, buf, 4, 0), -EBADF);
 }
 
+static void programs_are_found(void **state)
+{
+	char folder[] = "/tmp/bpfprof-test-XXXXXX", *before = strdup(getenv("PATH") ?: "");
+	char path[64], name[64], dirs[64];
+
+	(void)state;
+	assert_non_null(before);
+	assert_non_null(mkdtemp(folder));
+	snprintf(dirs, sizeof(dirs), "/nonexistent:%s:/bin", folder);
+	setenv("PATH", dirs, 1);
+	assert_true(util_find_program("sh", path, sizeof(path)));
+	assert_string_equal(path, "/bin/sh");
+	assert_false(util_find_program("sh", path, strlen("/bin/sh")));
+	/* a file that is no program, and a folder, are passed over */
+	snprintf(name, sizeof(name), "%s/sh", folder);
+	assert_int_equal(close(creat(name, 0600)), 0);
+	assert_true(util_find_program("sh", path, sizeof(path)));
+	assert_string_equal(path, "/bin/sh");
+	unlink(name);
+	assert_int_equal(mkdir(name, 0700), 0);
+	assert_true(util_find_program("sh", path, sizeof(path)));
+	assert_string_equal(path, "/bin/sh");
+	rmdir(name);
+	rmdir(folder);
+	assert_false(util_find_program("nonexistent-program", path, sizeof(path)));
+	/* PATH is not asked for what has a slash, nor is it looked whether it is there */
+	assert_true(util_find_program("./sh", path, sizeof(path)));
+	assert_string_equal(path, "./sh");
+	assert_false(util_find_program("./sh", path, strlen("./sh")));
+	unsetenv("PATH");
+	assert_true(util_find_program("sh", path, sizeof(path)));
+	assert_string_equal(path, "/bin/sh");
+	setenv("PATH", before, 1);
+	free(before);
+}
+
 static void numbers_are_parsed(void **state)
 {
 	static const struct {
@@ -524,6 +560,7 @@ int main(void)
 		cmocka_unit_test(reserve_zeroes),
 		cmocka_unit_test(file_is_read),
 		cmocka_unit_test(pread_is_full),
+		cmocka_unit_test(programs_are_found),
 		cmocka_unit_test(numbers_are_parsed),
 		cmocka_unit_test(percents_are_parsed),
 		cmocka_unit_test(durations_are_parsed),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -165,6 +166,32 @@ bool util_find_part(const char *name, char *path, size_t path_sz)
 		    !access(path, R_OK))
 			return true;
 	return false;
+}
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+bool util_find_program(const char *name, char *path, size_t path_sz)
+{
+	const char *dirs = getenv("PATH") ?: "/bin:/usr/bin";
+
+	if (strchr(name, '/'))
+		return (size_t)snprintf(path, path_sz, "%s", name) < path_sz;
+	for (;; dirs++) {
+		size_t len = strcspn(dirs, ":");
+
+		if ((size_t)snprintf(path, path_sz, "%.*s%s%s", (int)len, dirs, len ? "/" : "",
+				     name) < path_sz &&
+		    is_program(path))
+			return true;
+		dirs += len;
+		if (!*dirs)
+			return false;
+	}
 }
 
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)

@@ -54,6 +54,10 @@ int util_fail(int err, char *text, size_t text_sz, const char *fmt, ...)
  * there. False: there is none that can be read. */
 bool util_find_part(const char *name, char *path, size_t path_sz);
 
+/* The path of a program, which execvp(3) would look for in PATH unless there is a '/' in its name. False:
+ * it is not there. */
+bool util_find_program(const char *name, char *path, size_t path_sz);
+
 /* Decimal number in [min, max], nothing before or behind it. Returns 0 or -EINVAL, -ERANGE. */
 int util_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 

@@ -24,22 +24,11 @@ bool launch_heap_library(char *path, size_t path_sz)
 
 static int open_program(const char *argv0)
 {
-	const char *dirs = getenv("PATH");
 	char path[PATH_MAX];
 
-	if (strchr(argv0, '/') || !dirs)
-		return open(argv0, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	for (;; dirs++) {
-		size_t len = strcspn(dirs, ":");
-
-		if (snprintf(path, sizeof(path), "%.*s%s%s", (int)len, dirs, len ? "/" : "",
-			     argv0) < (int)sizeof(path) &&
-		    !access(path, X_OK))
-			return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		dirs += len;
-		if (!*dirs)
-			return -1;
-	}
+	return util_find_program(argv0, path, sizeof(path)) ?
+		       open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) :
+		       -1;
 }
 
 /* Does the program hold an allocator of its own, which no library can stand before? */
