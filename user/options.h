@@ -70,6 +70,7 @@ struct bench_options {
 	uint64_t timeout_ns;   /* of a run */
 	uint64_t ops;	       /* of each run; 0: not said */
 	const char *ops_regex; /* extended regular expression with a group; or NULL */
+	const char *ops_probe; /* as ops_probe_parse takes it; or NULL */
 };
 
 /* Distinct ids in 1..INT32_MAX, in the order in which they were given; at most

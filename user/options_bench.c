@@ -5,6 +5,7 @@
 #include <regex.h>
 
 #include "base/util.h"
+#include "capture/ops.h"
 #include "options.h"
 #include "options_diff.h"
 #include "options_table.h"
@@ -62,6 +63,19 @@ static int parse_regex(struct options *o, const char *arg, char *err, size_t err
 	return 0;
 }
 
+static int parse_probe(struct options *o, const char *arg, char *err, size_t err_sz)
+{
+	struct ops_probe probe;
+
+	o->bench.ops_probe = arg;
+	if (!ops_probe_parse(arg, &probe))
+		return 0;
+	return util_fail(-EINVAL, err, err_sz,
+			 "--ops-probe: '%s' is no probe: write for example uprobe:handle_request, "
+			 "uprobe:FILE:FUNCTION or usdt:FILE:PROVIDER:NAME",
+			 arg);
+}
+
 static int parse_timeout(struct options *o, const char *arg, char *err, size_t err_sz)
 {
 	if (!util_parse_duration(arg, &o->bench.timeout_ns))
@@ -102,6 +116,8 @@ int options_bench_apply(struct options *o, int val, const char *arg, char *err, 
 		return parse_number(&b->ops, "--ops", arg, 1, INT64_MAX, err, err_sz);
 	case OPT_OPS_REGEX:
 		return parse_regex(o, arg, err, err_sz);
+	case OPT_OPS_PROBE:
+		return parse_probe(o, arg, err, err_sz);
 	default:
 		return options_diff_apply(o, val, arg, err, err_sz);
 	}
@@ -118,9 +134,10 @@ int options_bench_check(struct options *o, char *err, size_t err_sz)
 		return util_fail(-EINVAL, err, err_sz,
 				 "--aa and --against exclude each other: with --aa both sides are "
 				 "the command behind --");
-	if (b->ops && b->ops_regex)
+	if (!!b->ops + !!b->ops_regex + !!b->ops_probe > 1)
 		return util_fail(-EINVAL, err, err_sz,
-				 "--ops and --ops-regex exclude each other: give one of them");
+				 "--ops, --ops-regex and --ops-probe exclude each other: give one "
+				 "of them");
 	if (b->append && o->output)
 		return util_fail(-EINVAL, err, err_sz,
 				 "--append and --output exclude each other: both name the folder");

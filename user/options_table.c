@@ -243,6 +243,9 @@ static const struct option_row bench_rows[] = {
 	{ "ops-regex", OPT_OPS_REGEX, "REGEX", NULL,
 	  "its first group is their number in what a run prints, the last one counts (extended "
 	  "regular expression)" },
+	{ "ops-probe", OPT_OPS_PROBE, "PROBE", NULL,
+	  "they are counted as they are done, in all processes of a run: uprobe:[FILE:]FUNCTION, "
+	  "each call, or usdt:[FILE:]PROVIDER:NAME; without FILE of the command's program" },
 
 	{ .help = "What is recorded:" },
 	{ "profile", 'P', "LIST", "cpu", "profile kinds, separated by commas" },

@@ -81,7 +81,7 @@ static int run_once(struct bench *b, const struct bench_run *run, struct run_fac
 	ret->wall_ns = measured.wall_ns;
 	ret->cpu_ns = measured.cpu_ns;
 	ret->other_ns = measured.other_ns;
-	return 0;
+	return bench_ops_take(b, run->side, measured.ops, ret);
 }
 
 /* Runs that do not count: caches fill, and what cannot work fails at once. */
@@ -342,8 +342,12 @@ static int open_bench(struct bench *b)
 			b->seed = util_realtime_ns();
 	if (strays_adopt())
 		log_info("processes that a command leaves running are not ended");
+	err = bench_ops_check(b);
+	if (err)
+		return err;
 	err = bench_set_open(b, o->bench.append ?: o->output, o->bench.append);
-	if (!err && o->bench.append && b->ops == FACTS_NONE && !o->bench.ops_regex)
+	if (!err && o->bench.append && b->ops == FACTS_NONE && !o->bench.ops_regex &&
+	    !o->bench.ops_probe)
 		b->ops = b->set.ops_before;
 	return err;
 }

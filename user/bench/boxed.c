@@ -46,7 +46,7 @@ int bench_find_boxed(struct bench *b, const struct runs *runs)
 		return err;
 	log_error(
 		"the command ends after %.2f s, however much it has done: its CPU time says "
-		"nothing (say how much it does, with --ops-regex)",
+		"nothing (say how much it does, with --ops-regex or --ops-probe)",
 		usual / 1e9);
 	return -EINVAL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What bench consists of: bench.c goes through the plan, one_run.c lets a side run once, set.c keeps the
- * profiles, boxed.c finds out whether a command works for a given time. For these alone. */
+ * profiles, ops.c has what a probe counts, boxed.c finds out whether a command works for a given time. For
+ * these alone. */
 #ifndef BENCH_PARTS_H
 #define BENCH_PARTS_H
 
@@ -57,6 +58,12 @@ struct bench_run {
  * *ret, with its operations. 0; -EINTR: somebody wants us to end; -EINVAL: said.
  */
 int bench_one_run(struct bench *b, const struct bench_run *run, struct run_facts *ret);
+
+/* --ops-probe: can both sides be probed, as far as can be told before they run? 0 or -errno, said. */
+int bench_ops_check(const struct bench *b);
+/* The same of a run: takes what was counted, FACTS_NONE: nothing, into *ret. 0; -EINVAL, said. */
+int bench_ops_take(const struct bench *b, enum runs_side side, uint64_t counted,
+		   struct run_facts *ret);
 
 /* Opens or makes the folder. NULL: one that is removed in the end. append: it is there. 0 or -errno,
  * said. */

@@ -52,6 +52,8 @@ struct capture_opts {
 	const uint32_t *pids;
 	size_t pid_cnt;
 	const char *command;
+	/* Its operations are counted, in all of its processes: as ops_probe_parse takes it; NULL: not. */
+	const char *ops_probe;
 	bool follow; /* children, too */
 	/* What narrows it: threads, a control group's path, a pattern of thread names (glob.h). */
 	const uint32_t *tids;
@@ -139,6 +141,10 @@ bool capture__adds_perf_probes(const struct capture *c);
 char *const *capture__command_env(struct capture *c);
 /* The command, which has been forked and waits to be started. 0 or -errno, said. */
 int capture__add_command(struct capture *c, pid_t pid);
+
+/* How many operations the command has done so far. 0; -ENODATA: not all of its processes could be
+ * followed. */
+int capture__ops(const struct capture *c, uint64_t *ret);
 
 /* 0 or -errno, said. */
 int capture__start(struct capture *c);

@@ -57,8 +57,8 @@ static void clamp_frequency(struct capture *c)
 	free(buf);
 }
 
-/* By what the heap's probes are attached. Takes the kind out where there is nothing, unless it was
- * named. */
+/* By what the heap's probes, and those of operations, are attached. Takes the kind out where there is
+ * nothing, unless it was named. */
 static int choose_uprobes(struct capture *c)
 {
 	static const char *const names[] = { "session", "multi", "perf", "event" };
@@ -66,7 +66,7 @@ static int choose_uprobes(struct capture *c)
 	struct feature_result uprobes;
 
 	c->uprobes = UPROBES_NONE;
-	if (!c->kinds[BPFPROF_HEAP])
+	if (!c->kinds[BPFPROF_HEAP] && !c->opts.ops_probe)
 		return 0;
 	for (size_t i = 0; knobs.uprobes && i < ARRAY_SIZE(names); i++)
 		if (!strcmp(knobs.uprobes, names[i]))
@@ -74,6 +74,10 @@ static int choose_uprobes(struct capture *c)
 	c->uprobes = uprobes_probe(best);
 	if (c->uprobes != UPROBES_NONE)
 		return 0;
+	if (c->opts.ops_probe) {
+		log_error("cannot count operations: %s", OPS_NO_UPROBES);
+		return -ENOTSUP;
+	}
 	uprobes = features_probe(FEATURE_UPROBES);
 	if (c->opts.kinds_given) {
 		log_error("%s", uprobes.text);
@@ -136,6 +140,8 @@ static int choose(struct capture *c)
 	clamp_frequency(c);
 	err = choose_uprobes(c);
 	if (!err)
+		err = capture_ops_choose(c);
+	if (!err)
 		err = choose_waits(c);
 	if (!err)
 		choose_usdt(c);
@@ -170,6 +176,7 @@ static int open_session(struct capture *c)
 		.comm = o->comm,
 		.heap_rate = o->heap_rate,
 		.heap_slices = o->heap_budget < 1,
+		.ops = o->ops_probe != NULL,
 		.uprobes = c->uprobes,
 		.waits = c->waits_how,
 		.usdt = c->usdt,
@@ -373,7 +380,7 @@ int capture__open(const struct capture_opts *opts, struct capture **ret)
 	if (c) {
 		c->opts = *opts;
 		memcpy(c->kinds, opts->kinds, sizeof(c->kinds));
-		c->epoll_fd = c->timer_fd = c->launch_heap.file_fd = -1;
+		c->epoll_fd = c->timer_fd = c->launch_heap.file_fd = c->ops_sites.fd = -1;
 		c->objects = objects__new();
 		err = c->objects ? 0 : -errno;
 	}
@@ -404,6 +411,8 @@ int capture__add_command(struct capture *c, pid_t pid)
 	uint32_t child = pid;
 	int err = scan(c, &child, 1);
 
+	if (!err && c->opts.ops_probe)
+		err = capture_ops_open(c, pid);
 	if (err || !c->heap)
 		return err;
 	if (l->file_fd < 0) {
@@ -572,6 +581,7 @@ void capture__close(struct capture *c)
 {
 	if (!c)
 		return;
+	capture_ops_close(c);
 	probe_waits__free(c->waits);
 	heap__free(c->heap);
 	for (size_t i = 0; i < CAPTURE_EPOCHS; i++)

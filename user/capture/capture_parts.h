@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a capture consists of: capture_open.c puts it together, capture.c lets it run,
- * capture_waits.c keeps the budget of waits. For these alone. */
+ * capture_waits.c keeps the budget of waits, capture_ops.c counts operations. For these alone. */
 #ifndef CAPTURE_PARTS_H
 #define CAPTURE_PARTS_H
 
@@ -12,6 +12,7 @@
 #include "bpfprof.h"
 #include "capture/capture.h"
 #include "capture/count_keys.h"
+#include "capture/ops.h"
 #include "capture/snapshot.h"
 #include "capture/wait_budget.h"
 #include "heap/launch_heap.h"
@@ -58,6 +59,8 @@ struct capture {
 	struct cpu_time *cpu_time; /* of the targets */
 	struct cpu_time *heap_cpu; /* of those whose heap is chosen; NULL: all are */
 	struct heap *heap;	   /* NULL: not recorded */
+	struct ops_sites ops_sites;
+	struct uprobes *ops;	   /* NULL: operations are not counted */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
 	struct wait_budget wait_budget;
 	struct wait_cost wait_costs[BPFPROF_NR_KINDS];
@@ -81,6 +84,11 @@ struct capture {
 	int err;	      /* the capture cannot go on */
 };
 
+/* Finds where operations are counted, if they are. 0 or -errno, said. */
+int capture_ops_choose(struct capture *c);
+/* They count as soon as the command, which has been forked, runs its program. 0 or -errno, said. */
+int capture_ops_open(struct capture *c, pid_t pid);
+void capture_ops_close(struct capture *c);
 /* Ticks begin. 0 or -errno. */
 int capture_start_ticks(struct capture *c);
 /* Waits are recorded from now on, armed_ns. 0 or -errno. */

@@ -82,16 +82,27 @@ static uint64_t end_ns(const struct run *r)
 				      UINT64_MAX;
 }
 
+/* Has the command ended? What it has cost is told by its end. */
+static bool command_ended(struct run *r)
+{
+	if (!launch_ended(&r->launch))
+		return false;
+	if (r->cost.ended)
+		return true;
+	command_cost__end(&r->cost);
+	if (r->opts->bench.ops_probe)
+		r->ops_lost = capture__ops(r->capture, &r->ops);
+	return true;
+}
+
 static bool finished(struct run *r)
 {
 	const struct options *o = r->opts;
 
 	if (r->stops || (r->only_threads && !o->window_ns) || util_monotonic_ns() >= end_ns(r))
 		return true;
-	if (o->argv && launch_ended(&r->launch))
-		command_cost__end(&r->cost);
 	if (o->argv)
-		return launch_ended(&r->launch);
+		return command_ended(r);
 	return o->pids.cnt && !r->alive;
 }
 
@@ -178,6 +189,12 @@ static int record(struct run *r)
 	}
 	err = loop(r);
 	ready_say("STOPPING=1");
+	if (!err && r->ops_lost) {
+		log_error(
+			"operations are not counted: there are more processes than can be "
+			"followed");
+		return -ENODATA;
+	}
 	if (!err)
 		err = run_write_ended(r);
 	if (!err) {
@@ -194,7 +211,7 @@ static int record(struct run *r)
 
 int run_record(const struct options *opts)
 {
-	struct run r = { .opts = opts, .epoll_fd = -1, .signal_fd = -1 };
+	struct run r = { .opts = opts, .epoll_fd = -1, .signal_fd = -1, .ops = FACTS_NONE };
 	int err, status;
 
 	r.launch.go_fd = r.launch.error_fd = r.cost.clock = -1;

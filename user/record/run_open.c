@@ -155,6 +155,7 @@ static int open_capture(struct run *r)
 		.pids = o->pids.ids,
 		.pid_cnt = o->pids.cnt,
 		.command = o->argv ? o->argv[0] : NULL,
+		.ops_probe = o->bench.ops_probe,
 		.follow = o->follow,
 		.tids = o->tids.ids,
 		.tid_cnt = o->tids.cnt,

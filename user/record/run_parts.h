@@ -44,6 +44,8 @@ struct run {
 	char file_target[256]; /* as it stands in file names */
 	struct launch launch;
 	struct command_cost cost; /* of the command */
+	uint64_t ops;  /* that it has done by its end; FACTS_NONE: they are not counted */
+	bool ops_lost; /* there may have been more */
 	struct capture *capture;
 	/* the first window that is not written, and its number, 0 where there is only this one */
 	struct capture_window *window;

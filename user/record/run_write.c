@@ -242,6 +242,7 @@ static void tell_facts(const struct run *r, struct run_facts *ret)
 	machine_text(ret->machine, sizeof(ret->machine));
 	if (!whole || !r->cost.ended)
 		return;
+	ret->ops = r->ops ?: FACTS_NONE;
 	ret->cpu_ns = r->cost.cpu_ns ?: FACTS_NONE;
 	ret->wall_ns = r->cost.wall_ns;
 	ret->other_ns = r->cost.other_ns;
