@@ -8,8 +8,13 @@
  *     clock SECONDS     until they are over
  *     naps COUNT MS     so many, one after the other
  *     allocs COUNT      of 1,000 bytes each
+ *     calls COUNT       so many of called(), half as many in another thread, and a third in a child, which
+ *                       starts the program anew for a quarter; "ops": all of them. Each passes the USDT
+ *                       probe workload:called, which has two sites, once
+ *     children COUNT    so many, one after the other, that call called() once; "ops":COUNT
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -106,6 +111,82 @@ static NOIPA void allocate(long cnt)
 	}
 }
 
+/* A site of a USDT probe as sys/sdt.h makes it, with the semaphore that whoever listens raises. Sites of
+ * different numbers are not made one. */
+#define SITE(number)                                                                               \
+	__asm__ volatile("990: nop /* " number                                                     \
+			 " */\n"                                                                   \
+			 ".pushsection .note.stapsdt,\"\",\"note\"; .balign 4; .4byte 992f-991f, " \
+			 "994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"                 \
+			 "993: .8byte 990b, _.stapsdt.base, workload_semaphore\n"                  \
+			 ".asciz \"workload\"; .asciz \"called\"; .asciz \"\"\n"                   \
+			 "994: .balign 4; .popsection")
+__asm__(".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"
+	".weak _.stapsdt.base; .hidden _.stapsdt.base; _.stapsdt.base: .space 1\n.popsection");
+__attribute__((section(".probes"), used)) volatile unsigned short workload_semaphore;
+
+static NOIPA void called(long i)
+{
+	prog_sink += (unsigned long)i;
+	if (!workload_semaphore)
+		return;
+	if (i % 3)
+		SITE("1");
+	else
+		SITE("2");
+}
+
+static NOIPA void call(long cnt)
+{
+	for (long i = 0; i < cnt; i++)
+		called(i);
+}
+
+static void *call_in_thread(void *cnt)
+{
+	call((long)(intptr_t)cnt);
+	return NULL;
+}
+
+static void wait_for(pid_t pid)
+{
+	if (waitpid(pid, NULL, 0) != pid)
+		_exit(1);
+}
+
+static void call_everywhere(long cnt)
+{
+	char again[32];
+	pthread_t thread;
+	pid_t pid;
+
+	pthread_create(&thread, NULL, call_in_thread, (void *)(intptr_t)(cnt / 2));
+	pid = fork();
+	if (!pid) {
+		call(cnt / 3);
+		snprintf(again, sizeof(again), "%ld", cnt / 4);
+		prog_exec("called", again);
+	}
+	call(cnt);
+	wait_for(pid);
+	pthread_join(thread, NULL);
+	printf("{\"ops\":%ld}\n", cnt + cnt / 2 + cnt / 3 + cnt / 4);
+}
+
+static void call_in_children(long cnt)
+{
+	for (long i = 0; i < cnt; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			called(i);
+			_exit(0);
+		}
+		wait_for(pid);
+	}
+	printf("{\"ops\":%ld}\n", cnt);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[1] : "";
@@ -124,6 +205,12 @@ int main(int argc, char **argv)
 		nap((long)number, (long)second);
 	else if (!strcmp(mode, "allocs"))
 		allocate((long)number);
+	else if (!strcmp(mode, "calls"))
+		call_everywhere((long)number);
+	else if (!strcmp(mode, "called"))
+		call((long)number);
+	else if (!strcmp(mode, "children"))
+		call_in_children((long)number);
 	else
 		return 2;
 	return 0;

@@ -690,6 +690,12 @@ static void test_bench(void **state)
 		{ { "bench", "--aa", "--ops", "1", "--ops-regex", "(a)", "--", "b" }, "exclude" },
 		{ { "bench", "--aa", "--ops-regex", "a", "--", "b" }, "group" },
 		{ { "bench", "--aa", "--ops-regex", "(a", "--", "b" }, "regular expression" },
+		{ { "bench", "--aa", "--ops-probe", "f", "--", "b" }, "--ops-probe: 'f'" },
+		{ { "bench", "--aa", "--ops-probe", "usdt:a", "--", "b" }, "usdt:FILE" },
+		{ { "bench", "--aa", "--ops-probe", "uprobe:f", "--ops", "1", "--", "b" },
+		  "exclude" },
+		{ { "bench", "--aa", "--ops-probe", "uprobe:f", "--ops-regex", "(a)", "--", "b" },
+		  "exclude" },
 		{ { "bench", "--aa", "--append", "d", "-o", "e", "--", "b" }, "exclude" },
 		{ { "bench", "--aa", "--timeout", "0", "--", "b" }, "--timeout" },
 		{ { "bench", "--aa", "--fail-on", "cpu", "--", "b" }, "--fail-on" },
@@ -714,13 +720,16 @@ static void test_bench(void **state)
 	assert_int_equal(o.bench.max_repeat, 10);
 	assert_int_equal(o.bench.warmup, 1);
 	assert_int_equal(o.bench.ops, 0);
+	assert_null(o.bench.ops_probe);
 	assert_null(o.output);
 	options_done(&o);
 	/* a folder is no output of a recording: two kinds go well with it */
 	assert_int_equal(PARSE(&o, "bench", "--aa", "-P", "cpu,heap", "-o", "dir", "--repeat", "4",
-			       "--max-repeat", "16", "--strict", "-f", "json", "--", "b"),
+			       "--max-repeat", "16", "--strict", "-f", "json", "--ops-probe",
+			       "uprobe:./b:ns::f", "--", "b"),
 			 0);
 	assert_string_equal(o.output, "dir");
+	assert_string_equal(o.bench.ops_probe, "uprobe:./b:ns::f");
 	assert_kinds(&o, "cpu heap");
 	assert_int_equal(o.bench.max_repeat, 16);
 	assert_true(o.strict);
