@@ -163,6 +163,7 @@ static const char functions[] = ".text\n" FUNCTION("plain", "push %rbx; pop %rbx
 	FUNCTION("_ZN2ns1gEi", "push %rbx; pop %rbx; ret")
 		FUNCTION("_ZN2ns1gEc", "push %rbx; pop %rbx; ret")
 			FUNCTION("_ZN2nsplEi", "push %rbx; pop %rbx; ret") /* ns::operator+(int) */
+	FUNCTION("_ZN2ns1TcvbEv", "push %rbx; pop %rbx; ret") /* ns::T::operator bool() */
 	FUNCTION("_Z5plainv", "push %rbx; pop %rbx; ret")		   /* plain() */
 	FUNCTION("_ZN3foo3bar17h05af221e174051e9E", "push %rbx; pop %rbx; ret") /* foo::bar */
 	FUNCTION("secret", ".hidden secret; endbr64; push %rbx; pop %rbx; ret")
@@ -187,6 +188,7 @@ static void test_functions(void **state)
 	assert_site("functions.so", NULL, "ns::f", "_ZN2ns1fEi", 0);
 	assert_site("functions.so", NULL, "ns::g(char)", "_ZN2ns1gEc", 0);
 	assert_site("functions.so", NULL, "ns::operator+", "_ZN2nsplEi", 0);
+	assert_site("functions.so", NULL, "ns::T::operator bool", "_ZN2ns1TcvbEv", 0);
 	assert_site("functions.so", NULL, "plain()", "_Z5plainv", 0);
 	assert_site("functions.so", NULL, "foo::bar", "_ZN3foo3bar17h05af221e174051e9E", 0);
 	assert_int_equal(refusal("functions.so", "", "ns::g"), -ENOTUNIQ);

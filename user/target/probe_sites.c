@@ -45,7 +45,7 @@ static void set_hint(struct function_search *s)
 
 	while (len < end && is_of_word(s->name[end - len - 1]))
 		len++;
-	if (len >= sizeof(s->hint) || !strncmp(s->name + end - len, "operator", 8))
+	if (len >= sizeof(s->hint) || strstr(s->name, "operator"))
 		len = 0;
 	memcpy(s->hint, s->name + end - len, len);
 	s->hint[len] = '\0';
