@@ -23,7 +23,7 @@ PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static asleep-m
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
 GO_FRAMES := go_frames go_frames-stripped go_frames-pie
 GO_STACKS := go_stacks go_stacks-pie go_stacks-stripped go_cgo go_shared
-PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go pprof $(GO_STACKS) $(GO_FRAMES))
+PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go go_calls pprof $(GO_STACKS) $(GO_FRAMES))
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
@@ -156,6 +156,9 @@ $(PROGS_DIR)/go_shared: $(PROGS_SRC)/go_shared.c $(PROGS_DIR)/libgo_cgo.so
 	$(Q)$(CC) -O2 -g -o $@ $< -L$(@D) -lgo_cgo -Wl,-rpath,'$$ORIGIN' -pthread
 
 $(PROGS_DIR)/waits_go: $(PROGS_SRC)/waits_go.go
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+
+$(PROGS_DIR)/go_calls: $(PROGS_SRC)/go_calls.go
 	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
 
 $(PROGS_DIR)/go_frames: $(PROGS_SRC)/go_frames.go

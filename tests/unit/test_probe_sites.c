@@ -158,7 +158,19 @@ static const char functions[] = ".text\n" FUNCTION("plain", "push %rbx; pop %rbx
 	/* the next one is hit more often than the first */
 	FUNCTION("loops", "endbr64; 1: nop; dec %edi; jne 1b; ret")
 		FUNCTION("again", "endbr64; push %rbx; pop %rbx; dec %edi; jne again; ret")
-			FUNCTION("_ZN2ns1fEi", "push %rbx; pop %rbx; ret") /* ns::f(int) */
+			/* as Go's: it begins anew, with more stack */
+	FUNCTION("grows", "cmp 16(%r14), %rsp; jbe 1f; push %rbp; mov %rsp, %rbp; pop %rbp; ret\n"
+			  "1: mov %rax, 8(%rsp); call plain@plt; mov 8(%rsp), %rax; jmp grows")
+	FUNCTION("grows_far", "lea -4096(%rsp), %r12; cmp 16(%r14), %r12; jbe 1f; sub $8192, %rsp\n"
+			      "add $8192, %rsp; ret; 1: call plain@plt; jmp grows_far")
+	FUNCTION("grows_huge", "mov %rsp, %r12; sub $8192, %r12; jb 1f; cmp 16(%r14), %r12; jbe 1f\n"
+			       "push %rbp; pop %rbp; ret; 1: call plain@plt; jmp grows_huge")
+	/* as them, but for one thing */
+	FUNCTION("no_call", "cmp 16(%r14), %rsp; jbe 1f; push %rbp; pop %rbp; ret; 1: nop; jmp no_call")
+	FUNCTION("no_frame", "cmp 16(%r14), %rsp; jbe 1f; ret; 1: call plain@plt; jmp no_frame")
+	FUNCTION("forked", "cmp 16(%r14), %rsp; jbe 1f; push %rbp; pop %rbp; ret\n"
+			   "1: call plain@plt; je 2f; jmp forked; 2: ret")
+	FUNCTION("_ZN2ns1fEi", "push %rbx; pop %rbx; ret") /* ns::f(int) */
 	FUNCTION("_ZN2ns1fEi.cold", "push %rbx; pop %rbx; ret")		   /* a part of it */
 	FUNCTION("_ZN2ns1gEi", "push %rbx; pop %rbx; ret")
 		FUNCTION("_ZN2ns1gEc", "push %rbx; pop %rbx; ret")
@@ -183,6 +195,12 @@ static void test_functions(void **state)
 	assert_site("functions.so", NULL, "marked", "marked", 4);
 	assert_site("functions.so", NULL, "loops", "loops", 0);
 	assert_site("functions.so", NULL, "again", "again", 0);
+	assert_site("functions.so", NULL, "grows", "grows", 6);
+	assert_site("functions.so", NULL, "grows_far", "grows_far", 14);
+	assert_site("functions.so", NULL, "grows_huge", "grows_huge", 18);
+	assert_site("functions.so", NULL, "no_call", "no_call", 0);
+	assert_site("functions.so", NULL, "no_frame", "no_frame", 0);
+	assert_site("functions.so", NULL, "forked", "forked", 0);
 	assert_site("functions.so", NULL, "_ZN2ns1fEi", "_ZN2ns1fEi", 0);
 	assert_site("functions.so", NULL, "ns::f(int)", "_ZN2ns1fEi", 0);
 	assert_site("functions.so", NULL, "ns::f", "_ZN2ns1fEi", 0);

@@ -15,10 +15,11 @@
 #include "target/elf_file.h"
 
 #define PAGE 4096U
-#define PAGES 16	   /* of code kept; a power of two */
-#define MAX_INSN 15	   /* bytes; Intel SDM 2.3.11 */
-#define VISITED 16384	   /* slots; a power of two, above twice PROBE_MAX_INSNS */
-#define MAX_ENTRY_INSNS 32 /* looked at for a probe point */
+#define PAGES 16	    /* of code kept; a power of two */
+#define MAX_INSN 15	    /* bytes; Intel SDM 2.3.11 */
+#define VISITED 16384	    /* slots; a power of two, above twice PROBE_MAX_INSNS */
+#define MAX_ENTRY_INSNS 32  /* looked at for a probe point */
+#define MAX_GROWTH_INSNS 64 /* of what makes a stack grow: it saves and restores arguments */
 
 struct page { /* of code, and the end of an instruction that begins in it */
 	uint64_t vaddr;
@@ -585,6 +586,59 @@ int probe_decoder__choose(struct probe_decoder *d, uint64_t vaddr, uint64_t befo
 		addr += d->insn->size;
 	}
 	return best ? 0 : -ENOENT;
+}
+
+/* ---- stacks that grow ---- */
+
+/* Does the code there do nothing but save and restore registers, call something once, and go back? */
+static bool leads_back(struct probe_decoder *d, uint64_t addr, uint64_t back)
+{
+	uint64_t target;
+	int calls = 0;
+
+	for (int i = 0; i < MAX_GROWTH_INSNS && decode(d, addr); i++) {
+		addr += d->insn->size;
+		if (d->insn->id == X86_INS_JMP)
+			return calls == 1 && direct_target(d, &target) && target == back;
+		if (is_jump(d) || is_last(d))
+			return false;
+		calls += in_group(d, CS_GRP_CALL);
+	}
+	return false;
+}
+
+/* Is the current instruction one that a frame begins with? */
+static bool begins_frame(const struct probe_decoder *d)
+{
+	const cs_x86_op *op = d->insn->detail->x86.operands;
+
+	return op[0].type == X86_OP_REG &&
+	       ((d->insn->id == X86_INS_PUSH && op[0].reg == X86_REG_RBP) ||
+		(d->insn->id == X86_INS_SUB && op[0].reg == X86_REG_RSP &&
+		 op[1].type == X86_OP_IMM));
+}
+
+int probe_decoder__past_growth(struct probe_decoder *d, uint64_t vaddr, struct probe_point *ret)
+{
+	uint64_t addr = vaddr, grow = 0, below = 0;
+
+	for (int i = 0; i < MAX_ENTRY_INSNS && !grow; i++) {
+		if (!decode(d, addr))
+			return -ENOENT;
+		addr += d->insn->size;
+		if (d->insn->id == X86_INS_JBE && direct_target(d, &grow))
+			break;
+		/* a frame that is larger than what may lie below the stack */
+		if (d->insn->id == X86_INS_JB && !below && direct_target(d, &below))
+			continue;
+		if (is_jump(d) || is_last(d) || in_group(d, CS_GRP_CALL))
+			return -ENOENT;
+	}
+	if (!grow || (below && below != grow) || !leads_back(d, grow, vaddr) || !decode(d, addr) ||
+	    !begins_frame(d))
+		return -ENOENT;
+	fill_point(d, vaddr, ret);
+	return 0;
 }
 
 int probe_decoder__nop(struct probe_decoder *d, uint64_t vaddr, struct probe_point *ret)

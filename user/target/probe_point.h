@@ -73,6 +73,13 @@ void probe_decoder__scan(struct probe_decoder *d, uint64_t vaddr, uint64_t size,
 int probe_decoder__choose(struct probe_decoder *d, uint64_t vaddr, uint64_t before,
 			  unsigned int keep, struct probe_point *ret);
 
+/*
+ * Of a function that looks for room on its stack before all else, and begins anew once the stack has
+ * grown, as Go's do: the instruction behind that, which every call comes to once. 0, or -ENOENT if it is
+ * none.
+ */
+int probe_decoder__past_growth(struct probe_decoder *d, uint64_t vaddr, struct probe_point *ret);
+
 /* The instruction at vaddr, for a probe that is to be put right there: 0; -ENOENT if it is not one
  * that does nothing and can safely be probed. */
 int probe_decoder__nop(struct probe_decoder *d, uint64_t vaddr, struct probe_point *ret);

@@ -96,7 +96,8 @@ static enum probe_target nowhere(void *ctx, uint64_t addr, bool got)
 	return PROBE_ELSEWHERE;
 }
 
-/* How far behind its beginning a function is probed: only where all of its jumps are known. */
+/* How far behind its beginning a function is probed: where it goes on once its stack has grown; else only
+ * where all of its jumps are known. */
 static int choose_skew(const struct function_search *s, uint64_t *ret)
 {
 	struct probe_decoder *d = probe_decoder__new(s->elf);
@@ -109,8 +110,9 @@ static int choose_skew(const struct function_search *s, uint64_t *ret)
 		return -errno;
 	*ret = 0;
 	probe_decoder__scan(d, s->vaddr, s->size, &targets, &left, &body);
-	if (left && !probe_decoder__choose(d, s->vaddr, body.first_target, 0, &point) &&
-	    point.emulated)
+	if (!probe_decoder__past_growth(d, s->vaddr, &point) ||
+	    (left && !probe_decoder__choose(d, s->vaddr, body.first_target, 0, &point) &&
+	     point.emulated))
 		*ret = point.skew;
 	probe_decoder__free(d);
 	return 0;

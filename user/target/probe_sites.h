@@ -2,7 +2,8 @@
 /*
  * Where a probe goes that somebody names: to a function, by its name in the symbol tables, or to all
  * sites of a USDT probe. A function's is put on its first instruction, or on one behind it that every
- * call comes to once, if the kernel emulates that one (allocators.h has what it saves).
+ * call comes to once, if the kernel emulates that one (allocators.h has what it saves), or if the function
+ * may begin anew (probe_decoder__past_growth).
  */
 #ifndef TARGET_PROBE_SITES_H
 #define TARGET_PROBE_SITES_H
