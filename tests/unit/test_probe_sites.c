@@ -234,6 +234,33 @@ static void test_tables(void **state)
 	assert_site("stripped.so", "functions.debug", "secret", "secret", 4);
 }
 
+/* A library keeps what programs of former times are linked with. */
+static void test_versions(void **state)
+{
+	static const char source[] =
+		".text\n" FUNCTION("old", "push %rbx; pop %rbx; ret")
+			FUNCTION("new", "push %rbx; pop %rbx; ret")
+		".symver old, versioned@V1; .symver new, versioned@@V2\n";
+	static const char script[] = "V1 { }; V2 { old; new; } V1;";
+	struct probe_sites s;
+
+	(void)state;
+	toolrun_write("versions", script, strlen(script));
+	toolrun_write("made.s", source, strlen(source));
+	assert_true(toolrun(
+		"gcc -shared -nostdlib -Wl,--version-script=versions -o versions.so made.s && "
+		"strip -o stripped.so versions.so"));
+	for (int i = 0; i < 2; i++) {
+		const char *file = i ? "stripped.so" : "versions.so";
+
+		assert_int_equal(find_in(file, NULL, "", "versioned", &s), 0);
+		assert_int_equal(s.cnt, 1);
+		assert_int_equal(s.sites[0].offset,
+				 offset_of("versions.so", address_of("versions.so", "new")));
+		probe_sites__done(&s);
+	}
+}
+
 /* Functions of one name in two files that make one. */
 static void test_several(void **state)
 {
@@ -444,10 +471,11 @@ static int clean_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_functions),
-		cmocka_unit_test(test_tables),	cmocka_unit_test(test_several),
-		cmocka_unit_test(test_usdt),	cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_objects), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_names),	 cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_tables),	 cmocka_unit_test(test_several),
+		cmocka_unit_test(test_versions), cmocka_unit_test(test_usdt),
+		cmocka_unit_test(test_too_many), cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean_up);

@@ -17,6 +17,8 @@
 #include "target/usdt.h"
 
 #define MAX_HINT 256
+#define MAX_VERSIONS (8U << 20) /* bytes of .gnu.version */
+#define HIDDEN 0x8000		/* there: of a version that nobody is linked with any more */
 
 /* ---- functions ---- */
 
@@ -31,6 +33,8 @@ struct function_search {
 	} found; /* by which name */
 	bool several;
 	uint64_t vaddr, size;
+	const uint16_t *versions; /* of the table's symbols; NULL: they have none */
+	size_t version_cnt;
 };
 
 static bool is_of_word(char c)
@@ -73,8 +77,8 @@ static int visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_
 	bool exact = !strcmp(name, s->name);
 	uint64_t offset;
 
-	(void)index;
 	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF ||
+	    (index < s->version_cnt && s->versions[index] & HIDDEN) ||
 	    (!exact && (s->found == EXACT || !is_mangled(s, name))) ||
 	    !elf_file__offset(s->elf, sym->st_value, true, &offset))
 		return 0;
@@ -86,6 +90,27 @@ static int visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_
 	}
 	s->several |= s->vaddr != sym->st_value;
 	return 0;
+}
+
+/* Of several versions of a function the newest one is meant. */
+static int visit_dynamic(struct function_search *s)
+{
+	struct elf_section versions;
+	void *buf = NULL;
+	size_t sz;
+	int err = 0;
+
+	if (elf_file__section(s->elf, ".gnu.version", &versions) && versions.size <= MAX_VERSIONS &&
+	    !(versions.flags & SHF_COMPRESSED))
+		err = elf_file__read_section(s->elf, &versions, MAX_VERSIONS, &buf, &sz);
+	if (!err && buf) {
+		s->versions = buf;
+		s->version_cnt = sz / sizeof(*s->versions);
+	}
+	if (!err)
+		err = elf_symbols__visit(s->elf, ".dynsym", visit_symbol, s);
+	free(buf);
+	return err;
 }
 
 static enum probe_target nowhere(void *ctx, uint64_t addr, bool got)
@@ -130,7 +155,7 @@ static int find_function(const struct elf_file *elf, const struct elf_file *debu
 	if (!err && !s.found && debug)
 		err = elf_symbols__visit(debug, ".symtab", visit_symbol, &s);
 	if (!err && !s.found)
-		err = elf_symbols__visit(elf, ".dynsym", visit_symbol, &s);
+		err = visit_dynamic(&s);
 	if (!err && (!s.found || s.several))
 		err = s.found ? -ENOTUNIQ : -ENOENT;
 	if (!err)
