@@ -119,6 +119,7 @@ _bpfprof_bench_options='
 . --timeout TIME 10m
 . --ops N .
 . --ops-regex REGEX .
+. --ops-probe PROBE .
 -P --profile LIST cpu
 -F --frequency HZ 997
 . --event NAME cpu-clock
