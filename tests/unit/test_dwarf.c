@@ -371,6 +371,7 @@ static void check_c(const char *compiler, bool absolute)
 		assert_string_equal(strtab__get(t.strings, frames[cnt - 1].name), "outer");
 		assert_int_equal(frames[cnt - 1].linkage_name, 0);
 		assert_int_equal(frames[cnt - 1].start_line, 8);
+		assert_int_equal(r.answers[i].entry, start);
 		file = strtab__get(t.strings, frames[cnt - 1].file);
 		assert_string_equal(base(file), "c.c");
 		if (absolute)

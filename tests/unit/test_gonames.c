@@ -129,6 +129,18 @@ static void check_in(const struct go_image *m, int function, uint64_t off, const
 	check_at(m, start_of(funcs, function) + off, want);
 }
 
+/* All frames of an address are as far from where the function begins. */
+static void check_entry(const struct go_image *m, int function, uint64_t off)
+{
+	uint64_t vaddr = start_of(funcs, function) + off;
+	struct symbols s = names_of(m, &vaddr, 1);
+
+	assert_int_not_equal(s.frame_cnt, 0);
+	for (size_t i = 0; i < s.frame_cnt; i++)
+		assert_int_equal(s.frames[i].from_entry, off + 1);
+	symbols__done(&s);
+}
+
 static void test_inlined_calls(void **state)
 {
 	(void)state;
@@ -147,6 +159,9 @@ static void test_inlined_calls(void **state)
 				 "main.a /src/other.go:32; main.b /src/main.go:25; "
 				 "main.main /src/main.go:11");
 			check_in(&m, MAIN, 0xdf, "main.main /src/main.go:12");
+			check_entry(&m, MAIN, 0);
+			check_entry(&m, MAIN, 0x5f);
+			check_entry(&m, MAIN, 0xe0);
 			/* behind the function's last instruction */
 			check_in(&m, MAIN, 0xe0, "main.main :0");
 			check_in(&m, PLAIN, 0x10, "main.plain /src/main.go:41");

@@ -503,6 +503,9 @@ static void check_names(const char *name, bool dwarf)
 		assert_string_equal(s.strings + outer->file, dwarf ? toolrun_path("node.cc") : "");
 		assert_int_equal(outer->start_line, dwarf ? 3 : 0);
 		assert_in_range(outer->line, dwarf ? 3 : 0, dwarf ? 4 : 0);
+		/* an inlined function has no beginning of its own */
+		assert_int_equal(outer->from_entry, i);
+		assert_int_equal(s.frames[s.first[i]].from_entry, i);
 		if (s.first[i + 1] - s.first[i] == 2) {
 			assert_string_equal(s.strings + s.frames[s.first[i]].name,
 					    "app::twice(int)");

@@ -124,10 +124,12 @@ static void test_last_line(void **state)
 	static const struct {
 		uint64_t addr;
 		const char *name;
+		uint64_t start;
 	} want[] = {
-		{ 0x1000, "old" },   { 0x107f, "old" }, { 0x1080, "new" },   { 0x10bf, "new" },
-		{ 0x10c0, "inner" }, { 0x10d0, "new" }, { 0x1100, "new" },   { 0x117f, "new" },
-		{ 0x1180, "" },	     { 0x1fff, "" },	{ 0x2000, "other" }, { 0x3000, "" },
+		{ 0x1000, "old", 0x1000 }, { 0x107f, "old", 0x1000 },	{ 0x1080, "new", 0x1080 },
+		{ 0x10bf, "new", 0x1080 }, { 0x10c0, "inner", 0x10c0 }, { 0x10d0, "new", 0x1080 },
+		{ 0x1100, "new", 0x1080 }, { 0x117f, "new", 0x1080 },	{ 0x1180, "", 0 },
+		{ 0x1fff, "", 0 },	   { 0x2000, "other", 0x2000 }, { 0x3000, "", 0 },
 	};
 	uint64_t addrs[ARRAY_SIZE(want)];
 	struct perf_map_names n;
@@ -137,8 +139,12 @@ static void test_last_line(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
 		addrs[i] = want[i].addr;
 	n = find_in(fd, addrs, ARRAY_SIZE(addrs));
-	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
 		assert_string_equal(name_of(&n.symbols, i), want[i].name);
+		if (want[i].start)
+			assert_int_equal(n.symbols.frames[n.symbols.first[i]].from_entry,
+					 want[i].addr - want[i].start + 1);
+	}
 	symbols__done(&n.symbols);
 	close(fd);
 	/* what is being written may have half its name; and it has taken the old one's place */

@@ -627,6 +627,8 @@ static void test_kernel(void **state)
 	assert_string_equal(name(p, in), want.name);
 	assert_string_equal(system_name(p, in), want.name);
 	assert_int_equal(function(p, in, 0)->filename, 0);
+	assert_int_equal(p->locations[in].from_entry, 2);
+	assert_int_equal(p->locations[out].from_entry, 0);
 	assert_string_equal(name(p, out), "[kernel.kallsyms]+0x1000");
 	assert_string_equal(system_name(p, out), "");
 	assert_int_equal(stats.named, 1);

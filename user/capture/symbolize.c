@@ -35,7 +35,7 @@ struct place { /* a location in an object, or in code that a perf map may name *
  * strings need not be looked up again. */
 struct known_function {
 	const char *strings;	   /* those of the frame */
-	struct symbol_frame frame; /* with line 0 */
+	struct symbol_frame frame; /* without what differs from address to address */
 	uint32_t function;	   /* 1 + its index; 0: none */
 };
 
@@ -93,8 +93,8 @@ static int name_by_offset(struct job *j, uint32_t location, const char *object, 
 
 /* ---- kernel ---- */
 
-/* name: NULL if no symbol holds the address */
-static int set_kernel_name(struct job *j, uint32_t location, const char *name)
+/* name: NULL if no symbol holds the address; offset: how far it is in the symbol */
+static int set_kernel_name(struct job *j, uint32_t location, const char *name, uint64_t offset)
 {
 	struct profile_function f = {};
 
@@ -105,6 +105,7 @@ static int set_kernel_name(struct job *j, uint32_t location, const char *name)
 	if (f.name == PROFILE_NONE)
 		return -ENOMEM;
 	j->stats.named++;
+	j->p->locations[location].from_entry = symbol_from_entry(offset, 0);
 	return set_line(j, location, &f, 0);
 }
 
@@ -121,24 +122,24 @@ static int name_by_kallsyms(struct job *j, uint32_t location)
 			return -ENOMEM;
 	}
 	if (!j->kallsyms || kallsyms__find(j->kallsyms, addr, &sym))
-		return set_kernel_name(j, location, NULL);
-	return set_kernel_name(j, location, sym.name);
+		return set_kernel_name(j, location, NULL, 0);
+	return set_kernel_name(j, location, sym.name, addr - sym.start);
 }
 
 /* Names a batch of kernel locations. */
 static int name_batch(struct job *j, const uint32_t *locations, size_t cnt)
 {
 	const char *names[BPFPROF_KSYM_BATCH];
-	uint64_t addrs[BPFPROF_KSYM_BATCH];
+	uint64_t addrs[BPFPROF_KSYM_BATCH], offsets[BPFPROF_KSYM_BATCH];
 	bool asked = j->ksyms != NULL;
 	int err = 0;
 
 	for (size_t i = 0; i < cnt; i++)
 		addrs[i] = j->p->locations[locations[i]].address;
-	if (asked && ksyms__name(j->ksyms, addrs, cnt, names))
+	if (asked && ksyms__name(j->ksyms, addrs, cnt, names, offsets))
 		asked = false;
 	for (size_t i = 0; i < cnt && !err; i++)
-		err = asked ? set_kernel_name(j, locations[i], names[i]) :
+		err = asked ? set_kernel_name(j, locations[i], names[i], offsets[i]) :
 			      name_by_kallsyms(j, locations[i]);
 	return err;
 }
@@ -211,7 +212,7 @@ static uint32_t function_of(struct job *j, const struct symbol_frame *frame, con
 	struct symbol_frame key = *frame;
 	struct profile_function f;
 
-	key.line = 0;
+	key.line = key.from_entry = 0;
 	if (known->function && known->strings == strings &&
 	    !memcmp(&known->frame, &key, sizeof(key)))
 		return known->function - 1;
@@ -242,6 +243,7 @@ static int set_frames(struct job *j, uint32_t location, const struct symbol_fram
 	}
 	j->stats.named++;
 	j->stats.with_line += s->frames[0].line != 0;
+	j->p->locations[location].from_entry = s->frames[0].from_entry;
 	return profile__set_lines(j->p, location, j->lines, s->cnt);
 }
 

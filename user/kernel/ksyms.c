@@ -62,7 +62,8 @@ void ksyms__free(struct ksyms *k)
 }
 
 /* "symbol+0xoffset/0xsize [module]", or the number of an address that has none. */
-static const char *symbol_of(char text[static sizeof(((struct bpfprof_ksym *)0)->text)])
+static const char *symbol_of(char text[static sizeof(((struct bpfprof_ksym *)0)->text)],
+			     uint64_t *ret_offset)
 {
 	char *plus;
 
@@ -71,10 +72,12 @@ static const char *symbol_of(char text[static sizeof(((struct bpfprof_ksym *)0)-
 	if (!plus || plus == text)
 		return NULL;
 	*plus = '\0';
+	*ret_offset = strtoull(plus + 1, NULL, 16);
 	return text;
 }
 
-int ksyms__name(struct ksyms *k, const uint64_t *addrs, size_t cnt, const char **ret_names)
+int ksyms__name(struct ksyms *k, const uint64_t *addrs, size_t cnt, const char **ret_names,
+		uint64_t *ret_offsets)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 	int err;
@@ -89,6 +92,6 @@ int ksyms__name(struct ksyms *k, const uint64_t *addrs, size_t cnt, const char *
 	if (err)
 		return err;
 	for (size_t i = 0; i < cnt; i++)
-		ret_names[i] = symbol_of(k->batch[i].text);
+		ret_names[i] = symbol_of(k->batch[i].text, &ret_offsets[i]);
 	return 0;
 }

@@ -19,8 +19,9 @@ void ksyms__free(struct ksyms *k);
 
 /*
  * Names cnt addresses, at most BPFPROF_KSYM_BATCH. ret_names[i]: the symbol's name, borrowed until
- * the next call; NULL if the address lies in none. 0 or -errno.
+ * the next call; NULL if the address lies in none. ret_offsets[i]: how far it is in it. 0 or -errno.
  */
-int ksyms__name(struct ksyms *k, const uint64_t *addrs, size_t cnt, const char **ret_names);
+int ksyms__name(struct ksyms *k, const uint64_t *addrs, size_t cnt, const char **ret_names,
+		uint64_t *ret_offsets);
 
 #endif

@@ -51,6 +51,9 @@ struct profile_line {
 
 struct profile_location {
 	uint32_t mapping; /* index, or PROFILE_NONE */
+	/* Of the address, from where the function begins that the code was made for, plus 1; 0: not
+	 * known. No file of profile.proto has it. */
+	uint32_t from_entry;
 	uint64_t address; /* inside the instruction that was executing: return address less one for
 			     callers */
 	uint32_t line; /* index of the first of line_cnt lines, innermost inlined function first */

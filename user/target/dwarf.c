@@ -44,6 +44,7 @@ struct query {
 	uint32_t unit;	 /* the unit that claims it now, or NONE */
 	uint32_t last;	 /* its innermost hit, or NONE */
 	Dwarf_Off scope; /* the subprogram of its hits */
+	uint64_t entry;	 /* of the subprogram's range that holds it */
 	bool named;
 };
 
@@ -101,9 +102,11 @@ static size_t lower_bound(const struct resolver *r, uint64_t addr)
 	return lo;
 }
 
-/* Calls f for each query in the ranges of a DIE. Returns whether it has ranges, or -ENOMEM. */
+/* Calls f for each query in the ranges of a DIE, with the range's begin. Returns whether it has ranges,
+ * or -ENOMEM. */
 static int each_in_ranges(struct resolver *r, Dwarf_Die *die,
-			  int (*f)(struct resolver *r, size_t query, void *ctx), void *ctx)
+			  int (*f)(struct resolver *r, size_t query, uint64_t lo, void *ctx),
+			  void *ctx)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
@@ -118,7 +121,7 @@ static int each_in_ranges(struct resolver *r, Dwarf_Die *die,
 			continue;
 		}
 		for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && spend(r, 1); i++) {
-			err = f(r, i, ctx);
+			err = f(r, i, lo, ctx);
 			if (err)
 				return err;
 		}
@@ -128,10 +131,11 @@ static int each_in_ranges(struct resolver *r, Dwarf_Die *die,
 
 /* ---- claims ---- */
 
-static int claim(struct resolver *r, size_t idx, void *ctx)
+static int claim(struct resolver *r, size_t idx, uint64_t lo, void *ctx)
 {
 	struct query *q = &r->queries[idx];
 
+	(void)lo;
 	(void)ctx;
 	if (q->named || q->unit == r->unit_idx)
 		return 0;
@@ -156,7 +160,7 @@ static int claim_rows(struct resolver *r)
 		if (!dwarf_lines__range(&r->lines, row, &lo, &hi))
 			continue;
 		for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && !err; i++)
-			err = claim(r, i, NULL);
+			err = claim(r, i, lo, NULL);
 	}
 	return err;
 }
@@ -170,7 +174,7 @@ struct function {
 		scope; /* the subprogram around an inlined subroutine, or this subprogram itself */
 };
 
-static int add_hit(struct resolver *r, size_t idx, void *ctx)
+static int add_hit(struct resolver *r, size_t idx, uint64_t lo, void *ctx)
 {
 	struct query *q = &r->queries[idx];
 	const struct function *f = ctx;
@@ -197,6 +201,8 @@ static int add_hit(struct resolver *r, size_t idx, void *ctx)
 	r->hits[r->hit_cnt] = h;
 	q->last = r->hit_cnt++;
 	q->scope = f->scope;
+	if (!f->inlined)
+		q->entry = lo;
 	return 0;
 }
 
@@ -319,6 +325,7 @@ static int answer(struct resolver *r, uint32_t idx)
 		return 0;
 	a->first = r->ret->frame_cnt;
 	a->cnt = 0;
+	a->entry = q->last == NONE ? 0 : q->entry;
 	for (i = q->last; i != NONE && !err; i = h->outer) {
 		h = &r->hits[i];
 		memset(&frame, 0, sizeof(frame));

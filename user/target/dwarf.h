@@ -31,6 +31,8 @@ struct dwarf_frame {
 struct dwarf_answer {
 	uint32_t first,
 		cnt; /* of frames, innermost first; the last one may have no name but a line */
+	uint64_t
+		entry; /* where the function, or the part of it that holds the address, begins; 0: unknown */
 };
 
 struct dwarf_answers {

@@ -167,14 +167,17 @@ static int name_function(struct go_namer *n, const struct gopclntab_func *f, uin
 
 	/* the line would be that of a call which is not known */
 	if (!cnt)
-		return add_frame(n, f->name, f->start_line, (struct symbol_frame){});
+		return add_frame(
+			n, f->name, f->start_line,
+			(struct symbol_frame){ .from_entry = symbol_from_entry(vaddr, f->start) });
 	for (i = 0; i < cnt && !err; i++) {
 		/* one has to be left */
 		bool last = i + 1 == cnt && n->ret->frame_cnt == first;
 
 		if (is_elided(n, calls, i) && !last)
 			continue;
-		frame = (struct symbol_frame){ .wrapper = is_elided(n, calls, i) };
+		frame = (struct symbol_frame){ .wrapper = is_elided(n, calls, i),
+					       .from_entry = symbol_from_entry(vaddr, f->start) };
 		err = set_line(n, f, calls[i].vaddr, &frame);
 		if (!err)
 			err = add_frame(n, calls[i].name, calls[i].start_line, frame);

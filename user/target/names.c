@@ -112,6 +112,17 @@ static const char *symbol_name(const struct naming *n, size_t i)
 	return sym->name && !is_mark(name) ? name : NULL;
 }
 
+/* Where the function of address i begins, as whoever has named it says. */
+static uint32_t from_entry(const struct naming *n, size_t i)
+{
+	const struct dwarf_answer *a = n->dwarf.answers ? &n->dwarf.answers[i] : NULL;
+	uint64_t entry = a ? a->entry : 0;
+
+	if (!entry && symbol_name(n, i))
+		entry = n->symtab.symbols[n->symbol[i] - 1].start;
+	return entry ? symbol_from_entry(n->others[i], entry) : 0;
+}
+
 /* The id of a name for people. */
 static int demangled_id(struct naming *n, uint32_t id, uint32_t *ret)
 {
@@ -168,7 +179,8 @@ static int add_outermost(struct naming *n, size_t i, const struct dwarf_frame *d
 {
 	struct symbol_frame frame = { .file = d->file,
 				      .line = d->line,
-				      .start_line = d->start_line };
+				      .start_line = d->start_line,
+				      .from_entry = from_entry(n, i) };
 	const char *symbol = symbol_name(n, i);
 	struct dwarf_frame named = *d;
 	int err;
@@ -200,7 +212,8 @@ static int name_address(struct naming *n, size_t index)
 		const struct dwarf_frame *d = &n->dwarf.frames[a->first + i];
 		struct symbol_frame frame = { .file = d->file,
 					      .line = d->line,
-					      .start_line = d->start_line };
+					      .start_line = d->start_line,
+					      .from_entry = from_entry(n, index) };
 
 		err = name_frame(n, d, &frame);
 		if (!err)

@@ -23,7 +23,16 @@ struct symbol_frame {
 	/* Go: the only frame of an address; not shown, unless it has called one of the functions
 	 * that begin a panic */
 	uint32_t wrapper;
+	/* Of the address, from where the function begins that the code was made for, plus 1; 0 if
+	 * unknown. The same in all frames of an address. */
+	uint32_t from_entry;
 };
+
+static inline uint32_t symbol_from_entry(uint64_t address, uint64_t entry)
+{
+	return address >= entry && address - entry < UINT32_MAX ? (uint32_t)(address - entry) + 1 :
+								  0;
+}
 
 struct symbols {
 	/* for address i: frames[first[i]] … frames[first[i + 1] - 1], innermost inlined function

@@ -25,7 +25,7 @@
 #include "target/names.h"
 
 /*
- * Bytes of both halves; what was never filled takes no memory. An answer takes 60 bytes (C) to 270
+ * Bytes of both halves; what was never filled takes no memory. An answer takes 64 bytes (C) to 280
  * (Rust, with inlined functions), so that a half has room for those of 30,000 addresses.
  */
 #define NAMES_CACHE_BYTES (16U << 20)

@@ -163,7 +163,8 @@ static int read_lines(struct search *s, char *chunk)
  * none or does not hold addr (the file may be written to). A line without end may be one that is
  * being written.
  */
-static char *read_name(const struct search *s, uint64_t offset, uint64_t addr, char *buf)
+static char *read_name(const struct search *s, uint64_t offset, uint64_t addr, char *buf,
+		       uint64_t *ret_start)
 {
 	size_t left = MIN(PERF_MAP_MAX_LINE, s->end - offset);
 	const char *name = buf;
@@ -183,6 +184,7 @@ static char *read_name(const struct search *s, uint64_t offset, uint64_t addr, c
 	    memchr(name, '\0', nl - name))
 		return NULL;
 	*nl = '\0';
+	*ret_start = r.start;
 	return buf + (name - buf);
 }
 
@@ -202,7 +204,7 @@ static int make_frame(struct strtab *strings, const char *name, struct symbol_fr
 static int read_names(const struct search *s, struct strtab *strings, char *buf,
 		      struct symbols *ret)
 {
-	uint64_t before = 0, last;
+	uint64_t before = 0, start = 0, last;
 	bool named = false;
 	size_t names_sz = 0;
 	int err = 0;
@@ -214,16 +216,18 @@ static int read_names(const struct search *s, struct strtab *strings, char *buf,
 		/* neighbours have the same line, and so the same frame */
 		if (last && last == before && named) {
 			ret->frames[ret->frame_cnt] = ret->frames[ret->frame_cnt - 1];
-			ret->frame_cnt++;
+			ret->frames[ret->frame_cnt++].from_entry =
+				symbol_from_entry(s->addrs[i], start);
 			continue;
 		}
 		if (last && last != before && names_sz < PERF_MAP_MAX_NAMES)
-			name = read_name(s, last - 1, s->addrs[i], buf);
+			name = read_name(s, last - 1, s->addrs[i], buf, &start);
 		before = last;
 		named = name != NULL;
 		if (!name)
 			continue;
-		err = make_frame(strings, name, &ret->frames[ret->frame_cnt++], &names_sz);
+		err = make_frame(strings, name, &ret->frames[ret->frame_cnt], &names_sz);
+		ret->frames[ret->frame_cnt++].from_entry = symbol_from_entry(s->addrs[i], start);
 	}
 	return err;
 }
