@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "bpfprof.h"
+#include "profile/legacy.h"
 #include "profile/machinery.h"
 #include "profile/profile.h"
 
@@ -61,6 +62,7 @@ struct kind {
 	/* Once there are names: takes leaves out of a profile that say nothing. NULL: there are
 	 * none. */
 	void (*hide)(struct profile *p);
+	enum legacy_form legacy; /* what it is in the formats of Go's first releases */
 	/* In place of text_write. NULL: that one. */
 	int (*write_text)(const struct profile *p, FILE *f);
 	bool by_default;	  /* recorded where -P is not given */

@@ -38,6 +38,7 @@ static inline uint32_t golden_location(struct profile *p, uint32_t mapping, uint
 	f.start_line = line ? line - line % 10 : 0;
 	l.function = profile__add_function(p, &f);
 	profile__set_lines(p, loc, &l, 1);
+	p->locations[loc].from_entry = 1 + (address >> 4 & 0xff);
 	return loc;
 }
 

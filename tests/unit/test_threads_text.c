@@ -226,6 +226,59 @@ static void little_is_enough(void **state)
 	expect(p, "thread 0 [unknown]:\n");
 }
 
+/* Go's own form, less what a thread has not. */
+static void debug2_is_gos(void **state)
+{
+	struct profile *p = new_profile();
+	struct profile_mapping app = { .start = 0x555555554000,
+				       .limit = 0x555555556000,
+				       .offset = 0x1000 };
+	uint32_t m, stack[4];
+	char *text;
+	size_t sz;
+	FILE *f = open_memstream(&text, &sz);
+
+	(void)state;
+	app.filename = profile__string(p, "/usr/bin/app");
+	m = profile__add_mapping(p, &app);
+	stack[0] = golden_location(p, m, 0x555555554200, "take", "take", "/src/q.c", 12);
+	stack[1] = golden_location(p, m, 0x555555554300, "ns::f(int)", "_ZN2ns1fEi", "", 0);
+	stack[2] = golden_location(p, m, 0x555555554400, "main.run", "main.run", "/r.go", 5);
+	stack[3] = profile__add_marker(p, "[unwind: no table]");
+	p->locations[stack[2]].from_entry = 0;
+	profile__add_comment(p, "2 threads");
+	add(p,
+	    &(struct says){ .tid = 8,
+			    .pid = 7,
+			    .comm = "app",
+			    .thread = "a\"b",
+			    .state = "sleeping",
+			    .in = "futex",
+			    .since = 200 * INT64_C(1000000000) },
+	    stack, 4);
+	add(p, &(struct says){ .tid = 7, .state = "running", .since = 59 * INT64_C(1000000000) },
+	    stack, 1);
+	assert_int_equal(profile__finish(p), 0);
+	assert_non_null(f);
+	assert_int_equal(debug2_write(p, f), 0);
+	assert_int_equal(fclose(f), 0);
+	assert_string_equal(text,
+			    "thread 7 [running]:\n"
+			    "take(...)\n"
+			    "\t/src/q.c:12 +0x20\n"
+			    "\n"
+			    "thread 8 \"a\\\"b\" [sleeping in futex, 3 minutes]:\n"
+			    "take(...)\n"
+			    "\t/src/q.c:12 +0x20\n"
+			    "ns::f(int)\n"
+			    "\t/usr/bin/app+0x1300 +0x30\n"
+			    "main.run(...)\n"
+			    "\t/r.go:5\n"
+			    "[unwind: no table]\n");
+	free(text);
+	profile__free(p);
+}
+
 static void full_device_is_told(void **state)
 {
 	struct profile *p = new_profile();
@@ -247,6 +300,7 @@ int main(void)
 		cmocka_unit_test(hostile_names_stay_in_line),
 		cmocka_unit_test(since_is_a_duration),
 		cmocka_unit_test(little_is_enough),
+		cmocka_unit_test(debug2_is_gos),
 		cmocka_unit_test(full_device_is_told),
 	};
 

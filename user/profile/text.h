@@ -66,4 +66,15 @@ int text_write_top(const struct profile *p, FILE *f, size_t top, bool own);
  */
 int threads_text_write(const struct profile *p, FILE *f);
 
+/*
+ * The same of one process in Go's own form, debug=2: without comments, the process, and times below a
+ * minute, and with what Go prints of a frame besides: "(...)" for arguments that are not known, and how
+ * far in its function it is.
+ *
+ *     thread TID "NAME" [STATE in WHAT, 5 minutes]:
+ *     function(...)
+ *     	file:line +0x1f
+ */
+int debug2_write(const struct profile *p, FILE *f);
+
 #endif

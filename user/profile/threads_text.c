@@ -74,6 +74,12 @@ static int print_text(FILE *f, const char *text, bool quote)
 	return 0;
 }
 
+/* How it is written. */
+enum manner {
+	OWN,
+	LIKE_GO /* debug=2 */
+};
+
 /* As options take it, in the largest unit in which it has two digits. */
 static void print_duration(FILE *f, int64_t ns)
 {
@@ -94,7 +100,20 @@ static void print_duration(FILE *f, int64_t ns)
 	fprintf(f, "%" PRId64 "%s", ns / units[i].ns, units[i].unit);
 }
 
-static int print_head(const struct profile *p, const struct thread *t, FILE *f)
+/* Go tells waits from a minute on. */
+static void print_since(FILE *f, int64_t since, enum manner manner)
+{
+	int64_t minutes = since / (60 * (int64_t)NSEC_PER_SEC);
+
+	if (manner == LIKE_GO && minutes > 0)
+		fprintf(f, ", %" PRId64 " minutes", minutes);
+	if (manner == OWN && since > 0) {
+		fputs(", ", f);
+		print_duration(f, since);
+	}
+}
+
+static int print_head(const struct profile *p, const struct thread *t, enum manner manner, FILE *f)
 {
 	const struct profile_sample *s = t->sample;
 	const char *name = label_str(p, s, "thread"), *comm = label_str(p, s, "comm");
@@ -107,7 +126,7 @@ static int print_head(const struct profile *p, const struct thread *t, FILE *f)
 		fputc(' ', f);
 		err = print_text(f, name, true);
 	}
-	if (pid) {
+	if (pid && manner == OWN) {
 		fprintf(f, " of %" PRId64, pid);
 		if (*comm && !err) {
 			fputc(' ', f);
@@ -121,18 +140,23 @@ static int print_head(const struct profile *p, const struct thread *t, FILE *f)
 		fputs(" in ", f);
 		err = print_text(f, in, false);
 	}
-	if (since > 0) {
-		fputs(", ", f);
-		print_duration(f, since);
-	}
+	print_since(f, since, manner);
 	fputs("]:\n", f);
 	return err;
+}
+
+/* How far in its function. */
+static void end_place(const struct profile_location *l, enum manner manner, FILE *f)
+{
+	if (manner == LIKE_GO && l->from_entry)
+		fprintf(f, " +0x%" PRIx32, l->from_entry - 1);
+	fputc('\n', f);
 }
 
 /* Where the i-th frame of a location is: file and line, or else the object and where in its file;
  * of a marker, nothing. */
 static int print_place(const struct profile *p, const struct profile_location *l, uint32_t i,
-		       FILE *f)
+		       enum manner manner, FILE *f)
 {
 	const struct profile_line *line = i < l->line_cnt ? &p->lines[l->line + i] : NULL;
 	const struct profile_function *fn = line ? &p->functions[line->function] : NULL;
@@ -145,7 +169,7 @@ static int print_place(const struct profile *p, const struct profile_location *l
 		err = print_text(f, strtab__get(p->strings, fn->filename), false);
 		if (line->line)
 			fprintf(f, ":%" PRId64, line->line);
-		fputc('\n', f);
+		end_place(l, manner, f);
 		return err;
 	}
 	if (l->mapping == PROFILE_NONE)
@@ -157,22 +181,35 @@ static int print_place(const struct profile *p, const struct profile_location *l
 	/* "[kernel.kallsyms]" is no file */
 	if (*object == '/' && l->address >= m->start && l->address < m->limit)
 		fprintf(f, "+0x%" PRIx64, l->address - m->start + m->offset);
-	fputc('\n', f);
+	end_place(l, manner, f);
 	return err;
 }
 
+/* Go prints the words of the arguments behind a name, "(...)" where it does not know them: nobody does
+ * here. A marker is no function. */
+static const char *arguments(const struct profile_location *l, const char *name, enum manner manner)
+{
+	size_t len = strlen(name);
+
+	if (manner == OWN || l->mapping == PROFILE_NONE || (len && name[len - 1] == ')'))
+		return "";
+	return "(...)";
+}
+
 static int print_thread(const struct profile *p, const struct frames *fr, const struct thread *t,
-			FILE *f)
+			enum manner manner, FILE *f)
 {
 	const struct profile_sample *s = t->sample;
-	int err = print_head(p, t, f);
+	int err = print_head(p, t, manner, f);
 
 	for (uint32_t i = 0; i < s->loc_cnt; i++) {
 		uint32_t loc = p->loc_ids[s->loc + i];
 
 		for (uint32_t j = 0; !err && j < frames__cnt(fr, loc); j++) {
-			fprintf(f, "%s\n", strtab__get(fr->names, frames__name(fr, loc, j)));
-			err = print_place(p, &p->locations[loc], j, f);
+			const char *name = strtab__get(fr->names, frames__name(fr, loc, j));
+
+			fprintf(f, "%s%s\n", name, arguments(&p->locations[loc], name, manner));
+			err = print_place(p, &p->locations[loc], j, manner, f);
 		}
 	}
 	return err;
@@ -199,7 +236,7 @@ static int print_comments(const struct profile *p, FILE *f)
 	return err;
 }
 
-int threads_text_write(const struct profile *p, FILE *f)
+static int write_threads(const struct profile *p, enum manner manner, FILE *f)
 {
 	struct thread *threads = calloc(p->sample_cnt + 1, sizeof(*threads));
 	struct frames fr = { 0 };
@@ -210,14 +247,25 @@ int threads_text_write(const struct profile *p, FILE *f)
 					      .sample = &p->samples[i] };
 	if (!err) {
 		qsort(threads, p->sample_cnt, sizeof(*threads), compare_threads);
-		err = print_comments(p, f);
+		if (manner == OWN)
+			err = print_comments(p, f);
 	}
 	for (size_t i = 0; !err && i < p->sample_cnt; i++) {
 		if (i)
 			fputc('\n', f);
-		err = print_thread(p, &fr, &threads[i], f);
+		err = print_thread(p, &fr, &threads[i], manner, f);
 	}
 	frames__done(&fr);
 	free(threads);
 	return err ? err : ferror(f) ? -EIO : 0;
+}
+
+int threads_text_write(const struct profile *p, FILE *f)
+{
+	return write_threads(p, OWN, f);
+}
+
+int debug2_write(const struct profile *p, FILE *f)
+{
+	return write_threads(p, LIKE_GO, f);
 }
