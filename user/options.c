@@ -563,6 +563,26 @@ static int check_target(struct parser *p)
 	return 0;
 }
 
+/* What formats of one process cannot have. */
+static int check_format(struct parser *p)
+{
+	const struct options *o = p->o;
+	const struct format *f = o->format;
+
+	if (f->one_process && (o->all || o->pids.cnt > 1 || o->follow))
+		return fail(p, "--format %s is of one process: it does not go with %s", f->name,
+			    o->all    ? "--all" :
+			    o->follow ? "--follow" :
+					"several ids of --pid");
+	for (int i = 0; i < BPFPROF_NR_KINDS && f->only_threads; i++)
+		if (o->kinds[i] && i != BPFPROF_THREADS)
+			return fail(p,
+				    "--format %s is of threads, and not of %s: give -P threads, or "
+				    "the format debug1",
+				    f->name, kinds[i].name);
+	return 0;
+}
+
 static int check_window(struct parser *p)
 {
 	const struct options *o = p->o;
@@ -650,7 +670,10 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 	err = check_target(p);
 	if (err)
 		return err;
-	if (o->argv)
+	err = check_format(p);
+	if (err)
+		return err;
+	if (o->argv && !o->format->one_process)
 		o->follow = true;
 	err = check_output(p);
 	return err ? err : check_window(p);

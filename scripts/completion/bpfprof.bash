@@ -158,7 +158,7 @@ _bpfprof_files() {
 
 # _bpfprof_argument OPTION NAME DEFAULT: completes the argument of an option
 _bpfprof_argument() {
-	local formats='pprof folded text flamegraph'
+	local formats='pprof folded text flamegraph debug1 debug2 legacy'
 	case $1 in
 	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;

@@ -282,6 +282,13 @@ static void test_command(void **state)
 	assert_true(o.follow);
 	options_done(&o);
 
+	/* without its children, where these could not be told from it */
+	assert_int_equal(PARSE(&o, "-f", "debug1", "--", "./benchmark"), 0);
+	assert_false(o.follow);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-f", "debug2", "-P", "threads", "-p", "1"), 0);
+	options_done(&o);
+
 	assert_int_equal(PARSE(&o, "record", "--", "list"), 0);
 	assert_string_equal(o.argv[0], "list");
 	options_done(&o);
@@ -321,6 +328,16 @@ static const struct {
 	{ { "--comm", "x", NULL }, "add --all or --pid" },
 	{ { "--follow", NULL }, "nothing to profile" },
 	{ { "--follow", "-a", NULL }, "--follow" },
+	{ { "-f", "debug1", "-a", NULL },
+	  "--format debug1 is of one process: it does not go with --all" },
+	{ { "-f", "legacy", "-p", "1,2", NULL },
+	  "--format legacy is of one process: it does not go with several ids of --pid" },
+	{ { "-f", "legacy", "-p", "1", "--follow", NULL }, "it does not go with --follow" },
+	{ { "-f", "legacy", "--follow", "--", "true", NULL }, "it does not go with --follow" },
+	{ { "-f", "debug2", "-a", "-P", "threads", NULL }, "--all" },
+	{ { "-f", "debug2", "-p", "1", NULL },
+	  "--format debug2 is of threads, and not of cpu: give -P threads, or the format debug1" },
+	{ { "-f", "debug2", "-p", "1", "-P", "threads,heap", NULL }, "and not of heap" },
 	{ { "-p", "0", NULL }, "'0'" },
 	{ { "-p", "-1", NULL }, "'-1'" },
 	{ { "-p", "+1", NULL }, "'+1'" },
@@ -838,10 +855,16 @@ static void test_formats(void **state)
 	assert_string_equal(formats_find("folded")->ext, "folded");
 	assert_string_equal(formats_find("text")->ext, "txt");
 	assert_string_equal(formats_find("flamegraph")->ext, "html");
+	assert_string_equal(formats_find("debug1")->ext, "debug1.txt");
+	assert_string_equal(formats_find("legacy")->ext, "prof");
+	assert_true(formats_is_binary(formats_find("pprof"), &kinds[BPFPROF_HEAP]));
+	assert_true(formats_is_binary(formats_find("legacy"), &kinds[BPFPROF_CPU]));
+	assert_false(formats_is_binary(formats_find("legacy"), &kinds[BPFPROF_HEAP]));
+	assert_false(formats_is_binary(formats_find("debug1"), &kinds[BPFPROF_CPU]));
 	assert_null(formats_find("pprof "));
 	assert_null(formats_find(""));
 	formats_names(names, sizeof(names));
-	assert_string_equal(names, "pprof, folded, text, flamegraph");
+	assert_string_equal(names, "pprof, folded, text, flamegraph, debug1, debug2, legacy");
 	/* where there is less room, it is cut */
 	formats_names(names, sizeof("pprof, f"));
 	assert_string_equal(names, "pprof, f");

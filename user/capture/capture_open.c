@@ -171,7 +171,7 @@ static int open_session(struct capture *c)
 		.cgroups = o->all,
 		.filter_tgid = !o->all,
 		.filter_tid = o->tid_cnt > 0,
-		.follow = o->follow || o->command,
+		.follow = o->follow,
 		.cgroup = o->cgroup,
 		.comm = o->comm,
 		.heap_rate = o->heap_rate,
@@ -240,7 +240,7 @@ static int open_parts(struct capture *c)
 		.label_process = o->all,
 		.label_thread = o->thread_labels,
 		.label_service = o->service_labels,
-		.follow = o->follow || o->command,
+		.follow = o->follow,
 		.only_added = !o->all,
 		.all_maps = c->kinds[BPFPROF_HEAP] && !o->chosen[BPFPROF_HEAP],
 		.poll_ns = POLL_NS,
@@ -274,7 +274,7 @@ static int open_parts(struct capture *c)
 	if (!c->collect)
 		return -errno;
 	objects__meanwhile(c->objects, meanwhile, c);
-	c->cpu_time = cpu_time__new(c->procs, o->all, o->follow || o->command);
+	c->cpu_time = cpu_time__new(c->procs, o->all, o->follow);
 	if (!c->cpu_time)
 		return -errno;
 	return open_heap(c);

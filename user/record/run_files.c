@@ -85,7 +85,7 @@ int run_check_outputs(const struct run *r)
 		if (!r->opts->kinds[i])
 			continue;
 		run_output_path(r, i, first, path);
-		err = check_output(path, r->opts->format->binary);
+		err = check_output(path, formats_is_binary(r->opts->format, &kinds[i]));
 	}
 	if (!err && r->opts->stats && strcmp(r->opts->stats, "-")) {
 		run_stats_path(r, first, path);

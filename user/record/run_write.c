@@ -35,6 +35,18 @@ static int open_file(const struct run *r, const char *path, struct output *ret)
 	return err;
 }
 
+/* The process that is recorded, if it is one without its children; 0: it is not, or has ended. */
+static pid_t only_process(const struct run *r)
+{
+	const struct options *o = r->opts;
+
+	if (o->follow || o->all)
+		return 0;
+	if (o->argv)
+		return r->launch.reaped ? 0 : r->launch.pid;
+	return o->pids.cnt == 1 && r->alive ? (pid_t)o->pids.ids[0] : 0;
+}
+
 static int write_profile(struct run *r, const struct report *report, int kind)
 {
 	const struct profile *p = r->profiles[kind];
@@ -45,7 +57,7 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 	run_output_path(r, kind, r->window_number, path);
 	err = open_file(r, path, &out);
 	if (!err) {
-		err = r->opts->format->write(p, &kinds[kind], out.f);
+		err = r->opts->format->write(p, &kinds[kind], only_process(r), out.f);
 		if (err)
 			output_abort(&out);
 		else
