@@ -13,7 +13,7 @@ WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many wai
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle asleep late execs remapped turnover workload
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
-	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so notable inlined busy \
+	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so notable inlined busy known \
 	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
 	$(WAITS_C) waits-static
 
@@ -87,6 +87,9 @@ $(PROGS_DIR)/inlined: $(PROGS_SRC)/inlined.c $(PROGS_SRC)/prog.h
 
 $(PROGS_DIR)/busy: $(PROGS_SRC)/busy.c
 	$(call PROGS_CC,gcc,-g,-pthread -lm)
+
+$(PROGS_DIR)/known: $(PROGS_SRC)/known.c $(PROGS_SRC)/prog.h
+	$(call PROGS_CC,gcc,-g,-pthread)
 
 $(PROGS_DIR)/bits32: $(PROGS_SRC)/bits32.c
 	$(call PROGS_CC,gcc,-m32 -nostdlib -static -fno-pie -no-pie)
