@@ -2,12 +2,12 @@
 /*
  * What people measure: it does some work, says how much, and ends. Prints a line of JSON.
  *     cpu HOT OTHER     so many rounds in hot() and in other(); "ops":HOT
- *     renamed HOT OTHER the same, in warm() instead of hot()
  *     burn SECONDS      of CPU time, and as much in a child that nobody waits for; "cpu_ns": of both, as they
  *                       know it themselves, so that their begin and end are left out
  *     clock SECONDS     until they are over
  *     naps COUNT MS     so many, one after the other
- *     allocs COUNT      of 1,000 bytes each
+ *     allocs COUNT      of 1,000 bytes each, in allocate()
+ *     obtains COUNT     the same, in obtain()
  *     calls COUNT       so many of called(), half as many in another thread, and a third in a child, which
  *                       starts the program anew for a quarter; "ops": all of them. Each passes the USDT
  *                       probe workload:called, which has two sites, once
@@ -41,12 +41,11 @@ static uint64_t now(clockid_t clock)
 	}
 
 WORKER(hot)
-WORKER(warm)
 WORKER(other)
 
-static NOIPA void work(void (*first)(long), long a, long b)
+static NOIPA void work(long a, long b)
 {
-	first(a);
+	hot(a);
 	other(b);
 	NO_TAIL_CALL();
 	printf("{\"ops\":%ld}\n", a);
@@ -100,16 +99,20 @@ static void nap(long cnt, long ms)
 	printf("{\"ops\":200}\n");
 }
 
-static NOIPA void allocate(long cnt)
-{
-	for (long i = 0; i < cnt; i++) {
-		char *p = malloc(1000);
-
-		p[0] = 1;
-		prog_sink += (unsigned long)p[0];
-		free(p);
+#define ALLOCATOR(name)                                   \
+	static NOIPA void name(long cnt)                  \
+	{                                                 \
+		for (long i = 0; i < cnt; i++) {          \
+			char *p = malloc(1000);           \
+                                                          \
+			p[0] = 1;                         \
+			prog_sink += (unsigned long)p[0]; \
+			free(p);                          \
+		}                                         \
 	}
-}
+
+ALLOCATOR(allocate)
+ALLOCATOR(obtain)
 
 /* A site of a USDT probe as sys/sdt.h makes it, with the semaphore that whoever listens raises. Sites of
  * different numbers are not made one. */
@@ -194,9 +197,7 @@ int main(int argc, char **argv)
 
 	alarm(120);
 	if (!strcmp(mode, "cpu"))
-		work(hot, (long)number, (long)second);
-	else if (!strcmp(mode, "renamed"))
-		work(warm, (long)number, (long)second);
+		work((long)number, (long)second);
 	else if (!strcmp(mode, "burn"))
 		burn_both(number);
 	else if (!strcmp(mode, "clock"))
@@ -205,6 +206,8 @@ int main(int argc, char **argv)
 		nap((long)number, (long)second);
 	else if (!strcmp(mode, "allocs"))
 		allocate((long)number);
+	else if (!strcmp(mode, "obtains"))
+		obtain((long)number);
 	else if (!strcmp(mode, "calls"))
 		call_everywhere((long)number);
 	else if (!strcmp(mode, "called"))

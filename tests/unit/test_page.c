@@ -347,7 +347,7 @@ static void records_are_written(void **state)
 
 	(void)state;
 	assert_non_null(f);
-	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], f), 0);
+	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], 0, f), 0);
 	assert_int_equal(fclose(f), 0);
 	has(text, "title", "\"heap\"");
 	has(text, "show", "3");
@@ -356,7 +356,7 @@ static void records_are_written(void **state)
 		p->samples[i].value[2] = p->samples[i].value[3] = 0;
 	f = open_memstream(&text, &sz);
 	assert_non_null(f);
-	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], f), 0);
+	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], 0, f), 0);
 	assert_int_equal(fclose(f), 0);
 	has(text, "show", "1");
 	free(text);
