@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -473,6 +474,75 @@ static void test_injected(void **state)
 		deepest = MAX(deepest, profile->samples[i].loc_cnt);
 	/* make_raw 31 times, this function, cmocka's, main, and what called it */
 	assert_in_range(deepest, 31 + 4, 31 + 20);
+}
+
+/* ---- code of which nothing is known ---- */
+
+static bool raw_is_wanted(void)
+{
+	uint32_t proc = procs__find_live(procs, getpid());
+	struct bpfprof_proc value;
+
+	assert_true(code__published(code, proc, &value));
+	return !(value.flags & BPFPROF_PROC_NO_RAW);
+}
+
+/* Stacks that lead nowhere, sampled then, and taken. */
+static void lead_nowhere(int cnt, uint64_t time_ns)
+{
+	for (int i = 0; i < cnt; i++) {
+		made.rec.time_ns = time_ns;
+		inject_raw();
+	}
+	/* what is younger than the events that were read waits */
+	usleep(1000);
+	assert_int_equal(collect__poll(collect), 0);
+}
+
+/*
+ * They are not copied for ever; but a program that runs unknown code for a moment, as one does that puts
+ * its own somewhere else, has whole stacks again as soon as its mappings have changed.
+ */
+static void test_nowhere(void **state)
+{
+	const struct collect_opts opts = { .only_added = true };
+	const size_t sz = 16 * 4096;
+	uint8_t *unknown;
+	uint32_t self = getpid();
+	uint64_t before;
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	unknown = mmap(NULL, sz, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(unknown != MAP_FAILED);
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	memset(&made, 0, sizeof(made));
+	made.rec = record_of(self, BPFPROF_REC_RAW);
+	made.raw.regs[BPFPROF_NR_REGS - 1] = (uintptr_t)unknown + 64;
+	made.raw.stack_addr = made.raw.regs[7] = (uintptr_t)&before & ~15UL;
+	made.raw.stack_sz = 256;
+	/* many, for a moment */
+	before = util_monotonic_ns();
+	lead_nowhere(50, before);
+	assert_true(raw_is_wanted());
+	/* and some time later */
+	usleep(150000);
+	lead_nowhere(1, util_monotonic_ns());
+	assert_false(raw_is_wanted());
+	assert_int_equal(code__publish(code, procs__find_live(procs, self)), 0);
+	assert_false(raw_is_wanted());
+	/* an event that leaves the list as it is */
+	assert_int_equal(mprotect(unknown, sz, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(mprotect(unknown, sz, PROT_READ | PROT_EXEC), 0);
+	usleep(1000);
+	assert_int_equal(collect__poll(collect), 0);
+	assert_true(raw_is_wanted());
+	/* what was sampled before it is no reason */
+	lead_nowhere(50, before);
+	lead_nowhere(50, before + 150000000);
+	assert_true(raw_is_wanted());
+	assert_int_equal(munmap(unknown, sz), 0);
 }
 
 static uint64_t total(void)
@@ -1059,6 +1129,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_ourselves, teardown),
 		cmocka_unit_test_teardown(test_prepared, teardown),
 		cmocka_unit_test_teardown(test_injected, teardown),
+		cmocka_unit_test_teardown(test_nowhere, teardown),
 		cmocka_unit_test_teardown(test_epochs_wait, teardown),
 		cmocka_unit_test_teardown(test_behind, teardown),
 		cmocka_unit_test_teardown(test_children, teardown),

@@ -651,13 +651,13 @@ bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *r
 	return true;
 }
 
-void code__no_raw(struct code *c, uint32_t proc)
+void code__want_raw(struct code *c, uint32_t proc, bool wanted)
 {
 	struct proc_state *s = proc_state(c, proc);
 
-	if (!s || !s->list.sz)
+	if (!s || !s->list.sz || wanted == !(s->value.flags & BPFPROF_PROC_NO_RAW))
 		return;
-	s->value.flags |= BPFPROF_PROC_NO_RAW;
+	s->value.flags ^= BPFPROF_PROC_NO_RAW;
 	tables__update_proc(c->tables, &s->key, &s->value);
 }
 

@@ -86,8 +86,9 @@ int code__publish(struct code *c, uint32_t proc);
 /* What the kernel side was told: for unwinding here. False if it was told nothing yet. */
 bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *ret);
 
-/* Raw stacks of this process led nowhere: they are no longer wanted, until its mappings change. */
-void code__no_raw(struct code *c, uint32_t proc);
+/* Are stacks that the kernel side cannot walk to be copied? So it is at first; not where they led nowhere,
+ * until the process's mappings change. */
+void code__want_raw(struct code *c, uint32_t proc, bool wanted);
 
 /*
  * The frames of a stack, leaf first: how many of them stand in code that is what its range says. A

@@ -24,8 +24,10 @@
 #include "capture/targets.h"
 
 #define RAW_ROUNDS 512 /* tables loaded for one raw stack at most */
-#define FRUITLESS_MAX \
-	8 /* raw stacks in a row that led to unknown code, before they are no longer asked for */
+/* Raw stacks that led to unknown code, and how long they did, before they are no longer asked for: what
+ * a program is at may soon be done, such as copying its code. */
+#define FRUITLESS_MAX 8
+#define FRUITLESS_NS 100000000ULL
 #define SPILLED_MAX \
 	(128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
 #define MAX_ENDED (CAPTURE_EPOCHS - 1) /* epochs that wait: one more goes on */
@@ -126,11 +128,20 @@ static int raw_code(void *ctx, uint64_t addr, void *buf, size_t sz)
 	return code__read(r->c->code, r->proc, addr, raw_code_then(r->raw, addr, sz), buf, sz);
 }
 
-/* A raw stack of the process led to nothing that can be known. */
-static void fruitless(struct collect *c, uint32_t proc, struct target_note *note)
+/* A raw stack of the process led to nothing that can be known. One from before its mappings changed tells
+ * nothing of those that there are. */
+static void fruitless(struct collect *c, uint32_t proc, const struct bpfprof_rec *rec)
 {
-	if (note && note->fruitless < FRUITLESS_MAX && ++note->fruitless == FRUITLESS_MAX)
-		code__no_raw(c->code, proc);
+	struct target_note *note = targets__note(c->targets, proc);
+
+	if (!note || rec->time_ns < note->changed_ns)
+		return;
+	if (!note->fruitless)
+		note->fruitless_ns = rec->time_ns;
+	if (note->fruitless < FRUITLESS_MAX)
+		note->fruitless++;
+	if (note->fruitless == FRUITLESS_MAX && rec->time_ns >= note->fruitless_ns + FRUITLESS_NS)
+		code__want_raw(c->code, proc, false);
 }
 
 /*
@@ -166,7 +177,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 		result = raw_unwind(&in, frames, ret_cnt, &miss);
 		/* nothing had to be loaded, and it leads no further all the same */
 		if (result == BPFPROF_STACK_no_table && !i)
-			fruitless(c, proc, note);
+			fruitless(c, proc, rec);
 		if (result != RAW_UNWIND_MISS)
 			break;
 		map = procs__map_at(c->procs, proc, miss);
@@ -181,7 +192,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 					       rec->tid == rec->proc.tgid ? 0 : rec->tid);
 		} else {
 			i = RAW_ROUNDS - 2;
-			fruitless(c, proc, note);
+			fruitless(c, proc, rec);
 		}
 	}
 	if (result == BPFPROF_STACK_complete && note && !note->known) {

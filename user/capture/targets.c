@@ -124,14 +124,16 @@ uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec)
 
 /* ---- events ---- */
 
-static void mark_dirty(struct targets *t, uint32_t proc)
+/* Its mappings changed then. */
+static void mark_dirty(struct targets *t, uint32_t proc, uint64_t time_ns)
 {
-	struct target_note *note = proc < t->note_cap ? &t->notes[proc] : NULL;
+	struct target_note *note = proc == PROCS_NONE ? NULL : targets__note(t, proc);
 	struct bpfprof_proc value;
 
 	if (!note)
 		return;
 	note->fruitless = 0;
+	note->changed_ns = MAX(note->changed_ns, time_ns);
 	if (note->dirty || !code__published(t->code, proc, &value) ||
 	    util_reserve(&t->dirty, &t->dirty_cap, t->dirty_cnt + 1, sizeof(*t->dirty)))
 		return;
@@ -155,7 +157,7 @@ static int take_mmap(struct targets *t, const struct event *ev)
 		file.kind = strcmp(ev->path, "[vdso]") ? PROC_FILE_ANON : PROC_FILE_VDSO;
 	err = procs__on_mmap(t->procs, ev->pid, ev->time_ns, ev->addr, ev->len, ev->pgoff, &file);
 	if (!err)
-		mark_dirty(t, procs__find_live(t->procs, ev->pid));
+		mark_dirty(t, procs__find_live(t->procs, ev->pid), ev->time_ns);
 	return err;
 }
 
@@ -252,8 +254,10 @@ static void publish_dirty(struct targets *t)
 	for (size_t i = 0; i < t->dirty_cnt; i++) {
 		uint32_t proc = t->dirty[i];
 
-		if (t->notes[proc].dirty && code__published(t->code, proc, &value))
+		if (t->notes[proc].dirty && code__published(t->code, proc, &value)) {
+			code__want_raw(t->code, proc, true);
 			(void)code__publish(t->code, proc);
+		}
 		t->notes[proc].dirty = false;
 	}
 	t->dirty_cnt = 0;
@@ -380,7 +384,7 @@ static int scan_task(struct targets *t, const struct bpfprof_task *task, uint64_
 		return 0;
 	/* it may have ended by now: then its samples, if any, say so */
 	(void)procs__read_maps(t->procs, proc, 0);
-	mark_dirty(t, proc);
+	mark_dirty(t, proc, util_monotonic_ns());
 	return 0;
 }
 
@@ -447,7 +451,7 @@ int targets__choose(struct targets *t, const struct bpfprof_task *task, uint64_t
 	if (chosen & 1U << BPFPROF_HEAP & ~note->chosen) {
 		/* it may have ended by now: then there is nothing to be read, and nothing to be probed */
 		if (!procs__peek(t->procs, proc)->known && !procs__read_maps(t->procs, proc, 0))
-			mark_dirty(t, proc);
+			mark_dirty(t, proc, util_monotonic_ns());
 		/* allocations are many from the first moment on; else stacks are copied */
 		err = code__load_all(t->code, proc);
 		if (err == -ENOMEM)

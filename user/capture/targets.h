@@ -29,9 +29,10 @@ struct targets_opts {
 /* What is remembered of a process for the stacks that are copied from it; zero at first, and again
  * when its number is given to another. */
 struct target_note {
-	uint8_t fruitless; /* stacks in a row that led to unknown code; 0 again when mappings
-			      change */
-	bool known;	   /* the kernel side has what a copied stack asked for */
+	uint8_t fruitless;     /* stacks that led to unknown code; 0 again when mappings change */
+	uint64_t fruitless_ns; /* when the first of them was taken */
+	uint64_t changed_ns;   /* when mappings changed, the last time that is known */
+	bool known;	       /* the kernel side has what a copied stack asked for */
 	uint8_t dead_polls;
 	uint32_t chosen; /* kinds: see targets__choose */
 	bool dirty;	 /* mappings changed since it was published */
