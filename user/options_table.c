@@ -21,6 +21,31 @@
 		"help", 'h', NULL, NULL, "print this"                         \
 	}
 
+/* Of diff and bench. */
+#define JUDGE_ROWS                                                                                 \
+	{ .help = "What fails:" },                                                                 \
+		{ "fail-on", OPT_FAIL_ON, "CHANGE", "cpu:+5%",                                     \
+		  "METRIC:+X%: a change of this size is to be caught, in the total and in every "  \
+		  "function; METRIC:FUNCTION:+X%: in this function; may be given several times" }, \
+		{ "alpha", OPT_ALPHA, "P", "0.05",                                                 \
+		  "the chance of a false alarm, for all that fails" },                             \
+		{ "min-effect", OPT_MIN_EFFECT, "PERCENT", "1",                                    \
+		  "smaller changes of the total are none; twice that of a function" },             \
+		{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",                                    \
+		  "of the total, below which a function is left out; twice that with what it "     \
+		  "calls" },                                                                       \
+	{                                                                                          \
+		"strict", OPT_STRICT, NULL, NULL, "exit status 3 if it cannot be told"             \
+	}
+
+#define JUDGE_FORM_ROWS                                                                          \
+	{ "format", 'f', "NAME", "text", "form of the result, see below" },                      \
+	{                                                                                        \
+		"source-root", OPT_SOURCE_ROOT, "DIR", NULL,                                     \
+			"with -f github: folder of the sources, from which on annotations name " \
+			"files"                                                                  \
+	}
+
 static const struct option_row record_rows[] = {
 	{ .help = "What to profile:" },
 	{ "pid", 'p', "LIST", NULL,
@@ -193,27 +218,15 @@ static const struct option_row diff_rows[] = {
 	  .help = "profiles that bpfprof, Go, or anyone else has written, each of one run, and "
 		  "folders of them" },
 
-	{ .help = "What fails:" },
-	{ "fail-on", OPT_FAIL_ON, "CHANGE", "cpu:+5%",
-	  "METRIC:+X%: a change of this size is to be caught, in the total and in every "
-	  "function; "
-	  "METRIC:FUNCTION:+X%: in this function; may be given several times" },
-	{ "alpha", OPT_ALPHA, "P", "0.05", "the chance of a false alarm, for all that fails" },
-	{ "min-effect", OPT_MIN_EFFECT, "PERCENT", "1",
-	  "smaller changes of the total are none; twice that of a function" },
-	{ "strict", OPT_STRICT, NULL, NULL, "exit status 3 if it cannot be told" },
+	JUDGE_ROWS,
 
 	{ .help = "How:" },
-	{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",
-	  "of the total, below which a function is left out; twice that with what it calls" },
 	{ "seed", OPT_SEED, "N", NULL,
 	  "of the arrangements that are drawn where there are too many; without it from the "
 	  "files" },
 	{ "cross-machine", OPT_CROSS_MACHINE, NULL, NULL,
 	  "let in runs of different machines; only what functions have of the whole is compared" },
-	{ "format", 'f', "NAME", "text", "form of the result, see below" },
-	{ "source-root", OPT_SOURCE_ROOT, "DIR", NULL,
-	  "with -f github: folder of the sources, from which on annotations name files" },
+	JUDGE_FORM_ROWS,
 	{ "output", 'o', "PATH", "-", "the file, - for standard output" },
 
 	MESSAGE_ROWS,
@@ -257,21 +270,10 @@ static const struct option_row bench_rows[] = {
 	{ "output", 'o', "DIR", NULL,
 	  "keep the profiles in this folder, which is made; without it they are gone in the end" },
 
-	{ .help = "What fails:" },
-	{ "fail-on", OPT_FAIL_ON, "CHANGE", "cpu:+5%",
-	  "METRIC:+X%: a change of this size is to be caught, in the total and in every "
-	  "function; METRIC:FUNCTION:+X%: in this function; may be given several times" },
-	{ "alpha", OPT_ALPHA, "P", "0.05", "the chance of a false alarm, for all that fails" },
-	{ "min-effect", OPT_MIN_EFFECT, "PERCENT", "1",
-	  "smaller changes of the total are none; twice that of a function" },
-	{ "min-share", OPT_MIN_SHARE, "PERCENT", "0.5",
-	  "of the total, below which a function is left out; twice that with what it calls" },
-	{ "strict", OPT_STRICT, NULL, NULL, "exit status 3 if it cannot be told" },
+	JUDGE_ROWS,
 	{ "seed", OPT_SEED, "N", NULL,
 	  "of the order of the runs; without it another one each time" },
-	{ "format", 'f', "NAME", "text", "form of the result, see below" },
-	{ "source-root", OPT_SOURCE_ROOT, "DIR", NULL,
-	  "with -f github: folder of the sources, from which on annotations name files" },
+	JUDGE_FORM_ROWS,
 
 	MESSAGE_ROWS,
 };

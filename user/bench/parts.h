@@ -28,7 +28,6 @@ struct bench_set {
 	uint32_t runs;	     /* numbers that are taken */
 	uint64_t blocks;     /* the same */
 	uint64_t looks;	     /* at what was there before */
-	size_t before[2];    /* runs that were there before, by side */
 	uint64_t ops_before; /* FACTS_NONE: they do not say how much they did */
 };
 

@@ -245,7 +245,6 @@ static int look_at(struct bench *b)
 			runs__free(runs);
 			return -EINVAL;
 		}
-		set->before[runs->runs[i].side]++;
 		set->runs = MAX(set->runs, (uint32_t)number);
 		set->blocks = MAX(set->blocks, f->block + 1);
 		set->looks = MAX(set->looks, f->look);

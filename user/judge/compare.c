@@ -50,6 +50,8 @@ static void look_for_exact(const struct measure *ms, struct judge_row *row)
 	row->low = row->high = row->change;
 	row->level[0] = values[0];
 	row->level[1] = values[1];
+	for (size_t i = 0; row->exact && i < m->run_cnt; i++)
+		row->costs[i] = values[m->news[i]];
 }
 
 static void median_of(const struct measure *ms, const struct judge_row *row, int side, double *ret)
