@@ -173,6 +173,10 @@ $(PROGS_DIR)/go_frames-%: $(PROGS_SRC)/go_frames.go
 GO_FRAMES_stripped := -ldflags '-s -w'
 GO_FRAMES_pie := -buildmode=pie
 
+# Two that begin at once would both compile Go's standard library: the first does it for the others, and so for what may lie anywhere.
+$(addprefix $(PROGS_DIR)/,pprof waits_go go_calls go_cgo go_frames go_frames-stripped go_stacks-stripped go_stacks-pie): | $(PROGS_DIR)/go_stacks
+$(addprefix $(PROGS_DIR)/,libgo_cgo.so go_frames-pie): | $(PROGS_DIR)/go_stacks-pie
+
 # Go's reader of profiles. Up to 1.24 it comes with Go; later ones compile it, here once and not at each call.
 $(PROGS_DIR)/pprof:
 	$(Q)mkdir -p $(@D) && { cp "$$($(GO) env GOTOOLDIR)/pprof" $@ 2>/dev/null || CGO_ENABLED=0 $(GO) build -o $@ cmd/pprof; }

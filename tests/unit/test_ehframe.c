@@ -31,7 +31,7 @@
 
 #undef __always_inline
 #undef __noinline
-#define __always_inline inline __attribute__((always_inline))
+#define __always_inline inline
 #define __noinline __attribute__((noinline, unused))
 #include "unwind.h"
 #include "truth.h"
