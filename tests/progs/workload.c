@@ -3,7 +3,8 @@
  * What people measure: it does some work, says how much, and ends. Prints a line of JSON.
  *     cpu HOT OTHER     so many rounds in hot() and in other(); "ops":HOT
  *     burn SECONDS      of CPU time, and as much in a child that nobody waits for; "cpu_ns": of both, as they
- *                       know it themselves, so that their begin and end are left out
+ *                       know it themselves, so that their begin and end are left out; "switches": how often
+ *                       meanwhile another was switched to
  *     clock SECONDS     until they are over
  *     naps COUNT MS     so many, one after the other
  *     allocs COUNT      of 1,000 bytes each, in allocate()
@@ -18,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -51,33 +53,47 @@ static NOIPA void work(long a, long b)
 	printf("{\"ops\":%ld}\n", a);
 }
 
-/* Returns what it took. What came before is not all of the program's: it counts from the fork on. */
-static uint64_t burn(uint64_t ns)
+struct burnt {
+	uint64_t ns, switches;
+};
+
+static uint64_t switches(void)
 {
-	uint64_t begin = now(CLOCK_PROCESS_CPUTIME_ID), at;
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (uint64_t)(used.ru_nvcsw + used.ru_nivcsw);
+}
+
+/* Sets what it took. What came before is not all of the program's: it counts from the fork on. */
+static void burn(uint64_t ns, struct burnt *ret)
+{
+	uint64_t begin = now(CLOCK_PROCESS_CPUTIME_ID), before = switches(), at;
 
 	do {
 		at = now(CLOCK_PROCESS_CPUTIME_ID);
 	} while (at - begin < ns);
-	return at - begin;
+	*ret = (struct burnt){ at - begin, switches() - before };
 }
 
 static void burn_both(double seconds)
 {
 	uint64_t ns = (uint64_t)(seconds * 1e9);
-	volatile uint64_t *childs =
+	struct burnt *childs =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct burnt own;
 
 	signal(SIGCHLD, SIG_IGN);
 	if (!fork()) {
-		*childs = burn(ns);
+		burn(ns, childs);
 		_exit(0);
 	}
-	ns = burn(ns);
+	burn(ns, &own);
 	/* until it has ended: there is none any more that could be waited for */
 	while (waitpid(-1, NULL, 0) > 0)
 		;
-	printf("{\"cpu_ns\":%" PRIu64 "}\n", ns + *childs);
+	printf("{\"cpu_ns\":%" PRIu64 ",\"switches\":%" PRIu64 "}\n", own.ns + childs->ns,
+	       own.switches + childs->switches);
 }
 
 static void until(double seconds)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CPU time of a command and of all that it starts, exactly: perf_event_open(2),
- * PERF_COUNT_SW_TASK_CLOCK with inherit. wait4(2) would miss children that nobody waits for.
+ * The CPU time of a command and of all that it starts: perf_event_open(2), PERF_COUNT_SW_TASK_CLOCK
+ * with inherit. wait4(2) would miss children that nobody waits for. It is no sample: what it leaves
+ * out are the few microseconds of each context switch.
  */
 #ifndef KERNEL_TASK_CLOCK_H
 #define KERNEL_TASK_CLOCK_H
