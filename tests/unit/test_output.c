@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -451,6 +452,51 @@ static void test_sentences(void **state)
 	assert_int_equal(output_check("new", true, text, sizeof(text)), 0);
 	assert_int_equal(output_check("-", false, text, sizeof(text)), 0);
 	assert_int_equal(entries(), 2);
+	assert_int_equal(output_check(".", false, text, sizeof(text)), -EISDIR);
+	assert_string_equal(text, "cannot write '.': it is a folder (name a file in it)");
+}
+
+/* What only trying tells. */
+static void test_tried(void **state)
+{
+	const struct rlimit none = { .rlim_cur = 100, .rlim_max = RLIM_INFINITY };
+	char text[256] = "";
+	struct rlimit old;
+
+	(void)state;
+	assert_int_equal(output_check("new", true, text, sizeof(text)), 0);
+	assert_int_equal(output_check("/dev/null", true, text, sizeof(text)), 0);
+	assert_int_equal(entries(), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	/* as main has it */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(output_check("new", true, text, sizeof(text)), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_non_null(strstr(text, "ulimit -f"));
+	assert_int_equal(entries(), 0);
+
+	assert_int_equal(mkdir("gone", 0700), 0);
+	assert_int_equal(chdir("gone"), 0);
+	assert_int_equal(rmdir("../gone"), 0);
+	assert_int_equal(output_probe("new"), 0);
+	assert_int_equal(output_check("new", true, text, sizeof(text)), -ENOENT);
+}
+
+static void test_closed_output(void **state)
+{
+	int saved = dup(STDOUT_FILENO), probe, open;
+	struct output o;
+
+	(void)state;
+	fflush(stdout);
+	close(STDOUT_FILENO);
+	probe = output_probe("-");
+	open = output_open("-", &o);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	assert_int_equal(probe, -EBADF);
+	assert_int_equal(open, -EBADF);
 }
 
 int main(void)
@@ -467,6 +513,8 @@ int main(void)
 		cmocka_unit_test_setup(test_cannot_be_written, setup),
 		cmocka_unit_test_setup(test_standard_output, setup),
 		cmocka_unit_test_setup(test_sentences, setup),
+		cmocka_unit_test_setup(test_tried, setup),
+		cmocka_unit_test_setup(test_closed_output, setup),
 		cmocka_unit_test_setup(test_sudo_user, setup),
 		cmocka_unit_test_setup(test_no_rights, setup),
 	};

@@ -24,6 +24,13 @@ static void folder_of(const char *path, char folder[PATH_MAX])
 		snprintf(folder, PATH_MAX, "%.*s", (int)(slash - path), path);
 }
 
+static bool may_write(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 int output_probe(const char *path)
 {
 	char folder[PATH_MAX];
@@ -32,7 +39,7 @@ int output_probe(const char *path)
 	size_t len = strlen(path);
 
 	if (!strcmp(path, "-"))
-		return 0;
+		return may_write(STDOUT_FILENO) ? 0 : -EBADF;
 	base = strrchr(path, '/');
 	base = base ? base + 1 : path;
 	/* room for the suffix of the temporary name */
@@ -60,18 +67,70 @@ int output_probe(const char *path)
 	return access(folder, W_OK | X_OK) ? -errno : 0;
 }
 
+const char *output_reason(int err)
+{
+	switch (err) {
+	case -ELOOP:
+		return "it is a symbolic link (name the file itself)";
+	case -EISDIR:
+		return "it is a folder (name a file in it)";
+	case -EFBIG:
+		return "no file may be so large (ulimit -f shows the limit)";
+	case -EBADF:
+		return "it is closed";
+	default:
+		return strerror(-err);
+	}
+}
+
 /* Says why a path cannot be written. */
 static int refuse(const char *path, int err, char *text, size_t text_sz)
 {
 	return util_fail(err, text, text_sz, "cannot write '%s': %s",
-			 strcmp(path, "-") ? path : "standard output",
-			 err == -ELOOP ? "it is a symbolic link (name the file itself)" :
-					 strerror(-err));
+			 strcmp(path, "-") ? path : "standard output", output_reason(err));
+}
+
+/* A page, since a full disk has room for files without anything in them. */
+static int write_page(int fd)
+{
+	static const char page[4096];
+	ssize_t n = 0;
+
+	for (size_t done = 0; done < sizeof(page); done += (size_t)n) {
+		n = write(fd, page + done, sizeof(page) - done);
+		if (n <= 0)
+			return n ? -errno : -EIO;
+	}
+	return 0;
+}
+
+/* What a path may be written to for, only the file system knows: folders that are gone, or that nothing
+ * can be made in, disks that are full. */
+static int try(const char *path)
+{
+	struct stat st;
+	char *tmp;
+	int fd, err;
+
+	if (!strcmp(path, "-") || (!lstat(path, &st) && S_ISCHR(st.st_mode)))
+		return 0;
+	if (asprintf(&tmp, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	fd = mkostemp(tmp, O_CLOEXEC);
+	err = fd < 0 ? -errno : write_page(fd);
+	if (fd >= 0) {
+		unlink(tmp);
+		/* some file systems tell now */
+		if (close(fd) && !err)
+			err = -errno;
+	}
+	free(tmp);
+	return err;
 }
 
 int output_check(const char *path, bool binary, char *text, size_t text_sz)
 {
-	int err = output_probe(path);
+	int err = output_probe(path) ?: try(path);
 
 	if (err)
 		return refuse(path, err, text, text_sz);

@@ -21,8 +21,12 @@ struct output {
  * -EROFS… "-" is standard output. */
 int output_probe(const char *path);
 
-/* The same, and no binary form goes to a terminal. 0, or -errno with a sentence in text. */
+/* The same by doing: a file is made beside it, a page of it written, and removed. And no binary form goes
+ * to a terminal. 0, or -errno with a sentence in text. */
 int output_check(const char *path, bool binary, char *text, size_t text_sz);
+
+/* What an error of any of these means, and what to do if that is not plain; static, or as strerror. */
+const char *output_reason(int err);
 
 /* Makes a folder, mode 0700, owned by the user behind sudo; one that is there is refused. 0, or -errno with
  * a sentence in text. */

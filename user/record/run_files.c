@@ -75,11 +75,23 @@ static int check_output(const char *path, bool binary)
 	return err;
 }
 
+/* A folder would get files whose names begin with a dot. */
+static int check_prefix(const struct options *o)
+{
+	const char *base = o->output ? strrchr(o->output, '/') : NULL;
+
+	base = base ? base + 1 : o->output;
+	if (!base || !several_kinds(o) || (*base && strcmp(base, ".") && strcmp(base, "..")))
+		return 0;
+	log_error("cannot write '%s': %s", o->output, output_reason(-EISDIR));
+	return -EISDIR;
+}
+
 int run_check_outputs(const struct run *r)
 {
 	unsigned int first = r->opts->window_ns ? 1 : 0;
 	char path[PATH_MAX];
-	int err = 0;
+	int err = check_prefix(r->opts);
 
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (!r->opts->kinds[i])
@@ -87,7 +99,7 @@ int run_check_outputs(const struct run *r)
 		run_output_path(r, i, first, path);
 		err = check_output(path, formats_is_binary(r->opts->format, &kinds[i]));
 	}
-	if (!err && r->opts->stats && strcmp(r->opts->stats, "-")) {
+	if (!err && r->opts->stats) {
 		run_stats_path(r, first, path);
 		err = check_output(path, false);
 	}

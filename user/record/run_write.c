@@ -58,13 +58,14 @@ static int write_profile(struct run *r, const struct report *report, int kind)
 	err = open_file(r, path, &out);
 	if (!err) {
 		err = r->opts->format->write(p, &kinds[kind], only_process(r), out.f);
-		if (err)
+		/* of a stream that has failed, its end tells the reason */
+		if (err && !ferror(out.f))
 			output_abort(&out);
 		else
 			err = output_commit(&out);
 	}
 	if (err) {
-		log_error("cannot write '%s': %s", path, strerror(-err));
+		log_error("cannot write '%s': %s", path, output_reason(err));
 		return err;
 	}
 	report_summary(report, kind, p, path);
@@ -84,7 +85,7 @@ static int write_stats(const struct run *r, const struct report *report)
 		err = output_commit(&out);
 	}
 	if (err)
-		log_error("cannot write '%s': %s", path, strerror(-err));
+		log_error("cannot write '%s': %s", path, output_reason(err));
 	return err;
 }
 
