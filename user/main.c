@@ -2,6 +2,7 @@
 /* Turns the command line into one action and its result into an exit status. */
 #include <linux/types.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "base/knobs.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "bench/bench.h"
 #include "check.h"
 #include "diff.h"
@@ -16,6 +18,7 @@
 #include "options.h"
 #include "options_table.h"
 #include "record/dump.h"
+#include "record/inherited.h"
 #include "record/rights.h"
 #include "record/run.h"
 #include "view/merge_files.h"
@@ -29,7 +32,11 @@ enum {
 
 static int finish_stdout(void)
 {
-	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_WRITTEN;
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return EXIT_WRITTEN;
+	log_error("cannot write standard output: %s", output_reason(-(errno ?: EIO)));
+	return EXIT_FAILED;
 }
 
 /* They are anybody's, and nothing else is needed for them. */
@@ -45,9 +52,9 @@ int main(int argc, char **argv)
 	bool wrong;
 	int status;
 
+	/* a reader that goes away, or a file that is too large, is an error of write, with a message */
+	inherited_adapt();
 	knobs_read();
-	/* a reader that goes away is an error of write, with a message */
-	signal(SIGPIPE, SIG_IGN);
 	/* ignored by some who start us, which would hide the end of a command */
 	signal(SIGCHLD, SIG_DFL);
 	wrong = options_parse(argc, argv, &opts, err, sizeof(err)) != 0;

@@ -114,10 +114,14 @@ static uint64_t address_space(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
+/* One that is lower already stays. */
 static int limit(int resource, rlim_t to)
 {
-	struct rlimit l = { to, to };
+	struct rlimit l;
 
+	if (getrlimit(resource, &l))
+		return -errno;
+	l.rlim_cur = l.rlim_max = MIN(l.rlim_max, to);
 	return setrlimit(resource, &l) ? -errno : 0;
 }
 

@@ -10,19 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
-
-/* Of descriptors, before we raised it for ourselves: programs that use select(2) rely on it. */
-static struct rlimit fd_limit;
-
-static void __attribute__((constructor)) remember_fd_limit(void)
-{
-	(void)getrlimit(RLIMIT_NOFILE, &fd_limit);
-}
+#include "record/inherited.h"
 
 /* 0 or -errno. Nothing of our rights is left. */
 static int become(const struct launch_user *u)
@@ -74,9 +66,8 @@ child(char *const argv[], const struct launch_settings *s, int go_fd, int error_
 	/* we block what we take by signalfd; the command is to have none of that */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	if (fd_limit.rlim_cur)
-		(void)setrlimit(RLIMIT_NOFILE, &fd_limit);
+	/* programs that use select(2) rely on the limit of descriptors */
+	inherited_restore();
 	if (s && s->own_group)
 		(void)setpgid(0, 0);
 	if (s && s->user)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "record/inherited.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+
+#define STACK_SZ (8U << 20)    /* what nearly every system gives */
+#define MEMORY_SZ (1ULL << 30) /* is enough to read the debug information of large programs */
+
+static struct {
+	int resource;
+	const char *name, *option; /* of the shell's ulimit */
+	rlim_t enough;		   /* 0: raised elsewhere */
+	struct rlimit inherited;
+	bool known;
+} limits[] = {
+	{ .resource = RLIMIT_NOFILE },
+	{ .resource = RLIMIT_AS, .name = "address space", .option = "v", .enough = MEMORY_SZ },
+	{ .resource = RLIMIT_DATA, .name = "data", .option = "d", .enough = MEMORY_SZ },
+	{ .resource = RLIMIT_STACK, .name = "stack", .option = "s", .enough = STACK_SZ },
+};
+
+static struct {
+	int signal;
+	struct sigaction inherited;
+	bool known;
+} signals[] = { { .signal = SIGPIPE }, { .signal = SIGXFSZ } };
+
+/* A constructor, since limits are raised wherever they are met. */
+static void __attribute__((constructor)) remember(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		limits[i].known = !getrlimit(limits[i].resource, &limits[i].inherited);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		signals[i].known = !sigaction(signals[i].signal, NULL, &signals[i].inherited);
+}
+
+/* In such a way that what the descriptor is for fails, but for messages, of which nobody is to know. It is
+ * closed for a command. */
+static void fill(int fd, int flags)
+{
+	if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+		(void)!open("/dev/null", flags | O_CLOEXEC);
+}
+
+static void raise_limit(int resource, rlim_t enough)
+{
+	struct rlimit l;
+
+	if (getrlimit(resource, &l) || l.rlim_cur >= enough)
+		return;
+	l.rlim_cur = enough;
+	l.rlim_max = MAX(l.rlim_max, enough);
+	/* more than the hard limit takes CAP_SYS_RESOURCE */
+	if (!setrlimit(resource, &l) || getrlimit(resource, &l))
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(resource, &l);
+}
+
+void inherited_adapt(void)
+{
+	/* each gets the lowest number that is free */
+	fill(STDIN_FILENO, O_WRONLY);
+	fill(STDOUT_FILENO, O_RDONLY);
+	fill(STDERR_FILENO, O_WRONLY);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		signal(signals[i].signal, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].enough)
+			raise_limit(limits[i].resource,
+				    limits[i].enough == STACK_SZ ? STACK_SZ : RLIM_INFINITY);
+}
+
+void inherited_say(void)
+{
+	struct rlimit l;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (!getrlimit(limits[i].resource, &l) && l.rlim_cur < limits[i].enough)
+			log_info("%" PRIu64
+				 " KiB of %s are all that is allowed: names may be missing (ulimit "
+				 "-%s %" PRIu64 ", or CAP_SYS_RESOURCE)",
+				 (uint64_t)l.rlim_cur / 1024, limits[i].name, limits[i].option,
+				 (uint64_t)limits[i].enough / 1024);
+}
+
+void inherited_restore(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].known)
+			(void)setrlimit(limits[i].resource, &limits[i].inherited);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (signals[i].known)
+			(void)sigaction(signals[i].signal, &signals[i].inherited, NULL);
+}
