@@ -20,6 +20,7 @@
 #include "capture/capture.h"
 #include "kernel/features.h"
 #include "options.h"
+#include "record/inherited.h"
 #include "record/ready.h"
 #include "record/rights.h"
 #include "record/run_parts.h"
@@ -67,8 +68,11 @@ static int check(struct run *r)
 		err = run_check_outputs(r);
 	else
 		err = run_open_spool(r) ?: run_open_push(r);
+	if (!err)
+		err = run_check_targets(r);
 	if (err)
 		return err;
+	inherited_say();
 	ns = features_probe(FEATURE_PID_NAMESPACE);
 	if (!ns.ok) {
 		log_error("%s", ns.text);

@@ -98,6 +98,8 @@ void run_end_progress(struct run *r);
 
 /* Can all files be written? To be asked before a long run. 0 or -errno, said. */
 int run_check_outputs(const struct run *r);
+/* Are the processes, threads and the control group there that were named? run_check.c. 0 or -errno, said. */
+int run_check_targets(const struct run *r);
 /* The paths of a window's files, number 0: of the whole run's. Its account is wanted. */
 void run_output_path(const struct run *r, int kind, unsigned int number, char path[PATH_MAX]);
 void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX]);
