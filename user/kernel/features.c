@@ -261,7 +261,7 @@ static bool probe_build_id(void)
 	return side_band(true);
 }
 
-static bool probe_kallsyms(void)
+static bool addresses_shown(void)
 {
 	unsigned long long addr = 0;
 	FILE *f = fopen("/proc/kallsyms", "re");
@@ -273,6 +273,23 @@ static bool probe_kallsyms(void)
 	if (f)
 		fclose(f);
 	return seen;
+}
+
+bool features_ksyms(void)
+{
+	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1;
+}
+
+static bool probe_kallsyms(void)
+{
+	return addresses_shown() || features_ksyms();
+}
+
+static const char *kallsyms_text(void)
+{
+	return addresses_shown() ? "names of kernel functions" :
+				   "names of kernel functions, by a BPF program: kallsyms has no "
+				   "addresses for us";
 }
 
 static bool probe_map_files(void)
@@ -477,11 +494,11 @@ static const struct {
 	[FEATURE_BUILD_ID] = { "mmap build ids", "files told apart when they are mapped",
 			       "needs Linux 5.12; device and inode serve below", false,
 			       probe_build_id, .by_bpf = true },
-	[FEATURE_KALLSYMS] = { "kallsyms", "names of kernel functions",
+	[FEATURE_KALLSYMS] = { "kallsyms", NULL,
 			       "run as root, give CAP_SYSLOG, or set kernel.kptr_restrict=0; "
 			       "kernel "
 			       "frames stay addresses",
-			       false, probe_kallsyms },
+			       false, probe_kallsyms, kallsyms_text },
 	[FEATURE_MAP_FILES] = { "map_files", "names from deleted or replaced files",
 				"run as root, or give CAP_CHECKPOINT_RESTORE (Linux 5.9)", false,
 				probe_map_files },

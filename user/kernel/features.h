@@ -51,6 +51,10 @@ struct feature_result features_probe(enum feature f);
 /* Can programs keep state in task storage, also those that user code calls? */
 bool features_task_storage(void);
 
+/* Does the kernel run programs on request (5.14, 79a7f8bdb159), such as the one that asks for names of its
+ * functions? They may call all that this takes. */
+bool features_ksyms(void);
+
 /* Can programs ask for the control group of the current task? */
 bool features_cgroup_id(void);
 
