@@ -592,7 +592,7 @@ struct bpfprof_config {
 	__u8 heap_strict;  /* memory is not overcommitted: any allocation may fail */
 	/* both ends of a wait are seen at switch-in (sched_exit_tp) alone */
 	__u8 switch_in_only;
-	__u8 pad;
+	__u8 kthreads; /* waits of threads of the kernel are recorded, where they pass the filters */
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */

@@ -80,7 +80,9 @@ static __always_inline bool compat_on_cpu(const struct task_struct *task)
 
 /* PF_KTHREAD | PF_IO_WORKER, include/linux/sched.h: kernel code on, perhaps, a program's memory,
  * without a user stack */
-#define COMPAT_PF_WORKER 0x00200010
+#define COMPAT_PF_KTHREAD 0x00200000
+#define COMPAT_PF_IO_WORKER 0x00000010
+#define COMPAT_PF_WORKER (COMPAT_PF_KTHREAD | COMPAT_PF_IO_WORKER)
 
 /* A thread's stack in the kernel, arch/x86/include/asm/page_64_types.h without KASAN */
 #define COMPAT_THREAD_SIZE 16384

@@ -8,6 +8,12 @@
 
 /* ---- threads that are not watched ---- */
 
+/* Flags of threads whose waits nobody wants. */
+static __always_inline __u32 unwanted_flags(void)
+{
+	return bp_config.kthreads ? COMPAT_PF_IO_WORKER : COMPAT_PF_WORKER;
+}
+
 /* Is a thread certainly not watched? Cheaper than to look for its state. On a server that is not
  * busy every second switch is one from a CPU's idle task, which is the kernel's, too. */
 static __always_inline bool is_other(struct task_struct *task)
@@ -15,7 +21,7 @@ static __always_inline bool is_other(struct task_struct *task)
 	__u32 only = bp_control.only_tgid;
 
 	return only ? (__u32)COMPAT_TASK(task, tgid) != only :
-		      COMPAT_TASK(task, flags) & COMPAT_PF_WORKER;
+		      COMPAT_TASK(task, flags) & unwanted_flags();
 }
 
 /* Is a thread's wait certainly of no kind that is recorded? Cheaper than to look for its state,
@@ -30,7 +36,7 @@ static __always_inline bool watchable(struct task_struct *task)
 	__u32 tgid = task->tgid, tid = task->pid;
 	__u64 start_ns;
 
-	if (!tid || task->flags & COMPAT_PF_WORKER || tgid == bp_config.self_tgid)
+	if (!tid || task->flags & unwanted_flags() || tgid == bp_config.self_tgid)
 		return false;
 	/* most are not: this is called at every thread's futex waits */
 	if (bp_config.filter_tgid && !bpf_map_lookup_elem(&bp_tgids, &tgid))

@@ -425,7 +425,7 @@ int wait_begin(struct bpf_iter__task *ctx)
 /* Threads of watched processes are watched, and children where they are followed. */
 static __always_inline void watch_new(struct task_struct *task, bool thread)
 {
-	if (task->flags & COMPAT_PF_WORKER || bp_config.filter_tid)
+	if (task->flags & unwanted_flags() || bp_config.filter_tid)
 		return;
 	if (!bp_config.filter_tgid ||
 	    ((thread || bp_config.follow) && wait_state_of(compat_current())))

@@ -66,6 +66,15 @@ def state(pid):
         return None
 
 
+def name(pid):
+    """Of a process; None: it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return None
+
+
 def runs(pid, exe):
     """Does the process run this program? By its file: in a mount namespace of its own it may have another path."""
     try:

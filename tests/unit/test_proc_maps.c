@@ -334,6 +334,19 @@ static void test_stat_of_a_child(void **state)
 	assert_int_equal(proc_stat_start("/proc", pid, &ns), -ESRCH);
 }
 
+static void test_kthread(void **state)
+{
+	(void)state;
+	write_proc(20, "stat", "20 (a) b) S 2 0 0 0 -1 2129984 0 0 0 0 0 0\n");
+	assert_true(proc_is_kthread(toolrun_folder(), 20));
+	write_proc(20, "stat", "20 (S 2 0 0 0 -1 2129984) S 2 0 0 0 -1 4194304 0 0 0 0 0 0\n");
+	assert_false(proc_is_kthread(toolrun_folder(), 20));
+	write_proc(20, "stat", "20 (a");
+	assert_false(proc_is_kthread(toolrun_folder(), 20));
+	assert_false(proc_is_kthread(toolrun_folder(), 21));
+	assert_false(proc_is_kthread("/proc", getpid()));
+}
+
 static void expect_ids(const char *status, int want, uint32_t euid, uint32_t ns_pid)
 {
 	struct proc_ids ids = {};
@@ -376,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_our_own),
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_stat_of_a_child),
+		cmocka_unit_test(test_kthread),
 		cmocka_unit_test(test_status),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

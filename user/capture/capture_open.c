@@ -27,6 +27,7 @@
 #include "kernel/tables.h"
 #include "kinds.h"
 #include "target/names_cache.h"
+#include "target/proc_maps.h"
 #include "target/procs.h"
 
 #define POLL_NS 250000000ULL /* how much later a capture may stop for all that comes in */
@@ -159,6 +160,17 @@ static void refuse(const char *text)
 	log_error("%s", missing ? missing : text);
 }
 
+/* Are threads of the kernel among those that are to be watched for waits? Each of them costs as others
+ * do, and there are some hundred: only where they are named. */
+static bool watches_kthreads(const struct capture_opts *o)
+{
+	bool named = o->all && o->comm;
+
+	for (size_t i = 0; !named && i < o->pid_cnt; i++)
+		named = proc_is_kthread("/proc", o->pids[i]);
+	return named && !o->user_only;
+}
+
 static int open_session(struct capture *c)
 {
 	const struct capture_opts *o = &c->opts;
@@ -171,6 +183,7 @@ static int open_session(struct capture *c)
 		.cgroups = o->all,
 		.filter_tgid = !o->all,
 		.filter_tid = o->tid_cnt > 0,
+		.kthreads = watches_kthreads(o),
 		.follow = o->follow,
 		.cgroup = o->cgroup,
 		.comm = o->comm,

@@ -190,6 +190,7 @@ static int configure_filter(struct session *s, char *err, size_t err_sz)
 	cfg->thread_names = o->thread_names;
 	cfg->cgroups = o->cgroups && features_cgroup_id();
 	cfg->follow = o->follow;
+	cfg->kthreads = o->kthreads;
 	if (o->comm) {
 		ret = glob_compile(o->comm, cfg);
 		if (ret) {
@@ -226,10 +227,7 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	cfg->self_tgid = getpid();
 	turn_off(s);
 	bpf_program__set_autoload(s->skel->progs.proc_scan, true);
-	/* BPF_PROG_TYPE_SYSCALL: 5.14 (79a7f8bdb159), which is younger than all that it calls */
-	bpf_program__set_autoload(
-		s->skel->progs.ksyms_name,
-		!o->user_only && libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1);
+	bpf_program__set_autoload(s->skel->progs.ksyms_name, !o->user_only && features_ksyms());
 	bpf_program__set_autoload(s->skel->progs.proc_follow, o->follow);
 	bpf_program__set_autoload(s->skel->progs.cpu_changes, true);
 	bpf_map__set_max_entries(s->skel->maps.bp_cpus_gone, s->cpu_cnt);

@@ -34,6 +34,7 @@ struct session_opts {
 	bool thread_names;
 	bool cgroups;		      /* tell control groups apart (v2) */
 	bool filter_tgid, filter_tid; /* by session__add_tgid, session__add_tid */
+	bool kthreads;		      /* watch threads of the kernel for waits, too */
 	bool follow;		      /* take in children of filtered processes */
 	const char *cgroup;	      /* directory of a cgroup v2, or NULL */
 	const char *comm;	      /* pattern with * and ?, or NULL */

@@ -9,6 +9,8 @@
 
 #include "base/util.h"
 
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
 {
 	char path[4096];
@@ -127,6 +129,23 @@ int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 		*ret_ns = ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK)) - util_boottime_shift_ns();
 	free(buf);
 	return err;
+}
+
+bool proc_is_kthread(const char *proc_dir, uint32_t tgid)
+{
+	char path[4096], *buf, *s;
+	unsigned int flags = 0;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "%s/%u/stat", proc_dir, tgid);
+	if (util_read_file(path, 65536, &buf, &sz))
+		return false;
+	/* field 9, see above */
+	s = strrchr(buf, ')');
+	if (s)
+		(void)sscanf(s, ") %*s %*s %*s %*s %*s %*s %u", &flags);
+	free(buf);
+	return flags & PF_KTHREAD;
 }
 
 int proc_status_ids(const char *proc_dir, uint32_t tgid, struct proc_ids *ret)

@@ -37,6 +37,9 @@ bool proc_maps_parse(char *line, struct proc_maps_line *ret);
  */
 int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns);
 
+/* Is it a thread of the kernel's? False, too, if that cannot be told. */
+bool proc_is_kthread(const char *proc_dir, uint32_t tgid);
+
 struct proc_ids {
 	uint32_t euid;	 /* in our user namespace */
 	uint32_t ns_pid; /* of the process, in its own pid namespace: as it sees itself */
