@@ -18,6 +18,7 @@
 
 #include "base/util.h"
 #include "target/debugfile.h"
+#include "target/file_stat.h"
 #include "target/objects.h"
 #include "target/unwind_build.h"
 #include "toolrun.h"
@@ -605,23 +606,48 @@ static void test_vdso(void **state)
 	objects__free(o);
 }
 
-static bool finds(const char *name, const char *path)
+/* Is a debug file found for a file of the test's folder, mapped at path in the root that is the
+ * folder "root"? owner: of the object, instead of its own; -1: its own. */
+static bool finds_for(const char *name, const char *path, int owner)
 {
 	struct reader *r = reader__new(1);
 	struct reader_file object;
+	struct file_stat st;
 	struct debugfile d;
+	struct debugfile_object of = { .reader = r, .file = &object, .st = &st, .path = path };
 	int fd, err;
 
 	fd = open(toolrun_path(name), O_RDONLY | O_CLOEXEC);
 	assert_int_equal(reader__describe(r, fd, false, &object), 0);
-	err = debugfile__open(&d, r, &object, path, toolrun_path("root"));
+	assert_int_equal(file_stat_regular(fd, &st), 0);
+	if (owner >= 0)
+		st.uid = (uint32_t)owner;
+	of.roots[of.root_cnt++] = open(toolrun_path("root"), O_PATH | O_CLOEXEC);
+	err = debugfile__open(&d, &of);
 	assert_true(err == 0 || err == -ENOENT);
 	assert_int_equal(d.fd >= 0, !err);
 	debugfile__close(&d);
 	reader_file__done(&object);
 	reader__free(r);
+	close(of.roots[0]);
 	close(fd);
 	return !err;
+}
+
+static bool finds(const char *name, const char *path)
+{
+	return finds_for(name, path, -1);
+}
+
+/* n without a build id, stripped, with a link to n.debug. */
+static void build_linked(void)
+{
+	build("n", "-Wl,--build-id=none");
+	assert_true(
+		toolrun("rm -rf root && mkdir -p root/opt/x/.debug root/opt/y "
+			"root/usr/lib/debug/opt/x && "
+			"objcopy --only-keep-debug n n.debug && strip -o n.stripped n && "
+			"objcopy --add-gnu-debuglink=n.debug n.stripped"));
 }
 
 static void test_debugfile(void **state)
@@ -632,53 +658,87 @@ static void test_debugfile(void **state)
 	(void)state;
 	build("a", "");
 	build("b", "-DB -O1");
-	build("n", "-Wl,--build-id=none");
 	id = objects__info(o, add(o, toolrun_path("a")))->build_id;
-	assert_true(toolrun("rm -rf root && mkdir -p root/.build-id/%.2s root/opt/x", id));
+	assert_true(toolrun("rm -rf root && mkdir -p root/usr/lib/debug/.build-id/%.2s", id));
 	assert_true(toolrun("objcopy --only-keep-debug a a.debug && strip -o a.stripped a"));
 	assert_false(finds("a.stripped", "/opt/x/a"));
-	/* by build id, if it is the right one */
+	/* if it is the right one */
 	assert_true(
-		toolrun("objcopy --only-keep-debug b root/.build-id/%.2s/%s.debug", id, id + 2));
+		toolrun("objcopy --only-keep-debug b root/usr/lib/debug/.build-id/%.2s/%s.debug",
+			id, id + 2));
 	assert_false(finds("a.stripped", "/opt/x/a"));
-	assert_true(toolrun("cp a.debug root/.build-id/%.2s/%s.debug", id, id + 2));
+	assert_true(toolrun("cp a.debug root/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2));
 	assert_true(finds("a.stripped", "/opt/x/a"));
-	/* by link, if the CRC is right, below the mirror of the object's folder only */
-	assert_true(toolrun(
-		"objcopy --only-keep-debug n n.debug && strip -o n.stripped n && "
-		"objcopy --add-gnu-debuglink=n.debug n.stripped && cp n.debug root/opt/x/"));
-	assert_true(finds("n.stripped", "/opt/x/n"));
-	assert_false(finds("n.stripped", "/opt/y/n"));
-	assert_false(finds("n.stripped", "/opt/y/../x/n"));
-	assert_false(finds("n.stripped", "opt/x/n"));
-	assert_false(finds("n.stripped", "[heap]"));
-	assert_true(toolrun("printf x >> root/opt/x/n.debug"));
-	assert_false(finds("n.stripped", "/opt/x/n"));
-	assert_true(toolrun("rm root/opt/x/n.debug && mkfifo root/opt/x/n.debug"));
-	assert_false(finds("n.stripped", "/opt/x/n"));
 	objects__free(o);
 }
 
-/* Files that lie elsewhere, by links of theirs or of ours: H10. */
+static void test_debugfile_by_link(void **state)
+{
+	static const char *const places[] = { "opt/x", "opt/x/.debug", "usr/lib/debug/opt/x" };
+
+	(void)state;
+	build_linked();
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		assert_true(toolrun("cp n.debug root/%s/", places[i]));
+		assert_true(finds("n.stripped", "/opt/x/n"));
+		assert_true(finds("n.stripped", "/opt/x/n (deleted)"));
+		assert_false(finds("n.stripped", "/opt/y/n"));
+		assert_false(finds("n.stripped", "opt/x/n"));
+		assert_false(finds("n.stripped", "[heap]"));
+		assert_true(toolrun("printf x >> root/%s/n.debug", places[i]));
+		assert_false(finds("n.stripped", "/opt/x/n"));
+		assert_true(toolrun("cd root/%s && rm n.debug && mkfifo n.debug", places[i]));
+		assert_false(finds("n.stripped", "/opt/x/n"));
+		assert_true(toolrun("rm root/%s/n.debug", places[i]));
+	}
+	/* one that is there but is another's does not hide the next place */
+	assert_true(toolrun("cp n root/opt/x/n.debug && cp n.debug root/opt/x/.debug/"));
+	assert_true(finds("n.stripped", "/opt/x/n"));
+}
+
+/* What has a build id needs no CRC, but the same build id. */
+static void test_debugfile_by_link_and_id(void **state)
+{
+	(void)state;
+	build("a", "");
+	build("b", "-DB -O1");
+	assert_true(
+		toolrun("rm -rf root && mkdir -p root/opt/x && strip -o a.stripped a && "
+			"objcopy --only-keep-debug a a.debug && "
+			"objcopy --only-keep-debug b b.debug && "
+			"objcopy --add-gnu-debuglink=a.debug a.stripped && "
+			"cp b.debug root/opt/x/a.debug"));
+	assert_false(finds("a.stripped", "/opt/x/a"));
+	assert_true(toolrun("cp a.debug root/opt/x/a.debug"));
+	assert_true(finds("a.stripped", "/opt/x/a"));
+	/* the object itself is not its debug file */
+	assert_true(toolrun("cd root/opt/x && rm a.debug && ln ../../../a.stripped a.debug"));
+	assert_false(finds("a.stripped", "/opt/x/a"));
+}
+
+/* Links lead on as if the root were "/", and not out of it: H10. */
 static void test_debugfile_elsewhere(void **state)
 {
 	char *buf, *link;
 	size_t sz;
 
 	(void)state;
-	build("n", "-Wl,--build-id=none");
-	assert_true(toolrun("rm -rf root && mkdir -p root/opt/x root/opt/y"));
-	assert_true(
-		toolrun("objcopy --only-keep-debug n n.debug && strip -o n.stripped n && "
-			"objcopy --add-gnu-debuglink=n.debug n.stripped && cp n.debug elsewhere"));
-	/* a symbolic link may lead on below the root, and not out of it */
-	assert_true(toolrun("cp n.debug root/opt/y/ && ln -s ../y/n.debug root/opt/x/"));
+	build_linked();
+	assert_true(toolrun("cp n.debug elsewhere && cp n.debug root/opt/y/"));
+	assert_true(toolrun("ln -s ../y/n.debug root/opt/x/"));
+	assert_true(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("ln -sf /opt/y/n.debug root/opt/x/"));
+	assert_true(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("ln -sf ../../../../../opt/y/n.debug root/opt/x/"));
 	assert_true(finds("n.stripped", "/opt/x/n"));
 	assert_true(toolrun("ln -sf ../../../elsewhere root/opt/x/n.debug"));
 	assert_false(finds("n.stripped", "/opt/x/n"));
 	assert_true(toolrun("ln -sf \"$PWD/elsewhere\" root/opt/x/n.debug"));
 	assert_false(finds("n.stripped", "/opt/x/n"));
-	assert_true(toolrun("rm root/opt/x/n.debug && rmdir root/opt/x && ln -s ../.. root/opt/x"));
+	assert_true(toolrun("ln -sf n.debug root/opt/x/n.debug"));
+	assert_false(finds("n.stripped", "/opt/x/n"));
+	assert_true(toolrun("rm -r root/opt/x && ln -s ../.. root/opt/x"));
 	assert_false(finds("n.stripped", "/opt/x/n"));
 	/* a name that leads upwards, to a file that would be the right one */
 	buf = toolrun_read(toolrun_path("n.stripped"), &sz);
@@ -689,6 +749,27 @@ static void test_debugfile_elsewhere(void **state)
 	free(buf);
 	assert_true(toolrun("cp n.debug root/opt/x.db"));
 	assert_false(finds("upwards", "/opt/y/n"));
+}
+
+/* Whose debug file it may be: who has written the object, or who may be read by everybody; and for
+ * what only root can have written, what only root can have written. */
+static void test_debugfile_owner(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	build_linked();
+	assert_true(toolrun("cp n.debug root/opt/x/ && chmod 600 root/opt/x/n.debug"));
+	assert_true(finds_for("n.stripped", "/opt/x/n", 0));
+	assert_false(finds_for("n.stripped", "/opt/x/n", 12345));
+	assert_true(toolrun("chmod 644 root/opt/x/n.debug"));
+	assert_true(finds_for("n.stripped", "/opt/x/n", 12345));
+	assert_true(toolrun("chown 12345 root/opt/x/n.debug && chmod 600 root/opt/x/n.debug"));
+	assert_true(finds_for("n.stripped", "/opt/x/n", 12345));
+	assert_true(toolrun("chmod 644 root/opt/x/n.debug"));
+	assert_false(finds_for("n.stripped", "/opt/x/n", 0));
+	assert_true(toolrun("chown 0 root/opt/x/n.debug && chmod 664 root/opt/x/n.debug"));
+	assert_false(finds_for("n.stripped", "/opt/x/n", 0));
 }
 
 /* The C library's debug package, where it is installed: its build id leads to inlined frames of
@@ -704,7 +785,7 @@ static void test_libc_debug(void **state)
 	(void)state;
 	assert_true(toolrun("cp -L $(gcc -print-file-name=libc.so.6) libc.so"));
 	id = add(o, toolrun_path("libc.so"));
-	snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug", DEBUGFILE_ROOT,
+	snprintf(debug, sizeof(debug), "%s/.build-id/%.2s/%s.debug", DEBUGFILE_FOLDER,
 		 objects__info(o, id)->build_id, objects__info(o, id)->build_id + 2);
 	if (access(debug, R_OK)) {
 		objects__free(o);
@@ -736,8 +817,11 @@ int main(void)
 		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_debugfile),
-		cmocka_unit_test(test_libc_debug),
+		cmocka_unit_test(test_debugfile_by_link),
+		cmocka_unit_test(test_debugfile_by_link_and_id),
 		cmocka_unit_test(test_debugfile_elsewhere),
+		cmocka_unit_test(test_debugfile_owner),
+		cmocka_unit_test(test_libc_debug),
 		cmocka_unit_test(test_set_aside),
 		cmocka_unit_test(test_two_readers),
 	};

@@ -192,6 +192,8 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 			  procs__get(c->procs, proc)->tgid);
 		return OBJECTS_NONE;
 	}
+	if (objects__wants_root(c->objects, object))
+		objects__set_root(c->objects, object, procs__open_root(c->procs, c->objects, proc));
 	state->object = object + 1;
 	objects__ref(c->objects, object);
 	c->loads++;

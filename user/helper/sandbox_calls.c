@@ -89,6 +89,7 @@ static const struct allowed opener_calls[] = {
 	{ .nr = SYS_openat,
 	  .checks = { { 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY } },
 	  .check_cnt = 1 },
+	{ .nr = SYS_readlinkat },
 	{ .nr = SYS_close },
 	{ .nr = SYS_restart_syscall },
 	{ .nr = SYS_exit_group },

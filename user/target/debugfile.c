@@ -1,152 +1,165 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Looks up separate debug files below a root directory and checks that they belong to the object.
- */
+/* Looks up separate debug files and checks that they belong to the object. */
 #include "target/debugfile.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "target/file_stat.h"
-
-/* Where a descriptor has led: d_path(), see proc(5) on /proc/PID/fd. */
-static bool place_of(int fd, char ret[PATH_MAX])
+static bool same_inode(const struct file_stat *a, const struct file_stat *b)
 {
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, PATH_MAX);
-	if (n <= 0 || n == PATH_MAX)
-		return false;
-	ret[n] = '\0';
-	return true;
+	return a->dev == b->dev && a->ino == b->ino;
 }
 
-static bool is_below(int root_fd, int fd)
+/* May the file at st be read for the object? See above. */
+static bool may_serve(const struct debugfile_object *o, const struct file_stat *st)
 {
-	char root[PATH_MAX], place[PATH_MAX];
-	size_t len;
-
-	if (!place_of(root_fd, root) || !place_of(fd, place))
-		return false;
-	len = strlen(root);
-	return !strncmp(place, root, len) && place[len] == '/';
+	if (!o->st || file_stat_trusted(o->st))
+		return file_stat_trusted(st) && !(o->st && same_inode(st, o->st));
+	return !same_inode(st, o->st) && (st->uid == o->st->uid || st->mode & S_IROTH);
 }
 
-/*
- * Gets hold of a file below root, also by a symbolic link as long as that leads to below it as
- * well: asked when it is there, and before it is opened for reading.
- */
-static int open_below(struct reader *r, const char *root, const char *path)
+/* An ELF file at a path in a root that may be read for the object. Nothing is left open if it fails:
+ * -ENOENT, -ENOMEM */
+__attribute__((format(printf, 4, 5))) static int
+open_elf(struct debugfile *d, const struct debugfile_object *o, int root, const char *fmt, ...)
 {
-	int root_fd = reader__open(r, root), fd = -ENOENT;
-	char full[PATH_MAX];
-	struct file_stat st;
-	int n = snprintf(full, sizeof(full), "%s/%s", root, path);
+	va_list ap;
+	int n, err;
 
-	if (root_fd >= 0 && n > 0 && (size_t)n < sizeof(full))
-		fd = reader__open(r, full);
-	if (fd >= 0 && (!is_below(root_fd, fd) || file_stat_regular(fd, &st))) {
-		close(fd);
-		fd = -ENOENT;
-	}
-	if (root_fd >= 0)
-		close(root_fd);
-	return fd < 0 ? -ENOENT : fd;
-}
-
-static int open_elf(struct debugfile *d, struct reader *r, const char *root, const char *path)
-{
-	int err;
-
-	d->fd = open_below(r, root, path);
+	va_start(ap, fmt);
+	n = vsnprintf(d->path, sizeof(d->path), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(d->path))
+		return -ENOENT;
+	d->fd = reader__open_in(o->reader, root, d->path);
 	if (d->fd < 0)
 		return -ENOENT;
-	err = reader__describe(r, d->fd, true, &d->file);
+	d->root = root;
+	err = file_stat_regular(d->fd, &d->st);
+	if (!err)
+		err = may_serve(o, &d->st) ? reader__describe(o->reader, d->fd, true, &d->file) :
+					     -EPERM;
 	if (err)
 		debugfile__close(d);
 	return err == -ENOMEM ? err : err ? -ENOENT : 0;
 }
 
-/* The same, if it has that build id. */
-static int open_with_id(struct debugfile *d, struct reader *r, const char *root, const char *path,
-			const uint8_t *id, size_t sz)
+static bool has_id(const struct reader_file *f, const uint8_t *id, size_t sz)
 {
-	int err = open_elf(d, r, root, path);
-
-	if (!err && (!sz || d->file.build_id_sz != sz || memcmp(d->file.build_id, id, sz))) {
-		debugfile__close(d);
-		err = -ENOENT;
-	}
-	return err;
+	return sz && f->build_id_sz == sz && !memcmp(f->build_id, id, sz);
 }
 
-static int open_by_build_id(struct debugfile *d, struct reader *r, const uint8_t *id, size_t sz,
-			    const char *root)
+/* Keeps what was opened only if it has that build id. */
+static int check_id(struct debugfile *d, const uint8_t *id, size_t sz, int err)
 {
-	char path[sizeof(".build-id/xx/.debug") + 2 * ELF_FILE_MAX_BUILD_ID];
-	int n;
+	if (err || has_id(&d->file, id, sz))
+		return err;
+	debugfile__close(d);
+	return -ENOENT;
+}
+
+static int open_by_build_id(struct debugfile *d, const struct debugfile_object *o, int root,
+			    const uint8_t *id, size_t sz)
+{
+	char hex[2 * ELF_FILE_MAX_BUILD_ID + 1];
 
 	if (sz < 2)
 		return -ENOENT;
-	n = sprintf(path, ".build-id/%02x/", id[0]);
-	for (size_t i = 1; i < sz; i++)
-		n += sprintf(path + n, "%02x", id[i]);
-	strcpy(path + n, ".debug");
-	return open_with_id(d, r, root, path, id, sz);
+	for (size_t i = 0; i < sz; i++)
+		sprintf(hex + 2 * i, "%02x", id[i]);
+	return check_id(
+		d, id, sz,
+		open_elf(d, o, root, DEBUGFILE_FOLDER "/.build-id/%.2s/%s.debug", hex, hex + 2));
 }
 
-static int open_by_link(struct debugfile *d, struct reader *r, const struct reader_file *object,
-			const char *object_path, const char *root)
+/* Keeps what was opened only if it is what the object's .gnu_debuglink means. A build id says so
+ * without a look at all of the file. */
+static int check_link(struct debugfile *d, const struct debugfile_object *o)
 {
-	const char *slash = strrchr(object_path, '/');
-	char path[PATH_MAX];
+	const struct reader_file *f = o->file;
 	uint32_t crc;
-	int err, n;
-
-	if (object_path[0] != '/' || !object->debuglink[0])
-		return -ENOENT;
-	/* from the root on; "" is the root itself */
-	n = snprintf(path, sizeof(path), ".%.*s/%s", (int)(slash - object_path), object_path,
-		     object->debuglink);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENOENT;
-	err = open_elf(d, r, root, path);
-	if (err)
-		return err;
-	err = reader__crc(r, d->fd, &crc);
-	if (!err && crc != object->debuglink_crc)
-		err = -ENOENT;
-	if (err)
-		debugfile__close(d);
-	return err == -ENOMEM ? err : err ? -ENOENT : 0;
-}
-
-int debugfile__open(struct debugfile *d, struct reader *r, const struct reader_file *object,
-		    const char *path, const char *root)
-{
 	int err;
 
-	*d = (struct debugfile){ .fd = -1 };
-	err = open_by_build_id(d, r, object->build_id, object->build_id_sz, root);
-	if (err == -ENOENT)
-		err = open_by_link(d, r, object, path, root);
+	if (f->build_id_sz && d->file.build_id_sz)
+		return check_id(d, f->build_id, f->build_id_sz, 0);
+	err = reader__crc(o->reader, d->fd, &crc);
+	if (!err && crc == f->debuglink_crc)
+		return 0;
+	debugfile__close(d);
+	return err == -ENOMEM ? err : -ENOENT;
+}
+
+static int open_by_link(struct debugfile *d, const struct debugfile_object *o, int root)
+{
+	static const char *const before[] = { "", "", DEBUGFILE_FOLDER };
+	static const char *const between[] = { "/", "/.debug/", "/" };
+	const char *slash = strrchr(o->path, '/');
+	int err = -ENOENT;
+
+	if (o->path[0] != '/' || !o->file->debuglink[0])
+		return -ENOENT;
+	for (size_t i = 0; i < sizeof(before) / sizeof(*before) && err == -ENOENT; i++) {
+		err = open_elf(d, o, root, "%s%.*s%s%s", before[i], (int)(slash - o->path), o->path,
+			       between[i], o->file->debuglink);
+		if (!err)
+			err = check_link(d, o);
+	}
 	return err;
 }
 
-int debugfile__open_alt(struct debugfile *d, struct reader *r, const struct reader_file *of,
-			const char *root)
+int debugfile__open(struct debugfile *d, const struct debugfile_object *o)
 {
-	int err;
+	int err = -ENOENT;
 
 	*d = (struct debugfile){ .fd = -1 };
-	err = open_by_build_id(d, r, of->alt_id, of->alt_id_sz, root);
-	if (err != -ENOENT || strncmp(of->alt_name, "/.dwz/", 6))
+	for (size_t i = 0; i < o->root_cnt && err == -ENOENT; i++)
+		err = open_by_build_id(d, o, o->roots[i], o->file->build_id, o->file->build_id_sz);
+	for (size_t i = 0; i < o->root_cnt && err == -ENOENT; i++)
+		err = open_by_link(d, o, o->roots[i]);
+	return err;
+}
+
+/* Where the link leads from path, which has it. */
+static int open_alt_by_link(struct debugfile *d, const struct debugfile_object *o, int root,
+			    const struct reader_file *of, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *tail = strstr(of->alt_name, "/.dwz/");
+	int err = -ENOENT;
+
+	if (!of->alt_name[0])
 		return err;
-	return open_with_id(d, r, root, of->alt_name + 1, of->alt_id, of->alt_id_sz);
+	if (of->alt_name[0] == '/')
+		err = open_elf(d, o, root, "%s", of->alt_name);
+	else if (path[0] == '/')
+		err = open_elf(d, o, root, "%.*s/%s", (int)(slash - path), path, of->alt_name);
+	err = check_id(d, of->alt_id, of->alt_id_sz, err);
+	if (err != -ENOENT || !tail)
+		return err;
+	return check_id(d, of->alt_id, of->alt_id_sz,
+			open_elf(d, o, root, DEBUGFILE_FOLDER "%s", tail));
+}
+
+int debugfile__open_alt(struct debugfile *d, const struct debugfile_object *o,
+			const struct debugfile *of)
+{
+	bool own = of->fd < 0;
+	const struct reader_file *f = own ? o->file : &of->file;
+	const char *path = own ? o->path : of->path;
+	int err = -ENOENT;
+
+	*d = (struct debugfile){ .fd = -1 };
+	if (!f->alt_id_sz)
+		return err;
+	for (size_t i = 0; i < o->root_cnt && err == -ENOENT; i++)
+		err = open_by_build_id(d, o, o->roots[i], f->alt_id, f->alt_id_sz);
+	for (size_t i = 0; i < o->root_cnt && err == -ENOENT; i++)
+		if (own || of->root == o->roots[i])
+			err = open_alt_by_link(d, o, o->roots[i], f, path);
+	return err;
 }
 
 void debugfile__close(struct debugfile *d)
@@ -154,5 +167,5 @@ void debugfile__close(struct debugfile *d)
 	reader_file__done(&d->file);
 	if (d->fd >= 0)
 		close(d->fd);
-	*d = (struct debugfile){ .fd = -1 };
+	d->fd = -1;
 }

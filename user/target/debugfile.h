@@ -1,34 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds files of separate debug information. What an object says about their place is a hint of
- * somebody else's: only files below one root directory are opened, and only one that proves to
- * belong to the object is taken.
+ * Finds files of separate debug information, in the places where gdb looks for them. What an object
+ * says about their place is a hint of somebody else's: only a file that proves to belong to the
+ * object is taken, and only one that whoever has written the object could have read, so that no
+ * object makes us read what is a secret. For an object that only root or we can have written it has
+ * to be a file that only root or we can have written.
  */
 #ifndef TARGET_DEBUGFILE_H
 #define TARGET_DEBUGFILE_H
 
+#include <limits.h>
+
+#include "target/file_stat.h"
 #include "target/reader.h"
 
-#define DEBUGFILE_ROOT "/usr/lib/debug"
+#define DEBUGFILE_FOLDER "/usr/lib/debug"
+#define DEBUGFILE_MAX_ROOTS 2
+
+/* What a file of debug information is looked for. All of it is borrowed. */
+struct debugfile_object {
+	struct reader *reader;
+	const struct reader_file *file;
+	const struct file_stat *st; /* NULL: the vDSO */
+	const char *path;	    /* seen from either root; may be none */
+	/* Where to look, O_PATH: our own root folder, that of a process which has mapped it. */
+	int roots[DEBUGFILE_MAX_ROOTS];
+	size_t root_cnt;
+};
 
 /* fd is -1 if there is none. */
 struct debugfile {
 	int fd; /* O_PATH */
+	struct file_stat st;
 	struct reader_file file;
+	int root; /* where it was found, one of the object's */
+	char path[PATH_MAX];
 };
 
 /*
- * The debug file of an object: ROOT/.build-id/xx/yyy.debug with the same build id; else, by
- * .gnu_debuglink, ROOT/DIR/NAME with the same CRC, DIR being that of the object's path. 0 or
- * -ENOENT, -ENOMEM; debugfile__close in any case.
+ * The debug file of an object. In each root FOLDER/.build-id/xx/yyy.debug with the same build id;
+ * else, by .gnu_debuglink, NAME and .debug/NAME in the object's folder DIR, and FOLDER/DIR/NAME, with
+ * the same build id or, where either has none, with the CRC that the link says. 0 or -ENOENT,
+ * -ENOMEM; debugfile__close in any case.
  */
-int debugfile__open(struct debugfile *d, struct reader *r, const struct reader_file *object,
-		    const char *path, const char *root);
+int debugfile__open(struct debugfile *d, const struct debugfile_object *o);
 
-/* The supplementary file that dwz made for several debug files (.gnu_debugaltlink), by its build id
- * or below ROOT/.dwz. of: what refers to it. */
-int debugfile__open_alt(struct debugfile *d, struct reader *r, const struct reader_file *of,
-			const char *root);
+/*
+ * The supplementary file that dwz made for several debug files (.gnu_debugaltlink), by its build id:
+ * FOLDER/.build-id/xx/yyy.debug, where the link leads from the file that has it, or FOLDER/.dwz/….
+ * of: the debug file that refers to it; without one (fd -1) the object itself.
+ */
+int debugfile__open_alt(struct debugfile *d, const struct debugfile_object *o,
+			const struct debugfile *of);
 
 void debugfile__close(struct debugfile *d);
 

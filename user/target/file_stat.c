@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/util.h"
 
@@ -34,4 +35,9 @@ bool file_stat_same(const struct file_stat *a, const struct file_stat *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
 	       a->mtime_ns == b->mtime_ns;
+}
+
+bool file_stat_trusted(const struct file_stat *st)
+{
+	return (!st->uid || st->uid == geteuid()) && !(st->mode & (S_IWGRP | S_IWOTH));
 }

@@ -22,4 +22,10 @@ int file_stat_regular(int fd, struct file_stat *ret);
 /* Are both the same file, which was not written to in between? */
 bool file_stat_same(const struct file_stat *a, const struct file_stat *b);
 
+/*
+ * Only root, or we ourselves, can have written the file. What others write may carry the build id
+ * of a system library, to give its functions other names in the profiles of everybody.
+ */
+bool file_stat_trusted(const struct file_stat *st);
+
 #endif

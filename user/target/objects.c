@@ -17,6 +17,7 @@
 #include "target/file_stat.h"
 #include "target/probe_sites.h"
 #include "target/reader.h"
+#include "target/roots.h"
 #include "target/unwind_build.h"
 
 #define MAX_OPEN 2048 /* descriptors kept */
@@ -37,6 +38,8 @@ struct object {
 	char *path;
 	struct file_stat st; /* of the file when it was added */
 	bool set_aside;
+	bool has_root; /* was asked for: see objects__set_root */
+	uint32_t root; /* of a process that has mapped it, or ROOTS_NONE */
 };
 
 /* An object is found again as the same file, or, if the file is trusted, by its build id. */
@@ -63,6 +66,7 @@ struct objects {
 	uint32_t open[MAX_OPEN]; /* those that have a descriptor */
 	size_t open_cnt, max_open, hand;
 	uint32_t vdso;
+	struct roots roots;
 	uint64_t harms;		/* of what is no object: silent paths, perf maps */
 	struct reader *reader;	/* of what only root, or we ourselves, can have written */
 	struct reader *foreign; /* of everything else; NULL until there is something */
@@ -73,15 +77,6 @@ struct objects {
 };
 
 /* ---- identity ---- */
-
-/*
- * Only root, or we ourselves, can have written the file. What others write may carry the build id
- * of a system library, to give its functions other names in the profiles of everybody.
- */
-static bool is_trusted(const struct file_stat *st)
-{
-	return (!st->uid || st->uid == geteuid()) && !(st->mode & (S_IWGRP | S_IWOTH));
-}
 
 /* Equal build ids are not enough: what claims one has to have the same segments, too, so that
  * addresses mean the same. */
@@ -167,6 +162,7 @@ void objects__free(struct objects *o)
 	reader__free(o->reader);
 	reader__free(o->foreign);
 	reader__free(o->memory);
+	roots__done(&o->roots);
 	hash__done(&o->by_file);
 	hash__done(&o->by_build_id);
 	free(o->objects);
@@ -317,6 +313,7 @@ static uint32_t append(struct objects *o, struct object *obj, const char *path)
 		return OBJECTS_NONE;
 	}
 	obj->fd = -1;
+	obj->root = ROOTS_NONE;
 	obj->info.serial = ++o->serial;
 	obj->info.path = obj->path;
 	format_build_id(&obj->file, obj->info.build_id);
@@ -364,7 +361,7 @@ static int describe(struct objects *o, struct object *obj, bool trusted)
 static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, const char *path)
 {
 	struct object obj = { .fd = fd, .is_file = true, .st = *st };
-	bool trusted = is_trusted(st);
+	bool trusted = file_stat_trusted(st);
 	int err = describe(o, &obj, trusted);
 	struct by_build_id key = { 0 }, *same;
 	uint32_t added;
@@ -481,6 +478,7 @@ static void release(struct objects *o, uint32_t id)
 	o->gone_lost += obj->lost;
 	o->gone_set_aside += obj->set_aside;
 	let_go(o, obj);
+	roots__unref(&o->roots, obj->root);
 	object__done(obj);
 	*obj = (struct object){ .fd = -1 };
 	o->unused[o->unused_cnt++] = id;
@@ -655,17 +653,58 @@ bool objects__has_usdt(struct objects *o, uint32_t id)
 	       !judge(o, obj, reader__has_usdt(obj->reader, obj->fd, &found)) && found;
 }
 
+/* ---- debug files ---- */
+
+bool objects__wants_root(const struct objects *o, uint32_t id)
+{
+	const struct object *obj = &o->objects[id];
+
+	return obj->is_file && obj->info.readable && !obj->has_root;
+}
+
+void objects__set_root(struct objects *o, uint32_t id, int root)
+{
+	struct object *obj = &o->objects[id];
+
+	obj->has_root = true;
+	if (root < 0)
+		return;
+	if (objects__may_keep(root))
+		obj->root = roots__add(&o->roots, root);
+	else
+		close(root);
+}
+
+/* What the debug file of an object is looked for. */
+static struct debugfile_object for_debugfile(struct objects *o, const struct object *obj)
+{
+	struct debugfile_object ret = { .reader = obj->reader,
+					.file = &obj->file,
+					.st = obj->is_file ? &obj->st : NULL,
+					.path = obj->path };
+	int fd = roots__fd(&o->roots, ROOTS_OWN);
+
+	if (fd >= 0)
+		ret.roots[ret.root_cnt++] = fd;
+	fd = obj->root == ROOTS_OWN ? -1 : roots__fd(&o->roots, obj->root);
+	if (fd >= 0)
+		ret.roots[ret.root_cnt++] = fd;
+	return ret;
+}
+
 int objects__sites(struct objects *o, uint32_t id, const char *provider, const char *name,
 		   struct probe_sites *ret)
 {
 	struct debugfile debug = { .fd = -1 };
 	struct object *obj = &o->objects[id];
 	int err = make_ready(o, id);
+	struct debugfile_object from;
 
 	*ret = (struct probe_sites){ 0 };
 	if (err)
 		return err;
-	err = debugfile__open(&debug, obj->reader, &obj->file, obj->path, DEBUGFILE_ROOT);
+	from = for_debugfile(o, obj);
+	err = debugfile__open(&debug, &from);
 	if (err != -ENOMEM)
 		err = judge(o, obj,
 			    reader__sites(obj->reader, (int[]){ obj->fd, debug.fd }, provider, name,
@@ -680,15 +719,16 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
 	struct object *obj = &o->objects[id];
 	int err = make_ready(o, id), fds[3];
+	struct debugfile_object from;
 
 	memset(ret, 0, sizeof(*ret));
 	if (err)
 		return err;
+	from = for_debugfile(o, obj);
 	if (!obj->file.has_debug_info)
-		err = debugfile__open(&debug, obj->reader, &obj->file, obj->path, DEBUGFILE_ROOT);
+		err = debugfile__open(&debug, &from);
 	if (err != -ENOMEM)
-		err = debugfile__open_alt(&alt, obj->reader,
-					  debug.fd < 0 ? &obj->file : &debug.file, DEBUGFILE_ROOT);
+		err = debugfile__open_alt(&alt, &from, &debug);
 	if (err != -ENOMEM) {
 		memcpy(fds, (int[]){ obj->fd, debug.fd, alt.fd }, sizeof(fds));
 		err = judge(o, obj, reader__names(obj->reader, fds, vaddrs, cnt, plain, ret));

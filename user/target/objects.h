@@ -104,6 +104,14 @@ void objects__stats(const struct objects *o, struct objects_stats *ret);
  */
 bool objects__unchanged(struct objects *o, uint32_t id);
 
+/*
+ * Debug files of an object are looked for in our own root folder, and in that of a process which has
+ * mapped it, once that is known: it is asked for once. set_root takes it, an O_PATH descriptor; -1:
+ * it cannot be had.
+ */
+bool objects__wants_root(const struct objects *o, uint32_t id);
+void objects__set_root(struct objects *o, uint32_t id, int root);
+
 /* The virtual address in the object of a file offset; false if it lies in no executable segment. */
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
@@ -144,9 +152,8 @@ int objects__sites(struct objects *o, uint32_t id, const char *provider, const c
 		   struct probe_sites *ret);
 
 /*
- * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. The separate
- * debug file is found by build id, then by debuglink with its CRC, below /usr/lib/debug. Returns 0
- * or -errno; *ret is the caller's to release.
+ * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. Separate debug
+ * files are those that debugfile__open finds. Returns 0 or -errno; *ret is the caller's to release.
  */
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
 		       bool plain, struct symbols *ret);

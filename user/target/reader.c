@@ -484,6 +484,11 @@ int reader__open_at(struct reader *r, int folder, const char *name)
 	return open_path(r, folder, name);
 }
 
+int reader__open_in(struct reader *r, int root, const char *path)
+{
+	return path[0] == '/' ? open_path(r, root, path) : -ENOENT;
+}
+
 static int take_number(struct reader *r, const struct query *q, void *ret)
 {
 	(void)q;

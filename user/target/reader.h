@@ -33,6 +33,8 @@ struct said;
 struct symbols;
 struct unwind_table;
 
+#define READER_MAX_LINK 1024 /* bytes of a path in .gnu_debugaltlink; a longer one is none */
+
 /* What the headers of an ELF file say. */
 struct reader_file {
 	struct elf_segment *segments;
@@ -42,7 +44,7 @@ struct reader_file {
 	char interp[32];	       /* base name of its dynamic linker, cut; "": it has none */
 	char debuglink[256];	       /* base name, "": none */
 	uint32_t debuglink_crc;
-	char alt_name[256]; /* "/.dwz/…", the end of the supplementary file's path, or "" */
+	char alt_name[READER_MAX_LINK]; /* path of the supplementary file, or "" */
 	bool has_debug_info;
 };
 
@@ -89,6 +91,9 @@ int reader__open(struct reader *r, const char *path);
  * there.
  */
 int reader__open_at(struct reader *r, int folder, const char *name);
+/* The same of a path, which begins with '/', seen from another root, an O_PATH descriptor: as
+ * path_walk. */
+int reader__open_in(struct reader *r, int root, const char *path);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
 int reader__crc(struct reader *r, int fd, uint32_t *ret);

@@ -7,7 +7,8 @@
  * reader_opened. From then on:
  *
  * From the collector to the opener: "" with its NUL, and O_PATH descriptors; or a path with its
- * NUL; or a name with its NUL, and the O_PATH descriptor of the folder.
+ * NUL; or a name with its NUL, and the O_PATH descriptor of the folder; or a path that begins with
+ * '/', with its NUL, and the O_PATH descriptor of the root that it is seen from.
  *
  * From the opener to the reader, for descriptors: struct reader_opened, with the same files opened
  * for reading, then a second one when the opener has closed them.
@@ -27,6 +28,7 @@
 
 #include "target/elf_file.h"
 #include "helper/fd_message.h"
+#include "target/reader.h"
 
 #define READER_MAX_ADDRESSES (16U << 20)
 #define READER_MAX_BYTES 65536U /* of code, at a time */
@@ -74,7 +76,7 @@ struct reader_description {
 	uint32_t build_id_sz, alt_id_sz;
 	uint32_t debuglink_crc;
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];
-	char interp[32], debuglink[256], alt_name[256];
+	char interp[32], debuglink[256], alt_name[READER_MAX_LINK];
 };
 
 struct reader_segment {

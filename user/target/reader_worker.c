@@ -25,6 +25,7 @@
 #include "target/elf_file.h"
 #include "helper/fd_message.h"
 #include "target/names.h"
+#include "target/path_walk.h"
 #include "target/perf_map.h"
 #include "target/probe_sites.h"
 #include "target/process_context.h"
@@ -38,7 +39,6 @@
 #define FILES 1
 #define MAX_VDSO (64U << 10)
 #define CRC_CHUNK (256U << 10)
-#define MAX_ALTLINK 4096
 
 static void close_files(const int *files, size_t cnt)
 {
@@ -66,12 +66,23 @@ static int reopen(int fd)
 	return ret < 0 ? -errno : ret;
 }
 
-/* A path, or a name in a folder: the caller gets what is there, as O_PATH. */
+/* A path, a path in a root, or a name in a folder, as O_PATH, or -errno. */
+static int hold(int folder, const char *path)
+{
+	int fd;
+
+	if (folder >= 0 && path[0] == '/')
+		return path_walk(folder, path);
+	fd = folder < 0 ? open(path, O_PATH | O_CLOEXEC) :
+			  openat(folder, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The caller gets what is there. */
 static bool open_path(int folder, const char *path)
 {
-	int fd = folder < 0 ? open(path, O_PATH | O_CLOEXEC) :
-			      openat(folder, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-	bool sent = send_opened(REQUESTS, fd < 0 ? -errno : 0, &fd, fd >= 0);
+	int fd = hold(folder, path);
+	bool sent = send_opened(REQUESTS, MIN(fd, 0), &fd, fd >= 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -194,10 +205,10 @@ static void read_interp(const struct elf_file *elf, char *ret, size_t ret_sz)
 	snprintf(ret, ret_sz, "%s", base ? base + 1 : path);
 }
 
-/* .gnu_debugaltlink (dwz): a path, of which the end that tells is taken, and a build id. */
+/* .gnu_debugaltlink (dwz): a path and a build id. */
 static void read_altlink(const struct elf_file *elf, struct reader_description *d)
 {
-	char link[MAX_ALTLINK], *rest;
+	char link[READER_MAX_LINK + ELF_FILE_MAX_BUILD_ID];
 	struct elf_section s;
 	size_t len;
 
@@ -209,9 +220,8 @@ static void read_altlink(const struct elf_file *elf, struct reader_description *
 		return;
 	d->alt_id_sz = s.size - len - 1;
 	memcpy(d->alt_id, link + len + 1, d->alt_id_sz);
-	rest = strstr(link, "/.dwz/");
-	if (rest && strlen(rest) < sizeof(d->alt_name))
-		strcpy(d->alt_name, rest);
+	if (len < sizeof(d->alt_name))
+		strcpy(d->alt_name, link);
 }
 
 static int describe(struct job *j)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names and inlined functions of a program whose debug information lies elsewhere, in each place
+ * where gdb finds it: the same as gdb has.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/objects.h"
+#include "toolrun.h"
+
+/* What is asked for: the addresses of three functions and, if they have debug information, of every
+ * line of theirs. */
+static const char main_c[] =
+	"extern int other(int);\n"
+	"static volatile int s;\n"
+	"static inline __attribute__((always_inline)) void deepest(int n) { s += n * 3; }\n"
+	"static inline __attribute__((always_inline)) void inner(int n) { s ^= n; deepest(n); }\n"
+	"static __attribute__((noipa)) int leaf(int n) { inner(n); s++; inner(n + 1); return s; }\n"
+	"static __attribute__((cold, noipa)) int rare(int n) { inner(n); return s + 2; }\n"
+	"int main(int c, char **v) { (void)v; return c > 9 ? rare(c) : leaf(c) + other(c); }\n";
+static const char other_c[] =
+	"static volatile int t;\n"
+	"static inline __attribute__((always_inline)) void hidden(int n) { t += n; }\n"
+	"static __attribute__((noipa)) int second(int n) { hidden(n); t++; return t; }\n"
+	"int other(int n) { return second(n) - 1; }\n";
+
+#define MAX_PLACES 16
+
+struct answer {
+	uint64_t addr;
+	char names[512]; /* innermost first, each with a blank behind */
+};
+
+static size_t place_cnt;
+static struct answer gdbs[MAX_PLACES];
+
+/* The addresses in the middle of the functions, by the symbols of the program before it was
+ * stripped. */
+static void find_places(void)
+{
+	FILE *f = toolrun_open(
+		"nm -S --numeric-sort full | grep -E ' [tT] "
+		"(leaf|rare|main|second|other)$'");
+	uint64_t addr, size;
+
+	place_cnt = 0;
+	while (fscanf(f, "%" SCNx64 " %" SCNx64 " %*[^\n]", &addr, &size) == 2) {
+		/* instructions begin anywhere: gdb and we ask for bytes */
+		for (unsigned int part = 0; part < 3; part++)
+			gdbs[place_cnt++] = (struct answer){ .addr = addr + size * part / 3 };
+	}
+	pclose(f);
+	assert_int_equal(place_cnt, 15);
+}
+
+/* What gdb has for them: the functions of its blocks, else the symbol that it finds. */
+static void ask_gdb(void)
+{
+	static const char script[] =
+		"import gdb\n"
+		"for a in open('places'):\n"
+		"    a = int(a, 16)\n"
+		"    b, names = gdb.block_for_pc(a), []\n"
+		"    while b and not b.is_static and not b.is_global:\n"
+		"        if b.function:\n"
+		"            names.append(b.function.name)\n"
+		"        b = b.superblock\n"
+		"    if not names:\n"
+		"        s = gdb.execute('info symbol %#x' % a, to_string=True).split()\n"
+		"        names = s[:1] if s[0] != 'No' else []\n"
+		"    print('answer', ' '.join(names) or '-', '')\n";
+	char line[600];
+	size_t n = 0;
+	FILE *f = fopen(toolrun_path("places"), "w");
+
+	assert_non_null(f);
+	for (size_t i = 0; i < place_cnt; i++)
+		fprintf(f, "%" PRIx64 "\n", gdbs[i].addr);
+	fclose(f);
+	toolrun_write("ask.py", script, sizeof(script) - 1);
+	f = toolrun_open(
+		"gdb -nx -batch -ex 'set debuginfod enabled off' -ex \"set sysroot $PWD/root\" "
+		"-ex \"set debug-file-directory $PWD/root/usr/lib/debug\" "
+		"-ex \"file root/opt/x/prog\" -x ask.py 2>gdb.err");
+	while (fgets(line, sizeof(line), f) && n < place_cnt)
+		if (sscanf(line, "answer %511[^\n]", gdbs[n].names) == 1)
+			n++;
+	pclose(f);
+	assert_int_equal(n, place_cnt);
+}
+
+/* The same from us. */
+static void ask_us(struct answer *ret)
+{
+	struct objects *o = objects__new();
+	uint32_t id = objects__add(o, open(toolrun_path("root/opt/x/prog"), O_PATH | O_CLOEXEC),
+				   "/opt/x/prog");
+	uint64_t addrs[MAX_PLACES];
+	struct symbols s;
+
+	assert_int_not_equal(id, OBJECTS_NONE);
+	assert_true(objects__wants_root(o, id));
+	objects__set_root(o, id, open(toolrun_path("root"), O_PATH | O_CLOEXEC));
+	assert_false(objects__wants_root(o, id));
+	for (size_t i = 0; i < place_cnt; i++)
+		addrs[i] = gdbs[i].addr;
+	assert_int_equal(objects__symbolize(o, id, addrs, place_cnt, false, &s), 0);
+	for (size_t i = 0; i < place_cnt; i++) {
+		ret[i] = (struct answer){ .addr = addrs[i] };
+		for (uint32_t k = s.first[i]; k < s.first[i + 1]; k++) {
+			strcat(ret[i].names, s.strings + s.frames[k].name);
+			strcat(ret[i].names, " ");
+		}
+		if (!ret[i].names[0])
+			strcpy(ret[i].names, "- ");
+	}
+	symbols__done(&s);
+	objects__free(o);
+}
+
+/* flags: of the compiler; prepare: makes what is below root of `full`, the linked program. */
+static void compare(const char *cc, const char *flags, const char *prepare, bool inlined)
+{
+	struct answer ours[MAX_PLACES];
+	unsigned int names = 0, inner = 0;
+
+	toolrun_write("main.c", main_c, sizeof(main_c) - 1);
+	toolrun_write("other.c", other_c, sizeof(other_c) - 1);
+	assert_true(
+		toolrun("rm -rf root *.dwo *.dwp && mkdir -p root/opt/x root/usr/lib/debug && "
+			"%s -O2 -g %s -c main.c && %s -O2 -g %s -c other.c && "
+			"%s %s -o full main.o other.o",
+			cc, flags, cc, flags, cc, flags));
+	assert_true(
+		toolrun("set -e; id=$(readelf -n full | sed -n 's/.*Build ID: //p'); "
+			"by_id=root/usr/lib/debug/.build-id/${id%%\"${id#??}\"}; "
+			"by_id_file=$by_id/${id#??}.debug; %s",
+			prepare));
+	find_places();
+	ask_gdb();
+	ask_us(ours);
+	for (size_t i = 0; i < place_cnt; i++) {
+		assert_string_equal(ours[i].names, gdbs[i].names);
+		names += gdbs[i].names[0] != '-';
+		inner += strchr(gdbs[i].names, ' ')[1] != '\0';
+	}
+	/* gdb has found it */
+	assert_int_equal(names, place_cnt);
+	assert_int_equal(inner > 0, inlined);
+}
+
+#define SPLIT_OFF "objcopy --only-keep-debug full prog.debug; strip -o root/opt/x/prog full; "
+#define LINK "objcopy --add-gnu-debuglink=prog.debug root/opt/x/prog; "
+
+static void test_beside(void **state)
+{
+	(void)state;
+	compare("gcc", "", SPLIT_OFF LINK "cp prog.debug root/opt/x/", true);
+}
+
+static void test_in_debug(void **state)
+{
+	(void)state;
+	compare("gcc", "-Wl,--build-id=none",
+		SPLIT_OFF LINK "mkdir root/opt/x/.debug; cp prog.debug root/opt/x/.debug/", true);
+}
+
+static void test_below_folder(void **state)
+{
+	(void)state;
+	compare("gcc", "",
+		SPLIT_OFF LINK
+		"mkdir -p root/usr/lib/debug/opt/x; "
+		"cp prog.debug root/usr/lib/debug/opt/x/",
+		true);
+}
+
+static void test_by_build_id(void **state)
+{
+	(void)state;
+	compare("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file", true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_in_debug),
+		cmocka_unit_test(test_below_folder),
+		cmocka_unit_test(test_by_build_id),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	toolrun_cleanup();
+	return failed;
+}
