@@ -194,6 +194,61 @@ static void test_by_build_id(void **state)
 	compare("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file", true);
 }
 
+/* ---- .gnu_debugdata ---- */
+
+/* As rpmbuild makes it: the functions that .dynsym has not. */
+#define MINI                                                                                      \
+	"nm -D full --format=posix --defined-only | cut -d' ' -f1 | sort >dyn; "                  \
+	"nm full --format=posix --defined-only | grep -E ' [TtD] ' | cut -d' ' -f1 | sort >all; " \
+	"comm -13 dyn all >keep; objcopy -S --keep-symbols=keep full mini; xz -kf0 mini; "        \
+	"strip -o root/opt/x/prog full; "
+#define ADD_MINI "objcopy --add-section .gnu_debugdata=mini.xz root/opt/x/prog"
+
+static void test_minidebug(void **state)
+{
+	(void)state;
+	compare("gcc", "-rdynamic", MINI ADD_MINI, false);
+}
+
+/* What has both is named by what says more. */
+static void test_minidebug_and_debug(void **state)
+{
+	(void)state;
+	compare("gcc", "", MINI SPLIT_OFF ADD_MINI "; " LINK "cp prog.debug root/opt/x/", true);
+}
+
+/* How many of the places have a name? */
+static size_t named(void)
+{
+	struct answer ours[MAX_PLACES];
+	size_t ret = 0;
+
+	ask_us(ours);
+	for (size_t i = 0; i < place_cnt; i++)
+		ret += ours[i].names[0] != '-';
+	return ret;
+}
+
+/* What cannot be expanded, or would expand to too much, does no harm and gives no names. */
+static void test_minidebug_damaged(void **state)
+{
+	static const char *const made[] = {
+		"truncate -s 400 mini.xz",
+		"printf x | dd of=mini.xz bs=1 seek=300 conv=notrunc status=none",
+		"echo no xz at all >mini.xz",
+		"xz -k0 places && mv places.xz mini.xz",
+		"truncate -s 129M zeros && xz -0c zeros >mini.xz && rm zeros",
+	};
+
+	(void)state;
+	compare("gcc", "", MINI ADD_MINI, false);
+	assert_int_equal(named(), place_cnt);
+	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+		assert_true(toolrun("%s && strip -o root/opt/x/prog full && " ADD_MINI, made[i]));
+		assert_int_equal(named(), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +256,9 @@ int main(void)
 		cmocka_unit_test(test_in_debug),
 		cmocka_unit_test(test_below_folder),
 		cmocka_unit_test(test_by_build_id),
+		cmocka_unit_test(test_minidebug),
+		cmocka_unit_test(test_minidebug_and_debug),
+		cmocka_unit_test(test_minidebug_damaged),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

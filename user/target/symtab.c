@@ -24,6 +24,7 @@
 #include "base/util.h"
 #include "target/elf_file.h"
 #include "target/label_proof.h"
+#include "target/minidebug.h"
 #include "target/plt.h"
 
 #define MAX_TABLE (256ULL << 20) /* bytes of a symbol table */
@@ -72,6 +73,7 @@ struct search {
 	const struct elf_file *elf, *debug; /* the object, its file of debug information or NULL */
 	const uint64_t *vaddrs;
 	size_t cnt;
+	struct minidebug mini; /* of elf, if it is all that has a .symtab */
 	struct source sources[MAX_SOURCES];
 	uint8_t source_cnt;
 	struct candidate *tree; /* root at 1, the leaf of address i at cnt + i */
@@ -512,14 +514,20 @@ static int search_plt(struct search *s, const struct elf_file *elf)
 
 /* ---- all of it ---- */
 
+static void add_tables(struct search *s, const struct elf_file *elf, const struct elf_file *debug)
+{
+	if (!add_source(s, elf, ".symtab", "") && !(debug && add_source(s, debug, ".symtab", "")) &&
+	    !minidebug__open(&s->mini, elf))
+		add_source(s, s->mini.elf, ".symtab", "");
+	add_source(s, elf, ".dynsym", "");
+}
+
 static int search_symbols(struct search *s, const struct elf_file *elf,
 			  const struct elf_file *debug)
 {
 	int err;
 
-	if (!add_source(s, elf, ".symtab", "") && debug)
-		add_source(s, debug, ".symtab", "");
-	add_source(s, elf, ".dynsym", "");
+	add_tables(s, elf, debug);
 	err = visit_all(s, visit_first);
 	/* before the labels: a stub has a size as well */
 	return err ? err : search_plt(s, elf);
@@ -585,6 +593,8 @@ int symtab_resolve(const struct elf_file *elf, const struct elf_file *debug, con
 		return -ENOMEM;
 	if (cnt)
 		err = resolve(&s, elf, debug, ret);
+	if (s.mini.elf)
+		minidebug__close(&s.mini);
 	free(s.tree);
 	free(s.labels);
 	free(s.opens);

@@ -34,7 +34,8 @@ struct symtab_answers {
  * proved to be its code (target/label_proof.h); inside of one with a size it is a mere label, without
  * range.
  *
- * debug: the file of separate debug information, or NULL; its .symtab serves if elf has none. 0,
+ * debug: the file of separate debug information, or NULL; its .symtab serves if elf has none,
+ * and else what elf has in .gnu_debugdata (target/minidebug.h). 0,
  * also if there are no symbols at all; -ENOMEM, or what reading the file failed with. *ret is the
  * caller's after 0 only.
  */
