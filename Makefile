@@ -20,7 +20,7 @@ CFLAGS ?= $(if $(SAN),-Og -g1,-O2 -g)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-format-truncation
 override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
 CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(BASE)/gen -MMD -MP
-LDLIBS := -linih -lbpf -ldw -lelf -lz -llzma -lprotobuf-c -liberty -lcapstone -lm -pthread
+LDLIBS := -linih -lbpf -ldw -lelf -lz -llzma -lzstd -lprotobuf-c -liberty -lcapstone -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
 
 Q := $(if $(V),,@)

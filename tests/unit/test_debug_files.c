@@ -131,19 +131,32 @@ static void ask_us(struct answer *ret)
 	objects__free(o);
 }
 
+/* Makes `full`, unless it is there. */
+static void build(const char *cc, const char *flags)
+{
+	static char built[256];
+	char what[sizeof(built)];
+
+	snprintf(what, sizeof(what), "%s %s", cc, flags);
+	if (!strcmp(what, built))
+		return;
+	strcpy(built, what);
+	toolrun_write("main.c", main_c, sizeof(main_c) - 1);
+	toolrun_write("other.c", other_c, sizeof(other_c) - 1);
+	assert_true(
+		toolrun("rm -f *.dwo *.dwp; %s -O2 -g -c main.c && %s -O2 -g -c other.c && "
+			"%s -o full main.o other.o",
+			what, what, what));
+}
+
 /* flags: of the compiler; prepare: makes what is below root of `full`, the linked program. */
 static void compare(const char *cc, const char *flags, const char *prepare, bool inlined)
 {
 	struct answer ours[MAX_PLACES];
 	unsigned int names = 0, inner = 0;
 
-	toolrun_write("main.c", main_c, sizeof(main_c) - 1);
-	toolrun_write("other.c", other_c, sizeof(other_c) - 1);
-	assert_true(
-		toolrun("rm -rf root *.dwo *.dwp && mkdir -p root/opt/x root/usr/lib/debug && "
-			"%s -O2 -g %s -c main.c && %s -O2 -g %s -c other.c && "
-			"%s %s -o full main.o other.o",
-			cc, flags, cc, flags, cc, flags));
+	build(cc, flags);
+	assert_true(toolrun("rm -rf root && mkdir -p root/opt/x root/usr/lib/debug"));
 	assert_true(
 		toolrun("set -e; id=$(readelf -n full | sed -n 's/.*Build ID: //p'); "
 			"by_id=root/usr/lib/debug/.build-id/${id%%\"${id#??}\"}; "
@@ -192,6 +205,78 @@ static void test_by_build_id(void **state)
 {
 	(void)state;
 	compare("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file", true);
+}
+
+/* ---- compressed ---- */
+
+static void compare_packed(const char *how)
+{
+	char prepare[512];
+
+	snprintf(prepare, sizeof(prepare),
+		 SPLIT_OFF
+		 "objcopy --compress-debug-sections=%s prog.debug; "
+		 "readelf -tW prog.debug 2>/dev/null | grep -Eq 'ZLIB|ZSTD|zdebug'; " LINK
+		 "cp prog.debug root/opt/x/",
+		 how);
+	compare("gcc", "-Wl,--build-id=none", prepare, true);
+}
+
+static void test_zlib(void **state)
+{
+	(void)state;
+	compare_packed("zlib");
+}
+
+static void test_zlib_gnu(void **state)
+{
+	(void)state;
+	compare_packed("zlib-gnu");
+}
+
+/* Debug sections of the debug file, and of the program itself. */
+static void test_zstd(void **state)
+{
+	(void)state;
+	if (!toolrun("objcopy --help | grep -q zstd"))
+		skip();
+	compare_packed("zstd");
+	compare("gcc", "", "objcopy --compress-debug-sections=zstd full root/opt/x/prog", true);
+}
+
+/* ---- what several debug files share ---- */
+
+/* Two debug files, with what they share in another one; shared_as: how they refer to it. */
+#define DWZ(shared, shared_as)                                                        \
+	SPLIT_OFF                                                                     \
+	"cp prog.debug second.debug; "                                                \
+	"mkdir -p $by_id; rm -f " shared                                              \
+	"; "                                                                          \
+	"dwz -m " shared " -M " shared_as " prog.debug second.debug; test -s " shared \
+	"; "                                                                          \
+	"readelf -SW prog.debug 2>/dev/null | grep -q gnu_debugaltlink; "             \
+	"cp prog.debug $by_id_file; "
+
+static void test_dwz_relative(void **state)
+{
+	(void)state;
+	if (!toolrun_have("dwz"))
+		skip();
+	compare("gcc", "", DWZ("common.dwz", "../../common.dwz") "mv common.dwz $by_id/../../",
+		true);
+}
+
+static void test_dwz_by_build_id(void **state)
+{
+	(void)state;
+	if (!toolrun_have("dwz"))
+		skip();
+	compare("gcc", "",
+		DWZ("common.dwz", "nowhere")
+		"id=$(readelf -n common.dwz 2>/dev/null | sed -n 's/.*Build ID: //p'); "
+		"by=root/usr/lib/debug/.build-id/${id%\"${id#??}\"}; mkdir -p $by; "
+		"mv common.dwz $by/${id#??}.debug",
+		true);
 }
 
 /* ---- .gnu_debugdata ---- */
@@ -253,12 +338,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_beside),
-		cmocka_unit_test(test_in_debug),
 		cmocka_unit_test(test_below_folder),
 		cmocka_unit_test(test_by_build_id),
-		cmocka_unit_test(test_minidebug),
+		cmocka_unit_test(test_dwz_relative),
+		cmocka_unit_test(test_dwz_by_build_id),
 		cmocka_unit_test(test_minidebug_and_debug),
 		cmocka_unit_test(test_minidebug_damaged),
+		cmocka_unit_test(test_minidebug),
+		cmocka_unit_test(test_in_debug),
+		cmocka_unit_test(test_zlib),
+		cmocka_unit_test(test_zlib_gnu),
+		cmocka_unit_test(test_zstd),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

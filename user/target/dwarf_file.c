@@ -53,6 +53,17 @@ static bool is_needed(const char *name)
 	       strncmp(name, ".debug_mac", strlen(".debug_mac")) && strcmp(name, ".debug_frame");
 }
 
+/* Is it compressed in a way that not every libelf knows? GNU's older form it does, but expanded by it
+ * once it may look compressed again. */
+static bool is_foreign(Elf_Scn *scn, const GElf_Shdr *sh, const char *name)
+{
+	GElf_Chdr ch;
+
+	return !strncmp(name, ".zdebug", strlen(".zdebug")) ||
+	       (sh->sh_flags & SHF_COMPRESSED && gelf_getchdr(scn, &ch) &&
+		ch.ch_type == ELF_FILE_ZSTD);
+}
+
 /* What libdw ignores: a section that the file does not hold. */
 static int hide(Elf_Scn *scn, GElf_Shdr *sh)
 {
@@ -60,7 +71,8 @@ static int hide(Elf_Scn *scn, GElf_Shdr *sh)
 	return gelf_update_shdr(scn, sh) ? 0 : -EBADMSG;
 }
 
-/* Finds them, adds the sizes of all that libdw would read up, and hides what is not needed. */
+/* Finds them, adds the sizes of all that libdw would read up, and hides what is not needed.
+ * -EOPNOTSUPP: there is one that libelf would not expand. */
 static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS], uint64_t *ret_total)
 {
 	uint64_t total = 0, sz;
@@ -77,9 +89,8 @@ static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS], uint64_t *ret
 			return -EBADMSG;
 		if (!strstr(name, "debug"))
 			continue;
-		/* GNU's older compression: expanded, it may look compressed again */
-		if (!strncmp(name, ".zdebug", strlen(".zdebug")))
-			return -ENOENT;
+		if (is_foreign(scn, &sh, name))
+			return -EOPNOTSUPP;
 		if (!is_needed(name)) {
 			if (hide(scn, &sh))
 				return -EBADMSG;
@@ -139,18 +150,37 @@ static int begin(struct dwarf_file *f)
 	return 0;
 }
 
+/* The sections of the file, or, where libelf could not read them, of an image that has them. */
+static int open_sections(struct dwarf_file *f, const struct elf_file *elf,
+			 Elf_Scn *scns[static NR_SCNS])
+{
+	int err;
+
+	f->elf = elf_begin(elf_file__fd(elf), ELF_C_READ, NULL);
+	err = f->elf ? check_sections(f->elf, scns, &f->total) : -EBADMSG;
+	if (err != -EOPNOTSUPP)
+		return err;
+	elf_end(f->elf);
+	f->elf = NULL;
+	err = dwarf_image__expand(&f->image, elf, MAX_TOTAL);
+	if (err)
+		return err;
+	memset(scns, 0, NR_SCNS * sizeof(*scns));
+	f->elf = elf_memory((char *)f->image.data, f->image.sz);
+	return f->elf ? check_sections(f->elf, scns, &f->total) : -EBADMSG;
+}
+
 int dwarf_file__open(struct dwarf_file *f, const struct elf_file *elf, struct dwarf_file *alt)
 {
 	Elf_Scn *scns[NR_SCNS] = {};
-	int fd = elf_file__fd(elf), err;
+	int err;
 
 	memset(f, 0, sizeof(*f));
-	if (fd < 0)
+	if (elf_file__fd(elf) < 0)
 		return -ENOENT;
 	elf_version(EV_CURRENT);
 	f->alt = alt;
-	f->elf = elf_begin(fd, ELF_C_READ, NULL);
-	err = f->elf ? check_sections(f->elf, scns, &f->total) : -EBADMSG;
+	err = open_sections(f, elf, scns);
 	if (!err)
 		err = begin(f);
 	if (!err)
@@ -164,6 +194,7 @@ void dwarf_file__close(struct dwarf_file *f)
 {
 	dwarf_end(f->dbg);
 	elf_end(f->elf);
+	dwarf_image__done(&f->image);
 	memset(f, 0, sizeof(*f));
 }
 

@@ -16,15 +16,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "target/dwarf_image.h"
+
 struct elf_file;
 
 struct dwarf_file {
 	Elf *elf;
 	Dwarf *dbg;
-	const Elf_Data *info;	/* .debug_info */
-	const Elf_Data *line;	/* .debug_line, or NULL */
-	uint64_t total;		/* bytes of all that libdw has read */
-	struct dwarf_file *alt; /* the supplementary file (dwz), or NULL; borrowed */
+	const Elf_Data *info;	  /* .debug_info */
+	const Elf_Data *line;	  /* .debug_line, or NULL */
+	struct dwarf_image image; /* what elf and dbg read, if it is not the file */
+	uint64_t total;		  /* bytes of all that libdw has read */
+	struct dwarf_file *alt;	  /* the supplementary file (dwz), or NULL; borrowed */
 };
 
 /* Where libdw goes when it is out of memory: to be set before anything but open and close. */

@@ -4,11 +4,14 @@
 #include "target/elf_file.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/util.h"
 
@@ -379,39 +382,74 @@ static int inflate_all(uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
 	return err == Z_STREAM_END ? 0 : err == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int decompress(uint8_t *raw, size_t raw_sz, size_t max, void **ret_buf, size_t *ret_sz)
+/* The same by zstd (RFC 8878). */
+static int unzstd_all(const uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
+{
+	size_t n = ZSTD_decompress(out, out_sz, in, in_sz);
+
+	if (!ZSTD_isError(n))
+		return n == out_sz ? 0 : -EBADMSG;
+	return ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
+}
+
+/* A compressed section, told apart from what its header says. */
+struct packed {
+	uint32_t type; /* ELFCOMPRESS_… */
+	uint64_t size; /* expanded */
+	size_t header_sz;
+};
+
+/* gABI, section compression; or GNU's older form: "ZLIB" and the size, big endian. */
+static int read_packed(const uint8_t *raw, size_t raw_sz, bool gnu, struct packed *ret)
 {
 	Elf64_Chdr ch;
-	uint8_t *out;
-	int err;
 
-	if (raw_sz < sizeof(ch))
+	*ret = (struct packed){ ELFCOMPRESS_ZLIB, 0, gnu ? 12 : sizeof(ch) };
+	if (raw_sz < ret->header_sz || (gnu && memcmp(raw, "ZLIB", 4)))
 		return -EBADMSG;
+	if (gnu) {
+		memcpy(&ret->size, raw + 4, 8);
+		ret->size = be64toh(ret->size);
+		return 0;
+	}
 	memcpy(&ch, raw, sizeof(ch));
-	raw += sizeof(ch);
-	raw_sz -= sizeof(ch);
-	if (ch.ch_type != ELFCOMPRESS_ZLIB)
-		return -EOPNOTSUPP;
-	if (ch.ch_size > max)
+	ret->type = ch.ch_type;
+	ret->size = ch.ch_size;
+	return ch.ch_type == ELFCOMPRESS_ZLIB || ch.ch_type == ELF_FILE_ZSTD ? 0 : -EOPNOTSUPP;
+}
+
+static int decompress(uint8_t *raw, size_t raw_sz, bool gnu, size_t max, void **ret_buf,
+		      size_t *ret_sz)
+{
+	struct packed p;
+	uint8_t *out;
+	int err = read_packed(raw, raw_sz, gnu, &p);
+
+	if (err)
+		return err;
+	raw += p.header_sz;
+	raw_sz -= p.header_sz;
+	if (p.size > max)
 		return -E2BIG;
-	if (ch.ch_size / MAX_DEFLATE_RATIO > raw_sz)
+	if (p.type == ELFCOMPRESS_ZLIB && p.size / MAX_DEFLATE_RATIO > raw_sz)
 		return -EBADMSG;
-	out = malloc(ch.ch_size + 1);
+	out = malloc(p.size + 1);
 	if (!out)
 		return -ENOMEM;
-	err = inflate_all(raw, raw_sz, out, ch.ch_size);
+	err = p.type == ELFCOMPRESS_ZLIB ? inflate_all(raw, raw_sz, out, p.size) :
+					   unzstd_all(raw, raw_sz, out, p.size);
 	if (err) {
 		free(out);
 		return err;
 	}
-	out[ch.ch_size] = '\0';
+	out[p.size] = '\0';
 	*ret_buf = out;
-	*ret_sz = ch.ch_size;
+	*ret_sz = p.size;
 	return 0;
 }
 
-int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
-			   void **ret_buf, size_t *ret_sz)
+static int read_section(const struct elf_file *e, const struct elf_section *s, bool gnu, size_t max,
+			void **ret_buf, size_t *ret_sz)
 {
 	void *raw;
 	int err;
@@ -423,14 +461,39 @@ int elf_file__read_section(const struct elf_file *e, const struct elf_section *s
 	raw = read_alloc(e, s->offset, s->size);
 	if (!raw)
 		return errno == ENODATA ? -EBADMSG : -errno;
-	if (!(s->flags & SHF_COMPRESSED)) {
+	if (!gnu && !(s->flags & SHF_COMPRESSED)) {
 		*ret_buf = raw;
 		*ret_sz = s->size;
 		return 0;
 	}
-	err = decompress(raw, s->size, max, ret_buf, ret_sz);
+	err = decompress(raw, s->size, gnu, max, ret_buf, ret_sz);
 	free(raw);
 	return err;
+}
+
+int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
+			   void **ret_buf, size_t *ret_sz)
+{
+	return read_section(e, s, false, max, ret_buf, ret_sz);
+}
+
+int elf_file__read_gnu_section(const struct elf_file *e, const struct elf_section *s, size_t max,
+			       void **ret_buf, size_t *ret_sz)
+{
+	return read_section(e, s, true, max, ret_buf, ret_sz);
+}
+
+uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_section *s, bool gnu)
+{
+	uint8_t head[sizeof(Elf64_Chdr)];
+	struct packed p;
+
+	if (!gnu && !(s->flags & SHF_COMPRESSED))
+		return s->size;
+	if (s->size < sizeof(head) || elf_file__read(e, s->offset, head, sizeof(head)) ||
+	    read_packed(head, sizeof(head), gnu, &p))
+		return 0;
+	return p.size;
 }
 
 bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,

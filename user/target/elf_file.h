@@ -14,6 +14,7 @@
 #define ELF_FILE_MAX_SECTION (1U << 30) /* bytes of one section, expanded, that anyone may want */
 #define ELF_FILE_MAX_SEGMENTS 256
 #define ELF_FILE_MAX_BUILD_ID 64
+#define ELF_FILE_ZSTD 2 /* ELFCOMPRESS_ZSTD of newer headers */
 
 struct elf_file;
 
@@ -60,12 +61,18 @@ size_t elf_file__section_cnt(const struct elf_file *e);
 bool elf_file__section_by_index(const struct elf_file *e, size_t idx, struct elf_section *ret);
 
 /*
- * Contents of a section, decompressed if it is SHF_COMPRESSED (zlib), in a buffer for the caller to
+ * Contents of a section, decompressed if it is SHF_COMPRESSED (zlib, zstd), in a buffer for the caller to
  * free, which has a NUL behind. -E2BIG if it is, or says that it expands to, more than max bytes
  * (ELF_FILE_MAX_SECTION at most), -EBADMSG if it is damaged.
  */
 int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
 			   void **ret_buf, size_t *ret_sz);
+
+/* The same of a section that is compressed in GNU's older form (.zdebug_…). */
+int elf_file__read_gnu_section(const struct elf_file *e, const struct elf_section *s, size_t max,
+			       void **ret_buf, size_t *ret_sz);
+/* How many bytes either of them would have, as the section says; 0 where it cannot be expanded. */
+uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_section *s, bool gnu);
 
 /* sz bytes at a file offset: 0 or -errno, -ENODATA past the end. */
 int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz);

@@ -52,7 +52,10 @@ static void read_dwarf(struct naming *n)
 {
 	struct elf_section info;
 	const struct elf_file *elf =
-		elf_file__section(n->elf, ".debug_info", &info) ? n->elf : n->debug;
+		elf_file__section(n->elf, ".debug_info", &info) ||
+				elf_file__section(n->elf, ".zdebug_info", &info) ?
+			n->elf :
+			n->debug;
 
 	/* whatever is wrong with its DWARF, also if it is too large, the object may have symbols */
 	if (elf && n->other_cnt)

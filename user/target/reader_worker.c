@@ -239,7 +239,8 @@ static int describe(struct job *j)
 	d.build_id_sz = sz;
 	segments = elf_file__segments(elf, &cnt);
 	d.segment_cnt = cnt;
-	d.has_debug_info = elf_file__section(elf, ".debug_info", &info);
+	d.has_debug_info = elf_file__section(elf, ".debug_info", &info) ||
+			   elf_file__section(elf, ".zdebug_info", &info);
 	read_interp(elf, d.interp, sizeof(d.interp));
 	read_altlink(elf, &d);
 	if (!elf_file__debuglink(elf, d.debuglink, &d.debuglink_crc))
