@@ -145,11 +145,11 @@ $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 
 # Goes into other programs: no sanitizers, exceptions pass through it, nothing is looked up in the middle of malloc.
 PRELOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fexceptions \
-	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs -Ibpf
+	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs -Iuser -Ibpf
 
-$(PRELOAD): user/preload/heap.c user/preload/heap.h bpf/sample.h
+$(PRELOAD): user/preload/heap.c user/preload/starts.c user/preload/heap.h user/base/sanitizers.h bpf/sample.h
 	$(call say,SHARED,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -shared -o $@ $<
+	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^)
 
 # listens to the library from within a program that does what is known; no compiler may know better
 $(OUT)/tests/unit/preload_prog: tests/unit/preload_prog.cc

@@ -382,6 +382,91 @@ static void test_late_runtime(void **state)
 	assert_true(toolrun("LD_PRELOAD=%s ./late", library));
 }
 
+/*
+ * Programs that would not run behind it are started without it, whichever function executes them,
+ * also by a script's first line; what else is preloaded stays. Those of clang have all of it inside.
+ */
+static const char starter[] =
+	"#include <spawn.h>\n"
+	"#include <stdlib.h>\n"
+	"#include <string.h>\n"
+	"#include <sys/wait.h>\n"
+	"#include <unistd.h>\n"
+	"int main(int argc, char **v)\n"
+	"{\n"
+	"	extern char **environ;\n"
+	"	char *a[] = { v[2], 0 };\n"
+	"	int err = 0, status;\n"
+	"	pid_t pid = 0;\n"
+	"	switch (argc == 3 ? atoi(v[1]) : -1) {\n"
+	"	case 0: execve(v[2], a, environ); break;\n"
+	"	case 1: execv(v[2], a); break;\n"
+	"	case 2: execvp(v[2], a); break;\n"
+	"	case 3: execl(v[2], v[2], (char *)0); break;\n"
+	"	case 4: execlp(v[2], v[2], (char *)0); break;\n"
+	"	case 5: execle(v[2], v[2], (char *)0, environ); break;\n"
+	"	case 6: err = posix_spawn(&pid, v[2], 0, 0, a, environ); break;\n"
+	"	case 7: err = posix_spawnp(&pid, v[2], 0, 0, a, environ); break;\n"
+	"	case 8: if (!(pid = vfork())) { execv(v[2], a); _exit(126); } break;\n"
+	"	case 9: return system(v[2]);\n"
+	"	}\n"
+	"	return err || !pid || waitpid(pid, &status, 0) != pid || status;\n"
+	"}\n";
+static const char checked[] =
+	"#include <stdio.h>\n"
+	"#include <stdlib.h>\n"
+	"int main(void)\n"
+	"{\n"
+	"	const char *s = getenv(\"LD_PRELOAD\");\n"
+	"	free(malloc(10));\n"
+	"	printf(\"%s\\n\", s ? s : \"none\");\n"
+	"	return 0;\n"
+	"}\n";
+
+static void test_sanitizers(void **state)
+{
+	static const char *const sanitizers[] = { "address", "thread", "leak" };
+	bool tried = false;
+
+	(void)state;
+	if (!toolrun_have("gcc"))
+		skip();
+	toolrun_write("starter.c", starter, strlen(starter));
+	toolrun_write("checked.c", checked, strlen(checked));
+	assert_true(toolrun("gcc -o starter starter.c"));
+	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++) {
+		/* each way with one of them: they are told by the same function */
+		int first = tried ? 2 : 0, last = tried ? 2 : 9;
+
+		if (!toolrun("gcc -fsanitize=%s -o checked checked.c 2>&1 && ./checked >/dev/null",
+			     sanitizers[i]))
+			continue;
+		tried = true;
+		for (int how = first; how <= last; how++)
+			if (!toolrun("[ \"$(LD_PRELOAD=%s ./starter %d ./checked)\" = none ]",
+				     library, how))
+				fail_msg("%s, %d", sanitizers[i], how);
+	}
+	if (!tried)
+		skip();
+	assert_true(
+		toolrun("[ \"$(PATH=/nowhere:$PWD:$PATH LD_PRELOAD=%s ./starter 4 checked)\" = "
+			"none ]",
+			library));
+	assert_true(toolrun("echo \"#! $PWD/checked\" >script && chmod +x script"));
+	assert_true(toolrun("[ \"$(LD_PRELOAD=%s ./starter 0 ./script)\" = none ]", library));
+	/* not preloaded before a program that bears it, and not taken from it */
+	assert_true(toolrun("gcc -o checked checked.c"));
+	assert_true(
+		toolrun("[ \"$(LD_PRELOAD=%s ./starter 0 ./checked)\" = %s ]", library, library));
+	/* beside a sanitizer that is preloaded itself; libdl is there in every glibc */
+	assert_true(toolrun("cp /lib/x86_64-linux-gnu/libdl.so.2 libasan.so.0"));
+	assert_true(toolrun(
+		"[ \"$(LD_PRELOAD=\"$PWD/libasan.so.0 %s:libdl.so.2\" ./starter 0 ./checked)\" = "
+		"$PWD/libasan.so.0:libdl.so.2 ]",
+		library));
+}
+
 /* A value that is no number means the default, not a crash; 0 is as 1. */
 static void test_rates(void **state)
 {
@@ -405,7 +490,8 @@ int main(void)
 		cmocka_unit_test(test_threads),	      cmocka_unit_test(test_other_allocators),
 		cmocka_unit_test(test_chance),	      cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_late_runtime),  cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_late_runtime),  cmocka_unit_test(test_sanitizers),
+		cmocka_unit_test(test_rates),
 	};
 	int err = cmocka_run_group_tests(tests, find_built, NULL);
 

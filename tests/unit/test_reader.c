@@ -970,6 +970,9 @@ static void test_description(void **state)
 	assert_int_equal(hear_with(&q, head_at + offsetof(struct reader_description, interp), text,
 				   sizeof(d.interp)),
 			 -EPROTO);
+	assert_int_equal(hear_with(&q, head_at + offsetof(struct reader_description, sanitizer),
+				   text, sizeof(d.sanitizer)),
+			 -EPROTO);
 	assert_int_equal(
 		hear_with(&q, head_at + offsetof(struct reader_description, debuglink), "../x", 5),
 		-EPROTO);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sanitizers.h"
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/objects.h"
@@ -48,6 +49,7 @@ static bool own_allocator(struct objects *objects, uint32_t object)
  */
 static const char *obstacle(struct objects *objects, int fd, const char *argv0)
 {
+	const char *others = getenv("LD_PRELOAD");
 	const struct object_info *info;
 	uint32_t object;
 	struct stat st;
@@ -57,6 +59,8 @@ static const char *obstacle(struct objects *objects, int fd, const char *argv0)
 	if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
 	    (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getegid()))
 		return "it is setuid or setgid, which ignores LD_PRELOAD";
+	if (others && sanitizers_in(others))
+		return "LD_PRELOAD has the library of a sanitizer, which must be the first one";
 	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), argv0);
 	if (object == OBJECTS_NONE || !objects__info(objects, object)->readable)
 		return NULL;
@@ -65,6 +69,8 @@ static const char *obstacle(struct objects *objects, int fd, const char *argv0)
 		return "it is statically linked";
 	if (strncmp(info->interp, "ld-linux", 8))
 		return "it uses another C library than glibc";
+	if (*info->sanitizer)
+		return "it is built with a sanitizer, whose library must be the first one";
 	return own_allocator(objects, object) ? "it has an allocator of its own" : NULL;
 }
 

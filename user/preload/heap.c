@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The preload library: samples the allocations of the program that it is loaded into and hands the
+ * The preload library (with starts.c): samples the allocations of the program that it is loaded into and hands the
  * samples to whoever listens at its two USDT probes.
  *
  *   LD_PRELOAD=libbpfprof-heap.so BPFPROF_HEAP_RATE=524288 program

@@ -318,6 +318,7 @@ static uint32_t append(struct objects *o, struct object *obj, const char *path)
 	obj->info.path = obj->path;
 	format_build_id(&obj->file, obj->info.build_id);
 	snprintf(obj->info.interp, sizeof(obj->info.interp), "%s", obj->file.interp);
+	snprintf(obj->info.sanitizer, sizeof(obj->info.sanitizer), "%s", obj->file.sanitizer);
 	o->objects[id] = *obj;
 	if (fd >= 0 && obj->info.readable)
 		keep(o, id, fd);

@@ -41,6 +41,8 @@ struct object_info {
 	const char *path;   /* as the first process that had it names it, for people */
 	char build_id[129]; /* lower-case hex, "" if it has none */
 	char interp[32];    /* base name of its dynamic linker, cut; "": it has none */
+	char sanitizer
+		[32];  /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
 	bool readable; /* false: not ELF64 x86-64, damaged or harmful; neither table nor names */
 };
 

@@ -508,6 +508,7 @@ static int check_description(const struct reader_description *d)
 	bool good = d->segment_cnt <= ELF_FILE_MAX_SEGMENTS &&
 		    d->build_id_sz <= sizeof(d->build_id) && d->alt_id_sz <= sizeof(d->alt_id) &&
 		    is_string(d->interp, sizeof(d->interp)) &&
+		    is_string(d->sanitizer, sizeof(d->sanitizer)) &&
 		    is_string(d->debuglink, sizeof(d->debuglink)) &&
 		    is_string(d->alt_name, sizeof(d->alt_name)) && !strchr(d->debuglink, '/');
 
@@ -556,6 +557,7 @@ static int take_description(struct reader *r, const struct query *q, void *ret)
 	f->build_id_sz = d.build_id_sz;
 	f->alt_id_sz = d.alt_id_sz;
 	strcpy(f->interp, d.interp);
+	strcpy(f->sanitizer, d.sanitizer);
 	strcpy(f->debuglink, d.debuglink);
 	strcpy(f->alt_name, d.alt_name);
 	f->debuglink_crc = d.debuglink_crc;

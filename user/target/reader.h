@@ -42,7 +42,9 @@ struct reader_file {
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];
 	size_t build_id_sz, alt_id_sz; /* 0: it has none */
 	char interp[32];	       /* base name of its dynamic linker, cut; "": it has none */
-	char debuglink[256];	       /* base name, "": none */
+	char sanitizer
+		[32]; /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
+	char debuglink[256]; /* base name, "": none */
 	uint32_t debuglink_crc;
 	char alt_name[READER_MAX_LINK]; /* path of the supplementary file, or "" */
 	bool has_debug_info;

@@ -76,7 +76,7 @@ struct reader_description {
 	uint32_t build_id_sz, alt_id_sz;
 	uint32_t debuglink_crc;
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];
-	char interp[32], debuglink[256], alt_name[READER_MAX_LINK];
+	char interp[32], sanitizer[32], debuglink[256], alt_name[READER_MAX_LINK];
 };
 
 struct reader_segment {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/sanitizers.h"
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/dwarf_kept.h"
@@ -39,6 +40,7 @@
 #define FILES 1
 #define MAX_VDSO (64U << 10)
 #define CRC_CHUNK (256U << 10)
+#define MAX_DYNAMIC 512
 
 static void close_files(const int *files, size_t cnt)
 {
@@ -205,6 +207,34 @@ static void read_interp(const struct elf_file *elf, char *ret, size_t ret_sz)
 	snprintf(ret, ret_sz, "%s", base ? base + 1 : path);
 }
 
+/* Of the libraries that PT_DYNAMIC (gABI, dynamic section) says it needs, one of a sanitizer. */
+static void read_sanitizer(const struct elf_file *elf, char *ret, size_t ret_sz)
+{
+	Elf64_Dyn dyn[MAX_DYNAMIC];
+	uint64_t names = 0;
+	struct elf_segment seg;
+	size_t cnt;
+
+	if (!elf_file__program_header(elf, PT_DYNAMIC, &seg))
+		return;
+	cnt = MIN(seg.filesz / sizeof(*dyn), ARRAY_SIZE(dyn));
+	if (elf_file__read(elf, seg.offset, dyn, cnt * sizeof(*dyn)))
+		return;
+	for (size_t i = 0; i < cnt; i++)
+		if (dyn[i].d_tag == DT_STRTAB)
+			names = dyn[i].d_un.d_ptr;
+	for (size_t i = 0; i < cnt && dyn[i].d_tag != DT_NULL; i++) {
+		char name[32];
+
+		if (dyn[i].d_tag != DT_NEEDED ||
+		    elf_file__read_vaddr(elf, names + dyn[i].d_un.d_val, name, sizeof(name)) ||
+		    !sanitizers_has(name, strnlen(name, sizeof(name))))
+			continue;
+		snprintf(ret, ret_sz, "%.*s", (int)strnlen(name, sizeof(name)), name);
+		return;
+	}
+}
+
 /* .gnu_debugaltlink (dwz): a path and a build id. */
 static void read_altlink(const struct elf_file *elf, struct reader_description *d)
 {
@@ -242,6 +272,7 @@ static int describe(struct job *j)
 	d.has_debug_info = elf_file__section(elf, ".debug_info", &info) ||
 			   elf_file__section(elf, ".zdebug_info", &info);
 	read_interp(elf, d.interp, sizeof(d.interp));
+	read_sanitizer(elf, d.sanitizer, sizeof(d.sanitizer));
 	read_altlink(elf, &d);
 	if (!elf_file__debuglink(elf, d.debuglink, &d.debuglink_crc))
 		d.debuglink[0] = '\0';
