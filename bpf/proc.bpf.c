@@ -2,21 +2,22 @@
 /* Processes: the scan of those that exist, and the filter that follows children. */
 #include "common.bpf.h"
 
-/* Writes a struct bpfprof_task for each thread group. Run once, when a read of the iterator asks
- * for it. */
+/* Writes a struct bpfprof_task for each thread group that runs. Run once, when a read of the
+ * iterator asks for it. A main thread that has ended before others has no memory any more, as kernel
+ * threads have none. */
 SEC("?iter/task")
 int proc_scan(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct bpfprof_task out = {};
 
-	if (!task || task->pid != task->tgid)
+	if (!task || task->pid != task->tgid || !task->signal->live.counter)
 		return 0;
 	out.key.tgid = task->tgid;
 	out.key.exec_id = (__u32)task->self_exec_id;
 	out.key.start_ns = task->start_boottime;
 	out.ppid = task->real_parent->tgid;
-	out.kthread = task->mm == NULL;
+	out.kthread = (task->flags & COMPAT_PF_WORKER) != 0;
 	out.cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	bpf_probe_read_kernel_str(out.comm, sizeof(out.comm), task->comm);
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));

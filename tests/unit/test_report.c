@@ -546,7 +546,7 @@ static void test_strict(void **state)
 {
 	static const struct {
 		uint64_t seen, lost[BPFPROF_NR_LOST], whole, cut, events_lost, not_followed,
-			untracked;
+			untracked, unreached;
 		const char *says; /* NULL: nothing is wrong */
 	} rows[] = {
 		{ .seen = 0 },
@@ -574,6 +574,7 @@ static void test_strict(void **state)
 		  .whole = 5,
 		  .untracked = 4,
 		  .says = "heap: the frees of 4 samples were not followed" },
+		{ .seen = 0, .unreached = 2, .says = "heap: 2 processes could not be probed" },
 	};
 	struct collect_account *a = &report.accounts[BPFPROF_HEAP];
 	char text[256], small[16];
@@ -591,6 +592,7 @@ static void test_strict(void **state)
 		a->stacks[BPFPROF_STACK_complete] = rows[i].whole;
 		a->stacks[BPFPROF_STACK_no_table] = rows[i].cut;
 		report.stats.heap.untracked = rows[i].untracked;
+		report.stats.heap.unreached = rows[i].unreached;
 		assert_int_equal(report_strict(&report, text, sizeof(text)),
 				 rows[i].says ? -ENODATA : 0);
 		assert_string_equal(text, rows[i].says ? rows[i].says : "");

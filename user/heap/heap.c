@@ -46,6 +46,7 @@
 struct proc_seen {
 	uint64_t maps; /* hash of the mappings that were looked at */
 	uint32_t tgid;
+	bool unreached; /* and said to be so */
 };
 
 struct heap {
@@ -78,6 +79,7 @@ struct heap {
 	uint64_t forks, next_clean_ns;
 	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
 	uint64_t attach_ns; /* before the start */
+	size_t unreached;   /* processes */
 };
 
 bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_cnt)
@@ -167,21 +169,47 @@ void heap__free(struct heap *h)
 	free(h);
 }
 
-/* Has the main thread ended, and others go on? The kernel takes a process for its main thread's
- * memory, and there is none: it would set breakpoints and call no program. */
-static bool leader_gone(pid_t pid)
+enum main_thread {
+	MAIN_THREAD_RUNS,
+	MAIN_THREAD_ENDED, /* with its process, which perhaps waits to be reaped */
+	/* Others go on. The kernel takes a process for its main thread's memory, and there is none:
+	 * it sets no breakpoint. */
+	MAIN_THREAD_LEFT,
+};
+
+static enum main_thread main_thread_of(pid_t pid)
 {
 	char path[64], *buf, *s;
-	bool gone = false;
+	bool zombie;
 	size_t sz;
+	long threads;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (util_read_file(path, 4096, &buf, &sz))
-		return false;
+		return MAIN_THREAD_ENDED;
 	s = strrchr(buf, ')');
-	gone = s && s[1] && s[2] == 'Z';
+	zombie = s && s[1] && s[2] == 'Z';
+	/* num_threads, the 20th, proc(5): with the zombie */
+	for (int field = 2; s && field < 20; field++)
+		s = strchr(s + 1, ' ');
+	threads = s ? strtol(s, NULL, 10) : 0;
 	free(buf);
-	return gone;
+	if (!zombie)
+		return MAIN_THREAD_RUNS;
+	return threads > 1 ? MAIN_THREAD_LEFT : MAIN_THREAD_ENDED;
+}
+
+/* A process whose memory the kernel does not find: says so, once. */
+static void note_unreached(struct heap *h, uint32_t proc)
+{
+	if (h->seen[proc].unreached)
+		return;
+	h->seen[proc].unreached = true;
+	h->unreached++;
+	log_info(
+		"no heap profile of process %u: its main thread has ended, by which the kernel "
+		"finds its memory",
+		h->seen[proc].tgid);
 }
 
 /* Is the open file the one behind the object? In another mount namespace a path leads elsewhere,
@@ -226,11 +254,9 @@ static int look_at(struct heap *h, uint32_t proc)
 	bool usdt = false;
 	int err = 0, fd;
 
-	if (by_process(h) && leader_gone(tgid)) {
-		log_info(
-			"no heap profile of process %u: its main thread has ended, by which the "
-			"kernel finds its memory",
-			tgid);
+	if (by_process(h) && !heap_probes__in(h->probes, (pid_t)tgid) &&
+	    main_thread_of(tgid) == MAIN_THREAD_LEFT) {
+		note_unreached(h, proc);
 		return 0;
 	}
 
@@ -271,7 +297,7 @@ static void complain(const struct heap *h, uint32_t proc)
 	uint32_t tgid = procs__get(h->procs, proc)->tgid;
 	char in[512] = "";
 
-	if (heap_probes__in(h->probes, (pid_t)tgid) || leader_gone(tgid))
+	if (heap_probes__in(h->probes, (pid_t)tgid) || main_thread_of(tgid) != MAIN_THREAD_RUNS)
 		return;
 	for (size_t j = 0; j < s->map_cnt; j++) {
 		const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
@@ -376,8 +402,9 @@ int heap__update(struct heap *h)
 		if (h->seen[i].tgid == tgid && h->seen[i].maps == maps)
 			continue;
 		first = h->seen[i].tgid != tgid;
+		if (first)
+			h->seen[i] = (struct proc_seen){ .tgid = tgid };
 		h->seen[i].maps = maps;
-		h->seen[i].tgid = tgid;
 		err = look_at(h, i);
 		if (!err && first && h->opts.chosen)
 			complain(h, i);
@@ -733,6 +760,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.sliced = h->sliced,
 		.rounded = h->rounded,
 		.untracked = stats.untracked,
+		.unreached = h->unreached,
 		.points = heap_probes__cnt(h->probes),
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};

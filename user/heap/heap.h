@@ -56,6 +56,7 @@ struct heap_report {
 	bool listens;	      /* to a program that samples by itself */
 	bool rounded;	      /* sizes, to 6 bits: there were too many different ones */
 	uint64_t untracked;   /* sampled allocations whose frees could not be followed */
+	size_t unreached;     /* processes that could not be probed: their main thread had ended */
 	size_t points;	      /* probes */
 };
 

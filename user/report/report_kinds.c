@@ -85,6 +85,13 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 			" samples were not followed, the table was full (a larger --heap-rate "
 			"needs less)",
 			h->untracked);
+	/* the messages have said it of each */
+	if (!err && to && h->unreached)
+		err = report_say(
+			to,
+			"the heap of %zu processes is missing: their main thread had ended, "
+			"by which the kernel finds a process's memory",
+			h->unreached);
 	if (!err && h->rounded)
 		err = report_say(
 			to,
@@ -113,6 +120,7 @@ static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__u64(j, "attached_ns", h->attached_ns);
 	json__bool(j, "sliced", h->sliced);
 	json__u64(j, "untracked", h->untracked);
+	json__u64(j, "unreached", h->unreached);
 	json__end_object(j);
 }
 

@@ -53,6 +53,11 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			r->stats.heap.untracked);
 		sep = "; ";
 	}
+	if (r->kinds[BPFPROF_HEAP] && r->stats.heap.unreached) {
+		fprintf(f, "%sheap: %zu processes could not be probed", sep,
+			r->stats.heap.unreached);
+		sep = "; ";
+	}
 	if (any->events_lost) {
 		fprintf(f, "%sprocess events lost %" PRIu64 " times", sep, any->events_lost);
 		sep = "; ";
@@ -91,6 +96,18 @@ void report_quantity(const struct profile *p, size_t value, char *buf, size_t bu
 		 (const char *[]){ "B", "KiB", "MiB", "GiB", "TiB" }[scale]);
 }
 
+/* What it means that there is no sample of a kind. */
+static const char *why_nothing(const struct report *r, enum bpfprof_kind kind)
+{
+	const struct heap_report *h = &r->stats.heap;
+
+	if (kind == BPFPROF_HEAP && h->unreached)
+		return "no allocation was seen: the heap of a process could not be probed";
+	if (kind == BPFPROF_HEAP && h->listens)
+		return "the program samples its allocations by itself, and has told of none";
+	return kinds[kind].nothing;
+}
+
 void report_summary(const struct report *r, enum bpfprof_kind kind, const struct profile *p,
 		    const char *path)
 {
@@ -113,11 +130,7 @@ void report_summary(const struct report *r, enum bpfprof_kind kind, const struct
 	(void)report_say_cut(a, NULL);
 	(void)report_say_notes(r, kind, NULL);
 	if (!a->recorded) {
-		fprintf(stderr, "  %s\n",
-			kind == BPFPROF_HEAP && r->stats.heap.listens ?
-				"the program samples its allocations by itself, and has told of "
-				"none" :
-				kinds[kind].nothing);
+		fprintf(stderr, "  %s\n", why_nothing(r, kind));
 		return;
 	}
 	if (r->is_window)

@@ -235,12 +235,17 @@ struct futex_q {
 	struct futex_pi_state *pi_state;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct rlimit {
 	__kernel_ulong_t rlim_cur;
 	__kernel_ulong_t rlim_max;
 };
 
 struct signal_struct {
+	atomic_t live;
 	struct sigpending shared_pending;
 	struct rlimit rlim[16];
 };
