@@ -261,6 +261,17 @@ static bool is_cut(const struct profile_sample *s)
 	       profile->locations[profile->loc_ids[s->loc + s->loc_cnt - 1]].line_cnt > 0;
 }
 
+/* Is it in AddressSanitizer's vfork(2), by which readers are started? That is written by hand, has no
+ * unwind table, and keeps its return address where no table could say. */
+static bool in_vfork(const struct profile_sample *s)
+{
+	const uint32_t *last = &profile->loc_ids[s->loc + s->loc_cnt - 1];
+
+	return is_cut(s) && s->loc_cnt > 1 &&
+	       strstr(marker(&profile->locations[last[0]]), "no unwind table") &&
+	       strstr(mapped(&profile->locations[last[-1]]), "/libasan.so");
+}
+
 static const char *label(const struct profile_sample *s, const char *name, int64_t *ret_num)
 {
 	for (uint32_t i = 0; i < s->label_cnt; i++) {
@@ -293,7 +304,7 @@ static void test_ourselves(void **state)
 	uint32_t self = getpid();
 	char exe[512] = "";
 	struct collect_account a;
-	int64_t in = 0, total = 0, num;
+	int64_t in = 0, total = 0, starting = 0, num;
 	uint64_t begin, worked = 0;
 	double share;
 
@@ -329,6 +340,7 @@ static void test_ourselves(void **state)
 		size_t at = 0;
 
 		total += s->value[0];
+		starting += in_vfork(s) ? s->value[0] : 0;
 		assert_string_equal(label(s, "thread", &num), "collected");
 		/* of one process: not said with every sample */
 		assert_null(label(s, "pid", &num));
@@ -345,7 +357,7 @@ static void test_ourselves(void **state)
 	if (in < 0.95 * share * total - 6.1 * sqrt(0.25 * total))
 		fail_msg("only %lld of %lld samples are where %.0f %% of the work is",
 			 (long long)in, (long long)total, 100 * share);
-	assert_int_equal(a.stacks[BPFPROF_STACK_complete], a.recorded);
+	assert_int_equal(a.stacks[BPFPROF_STACK_complete] + starting, a.recorded);
 }
 
 /* With all tables loaded beforehand nothing has to be copied at first sight. */
@@ -716,7 +728,12 @@ static void test_children(void **state)
 		if (comm && (!strncmp(comm, "bpfprof-", 8) || !strcmp(comm, "exe")))
 			continue;
 		assert_non_null(label(s, "pid", &num));
+		/* nor have they a program of their own at once */
+		if (num != pid && num != self && comm && !strcmp(comm, "collected"))
+			continue;
 		assert_true(num == pid || num == self);
+		if (in_vfork(s))
+			continue;
 		if (is_cut(s)) {
 			cut += s->value[0];
 			print_stack(s);
@@ -855,7 +872,8 @@ static void test_unread_until_sampled(void **state)
 	pid_t pids[20];
 
 	(void)state;
-	if (!start(&s_opts, &opts, 8))
+	/* room for the tables of all that runs: else they are loaded again and again */
+	if (!start(&s_opts, &opts, 64))
 		skip();
 	assert_int_equal(collect__scan(collect, NULL, 0), 0);
 	proc = procs__find_live(procs, self);
