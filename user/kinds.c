@@ -235,7 +235,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.folded_value = 1,
 		.quantities = { "waits", "off the CPU" },
 		.nothing = "nothing left its CPU, or not for as long as --min-wait (threads of the "
-			   "kernel are left out, unless --pid or --comm names them)",
+			   "kernel count where --pid or --comm names them)",
 		.at_own = "Waits",
 		.drops = MACHINERY_DROP_WAITS | MACHINERY_DROP_KERNEL,
 		.values = wait_values,
