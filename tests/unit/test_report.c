@@ -484,6 +484,40 @@ static void test_notes_of_waits(void **state)
 
 /* In the profile of a window, what is counted from the start of the run is said to be, and shares of
  * time are of that. */
+/* A rate that was not kept, which chance does not explain. */
+static void test_notes_of_rate(void **state)
+{
+	static const struct {
+		uint32_t frequency;
+		uint64_t cpu_ns, samples;
+		const char *says;
+	} rows[] = {
+		{ 100000, 2000000000, 152000,
+		  "100000 Hz were not kept: of 2.00 s of CPU time 1.52 s were sampled, 76000 Hz on "
+		  "average" },
+		{ 100000, 2000000000, 199000, NULL },
+		{ 100000, 2000000000, 210000, NULL },
+		{ 99, 2000000000, 160, NULL },
+		{ 99, 20000000000, 1500, "of 20.00 s of CPU time 15.15 s" },
+		/* not known */
+		{ 99, 0, 5, NULL },
+		{ 99, 0, 0, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct profile *p = profile_of(BPFPROF_CPU, (const int64_t[]){ 1, 1 });
+
+		report.stats.frequency = rows[i].frequency;
+		report.stats.target_cpu_ns = rows[i].cpu_ns;
+		report.stats.cpu_samples = rows[i].samples;
+		assert_int_equal(report_comment(&report, BPFPROF_CPU, p), 0);
+		assert_int_equal(has_comment(p, "not kept"), rows[i].says != NULL);
+		assert_true(!rows[i].says || has_comment(p, rows[i].says));
+		profile__free(p);
+	}
+}
+
 static void test_notes_of_windows(void **state)
 {
 	struct profile *heap = profile_of(BPFPROF_HEAP, (const int64_t[]){ 1, 1, 0, 0 });
@@ -640,6 +674,7 @@ int main(void)
 		cmocka_unit_test_setup(test_summary_of_kinds, setup),
 		cmocka_unit_test_setup(test_summary_counts_at_own, setup),
 		cmocka_unit_test_setup(test_notes_of_waits, setup),
+		cmocka_unit_test_setup(test_notes_of_rate, setup),
 		cmocka_unit_test_setup(test_notes_of_windows, setup),
 		cmocka_unit_test_setup(test_strict, setup),
 		cmocka_unit_test_setup(test_kinds, setup),

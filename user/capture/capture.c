@@ -343,6 +343,7 @@ int capture__stop(struct capture *c, struct capture_boundary *ret)
 	int err;
 
 	*ret = (struct capture_boundary){ 0 };
+	capture_rate_stop(c);
 	capture_waits_tick(c);
 	c->stopped_ns = ret->ns = util_monotonic_ns();
 	session__disarm(c->session);
@@ -465,6 +466,7 @@ void capture__stats(struct capture *c, struct capture_stats *ret)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		ret->wait_cost_ns[i] = (uint64_t)c->wait_costs[i].ns;
 	session__run_time(c->session, "", &ret->bpf_ns, &ret->bpf_runs);
+	capture_rate_stats(c, ret);
 	if (c->heap)
 		heap__report(c->heap, &ret->heap);
 }

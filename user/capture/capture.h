@@ -112,6 +112,9 @@ struct capture_stats {
 	uint64_t limited_ns;	   /* how long there was one because of the budget */
 	uint64_t wait_cost_ns[BPFPROF_NR_KINDS]; /* of recording them, to the programs */
 	uint64_t bpf_ns, bpf_runs;
+	/* At the end of a run: CPU time of all that was sampled, and how many samples should stand for
+	 * it. 0: not known, as where threads are left out. */
+	uint64_t target_cpu_ns, cpu_samples;
 	struct heap_report heap;
 };
 

@@ -503,6 +503,7 @@ static int arm(struct capture *c)
 		heap__start(c->heap);
 	c->armed_ns = c->boundary_ns = util_monotonic_ns();
 	c->start_shift_ns = c->shift_ns = util_realtime_shift_ns();
+	capture_rate_start(c);
 	err = capture_waits_start(c);
 	if (err) {
 		log_error("cannot watch threads: %s", strerror(-err));

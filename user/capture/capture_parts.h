@@ -69,6 +69,8 @@ struct capture {
 	uint64_t threads_at_start;
 	struct capture_limits limits;
 	int64_t periods[BPFPROF_NR_KINDS];
+	uint64_t cpu_from_ns,
+		cpu_ns; /* CPU time of the targets: at the start, and in the whole run */
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns, stopped_ns; /* 0: not yet */
 	int64_t start_shift_ns;	       /* how far CLOCK_REALTIME was ahead then */
@@ -93,6 +95,10 @@ void capture_ops_close(struct capture *c);
 int capture_start_ticks(struct capture *c);
 /* Waits are recorded from now on, armed_ns. 0 or -errno. */
 int capture_waits_start(struct capture *c);
+/* CPU samples are taken by now, and still: see capture_rate.c. */
+void capture_rate_start(struct capture *c);
+void capture_rate_stop(struct capture *c);
+void capture_rate_stats(struct capture *c, struct capture_stats *ret);
 /* To be called some ten times a second, and at the end: sees to it that waits cost no more than
  * they may. */
 void capture_waits_tick(struct capture *c);

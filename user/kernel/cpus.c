@@ -84,7 +84,8 @@ int cpus_work(struct cpus_work *ret)
 		/* of all, which are together in the first */
 		if (!busy && sscanf(line, "cpu %llu %llu %llu %*u %*u %llu %llu %llu", &user, &nice,
 				    &sys, &irq, &soft, &stolen) == 6) {
-			ret->busy_ns = (user + nice + sys + irq + soft) * tick_ns;
+			ret->task_ns = (user + nice + sys) * tick_ns;
+			ret->busy_ns = ret->task_ns + (irq + soft) * tick_ns;
 			ret->stolen_ns = stolen * tick_ns;
 			busy = true;
 		}

@@ -21,6 +21,7 @@ int cpus_parse(const char *list, bool *online, size_t cnt);
 struct cpus_work {
 	uint64_t switches;  /* of context */
 	uint64_t busy_ns;   /* in ticks of 10 ms: neither idle nor waiting for a disk */
+	uint64_t task_ns;   /* of that: not in interrupts */
 	uint64_t stolen_ns; /* the same: what the hypervisor did not give them */
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What only some kinds say of themselves. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -9,7 +10,14 @@
 #include "options.h"
 #include "report/report_parts.h"
 
+#define KEPT_RATE 0.85	 /* what falls short of it is said */
 #define ROUGH_SLOWDOWN 2 /* times: what is wrong in the cost of hits is as wrong in the figures */
+
+/* Behind what is counted from the start of the run, in the profile of a window. */
+static const char *since_start(const struct report *r)
+{
+	return r->is_window ? " since the start of the run" : "";
+}
 
 /* ---- cpu ---- */
 
@@ -20,10 +28,32 @@ static void cpu_how(const struct report *r, enum bpfprof_kind kind, char *buf, s
 		 r->opts->event == OPTIONS_CYCLES ? "cycles" : "cpu-clock", r->stats.frequency);
 }
 
+/* How far n samples may be from what is due: four standard deviations. */
+static double by_chance(double n)
+{
+	return 4 * sqrt(n);
+}
+
+static int cpu_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	double cpu_s = (double)r->stats.target_cpu_ns / NSEC_PER_SEC;
+	double due = cpu_s * r->stats.frequency, got = r->stats.cpu_samples;
+
+	(void)kind;
+	if (got >= due * KEPT_RATE || due - got <= by_chance(due))
+		return 0;
+	return report_say(
+		to,
+		"%u Hz were not kept%s: of %.2f s of CPU time %.2f s were sampled, %.0f Hz "
+		"on average (a lower --frequency is)",
+		r->stats.frequency, since_start(r), cpu_s, got / r->stats.frequency, got / cpu_s);
+}
+
 static void cpu_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
 {
 	(void)kind;
 	json__u64(j, "period_ns", NSEC_PER_SEC / r->stats.frequency);
+	json__u64(j, "target_cpu_ns", r->stats.target_cpu_ns);
 }
 
 /* ---- heap ---- */
@@ -47,12 +77,6 @@ static const char *heap_trust(const struct heap_report *h)
 	return h->slowdown > ROUGH_SLOWDOWN ?
 		       ", roughly, since hits take most of the time while it is probed" :
 		       "";
-}
-
-/* Behind what is counted from the start of the run, in the profile of a window. */
-static const char *since_start(const struct report *r)
-{
-	return r->is_window ? " since the start of the run" : "";
 }
 
 /* How much of the time so far that is, in percent. */
@@ -221,7 +245,7 @@ static void snapshot_stats(const struct report *r, enum bpfprof_kind kind, struc
 	}
 
 const struct report_kind report_kinds[BPFPROF_NR_KINDS] = {
-	[BPFPROF_CPU] = { .how = cpu_how, .stats = cpu_stats },
+	[BPFPROF_CPU] = { .how = cpu_how, .notes = cpu_notes, .stats = cpu_stats },
 	[BPFPROF_HEAP] = { .how = heap_how, .notes = heap_notes, .stats = heap_stats },
 	[BPFPROF_BLOCK] = WAITS,
 	[BPFPROF_MUTEX] = WAITS,
