@@ -66,6 +66,7 @@ struct heap {
 	bool started, sliced, stopped;
 	bool uncut;   /* a slice is over, and what it has counted is not added up yet */
 	bool rounded; /* sizes, to 6 bits */
+	int cost_fd;  /* of heap_cost__begin; -1: none */
 	struct heap_cost cost;
 	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
 	uint64_t hit_cnt;		/* without the latter */
@@ -130,14 +131,18 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->cpu = cpu;
 	h->skip_proc = PROCS_NONE;
 	h->gap_ns = UNKNOWN_GAP_NS;
+	/* by the time that it is asked for, code has been read */
+	h->cost_fd = heap_cost__begin(session, opts->method);
 	return h;
 }
 
 void heap__measure(struct heap *h)
 {
 	struct bpfprof_stats stats;
+	int err = h->cost_fd < 0 ? h->cost_fd : heap_cost__end(h->session, h->cost_fd, &h->cost);
 
-	if (heap_cost__measure(h->session, h->opts.method, &h->cost)) {
+	h->cost_fd = -1;
+	if (err) {
 		log_debug("cannot measure what a probe costs");
 		for (int i = 0; i < BPFPROF_NR_HITS; i++)
 			h->cost.points[0].hit[i] = UNMEASURED_NS;
@@ -164,6 +169,8 @@ void heap__free(struct heap *h)
 {
 	if (!h)
 		return;
+	if (h->cost_fd >= 0)
+		close(h->cost_fd);
 	heap_probes__free(h->probes);
 	free(h->seen);
 	free(h);

@@ -69,7 +69,8 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 		       struct cpu_time *cpu);
 void heap__free(struct heap *h);
 
-/* Measures what probes cost here. To be called once, before the first update. */
+/* What probes cost here has been measured since heap__new: waits for the figures. To be called once,
+ * before the first update. */
 void heap__measure(struct heap *h);
 
 /*

@@ -293,11 +293,10 @@ static int measure(struct session *s, enum uprobe_method m, int pipe_fd, struct 
 	return err;
 }
 
-int heap_cost__measure(struct session *s, enum uprobe_method m, struct heap_cost *ret)
+int heap_cost__begin(struct session *s, enum uprobe_method m)
 {
-	int fds[2], status, err = -EOPNOTSUPP;
 	struct heap_cost got;
-	struct pollfd p;
+	int fds[2], status;
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
@@ -314,15 +313,21 @@ int heap_cost__measure(struct session *s, enum uprobe_method m, struct heap_cost
 		      write(fds[1], &got, sizeof(got)) != sizeof(got));
 	}
 	close(fds[1]);
-	if (pid > 0) {
+	if (pid > 0)
 		(void)waitpid(pid, &status, 0);
-		p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
-		if (poll(&p, 1, WAIT_MS) < 1)
-			err = -ETIMEDOUT;
-		else if (read(fds[0], ret, sizeof(*ret)) == sizeof(*ret))
-			err = 0;
-	}
-	close(fds[0]);
+	return fds[0];
+}
+
+int heap_cost__end(struct session *s, int fd, struct heap_cost *ret)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int err = -EOPNOTSUPP;
+
+	if (poll(&p, 1, WAIT_MS) < 1)
+		err = -ETIMEDOUT;
+	else if (read(fd, ret, sizeof(*ret)) == sizeof(*ret))
+		err = 0;
+	close(fd);
 	probe_heap__enable(s, false);
 	return err;
 }

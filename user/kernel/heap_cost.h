@@ -41,10 +41,14 @@ struct heap_cost {
 };
 
 /*
- * Takes some 40 ms of CPU time. The session was opened for method m, and nothing is attached yet;
- * the hits of the measuring are in its counters. 0 or -errno, with nothing in *ret.
+ * Begins to measure, which takes some 40 ms of CPU time, and longer than that since probes are attached
+ * and detached; meanwhile the caller can do something else. The session was opened for method m, and
+ * until the end nothing else that is attached may be hit: the hits of the measuring are in its counters.
+ * Returns a descriptor for heap_cost__end; closing it ends the measuring, too. -errno.
  */
-int heap_cost__measure(struct session *s, enum uprobe_method m, struct heap_cost *ret);
+int heap_cost__begin(struct session *s, enum uprobe_method m);
+/* Waits for the figures. 0 or -errno, with nothing in *ret. */
+int heap_cost__end(struct session *s, int fd, struct heap_cost *ret);
 
 /* Behind so much other code; below and above what was measured: as there. */
 void heap_cost__after(const struct heap_cost *c, double gap_ns, struct heap_cost_point *ret);
