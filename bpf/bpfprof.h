@@ -593,6 +593,8 @@ struct bpfprof_config {
 	/* both ends of a wait are seen at switch-in (sched_exit_tp) alone */
 	__u8 switch_in_only;
 	__u8 kthreads; /* waits of threads of the kernel are recorded, where they pass the filters */
+	__u8 wake_at_fork; /* of a process that is followed, since the heap of its child is to be
+			      probed soon */
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */

@@ -200,6 +200,15 @@ struct bp_ring_map {
 	__uint(max_entries, 1 << 20); /* by the number of CPUs, when loaded */
 };
 
+/* Wakes user space, and leaves nothing to be read. */
+static __always_inline void ring_wake(void)
+{
+	void *none = bpf_ringbuf_reserve(&bp_ring, sizeof(__u64), 0);
+
+	if (none)
+		bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+}
+
 /* Of each side. */
 struct bp_counts_map {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -11,14 +11,10 @@ SEC("?raw_tp/cpuhp_enter")
 int BPF_PROG(cpu_changes, unsigned int cpu, int target)
 {
 	__u32 key = cpu, *gone = bpf_map_lookup_elem(&bp_cpus_gone, &key);
-	void *none;
 
 	if (gone && target == OFFLINE)
 		__sync_fetch_and_add(gone, 1);
 	__sync_fetch_and_add(&bp_state.cpu_changes, 1);
-	/* wakes user space, and leaves nothing to be read */
-	none = bpf_ringbuf_reserve(&bp_ring, sizeof(__u64), 0);
-	if (none)
-		bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+	ring_wake();
 	return 0;
 }

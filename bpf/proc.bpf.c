@@ -34,8 +34,13 @@ int BPF_PROG(proc_follow, struct task_struct *parent, struct task_struct *child)
 	if (child->tgid != child->pid)
 		return 0;
 	start = bpf_map_lookup_elem(&bp_tgids, &tgid);
-	if (start && *start == parent->group_leader->start_boottime &&
-	    bpf_map_update_elem(&bp_tgids, &pid, &child_start, BPF_ANY))
+	if (!start || *start != parent->group_leader->start_boottime)
+		return 0;
+	if (bpf_map_update_elem(&bp_tgids, &pid, &child_start, BPF_ANY))
 		__sync_fetch_and_add(&bp_state.not_followed, 1);
+	/* the parent's breakpoints lead to no program there, until it is probed itself; a perf
+	 * event has told of it by now */
+	if (bp_config.wake_at_fork)
+		ring_wake();
 	return 0;
 }

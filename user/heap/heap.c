@@ -46,7 +46,8 @@
 struct proc_seen {
 	uint64_t maps; /* hash of the mappings that were looked at */
 	uint32_t tgid;
-	bool unreached; /* and said to be so */
+	uint64_t from_ns; /* that process, with this program */
+	bool unreached;	  /* and said to be so */
 };
 
 struct heap {
@@ -81,6 +82,8 @@ struct heap {
 	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
 	uint64_t attach_ns; /* before the start */
 	size_t unreached;   /* processes */
+	size_t late;	    /* processes, and how long they ran without probes */
+	uint64_t late_ns, start_ns;
 };
 
 bool heap_finds_usdt(struct objects *objects, const uint32_t *pids, size_t pid_cnt)
@@ -385,6 +388,70 @@ static bool is_probed(void *ctx, pid_t pid)
 	return proc != PROCS_NONE && (proc == h->skip_proc || is_target(h, proc));
 }
 
+/* Is there something to be probed in what a process has mapped? */
+static bool has_allocator(struct heap *h, uint32_t proc)
+{
+	const struct proc_space *s = procs__space(h->procs, proc);
+
+	for (size_t i = 0; i < s->map_cnt; i++)
+		if (has(h, probed_object(h, proc, &s->maps[i])) != HEAP_PROBES_NOTHING)
+			return true;
+	return false;
+}
+
+/* Did a process begin while it was recorded? Those that are found running, and chosen, are recorded
+ * from then on. */
+static bool began(const struct heap *h, const struct proc *p)
+{
+	return h->started && by_process(h) && !h->opts.chosen && !p->scanned_ns &&
+	       p->from_ns > h->start_ns;
+}
+
+/* A process has run until then, and was not probed. */
+static void note_late(struct heap *h, const struct proc *p, uint64_t until_ns)
+{
+	h->late++;
+	h->late_ns += until_ns - MIN(p->from_ns, until_ns);
+}
+
+/* One that has ended before it was looked at. */
+static void look_back(struct heap *h, uint32_t proc)
+{
+	const struct proc *p = procs__get(h->procs, proc);
+
+	if (!p->tgid || p->kthread || p->to_ns == UINT64_MAX || !began(h, p) ||
+	    (h->seen[proc].tgid == p->tgid && h->seen[proc].from_ns == p->from_ns))
+		return;
+	h->seen[proc] = (struct proc_seen){ .tgid = p->tgid, .from_ns = p->from_ns };
+	if (!heap_probes__in(h->probes, (pid_t)p->tgid) && has_allocator(h, proc))
+		note_late(h, p, p->to_ns);
+}
+
+/* Looks at a process if something was mapped since the last time. */
+static int look_again(struct heap *h, uint32_t proc)
+{
+	const struct proc *p = procs__get(h->procs, proc);
+	const struct proc_space *s = procs__space(h->procs, proc);
+	uint64_t maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), p->tgid);
+	struct proc_seen *seen = &h->seen[proc];
+	bool first = seen->tgid != p->tgid, was_probed;
+	int err;
+
+	if (!first && seen->maps == maps && seen->from_ns == p->from_ns)
+		return 0;
+	if (first)
+		*seen = (struct proc_seen){ .tgid = p->tgid };
+	seen->maps = maps;
+	seen->from_ns = p->from_ns;
+	was_probed = heap_probes__in(h->probes, (pid_t)p->tgid);
+	err = look_at(h, proc);
+	if (!was_probed && began(h, p) && heap_probes__in(h->probes, (pid_t)p->tgid))
+		note_late(h, p, util_monotonic_ns());
+	if (!err && first && h->opts.chosen)
+		complain(h, proc);
+	return err;
+}
+
 int heap__update(struct heap *h)
 {
 	uint64_t before = util_monotonic_ns();
@@ -394,27 +461,11 @@ int heap__update(struct heap *h)
 	if (h->skip_proc != PROCS_NONE && procs__get(h->procs, h->skip_proc)->to_ns != UINT64_MAX)
 		h->skip_proc = PROCS_NONE;
 	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++) {
-		uint32_t tgid = procs__get(h->procs, i)->tgid;
-		const struct proc_space *s;
-		uint64_t maps;
-		bool first;
-
-		if (!is_target(h, i))
-			continue;
 		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
-		if (err)
-			break;
-		s = procs__space(h->procs, i);
-		maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), tgid);
-		if (h->seen[i].tgid == tgid && h->seen[i].maps == maps)
-			continue;
-		first = h->seen[i].tgid != tgid;
-		if (first)
-			h->seen[i] = (struct proc_seen){ .tgid = tgid };
-		h->seen[i].maps = maps;
-		err = look_at(h, i);
-		if (!err && first && h->opts.chosen)
-			complain(h, i);
+		if (!err && is_target(h, i))
+			err = look_again(h, i);
+		else if (!err)
+			look_back(h, i);
 	}
 	if (!h->started)
 		h->attach_ns += util_monotonic_ns() - before;
@@ -578,6 +629,7 @@ void heap__start(struct heap *h)
 	 */
 	budget__start(&h->budget, h->opts.budget < 1 ? 0.9 * h->opts.budget : 1, seed, &f);
 	h->started = true;
+	h->start_ns = f.now_ns;
 	probe_heap__enable(h->session, true);
 }
 
@@ -768,6 +820,8 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.rounded = h->rounded,
 		.untracked = stats.untracked,
 		.unreached = h->unreached,
+		.late = h->late,
+		.late_ns = h->late_ns,
 		.points = heap_probes__cnt(h->probes),
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};

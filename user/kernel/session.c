@@ -191,6 +191,7 @@ static int configure_filter(struct session *s, char *err, size_t err_sz)
 	cfg->cgroups = o->cgroups && features_cgroup_id();
 	cfg->follow = o->follow;
 	cfg->kthreads = o->kthreads;
+	cfg->wake_at_fork = o->wake_at_fork;
 	if (o->comm) {
 		ret = glob_compile(o->comm, cfg);
 		if (ret) {

@@ -39,8 +39,9 @@ struct session_opts {
 	const char *cgroup;	      /* directory of a cgroup v2, or NULL */
 	const char *comm;	      /* pattern with * and ?, or NULL */
 	uint64_t heap_rate;	      /* mean bytes between heap samples; 1: every allocation */
-	bool heap_slices; /* the heap's probes may come to be attached in slices of time only */
-	bool ops;	  /* hits of probes will be counted, see probe_ops.h */
+	bool heap_slices;  /* the heap's probes may come to be attached in slices of time only */
+	bool wake_at_fork; /* of a process that is followed */
+	bool ops;	   /* hits of probes will be counted, see probe_ops.h */
 	enum uprobe_method uprobes;		/* by which the heap's and these will be attached */
 	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out, and counted */
 	struct waits_how waits;			/* how waits will be watched */

@@ -88,6 +88,7 @@ static double share_of_run(const struct report *r, uint64_t ns)
 static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
 {
 	const struct heap_report *h = &r->stats.heap;
+	char text[32];
 	int err = report_say(to,
 			     "%zu probes (%s), %" PRIu64
 			     " hits, which took %.2f %% of the program's CPU time%s",
@@ -109,6 +110,12 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 			" samples were not followed, the table was full (a larger --heap-rate "
 			"needs less)",
 			h->untracked);
+	if (!err && h->late)
+		err = report_say(to,
+				 "%zu processes that were started meanwhile ran for %s before they "
+				 "were probed%s: what they allocated until then is missing",
+				 h->late, report_time_text(h->late_ns, text, sizeof(text)),
+				 since_start(r));
 	/* the messages have said it of each */
 	if (!err && to && h->unreached)
 		err = report_say(
@@ -145,6 +152,8 @@ static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__bool(j, "sliced", h->sliced);
 	json__u64(j, "untracked", h->untracked);
 	json__u64(j, "unreached", h->unreached);
+	json__u64(j, "late", h->late);
+	json__u64(j, "late_ns", h->late_ns);
 	json__end_object(j);
 }
 

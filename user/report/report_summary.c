@@ -53,6 +53,10 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			r->stats.heap.untracked);
 		sep = "; ";
 	}
+	if (r->kinds[BPFPROF_HEAP] && r->stats.heap.late) {
+		fprintf(f, "%sheap: %zu processes were probed late", sep, r->stats.heap.late);
+		sep = "; ";
+	}
 	if (r->kinds[BPFPROF_HEAP] && r->stats.heap.unreached) {
 		fprintf(f, "%sheap: %zu processes could not be probed", sep,
 			r->stats.heap.unreached);
@@ -101,6 +105,8 @@ static const char *why_nothing(const struct report *r, enum bpfprof_kind kind)
 {
 	const struct heap_report *h = &r->stats.heap;
 
+	if (kind == BPFPROF_HEAP && h->late)
+		return "no allocation was seen while processes were probed";
 	if (kind == BPFPROF_HEAP && h->unreached)
 		return "no allocation was seen: the heap of a process could not be probed";
 	if (kind == BPFPROF_HEAP && h->listens)
