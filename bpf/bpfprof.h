@@ -129,6 +129,7 @@ struct bpfprof_stats {
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
 	/* recorded, but bp_live was full: whether they are freed is not known */
 	__u64 untracked;
+	__u64 unseen; /* libraries that were loaded out of the preload library's sight */
 	/* all kinds: samples that were timed, lost ones as well, and how long that took */
 	__u64 timed;
 	__u64 timed_ns;

@@ -479,13 +479,26 @@ int heap_usdt_alloc(struct pt_regs *ctx)
 	return 0;
 }
 
+/* See user/preload/loads.c. */
+static __noinline void note_unseen(void)
+{
+	struct bpfprof_stats *stats = stats_of(BPFPROF_HEAP);
+	struct task_facts task;
+
+	task_facts(&task);
+	if (stats && is_wanted(&task))
+		STATS_ADD(stats->unseen, 1);
+}
+
 SEC("?uprobe")
 int heap_usdt_free(struct pt_regs *ctx)
 {
 	__u64 ptr = usdt_arg(ctx, cookie_of(ctx), 0);
 
 	hit(BPFPROF_HIT_USDT);
-	if (ptr && !bp_control.heap_off)
+	if (!ptr)
+		note_unseen();
+	else if (!bp_control.heap_off)
 		forget(ptr);
 	return 0;
 }

@@ -467,6 +467,45 @@ static void test_sanitizers(void **state)
 		library));
 }
 
+/* dlopen is called from where it is called: a library beside the caller is found by the caller's
+ * RUNPATH, which is not ours. */
+static void test_loads(void **state)
+{
+	static const char there[] = "int there(void) { return 7; }\n";
+	static const char middle[] =
+		"#define _GNU_SOURCE\n"
+		"#include <dlfcn.h>\n"
+		"int middle(int deep)\n"
+		"{\n"
+		"	void *h = deep == 2 ? dlmopen(LM_ID_NEWLM, \"there.so\", RTLD_NOW) :\n"
+		"		dlopen(\"there.so\", RTLD_NOW | (deep ? RTLD_DEEPBIND : 0));\n"
+		"	int (*f)(void) = h ? (int (*)(void))dlsym(h, \"there\") : 0;\n"
+		"	return f ? f() : 1;\n"
+		"}\n";
+	static const char mains[] =
+		"int middle(int deep);\n"
+		"int main(int argc, char **v) { return middle(argc - 1) != 7; }\n";
+
+	(void)state;
+	if (!toolrun_have("gcc"))
+		skip();
+	toolrun_write("there.c", there, strlen(there));
+	toolrun_write("middle.c", middle, strlen(middle));
+	toolrun_write("mains.c", mains, strlen(mains));
+	assert_true(toolrun("mkdir -p beside && gcc -shared -fPIC -o beside/there.so there.c"));
+	assert_true(
+		toolrun("gcc -shared -fPIC -Wl,--enable-new-dtags,-rpath,'$ORIGIN/beside' "
+			"-o libmiddle.so middle.c"));
+	assert_true(toolrun("gcc -o mains mains.c -L. -lmiddle -Wl,-rpath,'$ORIGIN'"));
+	for (int i = 0; i < 3; i++) {
+		const char *args = i == 2 ? "x x" : i ? "x" : "";
+
+		assert_true(toolrun("./mains %s", args));
+		if (!toolrun("LD_PRELOAD=%s ./mains %s", library, args))
+			fail_msg("%d", i);
+	}
+}
+
 /* A value that is no number means the default, not a crash; 0 is as 1. */
 static void test_rates(void **state)
 {
@@ -491,7 +530,7 @@ int main(void)
 		cmocka_unit_test(test_chance),	      cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_late_runtime),  cmocka_unit_test(test_sanitizers),
-		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_loads),	      cmocka_unit_test(test_rates),
 	};
 	int err = cmocka_run_group_tests(tests, find_built, NULL);
 

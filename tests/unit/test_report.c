@@ -580,7 +580,7 @@ static void test_strict(void **state)
 {
 	static const struct {
 		uint64_t seen, lost[BPFPROF_NR_LOST], whole, cut, events_lost, not_followed,
-			untracked, unreached, late;
+			untracked, unreached, late, unseen;
 		const char *says; /* NULL: nothing is wrong */
 	} rows[] = {
 		{ .seen = 0 },
@@ -609,6 +609,7 @@ static void test_strict(void **state)
 		  .untracked = 4,
 		  .says = "heap: the frees of 4 samples were not followed" },
 		{ .seen = 5, .whole = 5, .late = 3, .says = "heap: 3 processes were probed late" },
+		{ .seen = 5, .whole = 5, .unseen = 1, .says = "heap: 1 libraries were not seen" },
 		{ .seen = 0, .unreached = 2, .says = "heap: 2 processes could not be probed" },
 	};
 	struct collect_account *a = &report.accounts[BPFPROF_HEAP];
@@ -629,6 +630,7 @@ static void test_strict(void **state)
 		report.stats.heap.untracked = rows[i].untracked;
 		report.stats.heap.unreached = rows[i].unreached;
 		report.stats.heap.late = rows[i].late;
+		report.stats.heap.unseen = rows[i].unseen;
 		assert_int_equal(report_strict(&report, text, sizeof(text)),
 				 rows[i].says ? -ENODATA : 0);
 		assert_string_equal(text, rows[i].says ? rows[i].says : "");

@@ -819,6 +819,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.sliced = h->sliced,
 		.rounded = h->rounded,
 		.untracked = stats.untracked,
+		.unseen = stats.unseen,
 		.unreached = h->unreached,
 		.late = h->late,
 		.late_ns = h->late_ns,

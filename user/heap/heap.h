@@ -56,10 +56,11 @@ struct heap_report {
 	bool listens;	      /* to a program that samples by itself */
 	bool rounded;	      /* sizes, to 6 bits: there were too many different ones */
 	uint64_t untracked;   /* sampled allocations whose frees could not be followed */
-	size_t late; /* processes that began meanwhile, and ran for some time before they were */
-	uint64_t late_ns; /* probed, or to their end; all of that time */
-	size_t unreached; /* processes that could not be probed: their main thread had ended */
-	size_t points;	  /* probes */
+	uint64_t unseen;      /* libraries that were loaded out of the preload library's sight */
+	size_t late;	      /* processes that began meanwhile, and ran without probes at first */
+	uint64_t late_ns;     /* that they did, all together */
+	size_t unreached;     /* processes that could not be probed: their main thread had ended */
+	size_t points;	      /* probes */
 };
 
 /* Does one of the processes sample its heap by itself, so that there is something to listen to? */

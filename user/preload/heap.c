@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The preload library (with starts.c): samples the allocations of the program that it is loaded into and hands the
- * samples to whoever listens at its two USDT probes.
+ * The preload library (with loads.c and starts.c): samples the allocations of the program that it
+ * is loaded into and hands the samples to whoever listens at its two USDT probes.
  *
  *   LD_PRELOAD=libbpfprof-heap.so BPFPROF_HEAP_RATE=524288 program
  *
@@ -13,7 +13,8 @@
  *   otel_memory:alloc(pointer, size, weight)  a sampled allocation, before the program gets it.
  *       size is what was asked for, weight the bytes it stands for, size/(1-exp(-size/rate)).
  *   otel_memory:free(pointer)                 a sampled allocation ends, before the memory can be
- *       given out again. Once for each alloc, unless it is never freed.
+ *       given out again. Once for each alloc, unless it is never freed. NULL, which is no
+ *       allocation: a library was loaded that is out of our sight (loads.c).
  *
  * So a listener with a map keyed by process and pointer is always right, whatever threads do. Where
  * the truth does not fit that:
@@ -39,6 +40,7 @@
 #include <sys/auxv.h>
 
 #include "heap.h"
+#include "probes.h"
 #include "sample.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -64,6 +66,7 @@
 #define PROBE_SITE(func, name, args)                                   \
 	__asm__(".pushsection .text\n"                                 \
 		".p2align 4\n"                                         \
+		".globl " func "\n.hidden " func "\n"                   \
 		".type " func ", @function\n"                          \
 		func ":\n"                                             \
 		".cfi_startproc\n"                                     \
@@ -98,9 +101,6 @@ __asm__(".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat
 	".popsection\n");
 PROBE_SITE("probe_alloc", "alloc", "8@%rdi 8@%rsi 8@%rdx");
 PROBE_SITE("probe_free", "free", "8@%rdi");
-
-void probe_alloc(const void *ptr, size_t size, uint64_t weight);
-void probe_free(const void *ptr);
 
 /* ---- The allocator behind us ---- */
 

@@ -110,6 +110,15 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 			" samples were not followed, the table was full (a larger --heap-rate "
 			"needs less)",
 			h->untracked);
+	if (!err && h->unseen)
+		err = report_say(
+			to,
+			"%" PRIu64
+			" times a library was loaded with RTLD_DEEPBIND or dlmopen: what such a "
+			"one "
+			"allocates is missing, and what it frees of others counts as in use (-p "
+			"PID sees it)",
+			h->unseen);
 	if (!err && h->late)
 		err = report_say(to,
 				 "%zu processes that were started meanwhile ran for %s before they "
@@ -151,6 +160,7 @@ static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__u64(j, "attached_ns", h->attached_ns);
 	json__bool(j, "sliced", h->sliced);
 	json__u64(j, "untracked", h->untracked);
+	json__u64(j, "unseen", h->unseen);
 	json__u64(j, "unreached", h->unreached);
 	json__u64(j, "late", h->late);
 	json__u64(j, "late_ns", h->late_ns);

@@ -53,6 +53,11 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			r->stats.heap.untracked);
 		sep = "; ";
 	}
+	if (r->kinds[BPFPROF_HEAP] && r->stats.heap.unseen) {
+		fprintf(f, "%sheap: %" PRIu64 " libraries were not seen", sep,
+			r->stats.heap.unseen);
+		sep = "; ";
+	}
 	if (r->kinds[BPFPROF_HEAP] && r->stats.heap.late) {
 		fprintf(f, "%sheap: %zu processes were probed late", sep, r->stats.heap.late);
 		sep = "; ";
