@@ -224,7 +224,9 @@ struct bpfprof_rule {
 	__u8 cfa; /* enum bpfprof_cfa */
 	__u8 fp;  /* enum bpfprof_fp */
 	__u8 ra;  /* enum bpfprof_ra */
-	__u8 reg; /* DWARF number, for BPFPROF_CFA_REG */
+	/* of BPFPROF_CFA_REG: its DWARF number. Where the CFA is another: the caller's r12 is
+	 * *(cfa - 8 * reg), or BPFPROF_R12_… */
+	__u8 reg;
 	__s32 cfa_off;
 	__s32 fp_off;
 	__s16 aux;
@@ -232,6 +234,10 @@ struct bpfprof_rule {
 	__s16 bx_off;
 };
 #define BPFPROF_BX_UNKNOWN (-32768)
+/* Only objects have more than the first of these that have Go code which leaves its rsp there while C
+ * runs on another stack: the race detector's. */
+#define BPFPROF_R12_UNKNOWN 0
+#define BPFPROF_R12_SAME 1 /* still in r12: none is saved where the return address is */
 _Static_assert(sizeof(struct bpfprof_rule) == 16, "bpfprof_rule");
 
 /*

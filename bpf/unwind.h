@@ -9,10 +9,10 @@
  * the mapping names the part of an unwind table that covers it; the part gives the rule that holds
  * at the pc; the rule says where the caller's frame begins (the CFA, which is the caller's sp),
  * where the caller's fp was saved and where the return address is. Of rbx, which the dynamic
- * linker's lazy binding bases its frame on, only the place where it was saved is kept, and read if
- * it is asked for. Other registers are not followed from frame to frame: only in a frame that was
- * interrupted, by the sample or by a signal, are they known, and only hand-written leaf code asks
- * for them.
+ * linker's lazy binding bases its frame on, and of r12, where Go leaves rsp while the functions of
+ * its race detector run, only the place where it was saved is kept, and read if it is asked for.
+ * Other registers are not followed from frame to frame: only in a frame that was interrupted, by the
+ * sample or by a signal, are they known, and only hand-written leaf code asks for them.
  *
  * What makes it cheap: the stack is read in windows of 2 KiB, because a read costs the same for 8
  * bytes; the mapping and the part of the last frame are kept; both searches are branchless, which
@@ -39,8 +39,8 @@
 
 #define UNW_WINDOW 2048 /* bytes; 4 KiB gains nothing more on stacks of 40 frames */
 #define UNW_PAGE 4096
-#define UNW_MAX_WORDS 64 /* a power of two */
-#define UNW_BX_UNKNOWN 1 /* of bx_at */
+#define UNW_MAX_WORDS 64  /* a power of two */
+#define UNW_REG_UNKNOWN 1 /* of bx_at, r12_at */
 /* A word at any address: stacks need not be aligned. */
 #ifndef UNW_WORD
 #define UNW_WORD(p) (*(const __u64 *)(p))
@@ -62,6 +62,7 @@
 #define UNW_REG_BX 3
 #define UNW_REG_FP 6
 #define UNW_REG_SP 7
+#define UNW_REG_R12 12
 #define UNW_REG_PC 16
 /* of the saved registers, struct sigcontext_64, within a ucontext */
 #define UNW_UC_GREGS 40
@@ -76,6 +77,7 @@ struct unw {
 	__u64 pc, sp, fp;
 	__u64 regs[BPFPROF_NR_REGS]; /* of the sampled frame, by DWARF number */
 	__u64 bx_at;   /* where the current frame's rbx was saved; 0: nowhere, it is in regs */
+	__u64 r12_at;  /* the same of r12 */
 	__u64 regs_at; /* where a signal saved the current frame's registers; 0: they are in regs */
 	__u8 exact;    /* pc is where the frame was interrupted, not a return address */
 	__u8 have_regs;	  /* the current frame was interrupted: all its registers are known */
@@ -405,6 +407,7 @@ static __always_inline int unw_step_signal(struct unw *u)
 		u->nr = 0;
 	u->regs_at = gregs;
 	u->bx_at = gregs + 88;
+	u->r12_at = gregs + 32;
 	u->fp_at = gregs + 80;
 	u->pc = pc;
 	u->sp = sp;
@@ -423,12 +426,17 @@ static __always_inline int unw_step_signal(struct unw *u)
  */
 #define UNW_GREG_WORDS 0x76543210fa89becdULL
 
-/* A register of the interrupted frame, by DWARF number. Returns 0, or 1 if it is not known. */
+/* A register of the current frame, by DWARF number. Returns 0, or 1 if it is not known. */
 static __always_inline int unw_reg(struct unw *u, __u32 reg, __u64 *ret)
 {
-	if (reg == UNW_REG_BX && u->bx_at)
-		return u->bx_at == UNW_BX_UNKNOWN || unw_read8(u, u->bx_at, ret);
-	if ((!u->have_regs && reg != UNW_REG_BX) || reg >= BPFPROF_NR_REGS)
+	__u64 at = reg == UNW_REG_BX  ? u->bx_at :
+		   reg == UNW_REG_R12 ? u->r12_at :
+		   u->have_regs	      ? 0 :
+					UNW_REG_UNKNOWN;
+
+	if (at)
+		return at == UNW_REG_UNKNOWN || unw_read8(u, at, ret);
+	if (reg >= BPFPROF_NR_REGS)
 		return 1;
 	/* what the compiler knows and the verifier does not */
 	UNW_OPAQUE(reg);
@@ -528,7 +536,8 @@ static __always_inline int unw_step_go(struct unw *u)
 
 	/* what decides is not on the stack */
 	u->other = 1;
-	u->bx_at = UNW_BX_UNKNOWN;
+	u->bx_at = UNW_REG_UNKNOWN;
+	u->r12_at = UNW_REG_UNKNOWN;
 	if (u->rule.cfa == BPFPROF_CFA_GO_ASMCGOCALL && !u->exact)
 		return unw_go_asmcgocall(u);
 	if (unw_go_curg(u, &g, stack))
@@ -553,6 +562,15 @@ static __always_inline int unw_step_go(struct unw *u)
 	u->fp_at = UNW_FP_NOTED;
 	u->trusted = 1;
 	return UNW_CONTINUE;
+}
+
+/* Where the caller's r12 was saved. */
+static __always_inline __u64 unw_r12_at(const struct unw *u, const struct bpfprof_rule *rule,
+					__u64 cfa)
+{
+	if (rule->reg == BPFPROF_R12_UNKNOWN || rule->cfa == BPFPROF_CFA_REG)
+		return UNW_REG_UNKNOWN;
+	return rule->reg == BPFPROF_R12_SAME ? u->r12_at : cfa - rule->reg * 8;
 }
 
 /* A step by a rule. */
@@ -628,7 +646,9 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 	if (pc == u->pc && cfa == u->sp)
 		return BPFPROF_STACK_bad_frame;
 	if (rule->bx_off)
-		u->bx_at = rule->bx_off == BPFPROF_BX_UNKNOWN ? UNW_BX_UNKNOWN : cfa + rule->bx_off;
+		u->bx_at =
+			rule->bx_off == BPFPROF_BX_UNKNOWN ? UNW_REG_UNKNOWN : cfa + rule->bx_off;
+	u->r12_at = unw_r12_at(u, rule, cfa);
 	unw_caller(u, pc, cfa, u->fp);
 	u->exact = rule->ra == BPFPROF_RA_INTERRUPTED;
 	u->go_execute |= rule->ra == BPFPROF_RA_GO_EXECUTE;
@@ -705,6 +725,7 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->have_regs = 1;
 	u->regs_at = 0;
 	u->bx_at = 0;
+	u->r12_at = 0;
 	u->trusted = 1;
 	u->nr = 0;
 	u->hash = hash;

@@ -490,7 +490,8 @@ static __always_inline int unw_begin_no_table(struct unw *u)
 	u->code_start = u->map_start;
 	u->code_size = u->map.size;
 	u->trusted = 0;
-	u->bx_at = UNW_BX_UNKNOWN;
+	u->bx_at = UNW_REG_UNKNOWN;
+	u->r12_at = UNW_REG_UNKNOWN;
 	return UNW_GUESS;
 }
 

@@ -62,7 +62,7 @@ static __always_inline int unw_learn(const struct unw *u, struct unw_rules *rule
 	int known = k->key != key ? 0 : -1;
 
 	if ((rule->cfa != BPFPROF_CFA_SP && rule->cfa != BPFPROF_CFA_FP) ||
-	    rule->ra != BPFPROF_RA_CFA)
+	    rule->ra != BPFPROF_RA_CFA || rule->reg != BPFPROF_R12_UNKNOWN)
 		return known;
 	if (rule->fp == BPFPROF_FP_CFA) {
 		saved_at = rule->fp_off;
@@ -129,7 +129,7 @@ static __always_inline void unw_run(struct unw *u, const struct unw_rules *rules
 		fp = unw_pick(how, UNW_KNOWN_SAVED_FP,
 			      UNW_WORD(u->win + (saved_at & (UNW_WINDOW - 1))), fp);
 		bx_at = unw_pick(how, UNW_KNOWN_SAVED_BX, cfa + k->bx_off, bx_at);
-		bx_at = unw_pick(how, UNW_KNOWN_LOST_BX, UNW_BX_UNKNOWN, bx_at);
+		bx_at = unw_pick(how, UNW_KNOWN_LOST_BX, UNW_REG_UNKNOWN, bx_at);
 		pc = ra;
 		addr = ra - 1;
 		sp = cfa;
@@ -137,6 +137,7 @@ static __always_inline void unw_run(struct unw *u, const struct unw_rules *rules
 	if (!pc)
 		return;
 	u->bx_at = bx_at;
+	u->r12_at = UNW_REG_UNKNOWN;
 	u->trusted = 1;
 	unw_caller(u, pc, sp, fp);
 }

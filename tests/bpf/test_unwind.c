@@ -592,6 +592,55 @@ static void test_rbx(void **state)
 	}
 }
 
+/* So is r12, by rules that say where it is; by all others it is lost. */
+static void test_r12(void **state)
+{
+	static const struct {
+		struct bpfprof_rule rule;
+		uint64_t value; /* of r12 in the caller; 0: not known */
+	} cases[] = {
+		{ { .cfa = BPFPROF_CFA_SP, .reg = BPFPROF_R12_SAME }, STACK + 0x700 },
+		{ { .cfa = BPFPROF_CFA_SP, .reg = 3 }, STACK + 0x900 },
+		{ { .cfa = BPFPROF_CFA_SP, .reg = 255 }, STACK + 0xa00 },
+		{ { .cfa = BPFPROF_CFA_SP, .reg = BPFPROF_R12_UNKNOWN }, 0 },
+		/* these are numbers of registers: rdx, rbx */
+		{ { .cfa = BPFPROF_CFA_REG, .reg = 1 }, 0 },
+		{ { .cfa = BPFPROF_CFA_REG, .reg = 3 }, 0 },
+	};
+	struct row rows[] = { { 0, 0 }, { 0x200, 1 }, { 0x300, 2 } };
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bpfprof_rule rules[] = {
+			cases[i].rule,
+			{ .cfa = BPFPROF_CFA_SP, .cfa_off = 8, .reg = BPFPROF_R12_SAME },
+			{ .cfa = BPFPROF_CFA_REG, .reg = UNW_REG_R12, .cfa_off = 16 }
+		};
+		uint64_t cfa = STACK + 0x900;
+
+		rules[0].cfa_off = (int32_t)(cfa - (STACK + 0x100));
+		program(&u, rules[0]);
+		put_part(chunks[1], 16, CODE_SZ, rows, 3, rules, 3);
+		u.regs[1] = u.regs[UNW_REG_BX] = STACK + 0x100;
+		u.regs[UNW_REG_R12] = STACK + 0x700;
+		poke(cfa - 24, STACK + 0x900);
+		poke(cfa - 255 * 8, STACK + 0xa00);
+		poke(cfa - 8, CODE + 0x280);
+		poke(cfa, CODE + 0x380);
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.pc, CODE + 0x380);
+		if (!cases[i].value) {
+			assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
+			continue;
+		}
+		assert_int_equal(unw_step(&u), UNW_CONTINUE);
+		assert_int_equal(u.sp, cases[i].value + 16);
+		assert_int_equal(u.pc, stack_word(cases[i].value + 8));
+	}
+}
+
 static void test_ends(void **state)
 {
 	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 8 };
@@ -1479,6 +1528,9 @@ static struct bpfprof_rule usual_rule(void)
 	case 5:
 		rule.cfa = BPFPROF_CFA_SP_DEREF;
 		break;
+	case 6:
+		rule.reg = rnd_below(2) ? BPFPROF_R12_SAME : 4;
+		break;
 	default:
 		rule.bx_off = rnd_below(2) ? 0 : -24;
 	}
@@ -1565,6 +1617,7 @@ static void test_remembered_rules(void **state)
 			assert_int_equal(by_rules.sp, u.sp);
 			assert_int_equal(by_rules.fp, u.fp);
 			assert_int_equal(by_rules.bx_at, u.bx_at);
+			assert_int_equal(by_rules.r12_at, u.r12_at);
 			assert_int_equal(by_rules.exact, u.exact);
 			assert_int_equal(by_rules.have_regs, u.have_regs);
 			assert_int_equal(by_rules.trusted, u.trusted);
@@ -1906,6 +1959,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fp_and_ra_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registers_of_callers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rbx, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_r12, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pc_before_the_return_address, setup, teardown),

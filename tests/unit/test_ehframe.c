@@ -23,6 +23,7 @@
 
 #include "base/util.h"
 #include "bpfprof.h"
+#include "target/ehframe.h"
 #include "target/elf_file.h"
 #include "target/unwind_build.h"
 #include "target/unwind_table.h"
@@ -589,6 +590,58 @@ static void test_rbp(void **state)
 		   SP(8));
 }
 
+/* One function as build_one makes it, whose rules say where r12 is. */
+static void expect_r12(struct code code, uint8_t want)
+{
+	struct unwind_source source;
+	struct unwind_table t = { 0 };
+	struct section s = { 0 };
+	struct elf_file *elf;
+	struct ehframe *e;
+	int fd;
+
+	put_cie(&s, 1, "zR", DW_EH_PE_pcrel | DW_EH_PE_sdata8, STANDARD);
+	put_fde(&s, F, 0x40, code);
+	fd = make_file(&s, NULL, true);
+	free(s.b.p);
+	elf = elf_file__open(fd);
+	assert_non_null(elf);
+	e = ehframe__open(elf, false);
+	assert_non_null(e);
+	ehframe__follow_r12(e);
+	source = ehframe__source(e);
+	assert_int_equal(unwind_build_merged(&source, 1, &t), 0);
+	rule_is(&t, F, RULE(.cfa = BPFPROF_CFA_SP, .cfa_off = 8, .reg = want));
+	ehframe__free(e);
+	elf_file__free(elf);
+	close(fd);
+	release(&t);
+}
+
+/* It is followed where it is asked for alone. */
+static void test_r12(void **state)
+{
+	const uint8_t unknown = BPFPROF_R12_UNKNOWN, same = BPFPROF_R12_SAME;
+
+	(void)state;
+	expect_one(CODE(DW_CFA_offset | 12, 3), SP(8));
+	expect_r12(CODE(DW_CFA_nop), same);
+	expect_r12(CODE(DW_CFA_offset | 12, 3), 3);
+	expect_r12(CODE(DW_CFA_offset_extended, 12, 0xff, 1), 255);
+	/* where no rule can say that it is */
+	expect_r12(CODE(DW_CFA_offset_extended, 12, 0x80, 2), unknown);
+	expect_r12(CODE(DW_CFA_offset | 12, 0), unknown);
+	expect_r12(CODE(DW_CFA_offset | 12, 1), unknown);
+	expect_r12(CODE(DW_CFA_offset_extended_sf, 12, 0x7f), unknown);
+	expect_r12(CODE(DW_CFA_offset | 12, 3, DW_CFA_restore | 12), same);
+	expect_r12(CODE(DW_CFA_offset | 12, 3, DW_CFA_same_value, 12), same);
+	expect_r12(CODE(DW_CFA_undefined, 12), unknown);
+	expect_r12(CODE(DW_CFA_register, 12, 3), unknown);
+	expect_r12(CODE(DW_CFA_val_offset, 12, 1), unknown);
+	expect_r12(CODE(DW_CFA_expression, 12, 1, DW_OP_lit0), unknown);
+	expect_r12(CODE(DW_CFA_remember_state, DW_CFA_offset | 12, 3, DW_CFA_restore_state), same);
+}
+
 static void test_return_address(void **state)
 {
 	(void)state;
@@ -1094,6 +1147,7 @@ int main(void)
 		cmocka_unit_test(test_cfa_forms),
 		cmocka_unit_test(test_plt),
 		cmocka_unit_test(test_rbp),
+		cmocka_unit_test(test_r12),
 		cmocka_unit_test(test_return_address),
 		cmocka_unit_test(test_signal_frame),
 		cmocka_unit_test(test_remember),

@@ -19,7 +19,8 @@
 
 /*
  * Each line says the rule at its instruction: sp N, the CFA is rsp + N and rbp is the caller's;
- * sv N, the same and the caller's rbp is saved; bp, the CFA is rbp + 16.
+ * sv N, the same and the caller's rbp is saved; bp, the CFA is rbp + 16; r12, it is r12 + 8; no,
+ * there is none.
  */
 __asm__(".macro sp n, insn:vararg\n"
 	".pushsection .rules, \"a\"; .byte 0, \\n; .popsection; 9:\\insn\n"
@@ -31,6 +32,14 @@ __asm__(".macro sp n, insn:vararg\n"
 	".endm\n"
 	".macro bp insn:vararg\n"
 	".pushsection .rules, \"a\"; .byte 2, 16; .popsection; 9:\\insn\n"
+	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
+	".endm\n"
+	".macro r12 insn:vararg\n"
+	".pushsection .rules, \"a\"; .byte 3, 8; .popsection; 9:\\insn\n"
+	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
+	".endm\n"
+	".macro no insn:vararg\n"
+	".pushsection .rules, \"a\"; .byte 4, 0; .popsection; 9:\\insn\n"
 	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
 	".endm\n"
 	".macro begin name\n"
@@ -89,6 +98,51 @@ __asm__(".macro sp n, insn:vararg\n"
 	"sp 8, jmp *%rdi\n"
 	"bp nop\n"
 	"end pushes_rbp\n"
+
+	/* racecall */
+	"begin leaves_in_r12\n"
+	"sp 8, mov 0x30(%r14), %r13\n"
+	"sp 8, mov %rsp, %r12\n"
+	"r12 mov (%r13), %r10\n"
+	"r12 cmp %r14, %r10\n"
+	"r12 je 1f\n"
+	"r12 mov 0x38(%r10), %rsp\n"
+	"1: r12 and $-16, %rsp\n"
+	"r12 call *%rax\n"
+	"r12 mov %r12, %rsp\n"
+	"sp 8, xorps %xmm15, %xmm15\n"
+	"sp 8, ret\n"
+	"end leaves_in_r12\n"
+
+	/* what is not that */
+	"begin loses_r12\n"
+	"no mov %rsp, %r12\n"
+	"no mov (%r13), %rsp\n"
+	"no mov (%r13), %r12\n"
+	"no mov %r12, %rsp\n"
+	"no ret\n"
+	"end loses_r12\n"
+
+	"begin moves_rsp_first\n"
+	"no mov (%r13), %rsp\n"
+	"no mov %rsp, %r12\n"
+	"no mov %r12, %rsp\n"
+	"no ret\n"
+	"end moves_rsp_first\n"
+
+	"begin keeps_r12\n"
+	"no mov %rsp, %r12\n"
+	"no mov (%r13), %rsp\n"
+	"no ret\n"
+	"end keeps_r12\n"
+
+	"begin has_a_frame\n" /* r12 is not where it was called from */
+	"no pushq $0x12345\n"
+	"no mov %rsp, %r12\n"
+	"no mov (%r13), %rsp\n"
+	"no mov %r12, %rsp\n"
+	"no ret\n"
+	"end has_a_frame\n"
 	".popsection\n");
 
 #define CODE(name) extern const uint8_t name[], name##_end[], name##_rules[], name##_rules_end[]
@@ -96,19 +150,30 @@ __asm__(".macro sp n, insn:vararg\n"
 CODE(moves_rbp);
 CODE(frame_of_128);
 CODE(pushes_rbp);
+CODE(leaves_in_r12);
+CODE(loses_r12);
+CODE(moves_rsp_first);
+CODE(keeps_r12);
+CODE(has_a_frame);
+
+#define BYTES(name) name, name##_end, name##_rules, name##_rules_end
 
 static const struct code {
 	const uint8_t *code, *end, *rules, *rules_end;
 	uint32_t prologue;	 /* bytes of its first instruction */
-	int32_t frame, leftover; /* what pcsp says behind it, and at the first ret */
+	int32_t frame, leftover; /* what pcsp says behind it (0: there is none), and at the first
+				    ret */
 } codes[] = {
-	{ moves_rbp, moves_rbp_end, moves_rbp_rules, moves_rbp_rules_end, 4, 0x18, 0x20 },
-	{ frame_of_128, frame_of_128_end, frame_of_128_rules, frame_of_128_rules_end, 4, 0x80, 0 },
-	{ pushes_rbp, pushes_rbp_end, pushes_rbp_rules, pushes_rbp_rules_end, 1, 8, 0x18 },
+	{ BYTES(moves_rbp), 4, 0x18, 0x20 }, { BYTES(frame_of_128), 4, 0x80, 0 },
+	{ BYTES(pushes_rbp), 1, 8, 0x18 },   { BYTES(leaves_in_r12), 0, 0, 0 },
+	{ BYTES(loses_r12), 0, 0, 0 },	     { BYTES(moves_rsp_first), 0, 0, 0 },
+	{ BYTES(keeps_r12), 0, 0, 0 },	     { BYTES(has_a_frame), 5, 8, 0 },
 };
 
 static void check_rules(const struct unwind_table *t, const struct code *c)
 {
+	static const uint8_t cfas[] = { BPFPROF_CFA_SP, BPFPROF_CFA_SP, BPFPROF_CFA_FP,
+					BPFPROF_CFA_REG, BPFPROF_CFA_UNSUPPORTED };
 	const uint8_t *rule = c->rules;
 	uint64_t addr = GO_CODE;
 
@@ -116,9 +181,10 @@ static void check_rules(const struct unwind_table *t, const struct code *c)
 		struct bpfprof_rule got;
 
 		truth_lookup(t, addr, &got);
-		if (got.cfa != (rule[0] == 2 ? BPFPROF_CFA_FP : BPFPROF_CFA_SP) ||
-		    got.cfa_off != rule[1] || got.ra != BPFPROF_RA_CFA ||
-		    got.fp != (rule[0] ? BPFPROF_FP_CFA : BPFPROF_FP_SAME))
+		if (got.cfa != cfas[rule[0]] || got.cfa_off != rule[1] ||
+		    got.ra != (rule[0] == 3 ? BPFPROF_RA_CALL : BPFPROF_RA_CFA) ||
+		    got.reg != (rule[0] == 3 ? 12 : 0) ||
+		    got.fp != (rule[0] == 1 || rule[0] == 2 ? BPFPROF_FP_CFA : BPFPROF_FP_SAME))
 			fail_msg("at 0x%x: cfa %u off %d fp %u, wanted %u off %u",
 				 (unsigned int)(addr - GO_CODE), got.cfa, got.cfa_off, got.fp,
 				 rule[0], rule[1]);
@@ -138,9 +204,9 @@ static void test_setting_rsp(void **state)
 			{ .name = "time.now",
 			  .size = sz,
 			  .flags = GOPCLNTAB_ASM | GOPCLNTAB_SPWRITE,
-			  .pcsp = { { 0, c->prologue },
-				    { c->frame, sz - c->prologue - 1 },
-				    { c->leftover, 1 } } },
+			  .pcsp = { { 0, c->frame ? c->prologue : sz },
+				    { c->frame, c->frame ? sz - c->prologue - 1 : 0 },
+				    { c->leftover, c->frame ? 1 : 0 } } },
 			{ .name = "main.main", .size = 0x40, .pcsp = { { 0, 0x40 } } },
 			{},
 		};

@@ -2,7 +2,7 @@
 /*
  * The interpreter of call frame instructions.
  *
- * Only what bpf/bpfprof.h can tell of a frame is followed: the CFA, rbp, rbx and the return
+ * Only what bpf/bpfprof.h can tell of a frame is followed: the CFA, rbp, rbx, r12 and the return
  * address. An instruction about another register is read and forgotten. What concerns one of these
  * and is none of the forms known there makes the state unsupported until an instruction replaces
  * it, never a guess.
@@ -20,6 +20,7 @@
 #define REG_BX 3
 #define REG_FP 6
 #define REG_SP 7
+#define REG_R12 12
 #define REG_RA 16
 
 #define CFA_MIPS_advance_loc8 0x1d
@@ -228,6 +229,13 @@ static void set_bx(struct cfi_state *s, int64_t off)
 	s->bx_off = fits16(off) ? (int16_t)off : BPFPROF_BX_UNKNOWN;
 }
 
+/* r12 is saved at cfa + off. */
+static void set_r12(struct cfi_state *s, int64_t off)
+{
+	s->r12 = off < -8 && off >= -8 * UINT8_MAX && !(off % 8) ? (uint8_t)(-off / 8) :
+								   BPFPROF_R12_UNKNOWN;
+}
+
 /* The register is saved at cfa + off. */
 static void set_saved(struct cfi_state *s, uint64_t reg, int64_t off)
 {
@@ -239,6 +247,8 @@ static void set_saved(struct cfi_state *s, uint64_t reg, int64_t off)
 		set_ra(s, BPFPROF_RA_OFF, off);
 	else if (reg == REG_BX)
 		set_bx(s, off ? off : BPFPROF_BX_UNKNOWN);
+	else if (reg == REG_R12)
+		set_r12(s, off);
 }
 
 static void set_unsupported(struct cfi_state *s, uint64_t reg)
@@ -249,6 +259,8 @@ static void set_unsupported(struct cfi_state *s, uint64_t reg)
 		set_ra(s, CFI_UNSUPPORTED, 0);
 	else if (reg == REG_BX)
 		set_bx(s, BPFPROF_BX_UNKNOWN);
+	else if (reg == REG_R12)
+		s->r12 = BPFPROF_R12_UNKNOWN;
 }
 
 static void set_initial(struct machine *m, uint64_t reg)
@@ -261,6 +273,8 @@ static void set_initial(struct machine *m, uint64_t reg)
 		set_ra(&m->s, from->ra, from->ra_aux);
 	else if (reg == REG_BX)
 		m->s.bx_off = from->bx_off;
+	else if (reg == REG_R12)
+		m->s.r12 = from->r12;
 }
 
 static void set_register(struct cfi_state *s, uint64_t reg, uint64_t other)
@@ -271,6 +285,8 @@ static void set_register(struct cfi_state *s, uint64_t reg, uint64_t other)
 		set_ra(s, BPFPROF_RA_REG, (int64_t)other);
 	else if (reg == REG_BX && other == REG_BX)
 		set_bx(s, 0);
+	else if (reg == REG_R12 && other == REG_R12)
+		s->r12 = BPFPROF_R12_SAME;
 	else
 		set_unsupported(s, reg);
 }
@@ -389,6 +405,9 @@ static struct bpfprof_rule make_rule(const struct machine *m)
 	bool expression = cfa_is_expression(s);
 	int32_t cfa_off = expression ? s->exp_off : s->cfa_off;
 	int16_t aux = expression ? s->exp_aux : s->ra_aux;
+	uint32_t reg = s->cfa == BPFPROF_CFA_REG   ? s->reg :
+		       m->cie->section->follow_r12 ? s->r12 :
+						     BPFPROF_R12_UNKNOWN;
 	uint64_t w[2] = { BPFPROF_CFA_UNSUPPORTED, 0 };
 	struct bpfprof_rule rule;
 
@@ -402,8 +421,7 @@ static struct bpfprof_rule make_rule(const struct machine *m)
 		w[0] = BPFPROF_CFA_SP | BPFPROF_RA_END << 16;
 	} else if (s->cfa < BPFPROF_CFA_UNSUPPORTED && s->fp != CFI_UNSUPPORTED &&
 		   s->ra < CFI_RA_SIGNAL && (!expression || s->ra == BPFPROF_RA_CFA)) {
-		w[0] = s->cfa | (uint32_t)s->fp << 8 | (uint32_t)s->ra << 16 |
-		       (s->cfa == BPFPROF_CFA_REG ? (uint32_t)s->reg << 24 : 0) |
+		w[0] = s->cfa | (uint32_t)s->fp << 8 | (uint32_t)s->ra << 16 | reg << 24 |
 		       (uint64_t)(uint32_t)cfa_off << 32;
 		w[1] = (uint32_t)s->fp_off | (uint64_t)(uint16_t)aux << 32 |
 		       (uint64_t)(uint16_t)s->bx_off << 48;
@@ -548,6 +566,8 @@ static bool run_register(struct machine *m, uint8_t op, uint64_t reg)
 			set_fp(&m->s, BPFPROF_FP_UNDEF, 0);
 		else if (reg == REG_BX)
 			set_bx(&m->s, BPFPROF_BX_UNKNOWN);
+		else if (reg == REG_R12)
+			m->s.r12 = BPFPROF_R12_UNKNOWN;
 		else if (reg == REG_RA)
 			set_ra(&m->s, BPFPROF_RA_END, 0);
 		break;
@@ -618,6 +638,7 @@ int cfi__run_cie(struct cfi_cie *cie, struct cfi_reader in)
 	cie->initial.reg = CFI_UNSUPPORTED;
 	cie->initial.cfa_off = CFI_NO_OFFSET;
 	cie->initial.fp = BPFPROF_FP_SAME; /* callee-saved: psABI, 3.2.1 */
+	cie->initial.r12 = BPFPROF_R12_SAME;
 	cie->initial.ra = CFI_UNSUPPORTED;
 	machine__init(&m, cie, in);
 	run(&m);

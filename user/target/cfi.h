@@ -28,10 +28,11 @@ struct cfi_section {
 	uint64_t data_base; /* for DW_EH_PE_datarel, 0: unknown */
 	bool eh;	    /* .eh_frame, else .debug_frame */
 	bool terminated;    /* an entry of length 0 ends it; else its size does */
+	bool follow_r12;    /* its rules say where r12 is */
 };
 
 /* What the instructions of an entry have established so far, as far as we follow it: the CFA, rbp,
- * rbx, the return address. */
+ * rbx, r12, the return address. */
 struct cfi_state {
 	uint8_t cfa;	 /* enum bpfprof_cfa; _UNSUPPORTED: an expression; CFI_UNSUPPORTED: not a
 			    register and offset we can hold */
@@ -44,6 +45,7 @@ struct cfi_state {
 	int32_t fp_off;
 	int16_t ra_aux;
 	int16_t bx_off; /* as in struct bpfprof_rule */
+	uint8_t r12;	/* as the rule's reg */
 };
 #define CFI_UNSUPPORTED 0xff
 #define CFI_RA_SIGNAL 0xfe /* where the kernel's signal frame has it */

@@ -386,6 +386,11 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	cfi__run_fde(&b->cies[fde->cie], in, fde->start, end, out);
 }
 
+void ehframe__follow_r12(struct ehframe *e)
+{
+	e->section.follow_r12 = true;
+}
+
 struct unwind_source ehframe__source(struct ehframe *e)
 {
 	return (struct unwind_source){ .ctx = e, .cnt = e->fde_cnt, .range = range, .rows = rows };

@@ -22,6 +22,9 @@ struct elf_file;
 struct ehframe *ehframe__open(const struct elf_file *elf, bool debug);
 void ehframe__free(struct ehframe *e);
 
+/* Lets its rules say where r12 is, which few ask for: tables are the larger for it. */
+void ehframe__follow_r12(struct ehframe *e);
+
 /* Its functions; borrows e. */
 struct unwind_source ehframe__source(struct ehframe *e);
 /* Bytes of call frame information read. */

@@ -17,6 +17,7 @@
 
 #define WINDOW (256U << 10)  /* bytes of code read at a time */
 #define PROLOGUE 24	     /* bytes looked at to find out where rbp is saved */
+#define REG_R12 12	     /* DWARF number */
 #define MAX_FRAME (1U << 30) /* bytes; reflect calls with as much (runtime.call1073741824) */
 
 /* What is special about a function. */
@@ -68,7 +69,7 @@ struct gorows {
 	struct gopclntab *table;
 	struct function *functions;
 	size_t cnt, cap;
-	bool has_stacks, has_asmcgocall;
+	bool has_stacks, has_asmcgocall, has_r12;
 	struct gostack stacks;
 	int16_t cgo_g, cgo_depth;
 	uint64_t window_vaddr; /* code read last */
@@ -367,6 +368,15 @@ static bool decode(struct gorows *g, uint64_t vaddr, uint64_t end, struct insn *
 	return p && insn_decode(p, sz, ret);
 }
 
+/* mov %from, %to */
+static bool moves(const struct insn *in, unsigned int from, unsigned int to)
+{
+	if (in->map != INSN_ONE || !in->wide || !in->has_modrm || insn__mod(in) != 3)
+		return false;
+	return (in->op == 0x89 && insn__reg(in) == from && insn__rm(in) == to) ||
+	       (in->op == 0x8b && insn__rm(in) == from && insn__reg(in) == to);
+}
+
 /* pop %rbp */
 static bool pops_rbp(const struct insn *in)
 {
@@ -435,6 +445,64 @@ static void rows_by_rbp(struct gorows *g, const struct function *fn, const struc
 		unwind_packer__row(out, at, unsupported);
 }
 
+/* Where a function without a frame has left rsp in r12, and from where on rsp is that again. */
+struct left_in_r12 {
+	uint64_t from, to;
+};
+
+static bool has_no_frame(const struct gorows *g, const struct gopclntab_func *f)
+{
+	struct gopclntab_values v;
+	uint64_t from, to;
+	int32_t val;
+
+	gopclntab_values__init(&v, g->table, f, f->pcsp);
+	while (gopclntab_values__next(&v, &from, &to, &val))
+		if (val)
+			return false;
+	return true;
+}
+
+static bool find_left_in_r12(struct gorows *g, const struct gopclntab_func *f,
+			     struct left_in_r12 *ret)
+{
+	uint64_t end = end_of(g, f);
+	struct insn in;
+
+	*ret = (struct left_in_r12){};
+	if (!(f->flags & GOPCLNTAB_SPWRITE) || !has_no_frame(g, f))
+		return false;
+	for (uint64_t at = f->start; decode(g, at, end, &in); at += in.len) {
+		if (ret->from && moves(&in, INSN_R12, INSN_SP)) {
+			ret->to = at + in.len;
+			return true;
+		}
+		if (!ret->from && moves(&in, INSN_SP, INSN_R12))
+			ret->from = at + in.len;
+		else if (insn__writes(&in, ret->from ? INSN_R12 : INSN_SP))
+			return false;
+	}
+	return false;
+}
+
+/*
+ * racecall, which calls the race detector, and its like for other sanitizers. C preserves r12, and
+ * what that leads to follows a call.
+ */
+static void rows_by_r12(const struct function *fn, const struct left_in_r12 *left,
+			uint64_t code_end, uint64_t end, struct unwind_packer *out)
+{
+	struct bpfprof_rule in_r12 = plain(BPFPROF_CFA_REG, 8, false);
+
+	in_r12.reg = REG_R12;
+	in_r12.ra = BPFPROF_RA_CALL;
+	unwind_packer__row(out, fn->start, plain(BPFPROF_CFA_SP, 8, false));
+	unwind_packer__row(out, left->from, in_r12);
+	unwind_packer__row(out, left->to, plain(BPFPROF_CFA_SP, 8, false));
+	if (code_end < end)
+		unwind_packer__row(out, code_end, none);
+}
+
 static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 {
 	static const struct bpfprof_rule outermost = { .cfa = BPFPROF_CFA_SP,
@@ -443,6 +511,7 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	struct gorows *g = ctx;
 	const struct function *fn = &g->functions[i];
 	struct gopclntab_func f;
+	struct left_in_r12 left;
 	struct prologue p;
 	uint64_t code_end;
 
@@ -475,6 +544,8 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 		rows_by_rbp(g, fn, &p, code_end, out);
 		if (code_end < end)
 			unwind_packer__row(out, code_end, none);
+	} else if (find_left_in_r12(g, &f, &left)) {
+		rows_by_r12(fn, &left, MIN(end, end_of(g, &f)), end, out);
 	} else {
 		rows_by_pcsp(g, &f, fn, &p, end, out);
 	}
@@ -488,10 +559,16 @@ static void range(const void *ctx, size_t i, uint64_t *ret_start, uint64_t *ret_
 	*ret_end = fn->start + fn->size;
 }
 
+bool gorows__leaves_sp_in_r12(const struct gorows *g)
+{
+	return g->has_r12;
+}
+
 /* ---- opening ---- */
 
 static int open_rows(struct gorows *g)
 {
+	struct left_in_r12 left;
 	struct gopclntab_func f;
 	int err = 0;
 
@@ -506,8 +583,10 @@ static int open_rows(struct gorows *g)
 		return -ENOMEM;
 	for (size_t i = 0; i < gopclntab__cnt(g->table) && !err; i++) {
 		/* what has no pcsp is C, or assembly that nothing is known of */
-		if (gopclntab__func(g->table, i, &f) && f.end > f.start && f.pcsp)
-			err = add_function(g, i, &f);
+		if (!gopclntab__func(g->table, i, &f) || f.end <= f.start || !f.pcsp)
+			continue;
+		err = add_function(g, i, &f);
+		g->has_r12 |= find_left_in_r12(g, &f, &left);
 	}
 	return err ? err : read_stacks(g);
 }

@@ -8,6 +8,8 @@
 #ifndef TARGET_GOROWS_H
 #define TARGET_GOROWS_H
 
+#include <stdbool.h>
+
 #include "target/unwind_build.h"
 
 struct elf_file;
@@ -17,6 +19,10 @@ struct gorows;
  * 1.16 and 1.17 does not say which made it. Borrows elf. */
 struct gorows *gorows__open(const struct elf_file *elf);
 void gorows__free(struct gorows *g);
+
+/* Are there functions that leave rsp in r12 while C runs on another stack? Their callers are found if
+ * the rules of that C say where r12 is. */
+bool gorows__leaves_sp_in_r12(const struct gorows *g);
 
 /* Functions of Go; C that was linked in is none. Borrows g. */
 struct unwind_source gorows__source(struct gorows *g);

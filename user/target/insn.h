@@ -26,6 +26,7 @@ enum {
 	INSN_AX = 0,
 	INSN_SP = 4,
 	INSN_BP = 5,
+	INSN_R12 = 12,
 	INSN_NO_REG = 0xff
 };
 

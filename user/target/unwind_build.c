@@ -155,6 +155,8 @@ int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 		cfi[i] = ehframe__open(elf, i == 1);
 		if (cfi[i]) {
 			cfi_sz += ehframe__size(cfi[i]);
+			if (go && gorows__leaves_sp_in_r12(go))
+				ehframe__follow_r12(cfi[i]);
 			sources[cnt++] = ehframe__source(cfi[i]);
 		} else if (errno != ENOENT) {
 			err = -errno;
