@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 	struct flow *f = NULL;
 
 	NEED(elf);
-	NEED(!flow_build(elf, NULL, 0, &f));
+	NEED(!flow_build(elf, NULL, 0, true, &f));
 	if (f) {
 		source = flow__source(f);
 		NEED(!unwind_build_merged(&source, 1, &t));

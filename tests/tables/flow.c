@@ -110,7 +110,7 @@ static bool compare_object(const struct elf_file *elf, struct counts *c)
 	uint64_t start, end;
 	size_t i;
 
-	if (eh && !flow_build(elf, NULL, 0, &flow) && flow) {
+	if (eh && !flow_build(elf, NULL, 0, false, &flow) && flow) {
 		functions = ehframe__source(eh);
 		sources[0] = flow__source(flow);
 		done = !unwind_build_merged(&functions, 1, &cfi) &&

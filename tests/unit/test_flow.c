@@ -28,6 +28,7 @@
  *   sig     a signal handler returns there
  *   none    there is no rule
  *   sN      the CFA is rsp + N by call frame information
+ *   rN      the caller's r12 is at CFA - 8 * N; it is in r12 (1); it is not known (0)
  */
 struct shape {
 	const char *name, *code;
@@ -98,7 +99,32 @@ static const struct shape shapes[] = {
 	  ".cfi_startproc; s8: push %rbx; s8: call leaf; s8: pop %rbx; s8: ret; .cfi_endproc" },
 };
 
-static const char *const marks[] = { "c", "f", "end:", "sig:", "none:", "s" };
+/* Where the caller's r12 is, of those who follow it. */
+static const struct shape r12_shapes[] = {
+	{ "r12_leaf", "r1: nop; r1: ret" },
+	{ "r12_pushes",
+	  "r1: push %r13; r1: push %r12; r3: xor %r12d, %r12d; r3: call r12_leaf; r3: pop %r12; "
+	  "r1: pop %r13; r1: ret" },
+	{ "r12_moves",
+	  "sub $40, %rsp; r1: mov %r12, 16(%rsp); r4: mov %rdi, %r12; r4: mov 8(%rsp), %r12; "
+	  "r4: mov 16(%rsp), %r12; r1: add $40, %rsp; r1: ret" },
+	{ "r12_frame",
+	  "push %rbp; mov %rsp, %rbp; push %r12; r3: sub $64, %rsp; r3: mov %rdi, %r12; "
+	  "r3: mov -8(%rbp), %r12; r1: leave; r1: ret" },
+	/* it is gone with the stack that it was saved to */
+	{ "r12_drops", "push %r12; r2: mov %rdi, %r12; r2: add $8, %rsp; r0: ret" },
+	{ "r12_overwrites", "r1: mov %rdi, %r12; r0: push %r12; r0: pop %r12; r0: ret" },
+	{ "r12_copies", "r1: mov %r12, (%rdi); r1: mov (%rdi), %r12; r0: ret" },
+	{ "r12_pops", "push %rdi; r1: pop %r12; r0: ret" },
+	{ "r12_half", "push %r12; r2: mov (%rsp), %r12d; r2: add $8, %rsp; r0: ret" },
+	{ "r12_branch", "test %edi, %edi; je 1f; xor %r12d, %r12d; r0: nop; 1: r0: nop; r0: ret" },
+	/* at another place than a rule can say */
+	{ "r12_far",
+	  "sub $4096, %rsp; mov %r12, (%rsp); r0: nop; mov (%rsp), %r12; "
+	  "r1: add $4096, %rsp; r1: ret" },
+};
+
+static const char *const marks[] = { "c", "f", "end:", "sig:", "none:", "s", "r" };
 
 /* The next mark in a shape: letters, digits, perhaps two numbers, a colon, at the start of a
  * statement. NULL: there is none. */
@@ -145,7 +171,11 @@ static void check_rule(const char *mark, const struct bpfprof_rule *r)
 		assert_int_equal(r->cfa, BPFPROF_CFA_SIGNAL);
 	} else if (!strncmp(mark, "none.", 5)) {
 		assert_int_equal(r->cfa, BPFPROF_CFA_NONE);
+	} else if (kind == 'r') {
+		assert_int_equal(r->ra, BPFPROF_RA_CALL);
+		assert_int_equal(r->reg, atoi(mark + 1));
 	} else {
+		assert_int_equal(r->reg, BPFPROF_R12_UNKNOWN);
 		assert_in_range(sscanf(mark + 1, "%d_%d", &cfa_off, &saved), 1, 2);
 		assert_int_equal(r->cfa, kind == 'f' ? BPFPROF_CFA_FP : BPFPROF_CFA_SP);
 		assert_int_equal(r->cfa_off, cfa_off);
@@ -167,39 +197,73 @@ static struct elf_file *open_elf(const char *path, int *ret_fd)
 	return elf;
 }
 
-static void test_shapes(void **state)
+static struct elf_file *make_shapes(const struct shape *s, size_t cnt, int *ret_fd)
 {
-	struct unwind_table t;
-	struct bpfprof_rule rule;
-	struct elf_file *elf;
-	char line[256], mark[128];
-	uint64_t addr;
-	int fd, cnt = 0;
-	FILE *f;
+	FILE *f = fopen(toolrun_path("shapes.s"), "w");
 
-	(void)state;
-	f = fopen(toolrun_path("shapes.s"), "w");
 	assert_non_null(f);
 	fprintf(f, ".text\n");
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-		add_shape(f, &shapes[i]);
+	for (size_t i = 0; i < cnt; i++)
+		add_shape(f, &s[i]);
 	fprintf(f, ".section .note.GNU-stack,\"\",@progbits\n");
 	assert_int_equal(fclose(f), 0);
 	assert_true(toolrun("gcc -shared -nostartfiles -Wl,-Bsymbolic -o shapes.so shapes.s"));
-	elf = open_elf(toolrun_path("shapes.so"), &fd);
-	assert_int_equal(unwind_build(elf, &t), 0);
-	f = toolrun_open("nm shapes.so");
+	return open_elf(toolrun_path("shapes.so"), ret_fd);
+}
+
+/* Returns the number of marks. */
+static int check_marks(const struct unwind_table *t)
+{
+	struct bpfprof_rule rule;
+	char line[256], mark[128];
+	uint64_t addr;
+	int cnt = 0;
+	FILE *f = toolrun_open("nm shapes.so");
+
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%" SCNx64 " %*c mark_%127s", &addr, mark) != 2)
 			continue;
-		truth_lookup(&t, addr, &rule);
+		truth_lookup(t, addr, &rule);
 		print_message("%s\n", mark);
 		check_rule(mark, &rule);
 		cnt++;
 	}
 	pclose(f);
-	assert_true(cnt > 100);
+	return cnt;
+}
+
+static void test_shapes(void **state)
+{
+	struct unwind_table t;
+	struct elf_file *elf;
+	int fd;
+
+	(void)state;
+	elf = make_shapes(shapes, sizeof(shapes) / sizeof(shapes[0]), &fd);
+	assert_int_equal(unwind_build(elf, &t), 0);
+	assert_true(check_marks(&t) > 100);
 	unwind_table__done(&t);
+	elf_file__free(elf);
+	close(fd);
+}
+
+static void test_r12(void **state)
+{
+	struct unwind_table t = { 0 };
+	struct unwind_source source;
+	struct elf_file *elf;
+	struct flow *flow;
+	int fd;
+
+	(void)state;
+	elf = make_shapes(r12_shapes, sizeof(r12_shapes) / sizeof(r12_shapes[0]), &fd);
+	assert_int_equal(flow_build(elf, NULL, 0, true, &flow), 0);
+	assert_non_null(flow);
+	source = flow__source(flow);
+	assert_int_equal(unwind_build_merged(&source, 1, &t), 0);
+	assert_true(check_marks(&t) > 40);
+	unwind_table__done(&t);
+	flow__free(flow);
 	elf_file__free(elf);
 	close(fd);
 }
@@ -208,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_r12),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

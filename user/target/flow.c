@@ -261,7 +261,7 @@ static int run(struct flow *f)
 }
 
 int flow_build(const struct elf_file *elf, const struct flow_range *covered, size_t covered_cnt,
-	       struct flow **ret)
+	       bool follow_r12, struct flow **ret)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 	int err;
@@ -271,6 +271,7 @@ int flow_build(const struct elf_file *elf, const struct flow_range *covered, siz
 		return -ENOMEM;
 	f->elf = elf;
 	f->fixed = is_fixed(elf);
+	f->follow_r12 = follow_r12;
 	hash__init(&f->by_addr, sizeof(struct func_at), sizeof(uint32_t), FLOW_MAX_FUNCS);
 	hash__init(&f->by_state, sizeof(uint16_t), 0, FLOW_MAX_STATES);
 	err = flow_code__find(&f->code, elf, covered, covered_cnt);

@@ -11,6 +11,7 @@
 #ifndef TARGET_FLOW_H
 #define TARGET_FLOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,11 +30,11 @@ struct flow_range {
 /*
  * Follows the code that `covered` leaves out: address ranges, ascending, without overlap. Returns
  * 0, with *ret NULL if there is nothing worth it or it takes too long, or -ENOMEM. What cannot be read
- * is left out.
+ * is left out. follow_r12: the rules say where r12 is, which few ask for.
  */
 struct flow;
 int flow_build(const struct elf_file *elf, const struct flow_range *covered, size_t covered_cnt,
-	       struct flow **ret);
+	       bool follow_r12, struct flow **ret);
 void flow__free(struct flow *f);
 
 /* Its functions are the ranges that nothing covers. Borrows f. */

@@ -97,6 +97,8 @@ static uint16_t first_state(struct flow *f, uint32_t at)
 		s = frame_state__of_kind(FRAME_SIGNAL);
 	else if (is_first(f, at))
 		s = frame_state__of_kind(FRAME_FIRST);
+	else if (f->follow_r12)
+		s.r12 = FRAME_IN_R12;
 	return flow__state_number(f, &s);
 }
 

@@ -185,6 +185,7 @@ struct flow {
 	uint64_t steps_left;
 	size_t table_left;
 	bool fixed; /* the object is loaded where it says: constants may be addresses */
+	bool follow_r12;
 	bool again; /* a function was found to begin where a way had come by before */
 	int err;
 };

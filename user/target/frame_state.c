@@ -7,9 +7,12 @@
 /* A frame larger than this is none. */
 #define MAX_DISTANCE (1 << 24)
 
-const struct frame_state frame_entry = {
-	.sp = WORD, .fp = FRAME_NO_DISTANCE, .kind = FRAME_KNOWN, .ra = INSN_NO_REG, .kept = true
-};
+const struct frame_state frame_entry = { .sp = WORD,
+					 .fp = FRAME_NO_DISTANCE,
+					 .r12 = FRAME_NO_DISTANCE,
+					 .kind = FRAME_KNOWN,
+					 .ra = INSN_NO_REG,
+					 .kept = true };
 
 struct frame_state frame_state__of_kind(enum frame_kind kind)
 {
@@ -33,10 +36,12 @@ static int32_t distance(int64_t from, int64_t less)
 		       (int32_t)d;
 }
 
-/* rsp := rsp - n. What rbp was saved to is given up with the stack that it lies on. */
+/* rsp := rsp - n. What rbp and r12 were saved to is given up with the stack that it lies on. */
 static void grow(struct frame_state *s, int64_t n)
 {
 	s->sp = distance(s->sp, -n);
+	if (n < 0 && s->sp != FRAME_NO_DISTANCE && s->r12 > s->sp)
+		s->r12 = FRAME_NO_DISTANCE;
 	if (n < 0 && s->kept && s->sp != FRAME_NO_DISTANCE && s->saved > s->sp)
 		s->saved = 0;
 }
@@ -101,6 +106,45 @@ static void zero_fp(struct frame_state *s)
 		*s = frame_state__of_kind(FRAME_FIRST);
 	else
 		overwrite_fp(s);
+}
+
+/* ---- r12 ---- */
+
+/* The caller's, or another value, is put at CFA - at. */
+static void save_r12(struct frame_state *s, int32_t at)
+{
+	if (s->r12 == FRAME_IN_R12 && at > WORD)
+		s->r12 = at;
+}
+
+/* r12 is taken from CFA - at, or from elsewhere. */
+static void load_r12(struct frame_state *s, int32_t at)
+{
+	if (s->r12 == at)
+		s->r12 = FRAME_IN_R12;
+	else if (s->r12 == FRAME_IN_R12)
+		s->r12 = FRAME_NO_DISTANCE;
+}
+
+/* What an instruction does to it; s is the state before that. */
+static void step_r12(struct frame_state *s, const struct insn *in)
+{
+	bool one = in->map == INSN_ONE && in->wide, memory = in->has_modrm && insn__mod(in) != 3;
+
+	if (in->map == INSN_ONE && in->op >= 0x50 && in->op <= 0x5f) {
+		if (insn__opreg(in) != INSN_R12)
+			return;
+		if (in->op < 0x58)
+			save_r12(s, distance(s->sp, -WORD));
+		else
+			load_r12(s, s->sp);
+	} else if (one && memory && in->op == 0x89 && insn__reg(in) == INSN_R12) {
+		save_r12(s, operand_at(s, in));
+	} else if (one && memory && in->op == 0x8b && insn__reg(in) == INSN_R12) {
+		load_r12(s, operand_at(s, in));
+	} else if (insn__writes(in, INSN_R12)) {
+		load_r12(s, FRAME_NO_DISTANCE);
+	}
 }
 
 /* ---- instructions ---- */
@@ -266,6 +310,8 @@ void frame_state__step(struct frame_state *s, const struct insn *in)
 		lose(s);
 		return;
 	}
+	if (s->r12 != FRAME_NO_DISTANCE)
+		step_r12(s, in);
 	if (!one || !step_special(s, in)) {
 		s->copied |= s->kept && copies_fp(in);
 		if (in->map == INSN_0F && (in->op == 0xa0 || in->op == 0xa8)) /* push %fs, %gs */
@@ -297,6 +343,8 @@ struct frame_state frame_state__meet(const struct frame_state *a, const struct f
 		s.sp = FRAME_NO_DISTANCE;
 	if (a->fp != b->fp)
 		s.fp = FRAME_NO_DISTANCE;
+	if (a->r12 != b->r12)
+		s.r12 = FRAME_NO_DISTANCE;
 	/* where it is saved on one way only it is in rbp on the other, if anywhere */
 	if (a->saved != b->saved) {
 		s.saved = 0;
@@ -356,5 +404,9 @@ struct bpfprof_rule frame_state__rule(const struct frame_state *s)
 		rule.aux = dwarf_number(s->ra);
 	}
 	rule.bx_off = BPFPROF_BX_UNKNOWN;
+	if (s->r12 == FRAME_IN_R12)
+		rule.reg = BPFPROF_R12_SAME;
+	else if (s->r12 != FRAME_NO_DISTANCE && s->r12 % WORD == 0 && s->r12 / WORD <= UINT8_MAX)
+		rule.reg = (uint8_t)(s->r12 / WORD);
 	return rule;
 }

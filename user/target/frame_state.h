@@ -2,7 +2,7 @@
 /*
  * What is known of a function's frame at one of its instructions, and how an instruction changes
  * that: where the CFA (the caller's stack pointer, psABI 3.2.2), the return address and the
- * caller's rbp are. Distances are in bytes.
+ * caller's rbp are, and its r12, if that is followed. Distances are in bytes.
  */
 #ifndef TARGET_FRAME_STATE_H
 #define TARGET_FRAME_STATE_H
@@ -22,19 +22,21 @@ enum frame_kind {
 };
 
 #define FRAME_NO_DISTANCE INT32_MIN
+#define FRAME_IN_R12 0
 
 struct frame_state {
 	int32_t sp;    /* CFA less rsp, or FRAME_NO_DISTANCE */
 	int32_t fp;    /* CFA less rbp, or FRAME_NO_DISTANCE */
 	int32_t saved; /* CFA less the address where the caller's rbp was saved; 0: nowhere */
+	int32_t r12;   /* the same of r12, or FRAME_IN_R12; FRAME_NO_DISTANCE: not known */
 	uint8_t kind;  /* enum frame_kind; of the others all else is as in frame_entry */
 	uint8_t ra;    /* the register that the return address was popped to, or INSN_NO_REG */
 	bool kept;     /* rbp is still the caller's */
 	bool copied;   /* the caller's rbp was put where it is not followed */
 };
-_Static_assert(sizeof(struct frame_state) == 16, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct frame_state) == 20, "no padding: states are compared as bytes");
 
-/* At the first instruction of a function that was called. */
+/* At the first instruction of a function that was called, where r12 is not followed. */
 extern const struct frame_state frame_entry;
 
 /* Nothing known but the kind. */

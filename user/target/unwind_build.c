@@ -118,7 +118,7 @@ int unwind_build_merged(const struct unwind_source *sources, size_t cnt, struct 
 /* Code that none of the sources knows is followed, and makes another source. *ret is NULL if there is
  * none. 0 or -errno. */
 static int follow_rest(const struct elf_file *elf, const struct unwind_source *sources, size_t cnt,
-		       struct flow **ret)
+		       bool follow_r12, struct flow **ret)
 {
 	struct flow_range *covered;
 	struct functions f = {};
@@ -131,7 +131,7 @@ static int follow_rest(const struct elf_file *elf, const struct unwind_source *s
 	for (size_t i = 0; covered && i < f.cnt; i++)
 		covered[i] = (struct flow_range){ f.v[i].start, f.v[i].start + f.v[i].size };
 	if (covered)
-		err = flow_build(elf, covered, f.cnt, ret);
+		err = flow_build(elf, covered, f.cnt, follow_r12, ret);
 	else if (!err)
 		err = -ENOMEM;
 	free(covered);
@@ -145,6 +145,7 @@ int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 	struct gorows *go = gorows__open(elf);
 	struct ehframe *cfi[2] = {};
 	struct flow *flow = NULL;
+	bool follow_r12 = go && gorows__leaves_sp_in_r12(go);
 	size_t cnt = 0, i, cfi_sz = 0;
 	int err = go || errno == ENOENT ? -ENOENT : -errno;
 
@@ -155,14 +156,14 @@ int unwind_build(const struct elf_file *elf, struct unwind_table *ret)
 		cfi[i] = ehframe__open(elf, i == 1);
 		if (cfi[i]) {
 			cfi_sz += ehframe__size(cfi[i]);
-			if (go && gorows__leaves_sp_in_r12(go))
+			if (follow_r12)
 				ehframe__follow_r12(cfi[i]);
 			sources[cnt++] = ehframe__source(cfi[i]);
 		} else if (errno != ENOENT) {
 			err = -errno;
 		}
 	}
-	if (err != -ENOMEM && follow_rest(elf, sources, cnt, &flow) == -ENOMEM)
+	if (err != -ENOMEM && follow_rest(elf, sources, cnt, follow_r12, &flow) == -ENOMEM)
 		err = -ENOMEM;
 	if (flow)
 		sources[cnt++] = flow__source(flow);
