@@ -66,6 +66,10 @@
 #define UNW_REG_PC 16
 /* of the saved registers, struct sigcontext_64, within a ucontext */
 #define UNW_UC_GREGS 40
+/* A thread's cs in 64-bit mode: __USER_CS, or under Xen FLAT_USER_CS64 (asm/segment.h,
+ * xen/interface/xen.h) */
+#define UNW_CS_MASK 0xfff
+#define UNW_CS_USER 0x33
 
 /* A caller that may be: see unwind_no_table.h. */
 struct unw_guess {
@@ -393,14 +397,18 @@ static __always_inline void unw_caller(struct unw *u, __u64 pc, __u64 sp, __u64 
  */
 static __always_inline int unw_step_signal(struct unw *u)
 {
-	__u64 gregs = u->sp + UNW_UC_GREGS, pc, sp, fp;
+	__u64 gregs = u->sp + UNW_UC_GREGS, pc, sp, fp, cs;
 
 	/* what the handler returns to is the first instruction: no call stands before it */
 	if (!u->have_regs)
 		u->frames[(u->nr - 1) & (BPFPROF_MAX_UFRAMES - 1)] = u->pc;
 	if (unw_peek8(u, gregs + 80, &fp) || unw_read8(u, gregs + 120, &sp) ||
-	    unw_read8(u, gregs + 128, &pc))
+	    unw_read8(u, gregs + 128, &pc) || unw_read8(u, gregs + 144, &cs))
 		return BPFPROF_STACK_read_fault;
+	/* The kernel was interrupted on its way back from the handler: rsp is restored already, and
+	 * rip not yet (restore_sigcontext). What rsp leads to is a stack like any other. */
+	if ((cs & UNW_CS_MASK) != UNW_CS_USER)
+		return BPFPROF_STACK_bad_frame;
 	/* The kernel was interrupted on its way to the handler: rsp was the handler's already, and
 	 * rip not yet (setup_rt_frame). Nothing has been called, so that these are no frames. */
 	if (u->nr == 2 && pc - u->frames[0] <= 1)

@@ -752,6 +752,8 @@ static void test_failing_reads_are_remembered(void **state)
 	assert_int_equal(unw_read8(&u, end - 4, &v), 0);
 }
 
+#define CS_IN_UCONTEXT (UNW_UC_GREGS + 18 * 8) /* struct sigcontext_64 */
+
 static void test_read_faults(void **state)
 {
 	static const struct bpfprof_rule rules[] = {
@@ -772,6 +774,7 @@ static void test_read_faults(void **state)
 		program(&u, rules[i]);
 		poke(u.fp - 8, STACK + 0x1100);
 		poke(u.sp + 8, STACK + 0x1100);
+		poke(u.sp + CS_IN_UCONTEXT, UNW_CS_USER);
 		assert_int_equal(unw_step(&u), UNW_CONTINUE);
 		total = reads;
 		assert_true(total > 0);
@@ -780,6 +783,7 @@ static void test_read_faults(void **state)
 			program(&u, rules[i]);
 			poke(u.fp - 8, STACK + 0x1100);
 			poke(u.sp + 8, STACK + 0x1100);
+			poke(u.sp + CS_IN_UCONTEXT, UNW_CS_USER);
 			fail_read = k;
 			assert_int_equal(unw_step(&u), BPFPROF_STACK_read_fault);
 			assert_int_equal(u.nr, 1);
@@ -1341,6 +1345,8 @@ static void put_ucontext(uint64_t addr)
 	memset(&uc, 0x5a, sizeof(uc));
 	for (int i = 0; i < BPFPROF_NR_REGS; i++)
 		uc.uc_mcontext.gregs[greg_of_dwarf[i]] = 0xabc000 + i;
+	memset(&uc.uc_mcontext.gregs[REG_CSGSFS], 0, 2);
+	*(uint8_t *)&uc.uc_mcontext.gregs[REG_CSGSFS] = 0x33; /* __USER_CS */
 	poke_bytes(addr, &uc, sizeof(uc));
 }
 
@@ -1418,6 +1424,31 @@ static void test_half_a_signal(void **state)
 	u.nr = 2;
 	assert_int_equal(unw_step(&u), UNW_CONTINUE);
 	assert_int_equal(u.nr, 3);
+}
+
+/* Between the two writes by which the kernel brings a thread back from its handler, rsp leads to the
+ * stack of what was interrupted, and rip is the way back still. */
+static void test_half_a_return(void **state)
+{
+	static const struct {
+		uint64_t cs;
+		int result;
+	} cases[] = { { 0x5a5a5a5a5a5a0033, UNW_CONTINUE },
+		      { 0xe033, UNW_CONTINUE },
+		      { 0x23, BPFPROF_STACK_bad_frame },
+		      { 0, BPFPROF_STACK_bad_frame },
+		      { STACK + 0x133, BPFPROF_STACK_bad_frame },
+		      { CODE + 0x200, BPFPROF_STACK_bad_frame } };
+	struct unw u;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		program(&u, (struct bpfprof_rule){ .cfa = BPFPROF_CFA_SIGNAL });
+		put_ucontext(u.sp);
+		poke(u.sp + CS_IN_UCONTEXT, cases[i].cs);
+		assert_int_equal(unw_step(&u), cases[i].result);
+		assert_int_equal(u.nr, 1);
+	}
 }
 
 /* ---- what a walk depends on ---- */
@@ -1976,6 +2007,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_checked_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_half_a_signal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_half_a_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules_collide, setup, teardown),
