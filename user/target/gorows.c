@@ -10,14 +10,11 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/elf_file.h"
+#include "target/gocode.h"
 #include "target/gopclntab.h"
 #include "target/gostack.h"
-#include "target/insn.h"
 #include "target/unwind_table.h"
 
-#define WINDOW (256U << 10)  /* bytes of code read at a time */
-#define PROLOGUE 24	     /* bytes looked at to find out where rbp is saved */
-#define REG_R12 12	     /* DWARF number */
 #define MAX_FRAME (1U << 30) /* bytes; reflect calls with as much (runtime.call1073741824) */
 
 /* What is special about a function. */
@@ -72,16 +69,7 @@ struct gorows {
 	bool has_stacks, has_asmcgocall, has_r12;
 	struct gostack stacks;
 	int16_t cgo_g, cgo_depth;
-	uint64_t window_vaddr; /* code read last */
-	size_t window_sz;
-	uint8_t *window;
-};
-
-/* Where a function keeps the caller's rbp. */
-struct prologue {
-	uint64_t saved; /* from this address on at the CFA - 16; UINT64_MAX: never */
-	uint64_t set;	/* from this one on rbp points to it */
-	int32_t frame;	/* bytes below the return address at that time */
+	struct gocode code;
 };
 
 /* ---- functions ---- */
@@ -155,91 +143,13 @@ static int add_function(struct gorows *g, size_t index, const struct gopclntab_f
 
 /* ---- code ---- */
 
-/* sz bytes of code, or NULL; good until the next call. */
-static const uint8_t *code_at(struct gorows *g, uint64_t vaddr, size_t sz)
-{
-	const struct elf_segment *s;
-	size_t cnt;
-
-	if (g->window_sz >= sz && vaddr >= g->window_vaddr &&
-	    vaddr - g->window_vaddr <= g->window_sz - sz)
-		return g->window + (vaddr - g->window_vaddr);
-	g->window_sz = 0;
-	for (s = elf_file__segments(g->elf, &cnt); cnt; s++, cnt--) {
-		uint64_t left;
-
-		if (!s->exec || vaddr < s->vaddr || vaddr - s->vaddr >= s->filesz)
-			continue;
-		left = MIN(s->filesz - (vaddr - s->vaddr), (uint64_t)WINDOW);
-		if (left < sz || elf_file__read_vaddr(g->elf, vaddr, g->window, left))
-			return NULL;
-		g->window_vaddr = vaddr;
-		g->window_sz = left;
-		return g->window;
-	}
-	return NULL;
-}
-
-/* A store of rbp, or a lea of rbp (opcode 89 or 8d), with rsp + disp: its length, 0: it is none. */
-static size_t rbp_and_sp(const uint8_t *p, uint8_t opcode, int32_t disp)
-{
-	int32_t d32;
-
-	if (p[0] != 0x48 || p[1] != opcode || p[3] != 0x24)
-		return 0;
-	if (p[2] == 0x2c)
-		return disp ? 0 : 4;
-	if (p[2] == 0x6c)
-		return (int8_t)p[4] == disp ? 5 : 0;
-	memcpy(&d32, p + 4, sizeof(d32));
-	return p[2] == 0xac && d32 == disp ? 8 : 0;
-}
-
-/*
- * The assembler and the compiler save rbp where they open the frame: from 1.21 on
- * push %rbp; mov %rsp, %rbp, before that sub $N, %rsp; mov %rbp, N-8(%rsp); lea N-8(%rsp), %rbp
- * (cmd/internal/obj/x86/obj6.go).
- */
-static struct prologue read_prologue(struct gorows *g, const struct gopclntab_func *f)
-{
-	struct prologue ret = { .saved = UINT64_MAX, .set = UINT64_MAX };
-	uint64_t start, end;
-	struct gopclntab_values v;
-	const uint8_t *p;
-	int32_t first, val;
-	size_t n;
-
-	gopclntab_values__init(&v, g->table, f, f->pcsp);
-	if (!gopclntab_values__next(&v, &start, &end, &first) || first ||
-	    !gopclntab_values__next(&v, &start, &end, &val) || val < 8)
-		return ret;
-	p = code_at(g, start - 1, PROLOGUE);
-	if (!p)
-		return ret;
-	ret.frame = val;
-	if (val == 8 && p[0] == 0x55) {
-		ret.saved = start;
-		if (p[1] == 0x48 && p[2] == 0x89 && p[3] == 0xe5)
-			ret.set = start + 3;
-		return ret;
-	}
-	n = rbp_and_sp(p + 1, 0x89, val - 8);
-	if (!n)
-		return ret;
-	ret.saved = start + n;
-	n = rbp_and_sp(p + 1 + n, 0x8d, val - 8);
-	if (n)
-		ret.set = ret.saved + n;
-	return ret;
-}
-
 static bool copy_code(struct gorows *g, const struct function *fn, struct gostack_code *ret)
 {
 	const uint8_t *p;
 
 	*ret = (struct gostack_code){ .vaddr = fn->start,
 				      .sz = MIN(fn->size, (uint32_t)GOSTACK_MAX_CODE) };
-	p = code_at(g, fn->start, ret->sz);
+	p = gocode__at(&g->code, fn->start, ret->sz);
 	if (p)
 		memcpy(ret->bytes, p, ret->sz);
 	return p;
@@ -274,16 +184,6 @@ static int read_stacks(struct gorows *g)
 
 static const struct bpfprof_rule none, unsupported = { .cfa = BPFPROF_CFA_UNSUPPORTED };
 
-/* Go's functions save no register but rbp. */
-static struct bpfprof_rule plain(uint8_t cfa, int32_t cfa_off, bool saved)
-{
-	return (struct bpfprof_rule){ .cfa = cfa,
-				      .cfa_off = cfa_off,
-				      .fp = saved ? BPFPROF_FP_CFA : BPFPROF_FP_SAME,
-				      .fp_off = saved ? -16 : 0,
-				      .bx_off = BPFPROF_BX_UNKNOWN };
-}
-
 /* Of a function that switches stacks without a frame pointer. */
 static struct bpfprof_rule switches(const struct gorows *g, enum special special)
 {
@@ -315,7 +215,7 @@ static uint8_t caller_of(const struct function *fn)
 }
 
 static struct bpfprof_rule rule_at(const struct gopclntab_func *f, const struct function *fn,
-				   const struct prologue *p, uint64_t addr, int32_t val)
+				   const struct gocode_prologue *p, uint64_t addr, int32_t val)
 {
 	struct bpfprof_rule r;
 
@@ -323,14 +223,14 @@ static struct bpfprof_rule rule_at(const struct gopclntab_func *f, const struct 
 	if (val < 0 || (uint32_t)val > MAX_FRAME ||
 	    (f->flags & GOPCLNTAB_SPWRITE && p->set == UINT64_MAX))
 		return unsupported;
-	r = plain(BPFPROF_CFA_SP, val + 8, val && addr >= p->saved);
+	r = gocode_rule(BPFPROF_CFA_SP, val + 8, val && addr >= p->saved);
 	r.ra = caller_of(fn);
 	return r;
 }
 
 /* Rows from [start, end), where val holds. */
 static void value_rows(const struct gopclntab_func *f, const struct function *fn,
-		       const struct prologue *p, uint64_t start, uint64_t end, int32_t val,
+		       const struct gocode_prologue *p, uint64_t start, uint64_t end, int32_t val,
 		       struct unwind_packer *out)
 {
 	uint64_t next;
@@ -344,7 +244,7 @@ static void value_rows(const struct gopclntab_func *f, const struct function *fn
 }
 
 static void rows_by_pcsp(struct gorows *g, const struct gopclntab_func *f,
-			 const struct function *fn, const struct prologue *p, uint64_t end,
+			 const struct function *fn, const struct gocode_prologue *p, uint64_t end,
 			 struct unwind_packer *out)
 {
 	struct gopclntab_values v;
@@ -360,96 +260,6 @@ static void rows_by_pcsp(struct gorows *g, const struct gopclntab_func *f,
 		unwind_packer__row(out, last, none);
 }
 
-static bool decode(struct gorows *g, uint64_t vaddr, uint64_t end, struct insn *ret)
-{
-	size_t sz = MIN(end - vaddr, (uint64_t)INSN_MAX);
-	const uint8_t *p = vaddr < end ? code_at(g, vaddr, sz) : NULL;
-
-	return p && insn_decode(p, sz, ret);
-}
-
-/* mov %from, %to */
-static bool moves(const struct insn *in, unsigned int from, unsigned int to)
-{
-	if (in->map != INSN_ONE || !in->wide || !in->has_modrm || insn__mod(in) != 3)
-		return false;
-	return (in->op == 0x89 && insn__reg(in) == from && insn__rm(in) == to) ||
-	       (in->op == 0x8b && insn__rm(in) == from && insn__reg(in) == to);
-}
-
-/* pop %rbp */
-static bool pops_rbp(const struct insn *in)
-{
-	return in->map == INSN_ONE && (in->op & 0xf8) == 0x58 && insn__opreg(in) == INSN_BP;
-}
-
-/* mov frame-8(%rsp), %rbp */
-static bool loads_rbp(const struct insn *in, int32_t frame)
-{
-	return in->map == INSN_ONE && in->op == 0x8b && in->wide && insn__mod(in) != 3 &&
-	       insn__reg(in) == INSN_BP && insn__base(in) == INSN_SP && in->disp == frame - 8;
-}
-
-/* add $frame, %rsp; the assembler adds 128 by sub $-128 */
-static bool drops(const struct insn *in, int32_t frame)
-{
-	if (in->map != INSN_ONE || (in->op != 0x81 && in->op != 0x83) || !in->wide ||
-	    insn__mod(in) != 3 || insn__rm(in) != INSN_SP)
-		return false;
-	return insn__ext(in) == 0 ? in->imm == frame : insn__ext(in) == 5 && in->imm == -frame;
-}
-
-static bool leaves(const struct insn *in)
-{
-	if (in->map != INSN_ONE)
-		return false;
-	return in->op == 0xc3 || in->op == 0xe9 || in->op == 0xeb ||
-	       (in->op == 0xff && insn__ext(in) == 4);
-}
-
-/*
- * Rows of a function that sets rsp, from where it has set rbp: the frame pointer leads from any stack
- * to the goroutine's. Only where rbp is restored already, which Go's assembler does last, rsp counts:
- * it is right again, while pcsp is not.
- */
-static void rows_by_rbp(struct gorows *g, const struct function *fn, const struct prologue *p,
-			uint64_t end, struct unwind_packer *out)
-{
-	enum {
-		SET,
-		LOADED,
-		DROPPED
-	} rbp = SET;
-	struct bpfprof_rule rules[] = {
-		[SET] = plain(BPFPROF_CFA_FP, 16, true),
-		[LOADED] = plain(BPFPROF_CFA_SP, p->frame + 8, false),
-		[DROPPED] = plain(BPFPROF_CFA_SP, 8, false),
-	};
-	struct insn in;
-	uint64_t at;
-
-	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-		rules[i].ra = caller_of(fn);
-	for (at = p->set; at < end; at += in.len) {
-		unwind_packer__row(out, at, rules[rbp]);
-		if (!decode(g, at, end, &in))
-			break;
-		if (rbp == SET && loads_rbp(&in, p->frame))
-			rbp = LOADED;
-		else if (pops_rbp(&in) || (rbp == LOADED && drops(&in, p->frame)))
-			rbp = DROPPED;
-		else if (leaves(&in))
-			rbp = SET;
-	}
-	if (at < end)
-		unwind_packer__row(out, at, unsupported);
-}
-
-/* Where a function without a frame has left rsp in r12, and from where on rsp is that again. */
-struct left_in_r12 {
-	uint64_t from, to;
-};
-
 static bool has_no_frame(const struct gorows *g, const struct gopclntab_func *f)
 {
 	struct gopclntab_values v;
@@ -463,44 +273,11 @@ static bool has_no_frame(const struct gorows *g, const struct gopclntab_func *f)
 	return true;
 }
 
-static bool find_left_in_r12(struct gorows *g, const struct gopclntab_func *f,
-			     struct left_in_r12 *ret)
+static bool leaves_sp_in_r12(struct gorows *g, const struct gopclntab_func *f,
+			     struct gocode_r12 *ret)
 {
-	uint64_t end = end_of(g, f);
-	struct insn in;
-
-	*ret = (struct left_in_r12){};
-	if (!(f->flags & GOPCLNTAB_SPWRITE) || !has_no_frame(g, f))
-		return false;
-	for (uint64_t at = f->start; decode(g, at, end, &in); at += in.len) {
-		if (ret->from && moves(&in, INSN_R12, INSN_SP)) {
-			ret->to = at + in.len;
-			return true;
-		}
-		if (!ret->from && moves(&in, INSN_SP, INSN_R12))
-			ret->from = at + in.len;
-		else if (insn__writes(&in, ret->from ? INSN_R12 : INSN_SP))
-			return false;
-	}
-	return false;
-}
-
-/*
- * racecall, which calls the race detector, and its like for other sanitizers. C preserves r12, and
- * what that leads to follows a call.
- */
-static void rows_by_r12(const struct function *fn, const struct left_in_r12 *left,
-			uint64_t code_end, uint64_t end, struct unwind_packer *out)
-{
-	struct bpfprof_rule in_r12 = plain(BPFPROF_CFA_REG, 8, false);
-
-	in_r12.reg = REG_R12;
-	in_r12.ra = BPFPROF_RA_CALL;
-	unwind_packer__row(out, fn->start, plain(BPFPROF_CFA_SP, 8, false));
-	unwind_packer__row(out, left->from, in_r12);
-	unwind_packer__row(out, left->to, plain(BPFPROF_CFA_SP, 8, false));
-	if (code_end < end)
-		unwind_packer__row(out, code_end, none);
+	return f->flags & GOPCLNTAB_SPWRITE && has_no_frame(g, f) &&
+	       gocode__find_r12(&g->code, f->start, end_of(g, f), ret);
 }
 
 static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
@@ -511,13 +288,13 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	struct gorows *g = ctx;
 	const struct function *fn = &g->functions[i];
 	struct gopclntab_func f;
-	struct left_in_r12 left;
-	struct prologue p;
+	struct gocode_r12 left;
+	struct gocode_prologue p;
 	uint64_t code_end;
 
 	if (!gopclntab__func(g->table, fn->index, &f))
 		return;
-	p = read_prologue(g, &f);
+	p = gocode__prologue(&g->code, g->table, &f);
 	switch (fn->special) {
 	case OUTERMOST:
 		unwind_packer__row(out, fn->start, outermost);
@@ -541,11 +318,14 @@ static void rows(void *ctx, size_t i, uint64_t end, struct unwind_packer *out)
 	if (f.flags & GOPCLNTAB_SPWRITE && p.set < end) {
 		rows_by_pcsp(g, &f, fn, &p, p.set, out);
 		code_end = MIN(end, end_of(g, &f));
-		rows_by_rbp(g, fn, &p, code_end, out);
+		gocode__rows_by_rbp(&g->code, &p, code_end, caller_of(fn), out);
 		if (code_end < end)
 			unwind_packer__row(out, code_end, none);
-	} else if (find_left_in_r12(g, &f, &left)) {
-		rows_by_r12(fn, &left, MIN(end, end_of(g, &f)), end, out);
+	} else if (leaves_sp_in_r12(g, &f, &left) && left.to < end) {
+		gocode_rows_by_r12(fn->start, &left, out);
+		code_end = end_of(g, &f);
+		if (code_end < end)
+			unwind_packer__row(out, code_end, none);
 	} else {
 		rows_by_pcsp(g, &f, fn, &p, end, out);
 	}
@@ -568,7 +348,7 @@ bool gorows__leaves_sp_in_r12(const struct gorows *g)
 
 static int open_rows(struct gorows *g)
 {
-	struct left_in_r12 left;
+	struct gocode_r12 left;
 	struct gopclntab_func f;
 	int err = 0;
 
@@ -578,15 +358,13 @@ static int open_rows(struct gorows *g)
 	/* up to 1.16 it is not said which functions set rsp: there pcsp would lead anywhere */
 	if (gopclntab__layout(g->table) == 16 && gopclntab__minor(g->table) != 17)
 		return -ENOENT;
-	g->window = malloc(WINDOW);
-	if (!g->window)
-		return -ENOMEM;
+	err = gocode__init(&g->code, g->elf);
 	for (size_t i = 0; i < gopclntab__cnt(g->table) && !err; i++) {
 		/* what has no pcsp is C, or assembly that nothing is known of */
 		if (!gopclntab__func(g->table, i, &f) || f.end <= f.start || !f.pcsp)
 			continue;
 		err = add_function(g, i, &f);
-		g->has_r12 |= find_left_in_r12(g, &f, &left);
+		g->has_r12 |= leaves_sp_in_r12(g, &f, &left);
 	}
 	return err ? err : read_stacks(g);
 }
@@ -614,7 +392,7 @@ void gorows__free(struct gorows *g)
 		return;
 	gopclntab__free(g->table);
 	free(g->functions);
-	free(g->window);
+	gocode__done(&g->code);
 	free(g);
 }
 
