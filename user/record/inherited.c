@@ -14,20 +14,37 @@
 #include "base/log.h"
 #include "base/util.h"
 
+#define FILES 1024	       /* more is raised where it is met (target/objects.c) */
 #define STACK_SZ (8U << 20)    /* what nearly every system gives */
 #define MEMORY_SZ (1ULL << 30) /* is enough to read the debug information of large programs */
 
 static struct {
 	int resource;
 	const char *name, *option; /* of the shell's ulimit */
-	rlim_t enough;		   /* 0: raised elsewhere */
+	rlim_t enough, unit;	   /* that ulimit takes */
 	struct rlimit inherited;
 	bool known;
 } limits[] = {
-	{ .resource = RLIMIT_NOFILE },
-	{ .resource = RLIMIT_AS, .name = "address space", .option = "v", .enough = MEMORY_SZ },
-	{ .resource = RLIMIT_DATA, .name = "data", .option = "d", .enough = MEMORY_SZ },
-	{ .resource = RLIMIT_STACK, .name = "stack", .option = "s", .enough = STACK_SZ },
+	{ .resource = RLIMIT_NOFILE,
+	  .name = "open files",
+	  .option = "n",
+	  .enough = FILES,
+	  .unit = 1 },
+	{ .resource = RLIMIT_AS,
+	  .name = "KiB of address space",
+	  .option = "v",
+	  .enough = MEMORY_SZ,
+	  .unit = 1024 },
+	{ .resource = RLIMIT_DATA,
+	  .name = "KiB of data",
+	  .option = "d",
+	  .enough = MEMORY_SZ,
+	  .unit = 1024 },
+	{ .resource = RLIMIT_STACK,
+	  .name = "KiB of stack",
+	  .option = "s",
+	  .enough = STACK_SZ,
+	  .unit = 1024 },
 };
 
 static struct {
@@ -77,9 +94,7 @@ void inherited_adapt(void)
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		signal(signals[i].signal, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (limits[i].enough)
-			raise_limit(limits[i].resource,
-				    limits[i].enough == STACK_SZ ? STACK_SZ : RLIM_INFINITY);
+		raise_limit(limits[i].resource, limits[i].enough);
 }
 
 void inherited_say(void)
@@ -89,10 +104,10 @@ void inherited_say(void)
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		if (!getrlimit(limits[i].resource, &l) && l.rlim_cur < limits[i].enough)
 			log_info("%" PRIu64
-				 " KiB of %s are all that is allowed: names may be missing (ulimit "
-				 "-%s %" PRIu64 ", or CAP_SYS_RESOURCE)",
-				 (uint64_t)l.rlim_cur / 1024, limits[i].name, limits[i].option,
-				 (uint64_t)limits[i].enough / 1024);
+				 " %s are all that is allowed: names may be missing, or the run "
+				 "fail (ulimit -%s %" PRIu64 ", or CAP_SYS_RESOURCE)",
+				 (uint64_t)(l.rlim_cur / limits[i].unit), limits[i].name,
+				 limits[i].option, (uint64_t)(limits[i].enough / limits[i].unit));
 }
 
 void inherited_restore(void)

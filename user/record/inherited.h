@@ -9,12 +9,12 @@
 /*
  * To be called before any file is opened. Takes the place of standard descriptors that are closed, so that
  * no other file gets their numbers; what is written to standard output fails with EBADF all the same.
- * SIGPIPE and SIGXFSZ become errors of write(2). Raises the limits of memory and stack, which helpers
- * inherit, as far as it may.
+ * SIGPIPE and SIGXFSZ become errors of write(2). Raises low limits of memory, stack and open files,
+ * which helpers inherit, as far as it may.
  */
 void inherited_adapt(void);
 
-/* Says which limits are left that names may be missing for. */
+/* Says which limits are low all the same. */
 void inherited_say(void);
 
 /* In a child, before its exec. */
