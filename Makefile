@@ -213,7 +213,9 @@ $(FUZZ_OUT)/%.o: %.c
 		-c -o $@ $<
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) \
-		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c gunzip.c id_map.c proto_read.c) tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
+		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c gunzip.c id_map.c proto_read.c \
+			legacy_read.c legacy_text.c legacy_read_cpu.c legacy_read_heap.c legacy_read_lines.c legacy_read_maps.c legacy_read_symbols.c) \
+		tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/tests/fuzz/fuzz_%.o $(FUZZ_LIB)

@@ -245,6 +245,21 @@ def profile(_):
     yield packed
     extra = b"bp" + struct.pack("<H", 8) + b"kind\0cpu"
     yield packed[:3] + b"\4" + packed[4:10] + struct.pack("<H", len(extra)) + extra + packed[10:]
+    yield from legacy()
+
+
+def legacy():
+    """The formats before profile.proto: CPU time of all words, memory, contention, counts, threads, and names."""
+    maps = b"00400000-00402000 r-xp 00001000 fe:01 12 /bin/app\n00500000-00600000 /lib/libc.so.6 (@1000) abc0\n"
+    words = (0, 3, 0, 10000, 0, 5, 3, 0x400100, 0x400201, 0x500201, 1, 1, 0x500100, 0, 1, 0)
+    for kind in "<Q", "<I", ">Q", ">I":
+        yield b"".join(struct.pack(kind, w) for w in words) + maps
+    for kind in b"heap_v2/524288", b"heap/1024", b"heapprofile", b"growth":
+        yield b"heap profile: 3: 96 [5: 160] @ " + kind + b"\n1: 32 [3: 96] @ 0x400101 0x500101\n2: 64 [2: 64] @\n# x\nMAPPED_LIBRARIES:\n" + maps
+    yield b"--- contentionz 1 ---\ncycles/second = 2000000000\nsampling period = 10\nms since reset = 5\n100 2 @ 0x400101\n--- Memory map: ---\n" + maps
+    yield b"threadcreate profile: total 3\n2 @ 0x400101 0x500101\n1 @\n--- Memory map: ---\n" + maps
+    yield b"--- threadz 1 ---\n--- Thread 7f (name: a/1) stack: ---\n  @ 0x400101 0x500101\n--- Thread 80 (name: b/2) stack: ---\nsame as previous thread\n" + maps
+    yield b"--- symbol\nbinary=/bin/app\n0x400100 leaf<0000000000400100>\n0x400201 caller--callee\n---\n--- profile\n" + b"".join(struct.pack("<Q", w) for w in words[:-3])
 
 
 def said(_):

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "profile/gunzip.h"
 #include "profile/id_map.h"
+#include "profile/legacy_read.h"
 #include "profile/pprof_fields.h"
 #include "profile/profile.h"
 #include "profile/proto_read.h"
@@ -481,6 +482,21 @@ static void reader_done(struct reader *r)
 	free(r->text_buf);
 }
 
+static int read_message(struct reader *r, struct profile **ret)
+{
+	int err = scan(r);
+
+	err = err ?: read_types(r);
+	err = err ?: read_strings(r);
+	err = err ?: read_tables(r);
+	err = err ?: read_texts(r);
+	reader_done(r);
+	if (err)
+		profile__free(r->out);
+	*ret = err ? NULL : r->out;
+	return err;
+}
+
 static int read_all(const void *data, size_t sz, struct reader *r, struct profile **ret)
 {
 	uint8_t *own = NULL;
@@ -490,17 +506,12 @@ static int read_all(const void *data, size_t sz, struct reader *r, struct profil
 		err = gunzip(data, sz, PPROF_READ_MAX, &own, &sz);
 		data = own;
 	}
+	*ret = NULL;
 	r->in = (struct proto){ data, data ? (const uint8_t *)data + sz : NULL };
-	err = err ?: scan(r);
-	err = err ?: read_types(r);
-	err = err ?: read_strings(r);
-	err = err ?: read_tables(r);
-	err = err ?: read_texts(r);
-	reader_done(r);
+	if (!err)
+		err = legacy_is(data, sz) ? legacy_read(data, sz, r->memory, r->labels, ret) :
+					    read_message(r, ret);
 	free(own);
-	if (err)
-		profile__free(r->out);
-	*ret = err ? NULL : r->out;
 	return err;
 }
 

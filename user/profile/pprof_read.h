@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads what any program has written as profile.proto, gzip'd or not. */
+/* Reads what any program has written as profile.proto, or in the formats before it (legacy_read.h), gzip'd or
+ * not. */
 #ifndef PROFILE_PPROF_READ_H
 #define PROFILE_PPROF_READ_H
 

@@ -29,8 +29,9 @@ static int fail_file(const char *path, int err)
 	switch (err) {
 	case -EBADMSG:
 		log_error(
-			"cannot read '%s': it is no profile in pprof's form, or it is damaged "
-			"(pprof -proto converts older forms)",
+			"cannot read '%s': it is no profile in a form of pprof or gperftools, or "
+			"it is "
+			"damaged",
 			path);
 		break;
 	case -EFBIG:
