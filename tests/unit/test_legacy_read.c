@@ -397,6 +397,7 @@ static void refused(void **state)
 		"x profile: total 1\n1 0x1\n",
 		"x profile: total\n1 @ 0x1\n",
 		"x y profile: total 1\n1 @ 0x1\n",
+		"x profile: total 1\n1 @ 0x1\n--- Memory map: ---\n1000-2000 r-xp 0 0:0 0 /lib/lib",
 		"--- symbol\n0x1 a\n",
 		"--- symbol\n0x1 a\n---\nnothing\n",
 		"--- threadz 1 ---\n--- Thread 1 (name: a/1) stack: ---\n @ 0x40",

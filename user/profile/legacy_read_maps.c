@@ -114,6 +114,9 @@ int legacy_read_maps(struct legacy_reader *r, struct legacy_text in)
 	while (legacy_line(&in, &line)) {
 		if (!take_map(line, &map))
 			continue;
+		/* a path that is cut would be that of another object */
+		if (in.at[-1] != '\n')
+			return -EBADMSG;
 		err = legacy_spend(r, sizeof(struct profile_mapping) + sizeof(map) + 4 * LEGACY_INDEX_COST + 2 * legacy_left(&map.path)) ?:
 			      util_reserve(&r->maps, &r->map_cap, r->map_cnt + 1, sizeof(*r->maps));
 		if (err)
