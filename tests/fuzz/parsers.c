@@ -187,7 +187,7 @@ void parsers_dwarf(const struct elf_file *elf, struct parsers_found *ret)
 
 	NEED(strings);
 	cnt = pick_addresses(elf, vaddrs);
-	ret->dwarf_err = dwarf_resolve(elf, NULL, vaddrs, cnt, strings, &a);
+	ret->dwarf_err = dwarf_resolve(elf, NULL, NULL, vaddrs, cnt, strings, &a);
 	for (i = 0; i < cnt && !ret->dwarf_err; i++) {
 		NEED(!a.answers || a.answers[i].cnt <= DWARF_MAX_INLINE);
 		NEED(!a.answers || a.answers[i].first + a.answers[i].cnt <= a.frame_cnt);
@@ -210,7 +210,7 @@ void parsers_names(const struct elf_file *elf, struct parsers_found *ret)
 	size_t cnt, i;
 
 	cnt = pick_addresses(elf, vaddrs);
-	ret->names_err = names_find(elf, NULL, NULL, vaddrs, cnt, false, &s);
+	ret->names_err = names_find(elf, NULL, NULL, NULL, vaddrs, cnt, false, &s);
 	if (ret->names_err)
 		return;
 	NEED(s.cnt == cnt && !s.first[0] && s.first[cnt] == s.frame_cnt);

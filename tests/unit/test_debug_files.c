@@ -279,6 +279,32 @@ static void test_dwz_by_build_id(void **state)
 		true);
 }
 
+/* ---- split DWARF ---- */
+
+static void test_dwo(void **state)
+{
+	(void)state;
+	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
+}
+
+static void test_dwo_4(void **state)
+{
+	(void)state;
+	compare("gcc", "-gsplit-dwarf -gdwarf-4", "cp full root/opt/x/prog", true);
+}
+
+static void test_dwp_4(void **state)
+{
+	(void)state;
+	if (!toolrun_have("dwp"))
+		skip();
+	compare("gcc", "-gsplit-dwarf -gdwarf-4",
+		"cp full root/opt/x/prog; dwp -e full -o root/opt/x/prog.dwp; "
+		"mkdir away; mv *.dwo away",
+		true);
+	assert_true(toolrun("mv away/* . && rmdir away"));
+}
+
 /* ---- .gnu_debugdata ---- */
 
 /* As rpmbuild makes it: the functions that .dynsym has not. */
@@ -349,6 +375,9 @@ int main(void)
 		cmocka_unit_test(test_zlib),
 		cmocka_unit_test(test_zlib_gnu),
 		cmocka_unit_test(test_zstd),
+		cmocka_unit_test(test_dwo),
+		cmocka_unit_test(test_dwo_4),
+		cmocka_unit_test(test_dwp_4),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -220,7 +220,7 @@ static void check_build(const char *name)
 		skip();
 	}
 	target__open(&t, name);
-	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &r), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, t.addrs, t.cnt, t.strings, &r), 0);
 	compare_with_addr2line(&t, &r, name);
 	dwarf_answers__done(&r);
 	target__close(&t);
@@ -282,8 +282,8 @@ static void test_dwarf64(void **state)
 	}
 	target__open(&t, "O2-5");
 	target__open(&u, "O2-64");
-	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &a), 0);
-	assert_int_equal(dwarf_resolve(u.elf, NULL, t.addrs, t.cnt, u.strings, &b), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, t.addrs, t.cnt, t.strings, &a), 0);
+	assert_int_equal(dwarf_resolve(u.elf, NULL, NULL, t.addrs, t.cnt, u.strings, &b), 0);
 	check_equal(&t, &a, &u, &b);
 	dwarf_answers__done(&a);
 	dwarf_answers__done(&b);
@@ -361,7 +361,7 @@ static void check_c(const char *compiler, bool absolute)
 	start = symbol_address("c", "outer");
 	for (i = 0; i < 12; i++)
 		addrs[i] = start + i;
-	assert_int_equal(dwarf_resolve(t.elf, NULL, addrs, 12, t.strings, &r), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, addrs, 12, t.strings, &r), 0);
 	for (i = 0; i < 12; i++) {
 		const struct dwarf_frame *frames = &r.frames[r.answers[i].first];
 		uint32_t cnt = r.answers[i].cnt;
@@ -422,7 +422,7 @@ static void test_discarded_rows(void **state)
 	/* where a row of its own does not happen to begin */
 	addr = symbol_address("dead", "outer") + 1;
 	assert_in_range(addr, 1, 8192);
-	assert_int_equal(dwarf_resolve(t.elf, NULL, &addr, 1, t.strings, &r), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
 	assert_in_range(r.answers[0].cnt, 1, 2);
 	assert_string_equal(strtab__get(t.strings, r.frames[r.answers[0].cnt - 1].name), "outer");
 	assert_in_range(r.frames[0].line, 0, 11);
@@ -438,7 +438,7 @@ static uint32_t line_of_mid(const char *name, uint64_t addr)
 	uint32_t line;
 
 	target__open(&t, name);
-	assert_int_equal(dwarf_resolve(t.elf, NULL, &addr, 1, t.strings, &r), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
 	assert_int_equal(r.answers[0].cnt, 1);
 	assert_string_equal(strtab__get(t.strings, r.frames[0].name), "big");
 	line = r.frames[0].line;
@@ -503,7 +503,7 @@ static void test_split(void **state)
 	assert_true(toolrun("gcc -O1 -g -gsplit-dwarf -o s s.c"));
 	target__open(&t, "s");
 	addr = symbol_address("s", "outer");
-	assert_int_equal(dwarf_resolve(t.elf, NULL, &addr, 1, t.strings, &r), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
 	assert_int_equal(r.answers[0].cnt, 1);
 	assert_int_equal(r.frames[0].name, 0);
 	assert_in_range(r.frames[0].line, 1, 11);
@@ -539,8 +539,8 @@ static void test_dwz(void **state)
 	assert_null(elf_file__open(alt_fd));
 	alt = elf_file__open_debug(alt_fd);
 	assert_non_null(alt);
-	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &whole), 0);
-	assert_int_equal(dwarf_resolve(z.elf, alt, t.addrs, t.cnt, z.strings, &cut), 0);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, t.addrs, t.cnt, t.strings, &whole), 0);
+	assert_int_equal(dwarf_resolve(z.elf, alt, NULL, t.addrs, t.cnt, z.strings, &cut), 0);
 	check_equal(&t, &whole, &z, &cut);
 	dwarf_answers__done(&whole);
 	dwarf_answers__done(&cut);
@@ -570,7 +570,7 @@ static int resolve_main(const char *path)
 		return 1;
 	for (; cnt < ARRAY_SIZE(addrs) && cnt < text.size; cnt++)
 		addrs[cnt] = text.addr + cnt;
-	err = dwarf_resolve(elf, NULL, addrs, cnt, strings, &r);
+	err = dwarf_resolve(elf, NULL, NULL, addrs, cnt, strings, &r);
 	if (!err)
 		dwarf_answers__done(&r);
 	strtab__free(strings);
@@ -632,7 +632,7 @@ static void test_opens_no_alt(void **state)
 	check_opens_nothing("z1");
 	/* half of the names are worse than those of the symbol table */
 	target__open(&z, "z1");
-	assert_int_equal(dwarf_resolve(z.elf, NULL, z.addrs, z.cnt, z.strings, &r), -ENOENT);
+	assert_int_equal(dwarf_resolve(z.elf, NULL, NULL, z.addrs, z.cnt, z.strings, &r), -ENOENT);
 	target__close(&z);
 }
 
@@ -645,7 +645,7 @@ static void test_none(void **state)
 	toolrun_write("s.c", c_program, sizeof(c_program) - 1);
 	assert_true(toolrun("gcc -O1 -s -o stripped s.c"));
 	target__open(&t, "stripped");
-	assert_int_equal(dwarf_resolve(t.elf, NULL, t.addrs, t.cnt, t.strings, &r), -ENOENT);
+	assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, t.addrs, t.cnt, t.strings, &r), -ENOENT);
 	target__close(&t);
 }
 
@@ -695,7 +695,7 @@ static void test_damaged(void **state)
 		e = elf_file__open(fd);
 		assert_non_null(e);
 		ns = util_monotonic_ns();
-		err = dwarf_resolve(e, NULL, t.addrs, t.cnt, t.strings, &r);
+		err = dwarf_resolve(e, NULL, NULL, t.addrs, t.cnt, t.strings, &r);
 		ns = util_monotonic_ns() - ns;
 		worst = MAX(worst, ns);
 		good_cnt += !err;
@@ -709,6 +709,76 @@ static void test_damaged(void **state)
 	free(bad);
 	free(good);
 	target__close(&t);
+}
+
+/* The names of the frames of an address, for a program of whose functions there are none in elf. */
+static int resolve_split(struct target *t, uint64_t addr, const char *split, char *ret)
+{
+	int fd = open(toolrun_path(split), O_RDONLY | O_CLOEXEC);
+	struct elf_file *e = elf_file__open_debug(fd);
+	struct dwarf_answers r;
+	int err;
+
+	ret[0] = '\0';
+	if (!e) {
+		close(fd);
+		return -ENOEXEC;
+	}
+	err = dwarf_resolve(t->elf, NULL, e, &addr, 1, t->strings, &r);
+	for (uint32_t i = 0; !err && i < r.answers[0].cnt; i++) {
+		strncat(ret, strtab__get(t->strings, r.frames[i].name), 100);
+		strcat(ret, " ");
+	}
+	if (!err)
+		dwarf_answers__done(&r);
+	elf_file__free(e);
+	close(fd);
+	return err;
+}
+
+/* Split units of DWARF 4 and 5, in a file of their own, one after the other, or packed; then each of
+ * these files with a few bytes changed. */
+static void test_split_file(void **state)
+{
+	static const struct {
+		const char *flags, *file, *make;
+	} made[] = {
+		{ "-gdwarf-4", "s.dwo", "true" },
+		{ "-gdwarf-5", "s.dwo", "true" },
+		{ "-gdwarf-4", "s.dwp", "dwp -e s -o s.dwp" },
+	};
+	char names[DWARF_MAX_INLINE * 101];
+	struct target t;
+	uint8_t *good, *bad;
+	uint64_t addr;
+	size_t sz;
+
+	(void)state;
+	srand(5);
+	toolrun_write("s.c", c_program, sizeof(c_program) - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		assert_true(toolrun("gcc -O1 %s -gsplit-dwarf -o s s.c", made[i].flags));
+		/* not every binutils has dwp */
+		if (!toolrun("%s 2>/dev/null", made[i].make))
+			continue;
+		target__open(&t, "s");
+		addr = symbol_address("s", "outer");
+		assert_int_equal(resolve_split(&t, addr, made[i].file, names), 0);
+		assert_string_equal(names, "inner outer ");
+		good = toolrun_read(toolrun_path(made[i].file), &sz);
+		bad = malloc(sz);
+		assert_non_null(bad);
+		for (size_t k = 0; k < 60; k++) {
+			memcpy(bad, good, sz);
+			for (size_t n = 0; n < 1 + k % 8; n++)
+				bad[64 + (size_t)rand() % (sz - 64)] = rand() & 1 ? 0xff : rand();
+			toolrun_write("bad", bad, sz);
+			(void)resolve_split(&t, addr, "bad", names);
+		}
+		free(good);
+		free(bad);
+		target__close(&t);
+	}
 }
 
 /* The string section's last string has no end: libdw reads on. */
@@ -731,7 +801,7 @@ static void test_endless_string(void **state)
 	fd = open(toolrun_path("bad"), O_RDONLY | O_CLOEXEC);
 	e = elf_file__open(fd);
 	assert_non_null(e);
-	assert_int_equal(dwarf_resolve(e, NULL, t.addrs, t.cnt, t.strings, &r), -EBADMSG);
+	assert_int_equal(dwarf_resolve(e, NULL, NULL, t.addrs, t.cnt, t.strings, &r), -EBADMSG);
 	elf_file__free(e);
 	close(fd);
 	free(buf);
@@ -758,7 +828,7 @@ static int resolve_too_big(const char *section)
 	fd = open(toolrun_path("bad"), O_RDONLY | O_CLOEXEC);
 	e = elf_file__open(fd);
 	assert_non_null(e);
-	err = dwarf_resolve(e, NULL, t.addrs, t.cnt, t.strings, &r);
+	err = dwarf_resolve(e, NULL, NULL, t.addrs, t.cnt, t.strings, &r);
 	if (!err)
 		dwarf_answers__done(&r);
 	elf_file__free(e);
@@ -780,15 +850,25 @@ static void test_too_big(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dwarf5),	       cmocka_unit_test(test_dwarf4),
-		cmocka_unit_test(test_dwarf3),	       cmocka_unit_test(test_dwarf64),
-		cmocka_unit_test(test_compressed),     cmocka_unit_test(test_discarded),
-		cmocka_unit_test(test_clang),	       cmocka_unit_test(test_c),
-		cmocka_unit_test(test_discarded_rows), cmocka_unit_test(test_large_line_table),
-		cmocka_unit_test(test_split),	       cmocka_unit_test(test_dwz),
-		cmocka_unit_test(test_opens_no_split), cmocka_unit_test(test_opens_no_alt),
-		cmocka_unit_test(test_none),	       cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_endless_string), cmocka_unit_test(test_too_big),
+		cmocka_unit_test(test_dwarf5),
+		cmocka_unit_test(test_dwarf4),
+		cmocka_unit_test(test_dwarf3),
+		cmocka_unit_test(test_dwarf64),
+		cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_discarded),
+		cmocka_unit_test(test_clang),
+		cmocka_unit_test(test_c),
+		cmocka_unit_test(test_discarded_rows),
+		cmocka_unit_test(test_large_line_table),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_file),
+		cmocka_unit_test(test_dwz),
+		cmocka_unit_test(test_opens_no_split),
+		cmocka_unit_test(test_opens_no_alt),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_endless_string),
+		cmocka_unit_test(test_too_big),
 	};
 	int failed;
 

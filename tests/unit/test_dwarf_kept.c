@@ -81,7 +81,7 @@ static unsigned int named(const char *path, char ret[static 64])
 	all = test_calloc(text.size, sizeof(*all));
 	for (uint64_t i = 0; i < text.size; i++)
 		all[i] = text.addr + i;
-	assert_int_equal(dwarf_resolve(elf, NULL, all, text.size, strings, &a), 0);
+	assert_int_equal(dwarf_resolve(elf, NULL, NULL, all, text.size, strings, &a), 0);
 	*ret = '\0';
 	for (uint64_t i = 0; i < text.size && !found; i++) {
 		if (!a.answers[i].cnt)

@@ -100,7 +100,7 @@ static struct symbols names_of(const struct go_image *m, const uint64_t *vaddrs,
 	struct symbols s;
 
 	assert_non_null(elf);
-	assert_int_equal(names_find(elf, NULL, NULL, vaddrs, cnt, false, &s), 0);
+	assert_int_equal(names_find(elf, NULL, NULL, NULL, vaddrs, cnt, false, &s), 0);
 	elf_file__free(elf);
 	return s;
 }
@@ -465,7 +465,7 @@ static void compare_with_runtime(const char *name)
 	assert_non_null(vaddrs);
 	for (i = 0; i < cnt; i++)
 		vaddrs[i] = first.start + i * EVERY;
-	assert_int_equal(names_find(elf, NULL, NULL, vaddrs, cnt, false, &s), 0);
+	assert_int_equal(names_find(elf, NULL, NULL, NULL, vaddrs, cnt, false, &s), 0);
 	snprintf(cmd, sizeof(cmd), "%s table %" PRIx64 " %" PRIx64 " %" PRIx64 " %d",
 		 go_progs__path(name, path), entry_of(g), first.start, last.end, EVERY);
 	f = popen(cmd, "re");

@@ -822,7 +822,8 @@ static void test_truncated(void **state)
 		}
 		if (i % 4 == 0 && !reader__unwind_table(r, fd, &t))
 			unwind_table__done(&t);
-		if (i % 20 == 0 && !reader__names(r, (int[]){ fd, -1, -1 }, &vaddr, 1, false, &s))
+		if (i % 20 == 0 &&
+		    !reader__names(r, (int[]){ fd, -1, -1, -1 }, &vaddr, 1, false, &s))
 			symbols__done(&s);
 	}
 	reader__stats(r, &stats);

@@ -29,13 +29,13 @@
 static uint64_t asked, asked_addrs;
 static int fail_with; /* what they are answered by, if not 0 */
 
-int __real_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
-			 size_t cnt, bool plain, struct symbols *ret);
-int __wrap_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
-			 size_t cnt, bool plain, struct symbols *ret);
+int __real_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
+int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
 
-int __wrap_reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs,
-			 size_t cnt, bool plain, struct symbols *ret)
+int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
 {
 	asked++;
 	asked_addrs += cnt;

@@ -162,6 +162,17 @@ int debugfile__open_alt(struct debugfile *d, const struct debugfile_object *o,
 	return err;
 }
 
+int debugfile__open_split(struct debugfile *d, const struct debugfile_object *o, const char *path,
+			  const char *ending)
+{
+	int err = -ENOENT;
+
+	*d = (struct debugfile){ .fd = -1 };
+	for (size_t i = 0; i < o->root_cnt && err == -ENOENT && path[0] == '/'; i++)
+		err = open_elf(d, o, o->roots[i], "%s%s", path, ending);
+	return err;
+}
+
 void debugfile__close(struct debugfile *d)
 {
 	reader_file__done(&d->file);

@@ -53,6 +53,11 @@ int debugfile__open(struct debugfile *d, const struct debugfile_object *o);
 int debugfile__open_alt(struct debugfile *d, const struct debugfile_object *o,
 			const struct debugfile *of);
 
+/* A file of split DWARF, a .dwo or .dwp: at path with its ending, seen from either root. What proves
+ * that it belongs to the object is in its units. */
+int debugfile__open_split(struct debugfile *d, const struct debugfile_object *o, const char *path,
+			  const char *ending);
+
 void debugfile__close(struct debugfile *d);
 
 #endif

@@ -13,6 +13,7 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 #include "base/util.h"
 #include "target/dwarf_file.h"
 #include "target/dwarf_kept.h"
+#include "target/dwarf_split.h"
 #include "target/elf_file.h"
 
 #define MAX_DEPTH 256 /* of the tree */
@@ -51,6 +53,9 @@ struct query {
 struct resolver {
 	struct dwarf_kept *kept;
 	struct dwarf_file *file; /* kept's */
+	struct dwarf_split_file split_file;
+	bool has_split_file;
+	bool wants_paths; /* of .dwo files, and nothing else */
 	struct strtab *strings;
 	const uint64_t *vaddrs;
 	struct query *queries;
@@ -62,6 +67,7 @@ struct resolver {
 	/* of the unit at hand */
 	Dwarf_CU *cu; /* NULL before the first one */
 	Dwarf_Die unit;
+	struct dwarf_split split; /* its functions, if they are in split_file */
 	uint32_t unit_idx;
 	bool cxx;
 	struct dwarf_lines lines;
@@ -102,31 +108,55 @@ static size_t lower_bound(const struct resolver *r, uint64_t addr)
 	return lo;
 }
 
+typedef int (*query_fn)(struct resolver *r, size_t query, uint64_t lo, void *ctx);
+
+static int each_in_range(struct resolver *r, uint64_t lo, uint64_t hi, query_fn f, void *ctx)
+{
+	size_t i;
+	int err;
+
+	if (dwarf_is_discarded(lo)) {
+		r->discarded = MAX(r->discarded, hi - lo);
+		return 0;
+	}
+	for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && spend(r, 1); i++) {
+		err = f(r, i, lo, ctx);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* Calls f for each query in the ranges of a DIE, with the range's begin. Returns whether it has ranges,
  * or -ENOMEM. */
-static int each_in_ranges(struct resolver *r, Dwarf_Die *die,
-			  int (*f)(struct resolver *r, size_t query, uint64_t lo, void *ctx),
-			  void *ctx)
+static int each_in_ranges(struct resolver *r, Dwarf_Die *die, query_fn f, void *ctx)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	bool any = false;
-	size_t i;
-	int err;
+	int err = 0;
 
-	while ((off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0 && spend(r, 1)) {
+	while (!err && (off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0 && spend(r, 1)) {
 		any = true;
-		if (dwarf_is_discarded(lo)) {
-			r->discarded = MAX(r->discarded, hi - lo);
-			continue;
-		}
-		for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && spend(r, 1); i++) {
-			err = f(r, i, lo, ctx);
-			if (err)
-				return err;
-		}
+		err = each_in_range(r, lo, hi, f, ctx);
 	}
-	return any;
+	return err ? err : any;
+}
+
+/* The same of a DIE of a split unit. */
+static int each_in_split_ranges(struct resolver *r, Dwarf_Die *die, query_fn f, void *ctx)
+{
+	struct dwarf_split_ranges ranges;
+	uint64_t lo, hi;
+	bool any = false;
+	int err = 0;
+
+	dwarf_split_ranges__init(&ranges, &r->split, die);
+	while (!err && dwarf_split_ranges__next(&ranges, &lo, &hi) && spend(r, 1)) {
+		any = true;
+		err = each_in_range(r, lo, hi, f, ctx);
+	}
+	return err ? err : any;
 }
 
 /* ---- claims ---- */
@@ -231,7 +261,8 @@ static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int
 			f.inlined = tag == DW_TAG_inlined_subroutine;
 			if (!f.inlined)
 				f.scope = dwarf_dieoffset(&die);
-			err = each_in_ranges(r, &die, add_hit, &f);
+			err = r->split.dbg ? each_in_split_ranges(r, &die, add_hit, &f) :
+					     each_in_ranges(r, &die, add_hit, &f);
 			if (!err)
 				f.scope = scope;
 		}
@@ -266,10 +297,10 @@ static int path_id(struct resolver *r, uint64_t file, uint32_t *ret)
 /* The id of a string that a function or the declaration that it leads to has. */
 static int name_id(struct resolver *r, Dwarf_Die *die, unsigned int name, uint32_t *ret)
 {
-	Dwarf_Attribute attr;
-	const char *s;
+	Dwarf_Attribute attr, *found = dwarf_attr_integrate(die, name, &attr);
+	const char *s = r->split.dbg ? dwarf_split__string(&r->split, found) :
+				       dwarf_file__string(r->file, found);
 
-	s = dwarf_file__string(r->file, dwarf_attr_integrate(die, name, &attr));
 	*ret = strtab__add(r->strings, s);
 	return *ret == NONE ? -ENOMEM : 0;
 }
@@ -358,6 +389,17 @@ static bool is_cxx(int language)
 	return false;
 }
 
+/* dwarf_srclang would open a split unit's other half. */
+static int language_of(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word language;
+
+	return dwarf_attr(unit, DW_AT_language, &attr) && !dwarf_formudata(&attr, &language) ?
+		       (int)language :
+		       -1;
+}
+
 static int open_lines(struct resolver *r)
 {
 	r->kept->line_bytes += dwarf_lines__open(&r->lines, r->file, &r->unit);
@@ -368,10 +410,57 @@ static int open_lines(struct resolver *r)
 	return 0;
 }
 
+/* The frame of each address of a skeleton is the path of its .dwo. */
+static int answer_path(struct resolver *r)
+{
+	Dwarf_Attribute attr, *found = dwarf_attr(&r->unit, DW_AT_dwo_name, &attr);
+	struct dwarf_frame frame = { 0 };
+	const char *name, *dir;
+	char path[PATH_MAX];
+	int n;
+
+	if (!found)
+		found = dwarf_attr(&r->unit, DW_AT_GNU_dwo_name, &attr);
+	name = dwarf_file__string(r->file, found);
+	dir = dwarf_file__string(r->file, dwarf_attr(&r->unit, DW_AT_comp_dir, &attr));
+	if (!name || !name[0])
+		return 0;
+	n = snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' || !dir ? "" : dir,
+		     name[0] == '/' || !dir ? "" : "/", name);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return 0;
+	frame.name = strtab__add(r->strings, path);
+	if (frame.name == NONE)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->claimed_cnt; i++) {
+		struct dwarf_answer *a = &r->ret->answers[r->claimed[i]];
+
+		if (util_reserve(&r->ret->frames, &r->ret->frame_cap, r->ret->frame_cnt + 1,
+				 sizeof(frame)))
+			return -ENOMEM;
+		*a = (struct dwarf_answer){ .first = (uint32_t)r->ret->frame_cnt, .cnt = 1 };
+		r->ret->frames[r->ret->frame_cnt++] = frame;
+	}
+	return 0;
+}
+
+/* The tree of the unit's functions: its own, or that of the split unit. Finds names in either. */
+static int walk_unit(struct resolver *r)
+{
+	Dwarf_Die *unit = &r->unit, child;
+
+	if (r->split.dbg) {
+		unit = &r->split.unit;
+		r->cxx = is_cxx(language_of(unit));
+		r->reached = unit->addr;
+		r->steps += r->split.info.sz * STEPS_PER_BYTE;
+	}
+	return dwarf_child(unit, &child) ? 0 : walk(r, child, 0, 0);
+}
+
 static int resolve_unit(struct resolver *r)
 {
 	bool has_ranges;
-	Dwarf_Die child;
 	size_t i;
 	int err;
 
@@ -382,14 +471,20 @@ static int resolve_unit(struct resolver *r)
 	has_ranges = err;
 	if (err < 0 || (has_ranges && !r->claimed_cnt))
 		return MIN(err, 0);
-	r->cxx = is_cxx(dwarf_srclang(&r->unit));
+	if (r->wants_paths)
+		return answer_path(r);
+	r->cxx = is_cxx(language_of(&r->unit));
 	err = open_lines(r);
 	if (!err && !has_ranges)
 		err = claim_rows(r);
-	if (!err && r->claimed_cnt && !dwarf_child(&r->unit, &child))
-		err = walk(r, child, 0, 0);
+	if (!err && r->claimed_cnt && r->has_split_file &&
+	    dwarf_split__open(&r->split, &r->split_file, r->file, &r->unit) == -ENOMEM)
+		err = -ENOMEM;
+	if (!err && r->claimed_cnt)
+		err = walk_unit(r);
 	for (i = 0; i < r->claimed_cnt && !err; i++)
 		err = answer(r, r->claimed[i]);
+	dwarf_split__close(&r->split);
 	return err;
 }
 
@@ -439,30 +534,55 @@ static int resolve(struct resolver *r)
 	return resolve_units(r);
 }
 
-int dwarf_resolve(const struct elf_file *elf, const struct elf_file *alt, const uint64_t *vaddrs,
-		  size_t cnt, struct strtab *strings, struct dwarf_answers *ret)
+static int resolve_in(struct resolver *r, const struct elf_file *elf, const struct elf_file *alt)
+{
+	int err;
+
+	memset(r->ret, 0, sizeof(*r->ret));
+	err = dwarf_kept__open(elf, alt, &r->kept);
+	if (err)
+		return err;
+	r->file = &r->kept->file;
+	if (r->cnt) {
+		r->steps = r->file->info->d_size * STEPS_PER_BYTE + STEPS_MIN;
+		r->deadline_ns = util_monotonic_ns() + MAX_NS;
+		err = resolve(r);
+	}
+	if (err)
+		dwarf_answers__done(r->ret);
+	/* what was left half done */
+	dwarf_split__close(&r->split);
+	dwarf_kept__close(r->kept, err != 0);
+	free(r->queries);
+	free(r->paths);
+	free(r->claimed);
+	free(r->hits);
+	return err;
+}
+
+int dwarf_resolve(const struct elf_file *elf, const struct elf_file *alt,
+		  const struct elf_file *split, const uint64_t *vaddrs, size_t cnt,
+		  struct strtab *strings, struct dwarf_answers *ret)
 {
 	struct resolver r = { .strings = strings, .vaddrs = vaddrs, .cnt = cnt, .ret = ret };
 	int err;
 
-	memset(ret, 0, sizeof(*ret));
-	err = dwarf_kept__open(elf, alt, &r.kept);
-	if (err)
-		return err;
-	r.file = &r.kept->file;
-	if (cnt) {
-		r.steps = r.file->info->d_size * STEPS_PER_BYTE + STEPS_MIN;
-		r.deadline_ns = util_monotonic_ns() + MAX_NS;
-		err = resolve(&r);
-	}
-	if (err)
-		dwarf_answers__done(ret);
-	dwarf_kept__close(r.kept, err != 0);
-	free(r.queries);
-	free(r.paths);
-	free(r.claimed);
-	free(r.hits);
+	r.has_split_file = split && !dwarf_split_file__open(&r.split_file, split);
+	err = resolve_in(&r, elf, alt);
+	if (r.has_split_file)
+		dwarf_split_file__close(&r.split_file);
 	return err;
+}
+
+int dwarf_split_files(const struct elf_file *elf, const struct elf_file *alt,
+		      const uint64_t *vaddrs, size_t cnt, struct strtab *strings,
+		      struct dwarf_answers *ret)
+{
+	struct resolver r = {
+		.strings = strings, .vaddrs = vaddrs, .cnt = cnt, .ret = ret, .wants_paths = true
+	};
+
+	return resolve_in(&r, elf, alt);
 }
 
 void dwarf_answers__done(struct dwarf_answers *a)

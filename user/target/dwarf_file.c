@@ -38,12 +38,14 @@ static uint64_t expanded_size(Elf_Scn *scn, const GElf_Shdr *sh)
 enum {
 	INFO,
 	LINE,
+	ADDR,
+	RANGES,
 	STR,
 	LINE_STR,
 	NR_SCNS
 };
-static const char *const scn_names[NR_SCNS] = { ".debug_info", ".debug_line", ".debug_str",
-						".debug_line_str" };
+static const char *const scn_names[NR_SCNS] = { ".debug_info",	 ".debug_line", ".debug_addr",
+						".debug_ranges", ".debug_str",	".debug_line_str" };
 
 /* Where variables lie and what macros stand for is of no use here, but libdw expands at once all
  * that it finds. */
@@ -125,6 +127,8 @@ static int take_sections(struct dwarf_file *f, Elf_Scn *scns[static NR_SCNS])
 	}
 	f->info = data[INFO];
 	f->line = data[LINE];
+	f->addr = data[ADDR];
+	f->ranges = data[RANGES];
 	return 0;
 }
 
@@ -134,15 +138,23 @@ static void __attribute__((noreturn)) out_of_memory(void)
 	longjmp(dwarf_file_no_memory, 1);
 }
 
+Dwarf *dwarf_file_begin(Elf *elf)
+{
+	Dwarf *dbg = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+
+	if (dbg)
+		dwarf_new_oom_handler(dbg, out_of_memory);
+	return dbg;
+}
+
 static int begin(struct dwarf_file *f)
 {
 	const char *name;
 	const void *id;
 
-	f->dbg = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+	f->dbg = dwarf_file_begin(f->elf);
 	if (!f->dbg)
 		return -EBADMSG;
-	dwarf_new_oom_handler(f->dbg, out_of_memory);
 	if (f->alt)
 		dwarf_setalt(f->dbg, f->alt->dbg);
 	else if (dwelf_dwarf_gnu_debugaltlink(f->dbg, &name, &id))

@@ -23,11 +23,12 @@ struct elf_file;
 struct dwarf_file {
 	Elf *elf;
 	Dwarf *dbg;
-	const Elf_Data *info;	  /* .debug_info */
-	const Elf_Data *line;	  /* .debug_line, or NULL */
-	struct dwarf_image image; /* what elf and dbg read, if it is not the file */
-	uint64_t total;		  /* bytes of all that libdw has read */
-	struct dwarf_file *alt;	  /* the supplementary file (dwz), or NULL; borrowed */
+	const Elf_Data *info;	       /* .debug_info */
+	const Elf_Data *line;	       /* .debug_line, or NULL */
+	const Elf_Data *addr, *ranges; /* .debug_addr, .debug_ranges, or NULL */
+	struct dwarf_image image;      /* what elf and dbg read, if it is not the file */
+	uint64_t total;		       /* bytes of all that libdw has read */
+	struct dwarf_file *alt;	       /* the supplementary file (dwz), or NULL; borrowed */
 };
 
 /* Where libdw goes when it is out of memory: to be set before anything but open and close. */
@@ -45,6 +46,9 @@ void dwarf_file__detach(struct dwarf_file *f);
 
 /* Lets libdw begin anew: everything of its that came from f is void. 0 or -EBADMSG. */
 int dwarf_file__restart(struct dwarf_file *f);
+
+/* As dwarf_begin_elf; out of memory it goes to dwarf_file_no_memory. */
+Dwarf *dwarf_file_begin(Elf *elf);
 
 /* The value of an attribute, as dwarf_formstring has it; NULL if attr is, or if it has no end. */
 const char *dwarf_file__string(const struct dwarf_file *f, Dwarf_Attribute *attr);

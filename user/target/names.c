@@ -16,7 +16,7 @@
 
 /* What one call works with. Frames have ids of `strings` until the end, then offsets. */
 struct naming {
-	const struct elf_file *elf, *debug, *alt;
+	const struct elf_file *elf, *debug, *alt, *split;
 	struct gonames_answers go; /* answers is NULL without a table of Go's */
 	uint64_t *others;	   /* the addresses that are not Go's */
 	size_t other_cnt;
@@ -48,18 +48,25 @@ static int read_go(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 	return 0;
 }
 
-static void read_dwarf(struct naming *n)
+/* Which of the two has the DWARF; NULL: neither. */
+static const struct elf_file *with_dwarf(const struct elf_file *elf, const struct elf_file *debug)
 {
 	struct elf_section info;
-	const struct elf_file *elf =
-		elf_file__section(n->elf, ".debug_info", &info) ||
-				elf_file__section(n->elf, ".zdebug_info", &info) ?
-			n->elf :
-			n->debug;
+
+	return elf_file__section(elf, ".debug_info", &info) ||
+			       elf_file__section(elf, ".zdebug_info", &info) ?
+		       elf :
+		       debug;
+}
+
+static void read_dwarf(struct naming *n)
+{
+	const struct elf_file *elf = with_dwarf(n->elf, n->debug);
 
 	/* whatever is wrong with its DWARF, also if it is too large, the object may have symbols */
 	if (elf && n->other_cnt)
-		(void)dwarf_resolve(elf, n->alt, n->others, n->other_cnt, n->strings, &n->dwarf);
+		(void)dwarf_resolve(elf, n->alt, n->split, n->others, n->other_cnt, n->strings,
+				    &n->dwarf);
 }
 
 /* Does DWARF leave the physical function at address i without the name that the linker has? */
@@ -296,9 +303,12 @@ static int symbolize(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 }
 
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
-	       const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
+	       const struct elf_file *split, const uint64_t *vaddrs, size_t cnt, bool plain,
+	       struct symbols *ret)
 {
-	struct naming n = { .elf = elf, .debug = debug, .alt = alt, .plain = plain, .ret = ret };
+	struct naming n = {
+		.elf = elf, .debug = debug, .alt = alt, .split = split, .plain = plain, .ret = ret
+	};
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
@@ -312,6 +322,43 @@ int names_find(const struct elf_file *elf, const struct elf_file *debug, const s
 	free(n.symbol);
 	strtab__free(n.strings);
 	free(n.demangled);
+	return err;
+}
+
+static int put_paths(const struct dwarf_answers *a, const struct strtab *strings, size_t cnt,
+		     struct symbols *ret)
+{
+	ret->cnt = cnt;
+	ret->first = calloc(cnt + 1, sizeof(*ret->first));
+	ret->frames = calloc(a->frame_cnt + 1, sizeof(*ret->frames));
+	if (!ret->first || !ret->frames)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		if (a->answers && a->answers[i].cnt)
+			ret->frames[ret->frame_cnt++].name = a->frames[a->answers[i].first].name;
+		ret->first[i + 1] = (uint32_t)ret->frame_cnt;
+	}
+	return symbols__set_strings(ret, strings);
+}
+
+int names_split_files(const struct elf_file *elf, const struct elf_file *debug,
+		      const struct elf_file *alt, const uint64_t *vaddrs, size_t cnt,
+		      struct symbols *ret)
+{
+	const struct elf_file *from = with_dwarf(elf, debug);
+	struct strtab *strings = strtab__new();
+	struct dwarf_answers a = { 0 };
+	int err = !strings ? -ENOMEM :
+		  from	   ? dwarf_split_files(from, alt, vaddrs, cnt, strings, &a) :
+			     -ENOENT;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!err)
+		err = put_paths(&a, strings, cnt, ret);
+	if (err)
+		symbols__done(ret);
+	dwarf_answers__done(&a);
+	strtab__free(strings);
 	return err;
 }
 

@@ -63,12 +63,18 @@ static inline struct symbol_frames symbols__of(const struct symbols *s, size_t i
 
 /*
  * Names cnt ascending virtual addresses. debug: the file of separate debug information, alt: the
- * supplementary file of whichever has the DWARF; NULL where there is none. Debug sections are read,
+ * supplementary file of whichever has the DWARF, split: the .dwp of it; NULL where there is none. Debug sections are read,
  * used and given back within the call; plain: they are not, and there are no inlined functions and no
  * lines, but Go's. 0 or -ENOMEM; *ret is the caller's after 0 only.
  */
 int names_find(const struct elf_file *elf, const struct elf_file *debug, const struct elf_file *alt,
-	       const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
+	       const struct elf_file *split, const uint64_t *vaddrs, size_t cnt, bool plain,
+	       struct symbols *ret);
+/* Which .dwo files the addresses' units are split into: of each that has one a frame, whose name is
+ * the path, absolute if the unit knows its folder. 0, -ENOMEM, or as dwarf_resolve. */
+int names_split_files(const struct elf_file *elf, const struct elf_file *debug,
+		      const struct elf_file *alt, const uint64_t *vaddrs, size_t cnt,
+		      struct symbols *ret);
 void symbols__done(struct symbols *s);
 
 /* The frames have ids of `strings`: replaces them by offsets into one block, which has those that

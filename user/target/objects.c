@@ -18,6 +18,7 @@
 #include "target/probe_sites.h"
 #include "target/reader.h"
 #include "target/roots.h"
+#include "target/split_names.h"
 #include "target/unwind_build.h"
 
 #define MAX_OPEN 2048 /* descriptors kept */
@@ -719,8 +720,8 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 {
 	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
 	struct object *obj = &o->objects[id];
-	int err = make_ready(o, id), fds[3];
 	struct debugfile_object from;
+	int err = make_ready(o, id);
 
 	memset(ret, 0, sizeof(*ret));
 	if (err)
@@ -730,10 +731,12 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 		err = debugfile__open(&debug, &from);
 	if (err != -ENOMEM)
 		err = debugfile__open_alt(&alt, &from, &debug);
-	if (err != -ENOMEM) {
-		memcpy(fds, (int[]){ obj->fd, debug.fd, alt.fd }, sizeof(fds));
-		err = judge(o, obj, reader__names(obj->reader, fds, vaddrs, cnt, plain, ret));
-	}
+	if (err != -ENOMEM)
+		err = judge(o, obj,
+			    plain ? reader__names(obj->reader,
+						  (int[]){ obj->fd, debug.fd, alt.fd, -1 }, vaddrs,
+						  cnt, true, ret) :
+				    split_names(&from, obj->fd, &debug, &alt, vaddrs, cnt, ret));
 	debugfile__close(&alt);
 	debugfile__close(&debug);
 	return err;

@@ -53,9 +53,9 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_BYTES] = 3000 * MS,	    [READER_CRC] = 10000 * MS,
 	[READER_UNWIND_TABLE] = 15000 * MS, [READER_HAS_USDT] = 3000 * MS,
 	[READER_ALLOCATORS] = 10000 * MS,   [READER_NAMES] = 40000 * MS,
-	[READER_PLAIN_NAMES] = 40000 * MS,  [READER_PERF_MAP] = 10000 * MS,
-	[READER_ENVIRON] = 3000 * MS,	    [READER_CONTEXT] = 3000 * MS,
-	[READER_SITES] = 10000 * MS,
+	[READER_PLAIN_NAMES] = 40000 * MS,  [READER_SPLIT_FILES] = 40000 * MS,
+	[READER_PERF_MAP] = 10000 * MS,	    [READER_ENVIRON] = 3000 * MS,
+	[READER_CONTEXT] = 3000 * MS,	    [READER_SITES] = 10000 * MS,
 };
 
 struct reader {
@@ -562,6 +562,7 @@ static int take_description(struct reader *r, const struct query *q, void *ret)
 	strcpy(f->alt_name, d.alt_name);
 	f->debuglink_crc = d.debuglink_crc;
 	f->has_debug_info = d.has_debug_info;
+	f->may_be_split = d.may_be_split;
 	err = take_segments(r, f, d.segment_cnt);
 	if (err)
 		reader_file__done(f);
@@ -865,11 +866,12 @@ static struct query query(enum reader_op op, int fd,
 		[READER_DESCRIBE] = release_file,      [READER_DESCRIBE_DEBUG] = release_file,
 		[READER_UNWIND_TABLE] = release_table, [READER_ALLOCATORS] = release_points,
 		[READER_NAMES] = release_names,	       [READER_PLAIN_NAMES] = release_names,
-		[READER_PERF_MAP] = release_perf_map,  [READER_SITES] = release_sites,
+		[READER_SPLIT_FILES] = release_names,  [READER_PERF_MAP] = release_perf_map,
+		[READER_SITES] = release_sites,
 	};
 
 	return (struct query){ .request = { .op = op, .files = fd < 0 ? 0 : READER_FILE_OBJECT },
-			       .fds = { fd, -1, -1 },
+			       .fds = { fd, -1, -1, -1 },
 			       .take = take,
 			       .release = release[op],
 			       .ret = ret };
@@ -925,20 +927,33 @@ int reader__allocators(struct reader *r, int fd, struct allocator_points *ret)
 	return ask(r, &q);
 }
 
-int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
-		  bool plain, struct symbols *ret)
+static int ask_names(struct reader *r, enum reader_op op, const int *fds, const uint64_t *vaddrs,
+		     size_t cnt, struct symbols *ret)
 {
-	struct query q = query(plain ? READER_PLAIN_NAMES : READER_NAMES, fds[0], take_names, ret);
+	struct query q = query(op, fds[0], take_names, ret);
 
 	if (cnt > READER_MAX_ADDRESSES)
 		return -E2BIG;
-	memcpy(q.fds, fds, sizeof(q.fds));
-	q.request.files |= fds[1] < 0 ? 0 : READER_FILE_DEBUG;
-	q.request.files |= fds[2] < 0 ? 0 : READER_FILE_ALT;
+	for (size_t i = 0; i < READER_NAMES_FILES; i++) {
+		q.fds[i] = fds[i];
+		q.request.files |= fds[i] < 0 ? 0 : 1U << i;
+	}
 	q.request.cnt = cnt;
 	q.input = vaddrs;
 	q.input_sz = cnt * sizeof(*vaddrs);
 	return ask(r, &q);
+}
+
+int reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+		  const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
+{
+	return ask_names(r, plain ? READER_PLAIN_NAMES : READER_NAMES, fds, vaddrs, cnt, ret);
+}
+
+int reader__split_files(struct reader *r, const int fds[static READER_NAMES_FILES],
+			const uint64_t *vaddrs, size_t cnt, struct symbols *ret)
+{
+	return ask_names(r, READER_SPLIT_FILES, fds, vaddrs, cnt, ret);
 }
 
 int reader__sites(struct reader *r, const int fds[static 2], const char *provider, const char *name,

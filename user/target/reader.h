@@ -33,6 +33,8 @@ struct said;
 struct symbols;
 struct unwind_table;
 
+#define READER_NAMES_FILES \
+	4 /* the object, its debug file, the supplementary file, a .dwo or .dwp */
 #define READER_MAX_LINK 1024 /* bytes of a path in .gnu_debugaltlink; a longer one is none */
 
 /* What the headers of an ELF file say. */
@@ -48,6 +50,7 @@ struct reader_file {
 	uint32_t debuglink_crc;
 	char alt_name[READER_MAX_LINK]; /* path of the supplementary file, or "" */
 	bool has_debug_info;
+	bool may_be_split; /* its DWARF: some of it may be in other files */
 };
 
 struct reader_stats {
@@ -99,13 +102,16 @@ int reader__open_in(struct reader *r, int root, const char *path);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
 int reader__crc(struct reader *r, int fd, uint32_t *ret);
-/* As unwind_build, usdt_find (is there any?), allocators_find, names_find; fds: the object, its
- * debug file, the supplementary file, the latter two -1 if there is none. */
+/* As unwind_build, usdt_find (is there any?), allocators_find, names_find; fds: all but the object -1
+ * if there is none. */
 int reader__unwind_table(struct reader *r, int fd, struct unwind_table *ret);
 int reader__has_usdt(struct reader *r, int fd, bool *ret);
 int reader__allocators(struct reader *r, int fd, struct allocator_points *ret);
-int reader__names(struct reader *r, const int fds[static 3], const uint64_t *vaddrs, size_t cnt,
-		  bool plain, struct symbols *ret);
+int reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+		  const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
+/* As names_split_files. */
+int reader__split_files(struct reader *r, const int fds[static READER_NAMES_FILES],
+			const uint64_t *vaddrs, size_t cnt, struct symbols *ret);
 /* As probe_sites_find; fds: the object, its debug file or -1. -EINVAL: names that are too long. */
 int reader__sites(struct reader *r, const int fds[static 2], const char *provider, const char *name,
 		  struct probe_sites *ret);

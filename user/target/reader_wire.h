@@ -45,6 +45,7 @@ enum reader_op {
 	READER_ALLOCATORS,     /* uint64_t cnt, cnt * struct reader_point */
 	READER_NAMES,	       /* struct reader_names, first, frames, strings: as struct symbols */
 	READER_PLAIN_NAMES,    /* the same without debug information */
+	READER_SPLIT_FILES,    /* the same, of paths: see reader__split_files */
 	READER_PERF_MAP,       /* struct reader_perf_map, then as READER_NAMES */
 	READER_ENVIRON,	       /* struct said, of an environment */
 	READER_CONTEXT,	       /* struct said, of the message of a process context */
@@ -54,10 +55,11 @@ enum reader_op {
 };
 
 /* The files that are sent along, in this order. */
-#define READER_MAX_FILES 3
+#define READER_MAX_FILES READER_NAMES_FILES
 #define READER_FILE_OBJECT 1 /* without it the object is the vDSO */
 #define READER_FILE_DEBUG 2
 #define READER_FILE_ALT 4
+#define READER_FILE_SPLIT 8
 
 struct reader_request {
 	uint32_t op;
@@ -72,7 +74,7 @@ struct reader_opened {
 
 struct reader_description {
 	uint32_t segment_cnt;
-	uint32_t has_debug_info;
+	uint32_t has_debug_info, may_be_split;
 	uint32_t build_id_sz, alt_id_sz;
 	uint32_t debuglink_crc;
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];

@@ -271,6 +271,7 @@ static int describe(struct job *j)
 	d.segment_cnt = cnt;
 	d.has_debug_info = elf_file__section(elf, ".debug_info", &info) ||
 			   elf_file__section(elf, ".zdebug_info", &info);
+	d.may_be_split = elf_file__section(elf, ".debug_addr", &info);
 	read_interp(elf, d.interp, sizeof(d.interp));
 	read_sanitizer(elf, d.sanitizer, sizeof(d.sanitizer));
 	read_altlink(elf, &d);
@@ -461,8 +462,11 @@ static int put_symbols(struct job *j, const struct symbols *s)
 static int find_names(struct job *j)
 {
 	struct symbols s;
-	int err = names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->input, j->request.cnt,
-			     j->request.op == READER_PLAIN_NAMES, &s);
+	int err = j->request.op == READER_SPLIT_FILES ?
+			  names_split_files(j->elfs[0], j->elfs[1], j->elfs[2], j->input,
+					    j->request.cnt, &s) :
+			  names_find(j->elfs[0], j->elfs[1], j->elfs[2], j->elfs[3], j->input,
+				     j->request.cnt, j->request.op == READER_PLAIN_NAMES, &s);
 
 	if (err)
 		return begin_answer(j, err);
@@ -517,9 +521,9 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_BYTES] = read_bytes,	       [READER_CRC] = read_crc,
 	[READER_UNWIND_TABLE] = build_table,   [READER_HAS_USDT] = find_usdt,
 	[READER_ALLOCATORS] = find_allocators, [READER_NAMES] = find_names,
-	[READER_PLAIN_NAMES] = find_names,     [READER_PERF_MAP] = read_perf_map,
-	[READER_ENVIRON] = read_environ,       [READER_CONTEXT] = parse_context,
-	[READER_SITES] = find_sites,
+	[READER_PLAIN_NAMES] = find_names,     [READER_SPLIT_FILES] = find_names,
+	[READER_PERF_MAP] = read_perf_map,     [READER_ENVIRON] = read_environ,
+	[READER_CONTEXT] = parse_context,      [READER_SITES] = find_sites,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -566,7 +570,8 @@ static bool give_files_back(struct job *j)
 
 static bool asks_for_names(const struct reader_request *r)
 {
-	return r->op == READER_NAMES || r->op == READER_PLAIN_NAMES || r->op == READER_PERF_MAP;
+	return r->op == READER_NAMES || r->op == READER_PLAIN_NAMES ||
+	       r->op == READER_SPLIT_FILES || r->op == READER_PERF_MAP;
 }
 
 static bool good_request(const struct reader_request *r)

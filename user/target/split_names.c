@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asks which .dwo each address lies in, then each of these for its addresses, and puts the answers
+ * together. */
+#include "target/split_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "target/debugfile.h"
+#include "target/names.h"
+#include "target/reader.h"
+
+#define MAX_FILES 4096 /* that are looked at in one request */
+
+/* What is known of the addresses, from one file. */
+struct part {
+	struct symbols symbols;
+	size_t *idx; /* of its addresses, among all */
+};
+
+struct gathering {
+	const struct debugfile_object *o;
+	int fds[READER_NAMES_FILES];
+	const uint64_t *vaddrs;
+	size_t cnt;
+	struct symbols where; /* of each address the path of its .dwo, or nothing */
+	bool *asked;
+	uint64_t *addrs; /* scratch */
+	struct part *parts;
+	size_t part_cnt, part_cap;
+};
+
+/* The path of an address's .dwo, as an offset; 0: none, or it is not there. */
+static uint32_t file_of(const struct gathering *g, size_t i)
+{
+	const struct symbols *w = &g->where;
+
+	return w->first[i] == w->first[i + 1] ? 0 : w->frames[w->first[i]].name;
+}
+
+/* Asks for the addresses of one .dwo; 0: for those of none. */
+static int ask(struct gathering *g, uint32_t file)
+{
+	struct part p = { .idx = calloc(g->cnt, sizeof(*p.idx)) };
+	size_t n = 0;
+	int err;
+
+	if (!p.idx || util_reserve(&g->parts, &g->part_cap, g->part_cnt + 1, sizeof(*g->parts))) {
+		free(p.idx);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < g->cnt; i++) {
+		if (g->asked[i] || (file && file_of(g, i) != file))
+			continue;
+		p.idx[n] = i;
+		g->addrs[n++] = g->vaddrs[i];
+		g->asked[i] = true;
+	}
+	err = reader__names(g->o->reader, g->fds, g->addrs, n, false, &p.symbols);
+	if (err)
+		free(p.idx);
+	else
+		g->parts[g->part_cnt++] = p;
+	return err;
+}
+
+static int ask_file(struct gathering *g, uint32_t file)
+{
+	struct debugfile d;
+	int err = debugfile__open_split(&d, g->o, g->where.strings + file, "");
+
+	if (!err) {
+		g->fds[READER_NAMES_FILES - 1] = d.fd;
+		err = ask(g, file);
+		g->fds[READER_NAMES_FILES - 1] = -1;
+	}
+	debugfile__close(&d);
+	/* what has no file has the rest of what is known */
+	return err == -ENOENT ? 0 : err;
+}
+
+static int ask_all(struct gathering *g)
+{
+	uint32_t file, last = 0;
+	size_t files = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < g->cnt && !err; i++) {
+		file = file_of(g, i);
+		if (!file || file == last || g->asked[i] || ++files > MAX_FILES)
+			continue;
+		last = file;
+		err = ask_file(g, file);
+	}
+	return err ? err : ask(g, 0);
+}
+
+/* Which answer, of which part, an address has. */
+struct source {
+	const struct symbols *symbols;
+	uint32_t idx, strings_at;
+};
+
+static int put_together(struct gathering *g, struct symbols *ret)
+{
+	struct source *from = calloc(g->cnt + 1, sizeof(*from));
+	size_t frames = 0, strings = 1;
+	int err = 0;
+
+	*ret = (struct symbols){ .cnt = g->cnt };
+	for (size_t k = 0; from && k < g->part_cnt; k++) {
+		const struct symbols *s = &g->parts[k].symbols;
+
+		for (size_t i = 0; i < s->cnt; i++)
+			from[g->parts[k].idx[i]] =
+				(struct source){ s, (uint32_t)i, (uint32_t)strings };
+		frames += s->frame_cnt;
+		strings += s->strings_sz;
+	}
+	ret->first = calloc(g->cnt + 1, sizeof(*ret->first));
+	ret->frames = calloc(frames + 1, sizeof(*ret->frames));
+	ret->strings = strings > UINT32_MAX ? NULL : calloc(strings, 1);
+	ret->strings_sz = strings;
+	if (!from || !ret->first || !ret->frames || !ret->strings)
+		err = -ENOMEM;
+	for (size_t i = 0; i < g->cnt && !err; i++) {
+		struct symbol_frames f = symbols__of(from[i].symbols, from[i].idx);
+		struct symbol_frame *to = ret->frames + ret->frame_cnt;
+
+		for (size_t k = 0; k < f.cnt; k++) {
+			to[k] = f.frames[k];
+			to[k].name += to[k].name ? from[i].strings_at : 0;
+			to[k].system_name += to[k].system_name ? from[i].strings_at : 0;
+			to[k].file += to[k].file ? from[i].strings_at : 0;
+		}
+		ret->frame_cnt += f.cnt;
+		ret->first[i + 1] = (uint32_t)ret->frame_cnt;
+	}
+	for (size_t k = 0, at = 1; k < g->part_cnt && !err; k++) {
+		const struct symbols *s = &g->parts[k].symbols;
+
+		memcpy(ret->strings + at, s->strings, s->strings_sz);
+		at += s->strings_sz;
+	}
+	free(from);
+	if (err)
+		symbols__done(ret);
+	return err;
+}
+
+/* By the .dwo of each unit. */
+static int by_units(struct gathering *g, struct symbols *ret)
+{
+	int err = reader__split_files(g->o->reader, g->fds, g->vaddrs, g->cnt, &g->where);
+
+	if (reader_harmed(err) || err == -ENOMEM)
+		return err;
+	if (err || !g->where.frame_cnt) {
+		symbols__done(&g->where);
+		return reader__names(g->o->reader, g->fds, g->vaddrs, g->cnt, false, ret);
+	}
+	g->asked = calloc(g->cnt, sizeof(*g->asked));
+	g->addrs = calloc(g->cnt, sizeof(*g->addrs));
+	err = g->asked && g->addrs ? ask_all(g) : -ENOMEM;
+	if (!err)
+		err = put_together(g, ret);
+	for (size_t k = 0; k < g->part_cnt; k++) {
+		symbols__done(&g->parts[k].symbols);
+		free(g->parts[k].idx);
+	}
+	free(g->parts);
+	free(g->asked);
+	free(g->addrs);
+	symbols__done(&g->where);
+	return err;
+}
+
+/* NAME.dwp, beside the object or beside its debug file. */
+static int open_package(struct debugfile *d, const struct debugfile_object *o,
+			const struct debugfile *debug)
+{
+	int err = debugfile__open_split(d, o, o->path, ".dwp");
+
+	return err == -ENOENT && debug->fd >= 0 ? debugfile__open_split(d, o, debug->path, ".dwp") :
+						  err;
+}
+
+int split_names(const struct debugfile_object *o, int fd, const struct debugfile *debug,
+		const struct debugfile *alt, const uint64_t *vaddrs, size_t cnt,
+		struct symbols *ret)
+{
+	struct gathering g = {
+		.o = o, .fds = { fd, debug->fd, alt->fd, -1 }, .vaddrs = vaddrs, .cnt = cnt
+	};
+	bool is_split = debug->fd >= 0 ? debug->file.may_be_split : o->file->may_be_split;
+	struct debugfile package;
+	int err;
+
+	if (!is_split)
+		return reader__names(o->reader, g.fds, vaddrs, cnt, false, ret);
+	err = open_package(&package, o, debug);
+	if (!err) {
+		g.fds[READER_NAMES_FILES - 1] = package.fd;
+		err = reader__names(o->reader, g.fds, vaddrs, cnt, false, ret);
+	} else if (err == -ENOENT) {
+		err = by_units(&g, ret);
+	}
+	debugfile__close(&package);
+	return err;
+}
