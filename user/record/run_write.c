@@ -17,9 +17,8 @@
 #include "kernel/machine.h"
 #include "kinds.h"
 #include "options.h"
-#include "profile/go_frames.h"
-#include "profile/machinery.h"
 #include "profile/profile.h"
+#include "report/finish_profile.h"
 #include "report/report.h"
 #include "record/rights.h"
 #include "record/run_parts.h"
@@ -89,21 +88,6 @@ static int write_stats(const struct run *r, const struct report *report)
 	return err;
 }
 
-/* What is in it by its kind and its format: once all has names. 0 or -errno. */
-static int finish_profile(const struct run *r, int kind, struct profile *p)
-{
-	int err = 0;
-
-	go_frames__elide(p);
-	if (r->opts->format->like_pprof)
-		go_frames__like_pprof(p);
-	if (kinds[kind].hide)
-		kinds[kind].hide(p);
-	if (kinds[kind].drops)
-		err = machinery_hide(p, kinds[kind].drops);
-	return err ? err : profile__finish(p);
-}
-
 static int finish_kind(struct run *r, struct report *report, int kind,
 		       const struct capture_boundary *to)
 {
@@ -119,7 +103,7 @@ static int finish_kind(struct run *r, struct report *report, int kind,
 		err = capture__name(r->capture, &p, &report->symbols[kind]);
 	free(p.sources);
 	if (!err)
-		err = finish_profile(r, kind, p.profile);
+		err = finish_profile(r->opts->format, kind, p.profile);
 	report->samples[kind] = p.profile->sample_cnt;
 	return err;
 }
