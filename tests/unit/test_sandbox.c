@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* helper/sandbox: what the courier may do, and what ends it. Of readers and openers test_reader knows
+/* helper/sandbox: what the courier and the server may do, and what ends them. Of readers and openers test_reader knows
  * more. */
 #include "helper/sandbox.h"
 
@@ -151,7 +151,7 @@ static int makes_code(void)
 }
 
 /* What it exits with, or -1 if it is ended by SIGSYS. */
-static int in_sandbox(int (*act)(void))
+static int in_sandbox_of(enum sandbox kind, int (*act)(void))
 {
 	int pair[2], status;
 	pid_t pid;
@@ -159,7 +159,7 @@ static int in_sandbox(int (*act)(void))
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	pid = fork();
 	if (!pid) {
-		if (sandbox_enter(SANDBOX_COURIER, pair[1], pair[1], getppid()))
+		if (sandbox_enter(kind, pair[1], pair[1], getppid()))
 			_exit(120);
 		_exit(act());
 	}
@@ -171,6 +171,11 @@ static int in_sandbox(int (*act)(void))
 		return -1;
 	}
 	return WEXITSTATUS(status);
+}
+
+static int in_sandbox(int (*act)(void))
+{
+	return in_sandbox_of(SANDBOX_COURIER, act);
 }
 
 static void may(void **state)
@@ -214,11 +219,33 @@ static void may_not(void **state)
 	assert_int_equal(in_sandbox(reads_itself), EACCES);
 }
 
+/* What serves has no use for a socket of its own, a file, or a thread. */
+static void server_may_not(void **state)
+{
+	static const struct {
+		int (*act)(void);
+		int err; /* -1: it is the end */
+	} acts[] = {
+		{ connects, -1 },      { packet_socket, -1 },	 { starts_threads, -1 },
+		{ reads_etc, EACCES }, { reads_itself, EACCES }, { writes, EACCES },
+		{ maps_code, -1 },     { executes, -1 },	 { forks, -1 },
+		{ kills, -1 },	       { traces, -1 },		 { calls_bpf, -1 },
+		{ becomes_root, -1 },  { makes_code, -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(acts); i++)
+		if (in_sandbox_of(SANDBOX_SERVER, acts[i].act) != acts[i].err)
+			fail_msg("act %zu: %d, not %d", i,
+				 in_sandbox_of(SANDBOX_SERVER, acts[i].act), acts[i].err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(may),
 		cmocka_unit_test(may_not),
+		cmocka_unit_test(server_may_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

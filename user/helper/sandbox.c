@@ -83,6 +83,13 @@ static const struct rules rules[] = {
 		.max_memory = 1ULL << 30,
 		.paths = network_paths,
 	},
+	[SANDBOX_SERVER] = {
+		.name = "bpfprof-server",
+		.rights = TO_BECOME_NOBODY,
+		.nobody = true,
+		.max_fds = 1200, /* a client has one, and a few more its profile */
+		.max_memory = 256ULL << 20,
+	},
 };
 
 const char *sandbox_name(enum sandbox kind)
@@ -136,6 +143,16 @@ void sandbox_end_first(void)
 	close(fd);
 }
 
+/* No more than there may be by now: to raise that takes a capability. */
+static int limit_descriptors(rlim_t to)
+{
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now))
+		return -errno;
+	return limit(RLIMIT_NOFILE, MIN(to, now.rlim_max));
+}
+
 static int limit_resources(const struct rules *r)
 {
 	int err = limit(RLIMIT_FSIZE, 0);
@@ -143,7 +160,7 @@ static int limit_resources(const struct rules *r)
 	if (!err)
 		err = limit(RLIMIT_CORE, 0);
 	if (!err && r->max_fds)
-		err = limit(RLIMIT_NOFILE, r->max_fds);
+		err = limit_descriptors(r->max_fds);
 	if (!err && r->max_memory)
 		err = limit(RLIMIT_AS, address_space() + r->max_memory);
 	return err;

@@ -19,6 +19,9 @@ enum sandbox {
 	 * file by name but what tells of machines and whom to trust, no new process or program or
 	 * executable memory, no port to listen at but one that it is sent. */
 	SANDBOX_COURIER,
+	/* Answers those who connect to the socket that it is sent: no capability, no file by name, no
+	 * connection to anybody, no new process, program, thread or executable memory. */
+	SANDBOX_SERVER,
 };
 
 /* What its process is called. */

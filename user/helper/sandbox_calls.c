@@ -192,6 +192,59 @@ static const struct allowed courier_calls[] = {
 	{ .nr = SYS_UPROBE },
 };
 
+/* What libmicrohttpd asks for, with a socket that listens. */
+static const struct allowed server_calls[] = {
+#ifdef __SANITIZE_ADDRESS__
+	{ .nr = SYS_sigaltstack }, /* ASan asks for it where a function does not return */
+#endif
+	{ .nr = SYS_read },
+	{ .nr = SYS_write },
+	{ .nr = SYS_writev },
+	{ .nr = SYS_pread64 },
+	{ .nr = SYS_poll },
+	{ .nr = SYS_recvfrom },
+	{ .nr = SYS_sendto },
+	{ .nr = SYS_recvmsg },
+	{ .nr = SYS_sendmsg },
+	{ .nr = SYS_accept4 },
+	{ .nr = SYS_getsockname },
+	{ .nr = SYS_getpeername },
+	{ .nr = SYS_getsockopt },
+	{ .nr = SYS_setsockopt },
+	{ .nr = SYS_shutdown },
+	{ .nr = SYS_listen },
+	{ .nr = SYS_epoll_create1 },
+	{ .nr = SYS_epoll_ctl },
+	{ .nr = SYS_epoll_wait },
+	{ .nr = SYS_eventfd2 },
+	{ .nr = SYS_close },
+	{ .nr = SYS_fstat },
+	/* glibc's fstat */
+	{ .nr = SYS_newfstatat, .checks = { { 3, ~0U, AT_EMPTY_PATH } }, .check_cnt = 1 },
+	/* other files are none of its business: the time zone, what libraries are configured by */
+	{ .nr = SYS_openat, .refused = EACCES },
+	{ .nr = SYS_fcntl },
+	{ .nr = SYS_mmap,
+	  .checks = { { 2, PROT_EXEC, 0 }, { 3, MAP_ANONYMOUS, MAP_ANONYMOUS } },
+	  .check_cnt = 2 },
+	{ .nr = SYS_mprotect, .checks = { { 2, PROT_EXEC, 0 } }, .check_cnt = 1 },
+	{ .nr = SYS_munmap },
+	{ .nr = SYS_mremap },
+	{ .nr = SYS_madvise },
+	{ .nr = SYS_brk },
+	{ .nr = SYS_futex },
+	{ .nr = SYS_rt_sigaction },
+	{ .nr = SYS_rt_sigprocmask },
+	{ .nr = SYS_getrandom },
+	{ .nr = SYS_sysinfo },
+	{ .nr = SYS_clock_gettime },
+	{ .nr = SYS_restart_syscall },
+	{ .nr = SYS_exit },
+	{ .nr = SYS_exit_group },
+	{ .nr = SYS_URETPROBE },
+	{ .nr = SYS_UPROBE },
+};
+
 /* All of it jumps forward, to what follows the row. */
 static size_t add_call(struct sock_filter *f, const struct allowed *a)
 {
@@ -229,6 +282,7 @@ static const struct {
 	[SANDBOX_READER] = CALLS(reader_calls),
 	[SANDBOX_OPENER] = CALLS(opener_calls),
 	[SANDBOX_COURIER] = CALLS(courier_calls),
+	[SANDBOX_SERVER] = CALLS(server_calls),
 };
 
 int sandbox_filter_calls(enum sandbox kind)
