@@ -299,6 +299,76 @@ static void what_is_held_is_in_use(void **state)
 	check_heap(0x2000, 1 << 24, 1, 1 << 24, 0, 0);
 }
 
+static void hold_in(struct window *w, const struct bpfprof_rec *rec, int n)
+{
+	struct bpfprof_count_key key = key_of(rec);
+
+	while (n--)
+		assert_true(windows__hold(windows, w, &key));
+}
+
+static void unhold_in(struct window *w, const struct bpfprof_rec *rec, int n)
+{
+	struct bpfprof_count_key key = key_of(rec);
+
+	while (n--)
+		windows__unhold(windows, w, &key);
+}
+
+/* What was there before a window, and still is, is nothing of it; what has gone since is below 0. */
+static void changes_of_what_is_held(void **state)
+{
+	struct bpfprof_rec kept = heap_rec(1, 1 << 24), freed = heap_rec(2, 1 << 24),
+			   new = heap_rec(3, 1 << 24);
+	struct window *change;
+
+	(void)state;
+	add(&kept, 0x1000);
+	count(&kept, 3);
+	add(&freed, 0x2000);
+	count(&freed, 2);
+	end_epoch(0);
+	window__commit(window, BPFPROF_HEAP, 1);
+	change = windows__open(windows);
+	unhold_in(change, &kept, 4);
+	unhold_in(change, &freed, 3);
+	new.side = 1;
+	add(&new, 0x3000);
+	count(&new, 4);
+	end_epoch(1);
+	window__commit(change, BPFPROF_HEAP, 1);
+	hold_in(change, &kept, 4);
+	hold_in(change, &freed, 1);
+	hold_in(change, &new, 2);
+	profile_of(change, BPFPROF_HEAP, false);
+	assert_int_equal(profiles[BPFPROF_HEAP]->sample_cnt, 2);
+	check_heap(0x2000, 1 << 24, 0, 0, -2, -(2 << 24));
+	check_heap(0x3000, 1 << 24, 5, 5 << 24, 2, 2 << 24);
+	windows__close(windows, change);
+}
+
+/* What is held is added to a window: one that goes on is asked by its copies. */
+static void copies_are_windows_of_their_own(void **state)
+{
+	struct bpfprof_rec kept = heap_rec(1, 1 << 24);
+	struct window *copy;
+
+	(void)state;
+	add(&kept, 0x1000);
+	count(&kept, 3);
+	end_epoch(0);
+	window__commit(window, BPFPROF_HEAP, 1);
+	for (int i = 2; i < 4; i++) {
+		copy = windows__copy(windows, window);
+		hold_in(copy, &kept, i);
+		profile_of(copy, BPFPROF_HEAP, false);
+		check_heap(0x1000, 1 << 24, 4, 4 << 24, i, i << 24);
+		windows__close(windows, copy);
+	}
+	profile_of(window, BPFPROF_HEAP, false);
+	check_heap(0x1000, 1 << 24, 4, 4 << 24, 0, 0);
+}
+
 /* --min-age: what holds nothing is left out, and what stays has all its values. */
 static void only_held(void **state)
 {
@@ -1148,6 +1218,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(weights_are_believed, setup, teardown),
 		cmocka_unit_test_setup_teardown(empty_allocations_count, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_held_is_in_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(changes_of_what_is_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(copies_are_windows_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(commits_scale, setup, teardown),
 		cmocka_unit_test_setup_teardown(sizes_are_told_apart, setup, teardown),

@@ -387,6 +387,15 @@ struct capture_window *capture__open_window(struct capture *c, const struct capt
 	return w;
 }
 
+struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from)
+{
+	struct capture_window *w = capture__open_window(c, from);
+
+	if (w && c->heap)
+		heap__begin_change(c->heap, w->window, &from->heap);
+	return w;
+}
+
 void capture__close_window(struct capture *c, struct capture_window *w)
 {
 	if (!w)
@@ -398,6 +407,23 @@ void capture__close_window(struct capture *c, struct capture_window *w)
 uint64_t capture__window_start_ns(const struct capture *c, const struct capture_window *w)
 {
 	return w->start_ns ? w->start_ns : c->armed_ns;
+}
+
+int capture__profile_so_far(struct capture *c, struct capture_window *w,
+			    const struct capture_boundary *to, enum bpfprof_kind kind,
+			    struct capture_profile *ret)
+{
+	struct windows *windows = collect__windows(c->collect);
+	struct capture_window copy = *w;
+	int err;
+
+	/* what is in use is added to it */
+	copy.window = windows__copy(windows, w->window);
+	if (!copy.window)
+		return -errno;
+	err = capture__profile(c, &copy, to, kind, ret);
+	windows__close(windows, copy.window);
+	return err;
 }
 
 int capture__profile(struct capture *c, struct capture_window *w, const struct capture_boundary *to,

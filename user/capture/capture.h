@@ -219,13 +219,23 @@ int capture__stop(struct capture *c, struct capture_boundary *ret);
 /* A window since a boundary that was settled just now; NULL: since the start, before it. NULL with
  * errno. */
 struct capture_window *capture__open_window(struct capture *c, const struct capture_boundary *from);
+/* The same, where what it has of the heap in use is the change since then, also below 0. */
+struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from);
 void capture__close_window(struct capture *c, struct capture_window *w);
 /* When it began, CLOCK_MONOTONIC. */
 uint64_t capture__window_start_ns(const struct capture *c, const struct capture_window *w);
 
-/* What a window has of a kind, up to the boundary that was settled last. 0 or -errno. */
+/* What a window has of a kind, up to the boundary that was settled last, once; so_far: of one that goes
+ * on, which can be asked for it again. 0 or -errno. */
 int capture__profile(struct capture *c, struct capture_window *w, const struct capture_boundary *to,
 		     enum bpfprof_kind kind, struct capture_profile *ret);
+int capture__profile_so_far(struct capture *c, struct capture_window *w,
+			    const struct capture_boundary *to, enum bpfprof_kind kind,
+			    struct capture_profile *ret);
+/* A profile with a sample for each of these addresses, which are code of a process that is recorded. 0;
+ * -ESRCH: it is not there; -errno. */
+int capture__locate(struct capture *c, uint32_t pid, const uint64_t *addresses, size_t cnt,
+		    struct capture_profile *ret);
 /* Names all of it, which may take long. 0 or -ENOMEM. */
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret);
 

@@ -160,13 +160,13 @@ void window__revise(struct window *w, enum bpfprof_kind kind, double times)
 	}
 }
 
-int window__hold(struct window *w, const struct count_key_stack *stack)
+int window__hold(struct window *w, const struct count_key_stack *stack, int times)
 {
 	struct sums *s = sums_of(w, stack->stack);
 
 	if (!s)
 		return -ENOMEM;
-	s->held += stack->unit;
+	s->held += times * stack->unit;
 	return 0;
 }
 
@@ -348,6 +348,13 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 		       0;
 }
 
+/* As much is held as before the window began, but for rounding, since each held is one at least, and
+ * nothing was sampled in it. */
+static bool is_nothing(const struct sums *s)
+{
+	return !(s->total > 0) && !(s->amount > 0) && s->held > -0.5 && s->held < 0.5;
+}
+
 static int add_samples(struct build *b, const struct window *w, enum bpfprof_kind kind,
 		       bool only_held)
 {
@@ -359,7 +366,8 @@ static int add_samples(struct build *b, const struct window *w, enum bpfprof_kin
 	for (size_t i = 0; !err && i < w->sum_cap; i++) {
 		struct stack s;
 
-		if (!w->sums[i].used || (only_held && w->sums[i].held <= 0))
+		if (!w->sums[i].used || is_nothing(&w->sums[i]) ||
+		    (only_held && w->sums[i].held <= 0))
 			continue;
 		s = stack_store__get(b->store, (uint32_t)i);
 		if (s.kind == kind)

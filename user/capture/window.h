@@ -52,8 +52,8 @@ void window__clear(struct window *w);
 void window__commit(struct window *w, enum bpfprof_kind kind, double scale);
 /* What was committed stands for so many times as much. */
 void window__revise(struct window *w, enum bpfprof_kind kind, double times);
-/* One of the samples is still held. 0 or -ENOMEM. */
-int window__hold(struct window *w, const struct count_key_stack *stack);
+/* So many of the samples are still held; below 0: they were held before it began. 0 or -ENOMEM. */
+int window__hold(struct window *w, const struct count_key_stack *stack, int times);
 
 /*
  * Stacks with numbers below cnt are others from now on: moved[stack], and what was sampled of equal

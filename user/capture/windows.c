@@ -85,6 +85,47 @@ struct window *windows__open(struct windows *w)
 	return ret;
 }
 
+struct window *windows__copy(struct windows *w, const struct window *window)
+{
+	struct window *ret = windows__open(w);
+
+	if (ret && window__merge(ret, window)) {
+		windows__close(w, ret);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return ret;
+}
+
+struct window *windows__of_addresses(struct windows *w, uint32_t proc, const uint64_t *addresses,
+				     size_t cnt)
+{
+	const struct bpfprof_rec rec = { .type = BPFPROF_REC_SAMPLE,
+					 .kind = BPFPROF_THREADS,
+					 .time_ns = util_monotonic_ns() };
+	const struct bpfprof_count one = { .count = 1 };
+	struct window *ret = windows__open(w);
+	int err = 0;
+
+	for (size_t i = 0; ret && !err && i < cnt; i++) {
+		struct count_key_stack stack = { .unit = 1 };
+
+		stack.stack = stack_store__add(w->store, proc, &rec, NULL, &addresses[i], 1,
+					       BPFPROF_STACK_complete);
+		err = stack.stack == STACK_NONE ? -ENOMEM : window__add(ret, &stack, &one);
+		if (stack.stack != STACK_NONE)
+			stack_store__unref(w->store, stack.stack);
+	}
+	if (err) {
+		windows__close(w, ret);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (ret)
+		window__commit(ret, BPFPROF_THREADS, 1);
+	return ret;
+}
+
 void windows__close(struct windows *w, struct window *window)
 {
 	size_t i = 0;
@@ -281,6 +322,14 @@ bool windows__hold(struct windows *w, struct window *window, const struct bpfpro
 
 	for (size_t i = 0; stack && i < w->cnt; i++)
 		if (!window || window == w->open[i])
-			(void)window__hold(w->open[i], stack);
+			(void)window__hold(w->open[i], stack, 1);
 	return stack;
+}
+
+void windows__unhold(struct windows *w, struct window *window, const struct bpfprof_count_key *key)
+{
+	const struct count_key_stack *stack = count_keys__find_live(w->keys, key);
+
+	if (stack)
+		(void)window__hold(window, stack, -1);
 }

@@ -34,6 +34,12 @@ void windows__free(struct windows *w);
 
 /* A window that begins with the epochs that go on. Any number may be open. NULL with errno. */
 struct window *windows__open(struct windows *w);
+/* Another one with all that it has so far, committed: what is added to one of them afterwards is not in
+ * the other. NULL with errno. */
+struct window *windows__copy(struct windows *w, const struct window *window);
+/* One in which a thread of the process stands at each of these addresses. The same. */
+struct window *windows__of_addresses(struct windows *w, uint32_t proc, const uint64_t *addresses,
+				     size_t cnt);
 /* Frees it. */
 void windows__close(struct windows *w, struct window *window);
 
@@ -68,7 +74,9 @@ void windows__commit(struct windows *w, enum bpfprof_kind kind, double scale);
 /* One of the allocations recorded under the key is still held: in a window, NULL: in all that are
  * open. False if its stack is not known. */
 bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
-/* The same, but nothing is counted. */
+/* One of them was held when the window began: what it holds is what has come since, less what has gone. */
+void windows__unhold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
+/* Neither, but it is still held. */
 void windows__note_live(struct windows *w, const struct bpfprof_count_key *key);
 /* All that are still held, of epochs that were added up, were named since the last call: the others
  * are known no more. */

@@ -781,6 +781,13 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 	windows__drop_freed(windows);
 }
 
+void heap__begin_change(struct heap *h, struct window *w, const struct heap_part *part)
+{
+	for (size_t i = 0; i < part->live_cnt; i++)
+		if (!h->opts.all || runs(h, &part->live[i].key))
+			windows__unhold(collect__windows(h->collect), w, &part->live[i].live.stack);
+}
+
 int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
 		 struct window_profile_opts *ret)
 {

@@ -124,6 +124,10 @@ void heap__read_live(struct heap *h, struct heap_part *part);
 /* The run ends, in place of heap__end_part: detaches everything; what was recorded stays. */
 void heap__stop(struct heap *h, struct heap_part *ret);
 
+/* A window begins where that part ends: what it has in use is counted from there on, so that it is below
+ * 0 where more has been freed since than was allocated. */
+void heap__begin_change(struct heap *h, struct window *w, const struct heap_part *part);
+
 /* A window has ended, its epochs are added up and committed: what all of it stands for, and what is
  * in use. ret: what its profile has. 0 or -errno. */
 int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
