@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* bpfprof-courier: carries profiles to stores, for bpfprof agent, which starts it. */
+/* bpfprof-courier: carries profiles to stores, for bpfprof agent, and serves /debug/pprof/, for bpfprof
+ * serve, which start it. */
 #include <curl/curl.h>
 #include <malloc.h>
 #include <stdio.h>
 
 #include "courier/courier.h"
+#include "courier/server.h"
 #include "helper/helper.h"
 
 int main(int argc, char **argv)
@@ -13,11 +15,15 @@ int main(int argc, char **argv)
 
 	/* a thread that looks names up needs no heap of its own */
 	(void)mallopt(M_ARENA_MAX, 1);
+	entered = helper_enter(SANDBOX_SERVER, argc, argv);
+	if (entered)
+		return entered > 0 && !server_serve(0) ? 0 : 1;
 	/* reads the configuration of its libraries */
 	if (curl_global_init(CURL_GLOBAL_ALL))
 		return 1;
 	entered = helper_enter(SANDBOX_COURIER, argc, argv);
 	if (!entered)
-		fprintf(stderr, "%s: is started by bpfprof agent\n", argc ? argv[0] : "?");
+		fprintf(stderr, "%s: is started by bpfprof agent and bpfprof serve\n",
+			argc ? argv[0] : "?");
 	return entered > 0 && !courier_serve(0) ? 0 : 1;
 }

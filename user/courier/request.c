@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "courier/request.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "courier/endpoints.h"
+#include "courier/query.h"
+#include "courier/serve_wire.h"
+
+#define OK 200
+#define BAD_REQUEST 400
+#define NOT_FOUND 404
+#define CPU_SECONDS 30
+#define MAX_VALUE 64
+
+/* What is given of a request. */
+struct given {
+	const char *query, *form;
+};
+
+static bool value(const struct given *g, const char *key, char ret[static MAX_VALUE])
+{
+	return query_get(g->form, key, ret, MAX_VALUE) || query_get(g->query, key, ret, MAX_VALUE);
+}
+
+static unsigned int wrong(unsigned int status, char *text, size_t text_sz, const char *sentence)
+{
+	snprintf(text, text_sz, "%s", sentence);
+	return status;
+}
+
+static bool positive(const char *s, int64_t *ret)
+{
+	return query_parse_int(s, ret) && *ret > 0;
+}
+
+static uint32_t debug_of(const struct given *g)
+{
+	char s[MAX_VALUE];
+	int64_t n;
+
+	if (!value(g, "debug", s) || !query_parse_int(s, &n) || !n)
+		return 0;
+	return n == 2 ? 2 : 1;
+}
+
+/* Of a CPU profile: what is no number above 0 is 30. */
+static unsigned int parse_cpu(const struct given *g, struct request *ret, char *text,
+			      size_t text_sz)
+{
+	char s[MAX_VALUE];
+	int64_t n;
+
+	if (!value(g, "seconds", s) || !positive(s, &n))
+		n = CPU_SECONDS;
+	if (n > SERVE_MAX_SECONDS)
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "profile duration exceeds server's WriteTimeout");
+	ret->seconds = (uint32_t)n;
+	return OK;
+}
+
+/* In the order in which Go looks at them. */
+static unsigned int parse_profile(const struct given *g, struct request *ret, char *text,
+				  size_t text_sz)
+{
+	char s[MAX_VALUE];
+	int64_t n;
+
+	ret->debug = debug_of(g);
+	if (!value(g, "seconds", s) || !*s)
+		return OK;
+	if (!positive(s, &n))
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "invalid value for \"seconds\" - must be a positive integer");
+	if (ret->endpoint->at_once)
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "\"seconds\" parameter is not supported for this profile type");
+	if (n > SERVE_MAX_SECONDS)
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "profile duration exceeds server's WriteTimeout");
+	if (ret->debug)
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "seconds and debug params are incompatible");
+	ret->seconds = (uint32_t)n;
+	return OK;
+}
+
+static unsigned int parse_pid(const struct given *g, uint32_t served, struct request *ret,
+			      char *text, size_t text_sz)
+{
+	char s[MAX_VALUE];
+	int64_t n;
+
+	ret->pid = served;
+	if (!value(g, "pid", s)) {
+		if (served || ret->endpoint->what == ENDPOINT_INDEX)
+			return OK;
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "\"pid\" parameter is missing - no process was named at the start");
+	}
+	if (!positive(s, &n) || n > INT32_MAX)
+		return wrong(BAD_REQUEST, text, text_sz,
+			     "invalid value for \"pid\" - must be a positive integer");
+	if (served && n != served) {
+		snprintf(text, text_sz, "process %d is not served, but %u alone", (int)n, served);
+		return NOT_FOUND;
+	}
+	ret->pid = (uint32_t)n;
+	return OK;
+}
+
+static unsigned int parse_hz(const struct given *g, struct request *ret, char *text, size_t text_sz)
+{
+	char s[MAX_VALUE];
+	int64_t n;
+
+	if (!value(g, "hz", s))
+		return OK;
+	if (!positive(s, &n) || n > SERVE_MAX_HZ) {
+		snprintf(text, text_sz,
+			 "invalid value for \"hz\" - must be an integer from 1 to %u",
+			 SERVE_MAX_HZ);
+		return BAD_REQUEST;
+	}
+	ret->hz = (uint32_t)n;
+	return OK;
+}
+
+unsigned int request_parse(const char *name, const char *query, const char *form, uint32_t served,
+			   struct request *ret, char *text, size_t text_sz)
+{
+	const struct given g = { .query = query, .form = form };
+	unsigned int status = OK;
+
+	*ret = (struct request){ .endpoint = endpoint_find(name) };
+	if (!ret->endpoint)
+		return wrong(NOT_FOUND, text, text_sz, "Unknown profile");
+	if (ret->endpoint->what == ENDPOINT_CPU)
+		status = parse_cpu(&g, ret, text, text_sz);
+	else if (ret->endpoint->what == ENDPOINT_PROFILE)
+		status = parse_profile(&g, ret, text, text_sz);
+	if (status == OK)
+		status = parse_pid(&g, served, ret, text, text_sz);
+	if (status == OK && ret->endpoint->what == ENDPOINT_CPU)
+		status = parse_hz(&g, ret, text, text_sz);
+	return status;
+}
+
+size_t request_addresses(const char *text, uint64_t *ret, size_t max)
+{
+	size_t n = 0;
+
+	while (*text && n < max) {
+		size_t sz = strcspn(text, "+&");
+		char *end;
+		uint64_t address = isxdigit((unsigned char)*text) ? strtoull(text, &end, 0) : 0;
+
+		if (address && end == text + sz)
+			ret[n++] = address;
+		text += sz + (text[sz] != '\0');
+	}
+	return n;
+}
+
+/* ---- who may ask ---- */
+
+bool request_host_is_local(const char *host)
+{
+	const char *end = strrchr(host, ':');
+	struct in6_addr address;
+	char name[INET6_ADDRSTRLEN + 1];
+	bool v6 = *host == '[';
+	size_t sz;
+
+	if (v6) {
+		end = strchr(++host, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			return false;
+	}
+	sz = end ? (size_t)(end - host) : strlen(host);
+	if (!sz || sz >= sizeof(name))
+		return false;
+	memcpy(name, host, sz);
+	name[sz] = '\0';
+	if (v6)
+		return inet_pton(AF_INET6, name, &address) == 1;
+	return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
+}
+
+/* RFC 4648, up to the first byte that is none of it. Returns how many bytes there are, ret_sz at most. */
+static size_t decode_base64(const char *s, char *ret, size_t ret_sz)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint32_t bits = 0;
+	size_t n = 0;
+	int cnt = 0;
+
+	for (; *s && strchr(digits, *s); s++) {
+		bits = bits << 6 | (uint32_t)(strchr(digits, *s) - digits);
+		cnt += 6;
+		if (cnt < 8)
+			continue;
+		cnt -= 8;
+		if (n == ret_sz)
+			return n;
+		ret[n++] = (char)(bits >> cnt);
+	}
+	return n;
+}
+
+/* How long it takes says nothing of where they differ. */
+static bool equal(const char *a, size_t a_sz, const char *b)
+{
+	size_t b_sz = strlen(b);
+	unsigned char differ = a_sz != b_sz;
+
+	for (size_t i = 0; i < a_sz; i++)
+		differ |= (unsigned char)(a[i] ^ b[b_sz ? i % b_sz : 0]);
+	return !differ;
+}
+
+bool request_has_token(const char *header, const char *token)
+{
+	char basic[SERVE_MAX_TOKEN + 256];
+	const char *colon;
+	size_t sz;
+
+	if (!header)
+		return false;
+	if (!strncasecmp(header, "Bearer ", 7))
+		return equal(header + 7, strlen(header + 7), token);
+	if (strncasecmp(header, "Basic ", 6) != 0)
+		return false;
+	sz = decode_base64(header + 6, basic, sizeof(basic));
+	colon = memchr(basic, ':', sz);
+	return colon && equal(colon + 1, sz - (size_t)(colon + 1 - basic), token);
+}
