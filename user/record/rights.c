@@ -12,9 +12,15 @@
 	(CAPS_BIT(CAP_BPF) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SYS_PTRACE) |                    \
 	 CAPS_BIT(CAP_DAC_READ_SEARCH) | CAPS_BIT(CAP_CHECKPOINT_RESTORE) | CAPS_BIT(CAP_SYSLOG) | \
 	 CAPS_BIT(CAP_KILL) | CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
+/* libbpf before 1.3 loads nothing without the former before Linux 6.14; maps of kernels before 5.11 are
+ * bounded by a limit that takes the latter. */
+#define TO_LOAD (CAPS_BIT(CAP_SYS_ADMIN) | CAPS_BIT(CAP_SYS_RESOURCE))
 #define TO_WRITE (CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER))
 
-int rights_reduce(bool perf_probes)
+static uint64_t always; /* of TO_LOAD, what stays in force */
+
+/* at_times: permitted, but not in force. */
+static int reduce(bool perf_probes, uint64_t at_times)
 {
 	uint64_t permitted, effective, kept = KEPT;
 	int err = caps_get(&permitted, &effective);
@@ -25,8 +31,19 @@ int rights_reduce(bool perf_probes)
 	/* perf's uprobes: since the mending of CVE-2025-38466 */
 	if (perf_probes || !features_paranoid(features_paranoid_level(), false, &text))
 		kept |= CAPS_BIT(CAP_SYS_ADMIN);
+	always = kept & TO_LOAD;
 	/* not in force before: not now either */
-	return caps_set(permitted & (kept | TO_WRITE), effective & kept);
+	return caps_set(permitted & (kept | at_times), effective & kept);
+}
+
+int rights_reduce(bool perf_probes)
+{
+	return reduce(perf_probes, TO_WRITE);
+}
+
+int rights_reduce_but_load(bool perf_probes)
+{
+	return reduce(perf_probes, TO_LOAD);
 }
 
 int rights_for_files(void)
@@ -38,13 +55,23 @@ int rights_for_files(void)
 	return err ? err : caps_set(permitted & kept, effective & kept);
 }
 
-void rights_to_write(bool on)
+static void put_in_force(uint64_t caps, bool on)
 {
 	uint64_t permitted, effective;
 
 	if (caps_get(&permitted, &effective))
 		return;
-	effective = on ? effective | (permitted & TO_WRITE) : effective & ~TO_WRITE;
+	effective = on ? effective | (permitted & caps) : effective & ~caps;
 	/* nothing is added to what is permitted: this cannot fail */
 	(void)caps_set(permitted, effective);
+}
+
+void rights_to_write(bool on)
+{
+	put_in_force(TO_WRITE, on);
+}
+
+void rights_to_load(bool on)
+{
+	put_in_force(TO_LOAD & ~always, on);
 }

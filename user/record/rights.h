@@ -11,6 +11,8 @@
  *   CAP_SYS_ADMIN             only where a probe or a sampler of a new process or CPU takes it
  * and, in force only while it writes its files,
  *   CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER    for the user who called sudo, in their folders
+ * What serves does not write files; it has, in force only while it begins a recording,
+ *   CAP_SYS_ADMIN, CAP_SYS_RESOURCE            programs and maps of older kernels
  */
 #ifndef RIGHTS_H
 #define RIGHTS_H
@@ -20,11 +22,16 @@
 /* Gives up all other rights for good. perf_probes: later ones will be perf events. 0 or -errno. */
 int rights_reduce(bool perf_probes);
 
+/* The same for a command that loads programs again and again. */
+int rights_reduce_but_load(bool perf_probes);
+
 /* For commands that only read and write files, which may be anybody's: keeps CAP_DAC_READ_SEARCH and what
  * a run has while it writes. 0 or -errno. */
 int rights_for_files(void);
 
 /* Before and after files are written. */
 void rights_to_write(bool on);
+/* Before and after programs are loaded, once rights are reduced. */
+void rights_to_load(bool on);
 
 #endif
