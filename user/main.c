@@ -21,6 +21,7 @@
 #include "record/inherited.h"
 #include "record/rights.h"
 #include "record/run.h"
+#include "serve/serve.h"
 #include "view/merge_files.h"
 #include "view/view.h"
 
@@ -59,7 +60,8 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL);
 	wrong = options_parse(argc, argv, &opts, err, sizeof(err)) != 0;
 	/* a service's messages are collected, unless somebody looks on */
-	if (opts.command == OPTIONS_AGENT && !isatty(STDERR_FILENO))
+	if ((opts.command == OPTIONS_AGENT || opts.command == OPTIONS_SERVE) &&
+	    !isatty(STDERR_FILENO))
 		log_use_logfmt();
 	if (wrong) {
 		log_error("%s", err);
@@ -102,6 +104,9 @@ int main(int argc, char **argv)
 		break;
 	case OPTIONS_BENCH:
 		status = bench_sides(&opts);
+		break;
+	case OPTIONS_SERVE:
+		status = serve(&opts);
 		break;
 	case OPTIONS_DUMP:
 		status = run_dump(&opts);

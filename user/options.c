@@ -17,6 +17,7 @@
 #include "kinds.h"
 #include "options_bench.h"
 #include "options_diff.h"
+#include "options_serve.h"
 #include "options_table.h"
 #include "options_view.h"
 #include "spool/spool.h"
@@ -476,6 +477,8 @@ static const char *help_of(const struct parser *p)
 		return "diff ";
 	case OPTIONS_BENCH:
 		return "bench ";
+	case OPTIONS_SERVE:
+		return "serve ";
 	default:
 		return "";
 	}
@@ -530,6 +533,8 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 			      options_diff_apply(p->o, val, optarg, p->err, p->err_sz) :
 		      p->o->command == OPTIONS_BENCH && options_bench_takes(val) ?
 			      options_bench_apply(p->o, val, optarg, p->err, p->err_sz) :
+		      options_serve_takes(val) ?
+			      options_serve_apply(p->o, val, optarg, p->err, p->err_sz) :
 		      p->table->takes_files ?
 			      options_view_apply(p->o, val, optarg, p->err, p->err_sz) :
 			      apply_record(p, val, optarg);
@@ -741,12 +746,21 @@ static int finish_bench(struct parser *p, int argc, char **argv, bool dashes)
 	return err;
 }
 
+/* The same for serve. */
+static int finish_serve(struct parser *p, int argc, char **argv, bool dashes)
+{
+	if (optind < argc || dashes)
+		return fail(p, "unexpected argument '%s': serve takes options alone",
+			    argv[dashes ? optind - 1 : optind]);
+	return options_serve_check(p->o, p->err, p->err_sz);
+}
+
 static enum options_command command_of(const char *word)
 {
 	static const char *const names[] = {
 		[OPTIONS_RECORD] = "record", [OPTIONS_AGENT] = "agent", [OPTIONS_CHECK] = "check",
 		[OPTIONS_LIST] = "list",     [OPTIONS_VIEW] = "view",	[OPTIONS_MERGE] = "merge",
-		[OPTIONS_DIFF] = "diff",     [OPTIONS_BENCH] = "bench",
+		[OPTIONS_DIFF] = "diff",     [OPTIONS_BENCH] = "bench", [OPTIONS_SERVE] = "serve",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -846,6 +860,8 @@ static int parse(struct parser *p, int argc, char **argv)
 		set_agent_defaults(p->o);
 	if (command == OPTIONS_BENCH)
 		options_bench_defaults(p->o);
+	if (command == OPTIONS_SERVE)
+		options_serve_defaults(p->o);
 	err = parse_options(p, argc, argv, &dashes);
 	if (!err && p->o->config_path && p->o->command != OPTIONS_HELP &&
 	    p->o->command != OPTIONS_VERSION)
@@ -862,6 +878,8 @@ static int parse(struct parser *p, int argc, char **argv)
 		return finish_bench(p, argc, argv, dashes);
 	if (command == OPTIONS_AGENT)
 		return finish_agent(p, argc, argv, dashes);
+	if (command == OPTIONS_SERVE)
+		return finish_serve(p, argc, argv, dashes);
 	if (p->record_option || optind < argc)
 		return fail(p, "%s takes no %s%s: only --quiet, --verbose and --help", argv[0],
 			    p->record_option ? "--" : "arguments",

@@ -34,6 +34,7 @@ struct launch_settings;
 #define OPTIONS_AGENT_SPOOL "/var/lib/bpfprof"
 #define OPTIONS_AGENT_LISTEN "127.0.0.1:6061"
 #define OPTIONS_AGENT_SPOOL_SZ (1ULL << 30)
+#define OPTIONS_SERVE_LISTEN "127.0.0.1:6060"
 
 enum options_command {
 	OPTIONS_RECORD,
@@ -44,6 +45,7 @@ enum options_command {
 	OPTIONS_MERGE,
 	OPTIONS_DIFF,
 	OPTIONS_BENCH,
+	OPTIONS_SERVE,
 	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
 	OPTIONS_DUMP,	      /* the last minutes of the agent's folder */
 	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
@@ -86,7 +88,7 @@ struct options {
 	enum options_command help; /* for OPTIONS_HELP: of which command */
 
 	/* What is profiled. For OPTIONS_RECORD exactly one of pids, all, argv is given, for
-	 * OPTIONS_AGENT it is all. */
+	 * OPTIONS_AGENT it is all; for OPTIONS_SERVE one of pids, or none: what a request names. */
 	struct options_ids pids;
 	bool all;
 	char **argv;			      /* command to start, NULL-terminated; or NULL */
@@ -99,7 +101,8 @@ struct options {
 	const char *comm;   /* pattern that some thread name can match, see glob_compile; or NULL */
 	bool user_only, kernel_only; /* not both */
 
-	bool kinds[BPFPROF_NR_KINDS];  /* at least one */
+	bool kinds
+		[BPFPROF_NR_KINDS]; /* at least one; of OPTIONS_SERVE those that are always recorded */
 	bool chosen[BPFPROF_NR_KINDS]; /* of these, only of the configuration's targets */
 	bool kinds_given;	       /* they were named: one that cannot be had is an error */
 	uint64_t duration_ns;	       /* 0: until it is interrupted, or the target ends */
@@ -138,7 +141,10 @@ struct options {
 	const char *config_path; /* the agent's, or NULL */
 	struct config *config;	 /* what is in it */
 	const char *spool;	 /* the agent's folder */
-	const char *listen;	 /* where it is asked how it is, see listen_open; or "none" */
+	const char *listen;	 /* where it is asked how it is, see listen_open; or "none"; of
+				    OPTIONS_SERVE where it serves */
+	bool allow_remote;	 /* also at addresses that other machines reach */
+	const char *token_file;	 /* who asks has to have what is in there; NULL: nothing */
 	uint64_t spool_sz;	 /* bytes that it may hold, SPOOL_MIN_SZ at least */
 	double max_cpu;		 /* percent of all CPUs that it may cost; 0: no limit */
 	uint64_t max_memory;	 /* bytes; 0: no limit */

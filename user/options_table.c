@@ -176,6 +176,38 @@ static const struct option_row agent_rows[] = {
 	MESSAGE_ROWS,
 };
 
+static const struct option_row serve_rows[] = {
+	{ .help = "What to serve:" },
+	{ "pid", 'p', "PID", NULL, "this process, until it ends" },
+	{ "all", 'a', NULL, NULL, "any process: requests name one, by pid=" },
+
+	{ .help = "How:" },
+	{ "always", OPT_ALWAYS, "LIST", NULL,
+	  "with --pid: kinds that are recorded all the time, separated by commas: heap, block, "
+	  "mutex, offcpu, threadcreate; without it what is asked for, for as long" },
+	{ "frequency", 'F', "HZ", "99",
+	  "CPU samples a second on each CPU; hz= says another one for a request" },
+	{ "heap-rate", OPT_HEAP_RATE, "BYTES", "512k",
+	  "mean bytes between two samples of the heap; 1: every allocation" },
+	{ "heap-budget", OPT_HEAP_BUDGET, "PERCENT", "5",
+	  "of the process's CPU time that the probes of the heap may cost; above it they are "
+	  "attached in slices, and what is in use is left out; 100: no limit" },
+	{ "wait-budget", OPT_WAIT_BUDGET, "PERCENT", "1",
+	  "of the process's CPU time, or of one CPU if that is more, that recording waits may "
+	  "cost; above it shorter ones are recorded by chance; 100: no limit" },
+
+	{ .help = "Who may ask:" },
+	{ "listen", OPT_LISTEN, "ADDRESS", OPTIONS_SERVE_LISTEN, "where is served" },
+	{ "allow-remote", OPT_ALLOW_REMOTE, NULL, NULL,
+	  "let --listen name an address that other machines reach" },
+	{ "token-file", OPT_TOKEN_FILE, "FILE", NULL,
+	  "who asks has to have what its first line says, as a Bearer or as the password in the "
+	  "address" },
+	{ "ready-fd", OPT_READY_FD, "N", NULL, "write READY to descriptor N when it serves" },
+
+	MESSAGE_ROWS,
+};
+
 static const struct option_row view_rows[] = {
 	{ .arg = "FILE...",
 	  .help = "profiles that bpfprof, Go, or anyone else has written; several are added up" },
@@ -285,6 +317,9 @@ static const struct option_table record_table = {
 		 "[ARG...])\n"
 		 "       bpfprof agent    profiles of the whole machine, all the time: see bpfprof "
 		 "agent --help\n"
+		 "       bpfprof serve    profiles over HTTP, as net/http/pprof has them: see "
+		 "bpfprof "
+		 "serve --help\n"
 		 "       bpfprof check    what this kernel and these rights allow\n"
 		 "       bpfprof list     the profile kinds: what they measure and what they cost\n"
 		 "       bpfprof view     shows profiles: see bpfprof view --help\n"
@@ -350,9 +385,19 @@ static const struct option_table bench_table = {
 	.manual = "bpfprof-bench(8)",
 };
 
+static const struct option_table serve_table = {
+	.rows = serve_rows,
+	.cnt = ARRAY_SIZE(serve_rows),
+	.usage = "usage: bpfprof serve [OPTIONS] (--pid PID | --all)\n"
+		 "Serves profiles over HTTP, as Go's net/http/pprof does for a Go program.\n",
+	.manual = "bpfprof-serve(8)",
+};
+
 const struct option_table *option_table(enum options_command command)
 {
 	switch (command) {
+	case OPTIONS_SERVE:
+		return &serve_table;
 	case OPTIONS_AGENT:
 		return &agent_table;
 	case OPTIONS_VIEW:

@@ -139,6 +139,25 @@ _bpfprof_bench_options='
 -h --help . .
 '
 
+# of bpfprof serve
+_bpfprof_serve_options='
+-p --pid PID .
+-a --all . .
+. --always LIST .
+-F --frequency HZ 99
+. --heap-rate BYTES 512k
+. --heap-budget PERCENT 5
+. --wait-budget PERCENT 1
+. --listen ADDRESS 127.0.0.1:6060
+. --allow-remote . .
+. --token-file FILE .
+. --ready-fd N .
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
 # the kinds that this program has
 _bpfprof_kinds() {
 	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
@@ -161,6 +180,7 @@ _bpfprof_argument() {
 	local formats='pprof folded text flamegraph debug1 debug2 legacy'
 	case $1 in
 	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
+	--always) _bpfprof_list 'heap block mutex offcpu threadcreate' ;;
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
 	--format)
 		[ "$command" = view ] && formats='text html'
@@ -207,6 +227,7 @@ _bpfprof() {
 	merge) options=$_bpfprof_merge_options ;;
 	diff) options=$_bpfprof_diff_options ;;
 	bench) options=$_bpfprof_bench_options ;;
+	serve) options=$_bpfprof_serve_options ;;
 	esac
 	while read -r short long arg default; do
 		[ -n "$long" ] || continue
@@ -222,7 +243,7 @@ _bpfprof() {
 		return
 	fi
 	[[ $options == "$_bpfprof_options" || $command == bench ]] && words+=' --'
-	[ "$COMP_CWORD" = 1 ] && words+=' record agent view merge diff bench check list'
+	[ "$COMP_CWORD" = 1 ] && words+=' record agent serve view merge diff bench check list'
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 

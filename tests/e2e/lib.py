@@ -224,7 +224,7 @@ def start_bpfprof(args, prefix=(), exe=None, **kw):
 
 def _with_ready(args, start_it):
     mine, theirs = os.pipe()
-    at = 1 if args and args[0] in ("record", "agent") else 0
+    at = 1 if args and args[0] in ("record", "agent", "serve") else 0
     argv = [BPFPROF, *args[:at], "--ready-fd", theirs, *args[at:]]
     try:
         p = start_it([str(a) for a in argv], [theirs])

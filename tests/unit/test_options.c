@@ -753,6 +753,79 @@ static void test_bench(void **state)
 	options_done(&o);
 }
 
+static void test_serve(void **state)
+{
+	static const struct refused refused[] = {
+		{ { "serve" }, "--pid PID, or --all" },
+		{ { "serve", "--pid", "1", "--all" }, "exclude" },
+		{ { "serve", "--pid", "1,2" }, "one process" },
+		{ { "serve", "--all", "--always", "heap" }, "--always goes with --pid" },
+		{ { "serve", "--pid", "1", "--always", "cpu" }, "'cpu' is none of heap" },
+		{ { "serve", "--pid", "1", "--always", "heap,threads" }, "'threads'" },
+		{ { "serve", "--pid", "1", "--always", "" }, "''" },
+		{ { "serve", "--pid", "1", "--allow-remote" }, "--token-file" },
+		{ { "serve", "--pid", "1", "--token-file", "" }, "empty" },
+		{ { "serve", "--pid", "1", "-F", "10001" }, "10000" },
+		{ { "serve", "--pid", "1", "--spool", "d" }, "serve --help" },
+		{ { "serve", "--pid", "1", "--", "ls" }, "unexpected argument '--'" },
+		{ { "serve", "--pid", "1", "ls" }, "unexpected argument 'ls'" },
+	};
+	struct options o;
+
+	(void)state;
+	assert_refused(refused, ARRAY_SIZE(refused));
+	assert_int_equal(PARSE(&o, "serve", "--pid", "7"), 0);
+	assert_int_equal(o.command, OPTIONS_SERVE);
+	assert_int_equal(o.pids.ids[0], 7);
+	assert_kinds(&o, "");
+	assert_string_equal(o.listen, "127.0.0.1:6060");
+	assert_null(o.token_file);
+	assert_false(o.allow_remote);
+	assert_true(o.heap_budget == 5 && o.wait_budget == 1);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "serve", "-p", "7", "--always", "block,heap", "--allow-remote",
+			       "--token-file", "t"),
+			 0);
+	assert_kinds(&o, "heap block");
+	assert_string_equal(o.token_file, "t");
+	assert_true(o.allow_remote);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "serve", "--all"), 0);
+	assert_int_equal(o.pids.cnt, 0);
+	options_done(&o);
+}
+
+/* As test_table_parsed and test_table_defaults. */
+static void test_serve_table(void **state)
+{
+	const struct option_table *t = option_table(OPTIONS_SERVE);
+	size_t tried = 0;
+
+	(void)state;
+	for (size_t i = 0; i < t->cnt; i++) {
+		const struct option_row *r = &t->rows[i];
+		struct options given, left_out;
+		char word[64];
+
+		if (!r->name)
+			continue;
+		snprintf(word, sizeof(word), "--%s", r->name);
+		if (!PARSE(&given, "serve", "-p", "1", word, ""))
+			options_done(&given);
+		assert_null(strstr(err, "--help"));
+		if (!r->def)
+			continue;
+		assert_int_equal(PARSE(&left_out, "serve", "-p", "1"), 0);
+		assert_int_equal(PARSE(&given, "serve", "-p", "1", word, r->def), 0);
+		assert_same(&left_out, &given, false);
+		assert_string_equal(left_out.listen, given.listen);
+		options_done(&left_out);
+		options_done(&given);
+		tried++;
+	}
+	assert_int_equal(tried, 5);
+}
+
 /* As test_table_parsed and test_table_defaults. */
 static void test_agent_table(void **state)
 {
@@ -891,6 +964,8 @@ int main(void)
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_view),
 		cmocka_unit_test(test_bench),
+		cmocka_unit_test(test_serve),
+		cmocka_unit_test(test_serve_table),
 		cmocka_unit_test(test_agent_table),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_kinds),

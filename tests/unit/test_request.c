@@ -233,6 +233,36 @@ static void test_token(void **state)
 	assert_false(request_has_token(large, token));
 }
 
+/* What a stranger sends, in memory that ends where it ends. */
+static void test_anything(void **state)
+{
+	static const char bytes[] = "%%%&&==++;:[].0x19aAfF gzseconds-\xff\x01";
+	uint64_t random = 1, got[4];
+	char value[8];
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		size_t sz = random >> 60;
+		char *s = malloc(sz + 1);
+		struct request r;
+
+		assert_non_null(s);
+		for (size_t k = 0; k < sz; k++) {
+			random = random * 6364136223846793005 + 1442695040888963407;
+			s[k] = bytes[(random >> 33) % (sizeof(bytes) - 1)];
+		}
+		s[sz] = '\0';
+		random = random * 6364136223846793005 + 1442695040888963407;
+		(void)query_get(s, "a", value, sizeof(value));
+		(void)request_parse("heap", s, s, SERVED, &r, text, sizeof(text));
+		assert_true(request_addresses(s, got, ARRAY_SIZE(got)) <= ARRAY_SIZE(got));
+		(void)request_host_is_local(s);
+		memmove(s, "Basic ", MIN(sz, (size_t)6));
+		(void)request_has_token(s, "token");
+		free(s);
+	}
+}
+
 /* ---- the page ---- */
 
 static void test_page(void **state)
@@ -270,7 +300,7 @@ int main(void)
 		cmocka_unit_test(test_right),	  cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_addresses), cmocka_unit_test(test_form),
 		cmocka_unit_test(test_host),	  cmocka_unit_test(test_token),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_anything),  cmocka_unit_test(test_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

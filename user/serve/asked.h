@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the server has asked for. */
+#ifndef SERVE_ASKED_H
+#define SERVE_ASKED_H
+
+#include <linux/types.h>
+#include <stdint.h>
+
+#include "bpfprof.h"
+
+struct endpoint;
+
+struct asked {
+	uint64_t number;
+	const struct endpoint *endpoint;
+	enum bpfprof_kind kind;
+	uint32_t pid, hz, seconds, debug; /* see struct serve_wire */
+};
+
+#endif

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The loop between the server, which asks, and the recordings, which answer. */
+#include <linux/types.h>
+
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "kernel/features.h"
+#include "kernel/uprobes.h"
+#include "kinds.h"
+#include "options.h"
+#include "record/ready.h"
+#include "record/rights.h"
+#include "serve/asked.h"
+#include "serve/link.h"
+#include "serve/listening.h"
+#include "serve/process.h"
+#include "serve/profile_file.h"
+#include "serve/recording.h"
+
+#define MAX_RECORDINGS 8U /* each costs some 30 MB */
+
+struct serve {
+	const struct options *opts;
+	struct options opts_of[MAX_RECORDINGS]; /* with the frequency of each */
+	struct recording *recordings[MAX_RECORDINGS];
+	struct link *link;
+	struct listening listening;
+	int signal_fd, pidfd; /* pidfd: of the process served, -1: it is none */
+	bool opened;	      /* a recording, in this turn */
+	bool stopped;
+};
+
+/* ---- recordings ---- */
+
+static void on_answer(void *ctx, const struct asked *a, unsigned int status, int fd,
+		      const char *text)
+{
+	struct serve *s = ctx;
+
+	link__answer(s->link, a->number, status, fd, text, NULL);
+}
+
+static struct recording *find_recording(const struct serve *s, uint32_t pid, enum bpfprof_kind kind,
+					uint32_t hz)
+{
+	for (size_t i = 0; i < MAX_RECORDINGS; i++)
+		if (s->recordings[i] && recording__has(s->recordings[i], pid, kind, hz))
+			return s->recordings[i];
+	return NULL;
+}
+
+/* A new one. 0; -EBUSY: there are too many; -errno. */
+static int open_recording(struct serve *s, const struct recording_opts *what, uint32_t hz,
+			  struct recording **ret)
+{
+	struct recording_opts opts = *what;
+	size_t i = 0;
+	int err;
+
+	while (i < MAX_RECORDINGS && s->recordings[i])
+		i++;
+	if (i == MAX_RECORDINGS)
+		return -EBUSY;
+	s->opts_of[i] = *s->opts;
+	s->opts_of[i].frequency = hz;
+	opts.opts = &s->opts_of[i];
+	opts.answer = on_answer;
+	opts.ctx = s;
+	s->opened = true;
+	err = recording__new(&opts, ret);
+	if (!err)
+		s->recordings[i] = *ret;
+	return err;
+}
+
+/* What is recorded all the time. 0 or -errno, said. */
+static int open_always(struct serve *s)
+{
+	struct recording_opts opts = { .always = true };
+	struct recording *r;
+	bool any = false;
+	int err;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		any |= s->opts->kinds[i];
+	if (!any)
+		return 0;
+	opts.pid = s->opts->pids.ids[0];
+	memcpy(opts.kinds, s->opts->kinds, sizeof(opts.kinds));
+	err = open_recording(s, &opts, s->opts->frequency, &r);
+	if (err == -ESRCH)
+		log_error("no process %u", opts.pid);
+	return err;
+}
+
+static void poll_recordings(struct serve *s)
+{
+	for (size_t i = 0; i < MAX_RECORDINGS; i++) {
+		if (!s->recordings[i] || recording__poll(s->recordings[i]))
+			continue;
+		recording__free(s->recordings[i]);
+		s->recordings[i] = NULL;
+	}
+}
+
+/* ---- what is asked ---- */
+
+static void refuse(struct serve *s, const struct asked *a, int err)
+{
+	char text[128] = "failed to collect profile";
+	unsigned int status = 500;
+
+	if (err == -EBUSY) {
+		status = 503;
+		snprintf(text, sizeof(text), "too many profiles are being recorded already");
+	} else if (err == -ESRCH) {
+		status = 404;
+		snprintf(text, sizeof(text), "no process %u", a->pid);
+	} else if (a->endpoint->what == ENDPOINT_CPU) {
+		snprintf(text, sizeof(text), "Could not enable CPU profiling: %s", strerror(-err));
+	}
+	link__answer(s->link, a->number, status, -1, text, NULL);
+}
+
+static void take_profile(struct serve *s, struct asked *a)
+{
+	struct recording_opts opts = { .pid = a->pid };
+	uint32_t hz = a->hz ?: s->opts->frequency;
+	struct recording *r;
+	int err = 0;
+
+	a->kind = (enum bpfprof_kind)kinds_find(a->endpoint->kind, strlen(a->endpoint->kind));
+	opts.kinds[a->kind] = true;
+	r = find_recording(s, a->pid, a->kind, hz);
+	rights_to_load(true);
+	if (!r)
+		err = open_recording(s, &opts, hz, &r);
+	if (!err)
+		err = recording__add(r, a);
+	rights_to_load(false);
+	if (err)
+		refuse(s, a, err);
+}
+
+static void take_cmdline(struct serve *s, const struct asked *a)
+{
+	size_t sz = 0;
+	char *text;
+	int err = process_cmdline((pid_t)a->pid, &text, &sz), fd;
+
+	if (err) {
+		refuse(s, a, -ESRCH);
+		return;
+	}
+	fd = profile_file_of(text, sz);
+	free(text);
+	link__answer(s->link, a->number, fd < 0 ? 500 : 200, fd, NULL, NULL);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Samples of a kind, of recordings that go on. */
+static uint64_t count_samples(const struct serve *s, uint32_t pid, enum bpfprof_kind kind)
+{
+	const struct recording *r = find_recording(s, pid, kind, s->opts->frequency);
+
+	return r ? recording__samples(r, kind) : 0;
+}
+
+static void take_index(struct serve *s, const struct asked *a)
+{
+	uint64_t counts[ENDPOINTS_MAX] = { 0 }, threads;
+
+	if (process_threads((pid_t)a->pid, &threads)) {
+		refuse(s, a, -ESRCH);
+		return;
+	}
+	for (size_t i = 0; i < endpoint_cnt; i++) {
+		const char *kind = endpoints[i].kind;
+
+		if (endpoints[i].at_once)
+			counts[i] = threads;
+		else if (kind)
+			counts[i] = count_samples(
+				s, a->pid, (enum bpfprof_kind)kinds_find(kind, strlen(kind)));
+	}
+	link__answer(s->link, a->number, 200, -1, NULL, counts);
+}
+
+/* By whatever is recorded of the process, which knows its code. */
+static void take_symbol(struct serve *s, const struct asked *a, const uint64_t *addresses,
+			size_t cnt)
+{
+	struct recording_opts opts = { .pid = a->pid, .kinds[BPFPROF_THREADS] = true };
+	struct recording *r = NULL;
+	int err = 0, fd;
+
+	for (size_t i = 0; !r && i < MAX_RECORDINGS; i++)
+		if (s->recordings[i] && recording__is_of(s->recordings[i], a->pid))
+			r = s->recordings[i];
+	rights_to_load(true);
+	if (!r)
+		err = open_recording(s, &opts, s->opts->frequency, &r);
+	rights_to_load(false);
+	fd = err ? err : recording__symbols(r, addresses, cnt);
+	if (fd < 0) {
+		refuse(s, a, fd);
+		return;
+	}
+	link__answer(s->link, a->number, 200, fd, NULL, NULL);
+	close(fd);
+}
+
+static void take_ask(struct serve *s, const struct serve_wire *m, size_t text_sz)
+{
+	struct asked a = { .number = m->number,
+			   .pid = m->pid,
+			   .hz = MIN(m->hz, SERVE_MAX_HZ),
+			   .seconds = MIN(m->seconds, SERVE_MAX_SECONDS),
+			   .debug = m->debug };
+
+	/* what the server asks for may be what has got into it */
+	if (m->endpoint >= endpoint_cnt || !m->pid || m->pid > INT32_MAX ||
+	    (s->opts->pids.cnt && m->pid != s->opts->pids.ids[0])) {
+		link__answer(s->link, m->number, 400, -1, "this is not served", NULL);
+		return;
+	}
+	a.endpoint = &endpoints[m->endpoint];
+	switch (a.endpoint->what) {
+	case ENDPOINT_INDEX:
+		take_index(s, &a);
+		break;
+	case ENDPOINT_CMDLINE:
+		take_cmdline(s, &a);
+		break;
+	case ENDPOINT_SYMBOL:
+		take_symbol(s, &a, (const uint64_t *)m->text, text_sz / sizeof(uint64_t));
+		break;
+	default:
+		take_profile(s, &a);
+	}
+}
+
+static void drop(struct serve *s, uint64_t number)
+{
+	for (size_t i = 0; i < MAX_RECORDINGS; i++)
+		if (s->recordings[i] && recording__drop(s->recordings[i], number))
+			return;
+}
+
+static void take_messages(struct serve *s)
+{
+	const struct serve_wire *m;
+	size_t sz;
+
+	if (link__tend(s->link, util_monotonic_ns()))
+		for (size_t i = 0; i < MAX_RECORDINGS; i++)
+			if (s->recordings[i])
+				recording__drop_all(s->recordings[i]);
+	/* to open a recording takes a while: those that go on come first */
+	s->opened = false;
+	for (size_t i = 0; i < SERVE_MAX_ASKED && !s->opened && (m = link__receive(s->link, &sz));
+	     i++) {
+		if (m->what == SERVE_GONE)
+			drop(s, m->number);
+		else
+			take_ask(s, m, sz);
+	}
+}
+
+/* ---- the loop ---- */
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+static int timeout_ms(const struct serve *s)
+{
+	uint64_t now = util_monotonic_ns(), ns = link__next_ns(s->link);
+
+	for (size_t i = 0; i < MAX_RECORDINGS; i++)
+		if (s->recordings[i])
+			ns = MIN(ns, recording__next_ns(s->recordings[i]));
+	return now >= ns ? 0 : (int)MIN((ns - now + 999999) / 1000000, 1000);
+}
+
+static int wait_for_more(const struct serve *s)
+{
+	struct pollfd fds[3 + 2 * MAX_RECORDINGS];
+	size_t n = 3;
+	int pair[2];
+
+	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = s->pidfd, .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = link__fd(s->link), .events = POLLIN };
+	for (size_t i = 0; i < MAX_RECORDINGS; i++) {
+		if (!s->recordings[i])
+			continue;
+		recording__fds(s->recordings[i], pair);
+		fds[n++] = (struct pollfd){ .fd = pair[0], .events = POLLIN };
+		fds[n++] = (struct pollfd){ .fd = pair[1], .events = POLLIN };
+	}
+	return poll(fds, n, timeout_ms(s)) < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* 0, when it was asked to end, or its process has; -errno. */
+static int loop(struct serve *s)
+{
+	int err = 0;
+
+	while (!err && !s->stopped) {
+		err = wait_for_more(s);
+		ready_alive();
+		take_messages(s);
+		poll_recordings(s);
+		/* those who wait have been answered just now */
+		s->stopped = is_readable(s->signal_fd);
+		if (!s->stopped && is_readable(s->pidfd)) {
+			poll_recordings(s);
+			log_info("process %u has ended", s->opts->pids.ids[0]);
+			link__finish(s->link);
+			s->stopped = true;
+		}
+	}
+	return err;
+}
+
+/* ---- begin and end ---- */
+
+/* 0 or -errno, said. */
+static int open_signals(struct serve *s)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (!sigprocmask(SIG_BLOCK, &set, NULL)) {
+		s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+		if (s->signal_fd >= 0)
+			return 0;
+	}
+	log_error("cannot set up signals: %s", strerror(errno));
+	return -errno;
+}
+
+/* The process that was named ends what is served of it. 0 or -errno, said. */
+static int open_process(struct serve *s)
+{
+	const struct options_ids *pids = &s->opts->pids;
+	uint64_t threads;
+
+	if (!pids->cnt)
+		return 0;
+	s->pidfd = (int)syscall(SYS_pidfd_open, pids->ids[0], 0);
+	if ((s->pidfd >= 0 || errno == ENOSYS) && !process_threads((pid_t)pids->ids[0], &threads))
+		return 0;
+	log_error("no process %u", pids->ids[0]);
+	return -ESRCH;
+}
+
+/* The machine, and what we may do there. 0 or -errno, said. */
+static int check(const struct serve *s)
+{
+	struct feature_result ns = features_probe(FEATURE_PID_NAMESPACE);
+	const char *missing = features_missing();
+	int err = ready_check(s->opts->ready_fd);
+
+	if (err)
+		log_error("--ready-fd %d is not open", s->opts->ready_fd);
+	else if (!ns.ok)
+		log_error("%s", ns.text);
+	else if (missing)
+		log_error("%s", missing);
+	return err ? err : ns.ok && !missing ? 0 : -ENOTSUP;
+}
+
+static int open_link(struct serve *s)
+{
+	struct link_opts opts = {
+		.listening = s->listening.fd,
+		.pid = s->opts->pids.cnt ? s->opts->pids.ids[0] : 0,
+		.any_host = !s->listening.loopback,
+		.token = s->listening.token,
+	};
+	char text[256];
+	int err = link__new(&opts, &s->link, text, sizeof(text));
+
+	if (err)
+		log_error("%s", text);
+	return err;
+}
+
+static int open_all(struct serve *s)
+{
+	int err = open_signals(s);
+
+	if (!err)
+		err = listening_open(s->opts, &s->listening);
+	if (!err)
+		err = check(s);
+	if (!err)
+		err = open_process(s);
+	if (!err)
+		err = open_always(s);
+	if (!err)
+		err = open_link(s);
+	if (err)
+		return err;
+	err = rights_reduce_but_load(uprobes_by_events(uprobes_probe(UPROBES_SESSION)));
+	if (err)
+		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
+	log_info("serving http://%s/debug/pprof/", s->listening.address);
+	ready_tell(s->opts->ready_fd);
+	return 0;
+}
+
+int serve(const struct options *opts)
+{
+	struct serve s = { .opts = opts, .signal_fd = -1, .pidfd = -1 };
+	int err;
+
+	s.listening.fd = -1;
+	err = open_all(&s);
+	if (!err) {
+		err = loop(&s);
+		ready_say("STOPPING=1");
+	}
+	link__free(s.link);
+	for (size_t i = 0; i < MAX_RECORDINGS; i++)
+		recording__free(s.recordings[i]);
+	listening_close(&s.listening);
+	for (int *fd = (int[]){ s.signal_fd, s.pidfd, -2 }; *fd != -2; fd++)
+		if (*fd >= 0)
+			close(*fd);
+	return err == -EINVAL ? 2 : err ? 1 : 0;
+}
