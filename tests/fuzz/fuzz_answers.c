@@ -108,11 +108,13 @@ static const struct {
 	[READER_ALLOCATORS] = { take_points, &points, 0, check_points },
 	[READER_NAMES] = { take_names, &symbols, ADDRESSES, check_symbols },
 	[READER_PLAIN_NAMES] = { take_names, &symbols, ADDRESSES, check_symbols },
+	[READER_SPLIT_FILES] = { take_names, &symbols, ADDRESSES, check_symbols },
 	[READER_PERF_MAP] = { take_perf_map, &perf_map, ADDRESSES, check_perf_map },
 	[READER_ENVIRON] = { take_said, &said, 0, check_said },
 	[READER_CONTEXT] = { take_said, &said, 0, check_said },
 	[READER_SITES] = { take_sites, &sites, 0, check_sites },
 };
+_Static_assert(READER_NR_OPS == 14, "each has a row above, and a seed in seeds.py");
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 {

@@ -112,6 +112,20 @@ def note(name, kind, desc, namesz=None, descsz=None):
     return struct.pack("<III", len(name) if namesz is None else namesz, len(desc) if descsz is None else descsz, kind) + pad(name) + pad(desc)
 
 
+def zstd_zeros(size):
+    """So many, in a frame of zstd (RFC 8878): blocks of a repeated byte, 128 KiB each."""
+    most, blocks = 128 << 10, b""
+    for at in range(0, size, most):
+        n, last = min(most, size - at), at + most >= size
+        blocks += struct.pack("<I", n << 3 | 1 << 1 | last)[:3] + b"\0"
+    return struct.pack("<IBI", 0xFD2FB528, 0xA0, size) + blocks
+
+
+def zstd(size, claim):
+    """A section of zeros, compressed."""
+    return struct.pack("<IIQQ", 2, 0, claim, 1) + zstd_zeros(size)
+
+
 def compressed(data, kind=1, claim=None):
     return struct.pack("<IIQQ", kind, 0, len(data) if claim is None else claim, 1) + zlib.compress(data, 9)
 
