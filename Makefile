@@ -19,7 +19,7 @@ CFLAGS ?= $(if $(SAN),-Og -g1,-O2 -g)
 # a warning that only -O2 has few enough of
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-format-truncation
 override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
-CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -I$(BASE)/gen -MMD -MP
+CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -Iinclude -I$(BASE)/gen -MMD -MP
 LDLIBS := -linih -lbpf -ldw -lelf -lz -llzma -lzstd -lprotobuf-c -liberty -lcapstone -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
 
@@ -168,7 +168,7 @@ export PPROF = $(abspath $(PROGS_DIR))/pprof
 
 RESULTS = $(OUT)/results/$@
 RUN = scripts/run-tests --results $(RESULTS)
-FORMATTED = $(sort $(wildcard $(foreach d,bpf user user/* tests/*,$(d)/*.c $(d)/*.h)))
+FORMATTED = $(sort $(wildcard $(foreach d,bpf include/* user user/* tests/*,$(d)/*.c $(d)/*.h)))
 E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
 BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
 
@@ -310,11 +310,12 @@ INSTALLED := $(OUT)/bpfprof:755:sbin/bpfprof $(COURIER):755:lib/bpfprof/bpfprof-
 	$(foreach p,$(wildcard man/*.[1-9]),$(p):644:share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	scripts/completion/bpfprof.bash:644:share/bash-completion/completions/bpfprof \
 	scripts/completion/_bpfprof:644:share/zsh/site-functions/_bpfprof \
+	include/bpfprof/profile.h:644:include/bpfprof/profile.h \
 	packaging/ci/bpfprof-bench-ci:755:share/bpfprof/ci/bpfprof-bench-ci \
 	$(foreach f,github/action.yml github/example.yml gitlab/bpfprof.yml,packaging/ci/$(f):644:share/bpfprof/ci/$(f)) \
 	README.md:644:share/doc/bpfprof/README.md LICENSE:644:share/doc/bpfprof/LICENSE
 # folders that are nobody else's
-INSTALLED_FOLDERS := lib/bpfprof share/doc/bpfprof share/bpfprof/ci/github share/bpfprof/ci/gitlab share/bpfprof/ci share/bpfprof
+INSTALLED_FOLDERS := include/bpfprof lib/bpfprof share/doc/bpfprof share/bpfprof/ci/github share/bpfprof/ci/gitlab share/bpfprof/ci share/bpfprof
 part = $(word $(1),$(subst :, ,$(2)))
 # a line of the recipe
 define install_one

@@ -43,6 +43,7 @@ enum bpfprof_kind {
 	BPFPROF_THREADCREATE,
 	BPFPROF_THREADS,
 	BPFPROF_FAULTS,
+	BPFPROF_CUSTOM,
 	BPFPROF_NR_KINDS,
 };
 
@@ -127,7 +128,8 @@ struct bpfprof_stats {
 	/* heap only */
 	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
-	/* recorded, but bp_live was full: whether they are freed is not known */
+	/* heap, custom: recorded, but there was no room for them among those that are held: whether
+	 * they are freed, or removed, is not known */
 	__u64 untracked;
 	__u64 unseen; /* libraries that were loaded out of the preload library's sight */
 	/* all kinds: samples that were timed, lost ones as well, and how long that took */
@@ -137,6 +139,10 @@ struct bpfprof_stats {
 	__u64 below;	/* shorter than --min-wait: not seen */
 	__u64 below_ns; /* that these took together */
 	struct bpfprof_cache_stats kernel_stacks, user_stacks;
+	/* custom only; not in seen: */
+	__u64 removed;	  /* values that had been added */
+	__u64 duplicates; /* added, though they had been already: the first time counts */
+	__u64 unknown;	  /* removed, though they had not been added since it is watched */
 	/* the others */
 	struct bpfprof_cache_stats rules;
 };
@@ -360,7 +366,7 @@ struct bpfprof_rec {
 	 * its own */
 	__u64 hash;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
-	__u64 size;    /* heap: bytes asked for */
+	__u64 size;    /* heap: bytes asked for; custom: number of the profile, from 1 on */
 	/* heap: bytes that the sample stands for, as the program says; 0: by --heap-rate */
 	__u64 weight;
 	__u64 units;  /* block, mutex, offcpu: waits that it stands for, in 1 / BPFPROF_UNIT */
@@ -496,15 +502,19 @@ enum bpfprof_alloc_op {
 #define BPFPROF_USDT_CONST 31
 
 /*
- * A sampled allocation that has not been freed yet. What was allocated before an exec is found no
- * more: the addresses mean something else.
+ * ---- What is added and not removed ----
+ * A sampled allocation that has not been freed yet; a value that was added to a custom profile and
+ * not removed from it yet. What was added before an exec is found no more: the addresses mean
+ * something else.
  */
 struct bpfprof_live_key {
-	__u64 ptr;
+	__u64 value; /* heap: the address */
 	__u32 tgid;
 	__u32 exec_id;
+	__u32 set; /* custom: number of the profile; heap: 0 */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct bpfprof_live_key) == 16, "bpfprof_live_key");
+_Static_assert(sizeof(struct bpfprof_live_key) == 24, "bpfprof_live_key");
 
 struct bpfprof_live {
 	/* that it was counted under; of a raw record (hash, tgid, 0, 0) */
@@ -512,6 +522,15 @@ struct bpfprof_live {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 };
 _Static_assert(sizeof(struct bpfprof_live) == 24, "bpfprof_live");
+
+/*
+ * Attach cookie of a probe of a custom profile: in the lowest 21 bits where the value is, as the
+ * arguments of a USDT probe are told; above it the number of the profile; and
+ */
+#define BPFPROF_CUSTOM_SET(cookie) ((__u32)((cookie) >> BPFPROF_USDT_ARG_BITS & 0xffff))
+#define BPFPROF_CUSTOM_RETURNED (1ULL << 37) /* it is hit as a function returns */
+/* 0 and -1 are no values: what a function returns that has failed, and what is then passed on */
+#define BPFPROF_CUSTOM_MAY_FAIL (1ULL << 38)
 
 /* ---- Kernel symbols, named in batches ---- */
 #define BPFPROF_KSYM_BATCH 256
@@ -653,7 +672,7 @@ struct bpfprof_control {
 	__u32 cpu_every;       /* of so many CPU samples one is taken, by chance; 0, 1: each */
 	__u32 kinds_off;       /* bit i: kind i is not recorded for now: offcpu, block, mutex */
 	__u32 ops_not_exec_id; /* operations of processes with this exec_id do not count */
-	__u32 pad;
+	__u32 custom_on;       /* 1: what custom profiles' probes see is recorded */
 };
 _Static_assert(sizeof(struct bpfprof_control) == 72, "bpfprof_control");
 

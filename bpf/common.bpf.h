@@ -65,6 +65,8 @@ int record_take_slot(void);
 /* heap.bpf.c: the same, for the same reason */
 __u64 heap_distance(__u32 random);
 int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
+/* custom.bpf.c: the same */
+int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int returned);
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 /* arch_prctl and clone write it (arch/x86/kernel/process_64.c) */
 #define UNW_THREAD_POINTER(u) \
@@ -159,6 +161,7 @@ extern struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 extern struct bp_ksyms_map bp_ksyms SEC(".maps");
 extern struct bp_slots_map bp_slots SEC(".maps");
 extern struct bp_live_map bp_live SEC(".maps");
+extern struct bp_live_map bp_added SEC(".maps");
 extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 extern struct bp_heap_hash_map bp_heap_hash SEC(".maps");
 extern struct bp_waits_map bp_waits SEC(".maps");
@@ -280,7 +283,8 @@ struct bp_slots_map {
 	__type(value, __u32);
 };
 
-/* Sampled allocations that were not freed yet; sized by the rate when loaded. */
+/* bp_live: sampled allocations that were not freed yet; bp_added: values of custom profiles that
+ * were not removed yet. Sized when loaded. */
 struct bp_live_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

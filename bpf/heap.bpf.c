@@ -20,6 +20,8 @@
  * it begins. What the profile then has too much are calls that fail.
  */
 #include "common.bpf.h"
+#include "live.bpf.h"
+#include "usdt.bpf.h"
 
 /* include/uapi/asm-generic/resource.h */
 #define RLIMIT_DATA 2
@@ -59,13 +61,6 @@ static __always_inline bool sampled(struct heap_task *t, __u64 size)
 }
 
 /* ---- recording ---- */
-
-static __always_inline void live_key(struct bpfprof_live_key *key, __u64 ptr)
-{
-	key->ptr = ptr;
-	key->tgid = bpf_get_current_pid_tgid() >> 32;
-	key->exec_id = (__u32)COMPAT_TASK(compat_current(), self_exec_id);
-}
 
 /* The nearest number of 6 significant bits. */
 static __always_inline __u64 coarse(__u64 size)
@@ -114,7 +109,7 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 	stats = stats_in(what.ret_side, BPFPROF_HEAP);
 	if (lost || !stats)
 		return 0;
-	live_key(&key, ptr);
+	live_key(&key, 0, ptr);
 	live.stack = what.ret_key;
 	if (!bp_control.no_live && bpf_map_update_elem(&bp_live, &key, &live, BPF_ANY))
 		STATS_ADD(stats->untracked, 1);
@@ -136,9 +131,8 @@ static __always_inline void forget(__u64 ptr)
 {
 	struct bpfprof_live_key key;
 
-	live_key(&key, ptr);
-	if (bpf_map_lookup_elem(&bp_live, &key))
-		bpf_map_delete_elem(&bp_live, &key);
+	live_key(&key, 0, ptr);
+	live_forget(&bp_live, &key);
 }
 
 /* ---- probes on allocators ---- */
@@ -196,7 +190,7 @@ static __always_inline void take_old(struct heap_task *t)
 {
 	struct bpfprof_live *old;
 
-	live_key(&t->old_key, t->ptr);
+	live_key(&t->old_key, 0, t->ptr);
 	old = bpf_map_lookup_elem(&bp_live, &t->old_key);
 	if (!old)
 		return;
@@ -214,13 +208,6 @@ static __always_inline bool may_fail(__u64 size)
 	return bp_config.heap_strict || size >= bp_config.heap_cannot_fail_below ||
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_AS].rlim_cur) != RLIM_INFINITY ||
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
-}
-
-/* The probe's cookie. Before 5.15 (7adfc6c9b315) probes have none: there, a program is loaded for
- * each. */
-static __always_inline __u64 cookie_of(struct pt_regs *ctx)
-{
-	return bp_config.one_cookie ? bp_config.cookie : bpf_get_attach_cookie(ctx);
 }
 
 /* A call of a thread that there was no room for. It is sampled as all are, since drawing has no
@@ -408,65 +395,6 @@ int BPF_PROG(heap_exec, struct task_struct *task, pid_t old_tid)
 
 /* ---- programs that sample by themselves: otel_memory:alloc(pointer, size, weight), free(pointer)
  * ---- */
-
-static __always_inline __u64 usdt_reg(const struct pt_regs *regs, __u32 reg)
-{
-	switch (reg) {
-	case 0:
-		return regs->ax;
-	case 1:
-		return regs->dx;
-	case 2:
-		return regs->cx;
-	case 3:
-		return regs->bx;
-	case 4:
-		return regs->si;
-	case 5:
-		return regs->di;
-	case 6:
-		return regs->bp;
-	case 7:
-		return regs->sp;
-	case 8:
-		return regs->r8;
-	case 9:
-		return regs->r9;
-	case 10:
-		return regs->r10;
-	case 11:
-		return regs->r11;
-	case 12:
-		return regs->r12;
-	case 13:
-		return regs->r13;
-	case 14:
-		return regs->r14;
-	case 15:
-		return regs->r15;
-	default:
-		return 0;
-	}
-}
-
-static __noinline __u64 usdt_arg(struct pt_regs *ctx, __u64 cookie, int i)
-{
-	__u32 spec = cookie >> (i * BPFPROF_USDT_ARG_BITS) & ((1 << BPFPROF_USDT_ARG_BITS) - 1);
-	struct pt_regs regs;
-	__u64 v;
-
-	if (BPFPROF_USDT_REG(spec) == BPFPROF_USDT_CONST)
-		return (__s64)BPFPROF_USDT_OFF(spec);
-	/* a copy: the verifier allows no arithmetic on the context, which the compiler makes of
-	 * this choice */
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), ctx))
-		return 0;
-	v = usdt_reg(&regs, BPFPROF_USDT_REG(spec));
-	if (BPFPROF_USDT_DEREF(spec) &&
-	    bpf_probe_read_user(&v, sizeof(v), (void *)(v + (__s64)BPFPROF_USDT_OFF(spec))))
-		return 0;
-	return BPFPROF_USDT_NARROW(spec) ? (__u32)v : v;
-}
 
 SEC("?uprobe")
 int heap_usdt_alloc(struct pt_regs *ctx)

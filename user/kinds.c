@@ -129,6 +129,14 @@ static size_t thread_labels(const struct bpfprof_rec *rec, struct kind_label *re
 	return 4;
 }
 
+/* ---- custom ---- */
+
+static void held_values(const struct kind_sums *sums, int64_t period, int64_t *ret)
+{
+	(void)period;
+	ret[0] = whole(sums->held);
+}
+
 /* ---- faults ---- */
 
 static size_t fault_labels(const struct bpfprof_rec *rec, struct kind_label *ret)
@@ -177,6 +185,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.legacy = LEGACY_HEAP,
 		.labels = heap_labels,
 		.hide = heap_frames_hide,
+		.holds = true,
 		.by_default = true,
 		.of_chosen = true,
 		.description = "what the program allocates, and has not freed when the run ends",
@@ -299,6 +308,23 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 			       "memory is touched for the first time",
 		.cost = "1 to 1.3 us for each fault of the program, and 0.1 us for each of any other",
 	},
+	/* a profile for each name, which stands in place of NAME: see custom/custom.h */
+	[BPFPROF_CUSTOM] = {
+		.name = "custom",
+		.value_types = { { "NAME", "count" } },
+		.value_cnt = 1,
+		.period_type = { "NAME", "count" },
+		.quantities = { "held" },
+		.nothing = "nothing was added while it was watched",
+		.at_own = "Values",
+		.values = held_values,
+		.holds = true,
+		.only_held = true,
+		.of_processes = true,
+		.description = "what the program has added to a profile of its own (bpfprof/profile.h) "
+			       "and not removed, or what two functions add and remove",
+		.cost = "1 to 2 us for each value that is added, and 1 us for each that is removed",
+	},
 };
 
 int kinds_find(const char *name, size_t name_sz)
@@ -319,20 +345,18 @@ void kinds_names(char *buf, size_t buf_sz)
 	}
 }
 
-void kinds_print(FILE *f)
+void kinds_print(FILE *f, enum bpfprof_kind kind)
 {
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		const struct kind *k = &kinds[i];
+	const struct kind *k = &kinds[kind];
 
-		fprintf(f, "%s%s\n  measures  %s\n  values    ", k->name,
-			!k->by_default	    ? "" :
-			k->default_with_all ? " (default)" :
-					      " (default, but with --all)",
-			k->description);
-		for (size_t v = 0; v < k->value_cnt; v++)
-			fprintf(f, "%s%s/%s", v ? ", " : "", k->value_types[v].type,
-				k->value_types[v].unit);
-		fprintf(f, "\n  period    %s/%s\n  costs     %s\n", k->period_type.type,
-			k->period_type.unit, k->cost);
-	}
+	fprintf(f, "%s%s\n  measures  %s\n  values    ", k->name,
+		!k->by_default	    ? "" :
+		k->default_with_all ? " (default)" :
+				      " (default, but with --all)",
+		k->description);
+	for (size_t v = 0; v < k->value_cnt; v++)
+		fprintf(f, "%s%s/%s", v ? ", " : "", k->value_types[v].type,
+			k->value_types[v].unit);
+	fprintf(f, "\n  period    %s/%s\n  costs     %s\n", k->period_type.type,
+		k->period_type.unit, k->cost);
 }

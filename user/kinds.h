@@ -19,7 +19,7 @@
 /* What the samples of one stack and labels stand for, together. */
 struct kind_sums {
 	double total;  /* how many of what is measured */
-	double held;   /* heap: of these, still held */
+	double held;   /* heap, custom: of these, still held */
 	double amount; /* ns that they took */
 	uint64_t size; /* heap: bytes of each */
 };
@@ -68,6 +68,9 @@ struct kind {
 	bool by_default;	  /* recorded where -P is not given */
 	bool default_with_all;	  /* and --all is */
 	bool by_default_in_agent; /* where the agent is not given -P */
+	bool holds;		  /* what was sampled may be held, in any window: windows__hold */
+	bool only_held;		  /* what is not says nothing */
+	bool of_processes;	  /* it can be recorded of processes alone, not of all */
 	bool of_chosen;		  /* it can be recorded of chosen processes (capture__choose) */
 	bool in_kernel;		  /* what it measures happens in the kernel as well */
 	bool waits; /* it measures waits: --min-wait, --wait-rate and --wait-budget are for it */
@@ -86,7 +89,7 @@ int kinds_find(const char *name, size_t name_sz);
 #define KINDS_NAMES_SZ 256
 void kinds_names(char *buf, size_t buf_sz);
 
-/* What `bpfprof list` prints. */
-void kinds_print(FILE *f);
+/* What `bpfprof list` prints of a kind. */
+void kinds_print(FILE *f, enum bpfprof_kind kind);
 
 #endif

@@ -14,7 +14,7 @@
 #include "bench/bench.h"
 #include "check.h"
 #include "diff.h"
-#include "kinds.h"
+#include "list.h"
 #include "options.h"
 #include "options_table.h"
 #include "record/dump.h"
@@ -82,8 +82,10 @@ int main(int argc, char **argv)
 		status = finish_stdout();
 		break;
 	case OPTIONS_LIST:
-		kinds_print(stdout);
-		status = finish_stdout();
+		status = list_print(opts.pids.cnt ? opts.pids.ids[0] : 0, stdout) ||
+					 finish_stdout() ?
+				 EXIT_FAILED :
+				 EXIT_WRITTEN;
 		break;
 	case OPTIONS_CHECK_CONFIG:
 		printf("%s: right\n", opts.config_path);

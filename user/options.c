@@ -111,19 +111,38 @@ static int parse_ids(struct parser *p, struct options_ids *list, const char *opt
 	}
 }
 
+static int add_custom(struct parser *p, const char *text, size_t len)
+{
+	char why[256];
+	int err = custom_wanted__add(&p->o->custom, text, len, why, sizeof(why));
+
+	if (err)
+		fail(p, "--profile: %s", why);
+	return err;
+}
+
 static int parse_kinds(struct parser *p, const char *arg)
 {
 	bool config = optind <= 1 + p->from_config;
 
 	/* the command line's are others, not more */
-	if (p->kinds_from_config && !config)
+	if (p->kinds_from_config && !config) {
 		memset(p->o->kinds, 0, sizeof(p->o->kinds));
+		custom_wanted__done(&p->o->custom);
+	}
 	p->kinds_from_config = config;
 	p->o->kinds_given = true;
 	while (true) {
-		size_t sz = strcspn(arg, ",");
+		size_t sz = custom_wanted_length(arg);
 		int kind = kinds_find(arg, sz);
 
+		if (custom_wanted_is(arg, sz)) {
+			int err = add_custom(p, arg, sz);
+
+			if (err)
+				return err;
+			kind = BPFPROF_CUSTOM;
+		}
 		if (kind < 0) {
 			char names[KINDS_NAMES_SZ];
 
@@ -525,7 +544,7 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 				return 0;
 			continue;
 		}
-		if (!p->record_option)
+		if (!p->record_option && !(p->o->command == OPTIONS_LIST && val == 'p'))
 			p->record_option = option_find(p->table, val)->name;
 		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
 			p->not_for_dump = option_find(p->table, val)->name;
@@ -623,6 +642,12 @@ static int check_output(struct parser *p)
 		if (o->kernel_only && o->kinds[i] && !kinds[i].in_kernel)
 			return fail(p, "--kernel: the %s profile has no kernel frames",
 				    kinds[i].name);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (o->all && o->kinds[i] && kinds[i].of_processes)
+			return fail(p,
+				    "%s profiles are recorded of processes, and not of the whole "
+				    "machine: give --pid or -- COMMAND",
+				    kinds[i].name);
 	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
 		return fail(p, "--min-age goes with the heap profile: add -P heap");
 	if ((o->min_wait_given || o->wait_rate_ns || o->wait_budget > 0) && !waits)
@@ -644,7 +669,7 @@ static int check_output(struct parser *p)
 			    "--user and --kernel exclude each other: leave both out to have all "
 			    "frames");
 	if (o->output && !strcmp(o->output, "-")) {
-		if (kind_cnt > 1)
+		if (kind_cnt > 1 || o->custom.all || custom_wanted__cnt(&o->custom) > 1)
 			return fail(p,
 				    "--output -: standard output takes one profile: name one kind "
 				    "with --profile");
@@ -881,9 +906,12 @@ static int parse(struct parser *p, int argc, char **argv)
 	if (command == OPTIONS_SERVE)
 		return finish_serve(p, argc, argv, dashes);
 	if (p->record_option || optind < argc)
-		return fail(p, "%s takes no %s%s: only --quiet, --verbose and --help", argv[0],
+		return fail(p, "%s takes no %s%s: only %s--quiet, --verbose and --help", argv[0],
 			    p->record_option ? "--" : "arguments",
-			    p->record_option ? p->record_option : "");
+			    p->record_option ? p->record_option : "",
+			    command == OPTIONS_LIST ? "--pid, " : "");
+	if (p->o->pids.cnt > 1)
+		return fail(p, "list takes one process: give --pid one id");
 	return 0;
 }
 
@@ -906,6 +934,7 @@ int options_parse(int argc, char **argv, struct options *ret, char *err, size_t 
 
 void options_done(struct options *o)
 {
+	custom_wanted__done(&o->custom);
 	free(o->pids.ids);
 	free(o->tids.ids);
 	o->pids = o->tids = (struct options_ids){ 0 };

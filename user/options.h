@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "bpfprof.h"
+#include "custom/custom_wanted.h"
 #include "view/view.h"
 #include "judge/judge.h"
 
@@ -104,6 +105,7 @@ struct options {
 	bool kinds
 		[BPFPROF_NR_KINDS]; /* at least one; of OPTIONS_SERVE those that are always recorded */
 	bool chosen[BPFPROF_NR_KINDS]; /* of these, only of the configuration's targets */
+	struct custom_wanted custom;   /* of BPFPROF_CUSTOM, which profiles */
 	bool kinds_given;	       /* they were named: one that cannot be had is an error */
 	uint64_t duration_ns;	       /* 0: until it is interrupted, or the target ends */
 	uint32_t frequency;	       /* per second and CPU, 1..OPTIONS_MAX_FREQUENCY */

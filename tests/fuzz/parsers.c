@@ -243,7 +243,8 @@ void parsers_sites(const struct elf_file *elf)
 	size_t i, k;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		int err = probe_sites_find(elf, elf, names[i][0], names[i][1], &s);
+		int err = probe_sites_find(elf, elf, names[i][0], names[i][1],
+					   PROBE_SITES_HIT + i % 8, &s);
 
 		NEED(err ? !s.cnt : s.cnt && s.cnt <= PROBE_SITES_MAX);
 		for (k = 1; k < s.cnt; k++)

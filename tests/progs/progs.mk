@@ -14,6 +14,7 @@ PROGS_SIMPLE := chain signals prologue frames recursion threads children corouti
 	short idle asleep late execs remapped turnover workload
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
 	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so notable inlined busy known \
+	custom \
 	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
 	$(WAITS_C) waits-static
 
@@ -31,6 +32,10 @@ progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
 # what the dynamic linker does at the first call of a function is no known stack
 $(addprefix $(PROGS_DIR)/,$(PROGS_SIMPLE)): $(PROGS_DIR)/%: $(PROGS_SRC)/%.c $(PROGS_SRC)/prog.h
 	$(call PROGS_CC,gcc,-Wl$(comma)-z$(comma)now,-pthread)
+
+# it says what it holds
+$(PROGS_DIR)/custom: $(PROGS_SRC)/custom.c $(PROGS_SRC)/prog.h include/bpfprof/profile.h
+	$(call PROGS_CC,gcc,-g -Iinclude -Wl$(comma)-z$(comma)now,-pthread)
 
 $(PROGS_DIR)/chain-%: $(PROGS_SRC)/chain.c $(PROGS_SRC)/prog.h
 	$(call PROGS_CC,$(if $(findstring musl,$*),musl-gcc,gcc),$(CHAIN_$(subst -,_,$*)))

@@ -127,6 +127,29 @@ static void test_heap(void **state)
 	options_done(&o);
 }
 
+static void test_custom(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(
+		PARSE(&o, "-p1", "-P", "cpu,custom:a,b=add:f:g:ret,remove:f:h:arg1,threads"), 0);
+	assert_kinds(&o, "cpu threads custom");
+	assert_false(o.custom.all);
+	assert_int_equal(custom_wanted__cnt(&o.custom), 2);
+	assert_string_equal(o.custom.pairs[0].remove.function, "h");
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "-P", "custom", "-P", "heap"), 0);
+	assert_kinds(&o, "heap custom");
+	assert_true(o.custom.all);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "-o", "-", "-P", "custom:a"), 0);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "list", "--pid", "7"), 0);
+	assert_int_equal(o.pids.ids[0], 7);
+	options_done(&o);
+}
+
 static void test_waits(void **state)
 {
 	static const struct {
@@ -424,6 +447,13 @@ static const struct {
 	{ { "-a", "-F", NULL }, "--frequency needs an argument" },
 	{ { "check", "-a", NULL }, "check takes no --all" },
 	{ { "list", "x", NULL }, "list takes no arguments" },
+	{ { "list", "-p", "1,2", NULL }, "list takes one process" },
+	{ { "list", "-F", "9", NULL }, "list takes no --frequency: only --pid" },
+	{ { "-a", "-P", "custom", NULL }, "custom profiles are recorded of processes" },
+	{ { "agent", "-P", "custom:a", NULL }, "custom profiles are recorded of processes" },
+	{ { "-p", "1", "-o", "-", "-P", "custom", NULL }, "standard output takes one" },
+	{ { "-p", "1", "-P", "custom:a\n", NULL }, "is no name of a custom profile" },
+	{ { "-p", "1", "-P", "a=add:x", NULL }, "is no pair of functions" },
 };
 
 static void test_bad_input(void **state)
@@ -908,7 +938,8 @@ static void test_kinds(void **state)
 		assert_non_null(k->period_type.unit);
 	}
 	assert_non_null(f);
-	kinds_print(f);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		kinds_print(f, i);
 	fclose(f);
 	assert_non_null(strstr(text, "samples/count, cpu/nanoseconds"));
 	assert_non_null(strstr(text, "contentions/count, delay/nanoseconds"));
@@ -949,6 +980,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_custom),
 		cmocka_unit_test(test_long_options),
 		cmocka_unit_test(test_short_options),
 		cmocka_unit_test(test_lists_without_repetition),

@@ -76,7 +76,7 @@ static int find_in(const char *file, const char *debug, const char *provider, co
 	struct elf_file *more = debug ? elf_file__open_debug(debug_fd) : NULL;
 
 	assert_non_null(elf);
-	err = probe_sites_find(elf, more, provider, name, ret);
+	err = probe_sites_find(elf, more, provider, name, PROBE_SITES_HIT, ret);
 	elf_file__free(elf);
 	elf_file__free(more);
 	close(fd);
@@ -413,7 +413,7 @@ static void find_all(const void *data, size_t sz)
 	struct probe_sites s;
 
 	for (size_t i = 0; elf && i < ARRAY_SIZE(names); i++) {
-		int err = probe_sites_find(elf, elf, names[i][0], names[i][1], &s);
+		int err = probe_sites_find(elf, elf, names[i][0], names[i][1], PROBE_SITES_HIT, &s);
 
 		assert_true(err || (s.cnt && s.cnt <= PROBE_SITES_MAX));
 		assert_true(!err || !s.sites);

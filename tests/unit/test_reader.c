@@ -615,11 +615,13 @@ static void test_find_sites(void **state)
 	(void)state;
 	assert_non_null(name);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(reader__sites(r, fds, "", "main", &s), 0);
+		assert_int_equal(reader__sites(r, fds, "", "main", PROBE_SITES_HIT, &s), 0);
 		assert_int_equal(s.cnt, 1);
 		probe_sites__done(&s);
-		assert_int_equal(reader__sites(r, fds, "", "no function", &s), -ENOENT);
-		assert_int_equal(reader__sites(r, fds, "nobody", "main", &s), -ENOENT);
+		assert_int_equal(reader__sites(r, fds, "", "no function", PROBE_SITES_HIT, &s),
+				 -ENOENT);
+		assert_int_equal(reader__sites(r, fds, "nobody", "main", PROBE_SITES_HIT, &s),
+				 -ENOENT);
 		/* and once by a fresh worker */
 		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
 	}
@@ -630,10 +632,10 @@ static void test_find_sites(void **state)
 		assert_int_equal(ask(r, &q), -EINVAL);
 	}
 	memset(name, 'x', PROBE_SITES_MAX_NAME);
-	assert_int_equal(reader__sites(r, fds, "", name, &s), -EINVAL);
-	assert_int_equal(reader__sites(r, fds, name, "", &s), -EINVAL);
+	assert_int_equal(reader__sites(r, fds, "", name, PROBE_SITES_HIT, &s), -EINVAL);
+	assert_int_equal(reader__sites(r, fds, name, "", PROBE_SITES_HIT, &s), -EINVAL);
 	name[PROBE_SITES_MAX_NAME - 1] = '\0';
-	assert_int_equal(reader__sites(r, fds, name, name, &s), -ENOENT);
+	assert_int_equal(reader__sites(r, fds, name, name, PROBE_SITES_HIT, &s), -ENOENT);
 	free(name);
 	close(fds[0]);
 	reader__free(r);

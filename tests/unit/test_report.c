@@ -165,7 +165,7 @@ static void test_stats_of_waits(void **state)
 	assert_true(
 		holds("k = s['kinds']\n"
 		      "assert list(k) == ['cpu', 'block', 'mutex', 'offcpu', 'threadcreate', "
-		      "'threads', 'faults']\n"
+		      "'threads', 'faults', 'custom']\n"
 		      "assert k['block']['below'] == 12345\n"
 		      "assert k['block']['below_ns'] == 2**64 - 1\n"
 		      "assert k['block']['kernel_stacks'] == {'cached': 514, 'checked': 3, "
@@ -177,7 +177,7 @@ static void test_stats_of_waits(void **state)
 		      "assert k['offcpu']['below'] == 0 and k['offcpu']['min_wait_ns'] == 0\n"
 		      "assert 'below' not in k['threads'] and 'below' not in k['cpu']\n"
 		      "assert [n for n in k if 'rules' in k[n]['unwind']] == "
-		      "['cpu', 'threadcreate', 'threads', 'faults']\n"
+		      "['cpu', 'threadcreate', 'threads', 'faults', 'custom']\n"
 		      "assert k['threads']['snapshot_ns'] == 7654321\n"
 		      "assert [n for n in k if 'period_ns' in k[n]] == ['cpu']\n"
 		      "assert 'threads_at_start' not in k['threadcreate']\n"));
@@ -652,7 +652,8 @@ static void test_kinds(void **state)
 	assert_int_equal(kinds_find("cpu", 2), -1);
 	assert_int_equal(kinds_find("cpux", 4), -1);
 	assert_int_equal(kinds_find("", 0), -1);
-	kinds_print(f);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		kinds_print(f, i);
 	fclose(f);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		const struct kind *k = &kinds[i];

@@ -1108,7 +1108,7 @@ static void stacks_go_with_their_windows(void **state)
 	assert_non_null(window);
 	assert_int_equal(windows__stacks(windows, BPFPROF_HEAP), 2);
 	assert_true(hold(&kept));
-	windows__drop_freed(windows);
+	windows__drop_freed(windows, BPFPROF_HEAP);
 	assert_int_equal(windows__stacks(windows, BPFPROF_HEAP), 1);
 	assert_false(hold(&freed));
 	/* in use in the window, though it was allocated before */
@@ -1118,8 +1118,8 @@ static void stacks_go_with_their_windows(void **state)
 	/* of the epoch that goes on, not all may have been there to be held */
 	freed.side = 1;
 	add(&freed, 0x2000);
-	windows__drop_freed(windows);
-	windows__drop_freed(windows);
+	windows__drop_freed(windows, BPFPROF_HEAP);
+	windows__drop_freed(windows, BPFPROF_HEAP);
 	assert_false(hold(&kept));
 	assert_true(hold(&freed));
 }

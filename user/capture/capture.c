@@ -40,6 +40,7 @@ struct capture_window {
 	struct window *window;
 	uint64_t start_ns; /* 0: since the start */
 	int64_t shift_ns;  /* of a later one: how far CLOCK_REALTIME was ahead then */
+	uint64_t held_ns;  /* it has what custom profiles held at this boundary; 0: at none */
 	uint64_t events_lost, not_followed;
 };
 
@@ -62,7 +63,7 @@ int capture__fd(const struct capture *c)
 
 static uint64_t tick_length(const struct capture *c)
 {
-	return c->heap || c->waits ? TICK_NS : SLOW_TICK_NS;
+	return c->heap || c->custom || c->waits ? TICK_NS : SLOW_TICK_NS;
 }
 
 int capture_start_ticks(struct capture *c)
@@ -222,6 +223,8 @@ static void tend_epoch(struct capture *c, bool wait)
 		return;
 	if (c->heap)
 		heap__read_live(c->heap, &next_boundary(c)->heap);
+	if (c->custom)
+		custom__read_live(c->custom, &next_boundary(c)->custom);
 	c->boundary_ending = false;
 	c->boundary_cnt++;
 }
@@ -262,6 +265,7 @@ int capture__settle(struct capture *c, struct capture_boundary *ret)
 void capture_boundary__done(struct capture_boundary *b)
 {
 	heap_part__done(&b->heap);
+	custom_part__done(&b->custom);
 }
 
 /* ---- at work ---- */
@@ -331,6 +335,8 @@ int capture__poll(struct capture *c)
 		err = collect__end_epoch(c->collect, false);
 	if (!err)
 		err = tend_heap(c);
+	if (!err && c->custom)
+		err = custom__update(c->custom);
 	if (ticked)
 		tables__tend(c->tables);
 	if (!err)
@@ -351,6 +357,8 @@ int capture__stop(struct capture *c, struct capture_boundary *ret)
 		probe_waits__stop(c->waits, c->stopped_ns);
 	if (c->heap)
 		heap__stop(c->heap, &ret->heap);
+	if (c->custom)
+		custom__stop(c->custom);
 	err = take_snapshot(c, true);
 	probe_waits__free(c->waits);
 	c->waits = NULL;
@@ -360,6 +368,8 @@ int capture__stop(struct capture *c, struct capture_boundary *ret)
 		return err;
 	if (c->heap)
 		heap__read_live(c->heap, &ret->heap);
+	if (c->custom)
+		custom__read_live(c->custom, &ret->custom);
 	note_counters(c, ret);
 	commit(c, ret);
 	return 0;
@@ -409,6 +419,31 @@ uint64_t capture__window_start_ns(const struct capture *c, const struct capture_
 	return w->start_ns ? w->start_ns : c->armed_ns;
 }
 
+static int make_profile(const struct capture *c, const struct capture_window *w,
+			const struct capture_boundary *to, enum bpfprof_kind kind,
+			const struct window_profile_opts *opts, struct capture_profile *ret)
+{
+	uint64_t start_ns = capture__window_start_ns(c, w);
+
+	ret->profile = window__profile(w->window, kind, opts, &ret->sources);
+	if (!ret->profile)
+		return -errno;
+	ret->profile->time_ns = (int64_t)start_ns + (w->start_ns ? w->shift_ns : c->start_shift_ns);
+	ret->profile->duration_ns = (int64_t)(to->ns - start_ns);
+	collect__account(w->window, kind, &ret->account);
+	ret->account.events_lost = to->events_lost - w->events_lost;
+	ret->account.not_followed = to->not_followed - w->not_followed;
+	return 0;
+}
+
+static struct window_profile_opts profile_opts(const struct capture *c, enum bpfprof_kind kind)
+{
+	return (struct window_profile_opts){ .period = c->periods[kind],
+					     .value_cnt = kinds[kind].value_cnt,
+					     .folded_value = kinds[kind].folded_value,
+					     .only_held = kinds[kind].only_held };
+}
+
 int capture__profile_so_far(struct capture *c, struct capture_window *w,
 			    const struct capture_boundary *to, enum bpfprof_kind kind,
 			    struct capture_profile *ret)
@@ -429,26 +464,48 @@ int capture__profile_so_far(struct capture *c, struct capture_window *w,
 int capture__profile(struct capture *c, struct capture_window *w, const struct capture_boundary *to,
 		     enum bpfprof_kind kind, struct capture_profile *ret)
 {
-	struct window_profile_opts opts = { .period = c->periods[kind],
-					    .value_cnt = kinds[kind].value_cnt,
-					    .folded_value = kinds[kind].folded_value };
-	uint64_t start_ns = capture__window_start_ns(c, w);
+	struct window_profile_opts opts = profile_opts(c, kind);
 	int err = 0;
 
 	*ret = (struct capture_profile){ 0 };
 	if (kind == BPFPROF_HEAP)
 		err = heap__finish(c->heap, w->window, &to->heap, &opts);
-	if (err)
-		return err;
-	ret->profile = window__profile(w->window, kind, &opts, &ret->sources);
-	if (!ret->profile)
-		return -errno;
-	ret->profile->time_ns = (int64_t)start_ns + (w->start_ns ? w->shift_ns : c->start_shift_ns);
-	ret->profile->duration_ns = (int64_t)(to->ns - start_ns);
-	collect__account(w->window, kind, &ret->account);
-	ret->account.events_lost = to->events_lost - w->events_lost;
-	ret->account.not_followed = to->not_followed - w->not_followed;
-	return 0;
+	return err ? err : make_profile(c, w, to, kind, &opts, ret);
+}
+
+int capture__custom_profile(struct capture *c, struct capture_window *w,
+			    const struct capture_boundary *to, uint32_t number,
+			    struct capture_profile *ret)
+{
+	struct window_profile_opts opts = profile_opts(c, BPFPROF_CUSTOM);
+	const struct profile_value_type type = { custom__set_name(c->custom, number), "count" };
+	int err = 0;
+
+	*ret = (struct capture_profile){ 0 };
+	/* what all of them hold is read at once */
+	if (w->held_ns != to->ns)
+		err = custom__hold(c->custom, w->window, &to->custom);
+	w->held_ns = to->ns;
+	opts.size = number;
+	if (!err)
+		err = make_profile(c, w, to, BPFPROF_CUSTOM, &opts, ret);
+	if (!err && profile__set_types(ret->profile, &type, type)) {
+		profile__free(ret->profile);
+		free(ret->sources);
+		*ret = (struct capture_profile){ 0 };
+		err = -ENOMEM;
+	}
+	return err;
+}
+
+size_t capture__custom_cnt(const struct capture *c)
+{
+	return c->custom ? custom__set_cnt(c->custom) : 0;
+}
+
+const char *capture__custom_name(const struct capture *c, uint32_t number)
+{
+	return custom__set_name(c->custom, number);
 }
 
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret)

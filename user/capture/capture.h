@@ -36,6 +36,7 @@
 #include "capture/code.h"
 #include "capture/collect.h"
 #include "capture/symbolize.h"
+#include "custom/custom.h"
 #include "heap/heap.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
@@ -63,12 +64,13 @@ struct capture_opts {
 
 	bool kinds[BPFPROF_NR_KINDS];  /* at least one */
 	bool chosen[BPFPROF_NR_KINDS]; /* of these, heap, block, mutex: see capture__choose */
-	bool kinds_given;    /* by name: one that cannot be had is an error, else left out */
-	uint32_t frequency;  /* per second and CPU; no more than the kernel allows */
-	bool hw_cycles;	     /* by the processor's cycle counter, not by a timer */
-	uint64_t heap_rate;  /* mean bytes between samples */
-	double heap_budget;  /* share of the targets' CPU time, above 0; 1: any */
-	uint64_t min_age_ns; /* heap: only what has been held so long; 0: all */
+	bool kinds_given;   /* by name: one that cannot be had is an error, else left out */
+	uint32_t frequency; /* per second and CPU; no more than the kernel allows */
+	bool hw_cycles;	    /* by the processor's cycle counter, not by a timer */
+	uint64_t heap_rate; /* mean bytes between samples */
+	double heap_budget; /* share of the targets' CPU time, above 0; 1: any */
+	const struct custom_wanted *custom;	/* which custom profiles */
+	uint64_t min_age_ns;			/* heap: only what has been held so long; 0: all */
 	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out */
 	double wait_budget; /* share of the targets' CPU time or of one CPU, above 0; 1: any */
 	uint64_t
@@ -92,6 +94,7 @@ struct capture_boundary {
 	/* since the start: see struct collect_account */
 	uint64_t events_lost, not_followed;
 	struct heap_part heap;
+	struct custom_part custom;
 };
 
 /* A profile, and what goes with it. */
@@ -236,6 +239,13 @@ int capture__profile_so_far(struct capture *c, struct capture_window *w,
  * -ESRCH: it is not there; -errno. */
 int capture__locate(struct capture *c, uint32_t pid, const uint64_t *addresses, size_t cnt,
 		    struct capture_profile *ret);
+/* The same of a custom profile, by its number from 1 on; there may be more of them by the next
+ * boundary. BPFPROF_CUSTOM itself has no profile. */
+int capture__custom_profile(struct capture *c, struct capture_window *w,
+			    const struct capture_boundary *to, uint32_t number,
+			    struct capture_profile *ret);
+size_t capture__custom_cnt(const struct capture *c);
+const char *capture__custom_name(const struct capture *c, uint32_t number);
 /* Names all of it, which may take long. 0 or -ENOMEM. */
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret);
 

@@ -67,7 +67,7 @@ static int choose_uprobes(struct capture *c)
 	struct feature_result uprobes;
 
 	c->uprobes = UPROBES_NONE;
-	if (!c->kinds[BPFPROF_HEAP] && !c->opts.ops_probe)
+	if (!c->kinds[BPFPROF_HEAP] && !c->kinds[BPFPROF_CUSTOM] && !c->opts.ops_probe)
 		return 0;
 	for (size_t i = 0; knobs.uprobes && i < ARRAY_SIZE(names); i++)
 		if (!strcmp(knobs.uprobes, names[i]))
@@ -85,7 +85,7 @@ static int choose_uprobes(struct capture *c)
 		return -ENOTSUP;
 	}
 	log_info("%s", uprobes.text);
-	c->kinds[BPFPROF_HEAP] = false;
+	c->kinds[BPFPROF_HEAP] = c->kinds[BPFPROF_CUSTOM] = false;
 	return 0;
 }
 
@@ -244,6 +244,15 @@ static int open_heap(struct capture *c)
 	return c->heap ? 0 : -errno;
 }
 
+static int open_custom(struct capture *c)
+{
+	if (!c->kinds[BPFPROF_CUSTOM])
+		return 0;
+	c->custom = custom__new(c->opts.custom, c->uprobes, c->session, c->procs, c->objects,
+				c->code, c->collect);
+	return c->custom ? 0 : -errno;
+}
+
 static void meanwhile(void *ctx)
 {
 	capture__meanwhile(ctx);
@@ -293,7 +302,8 @@ static int open_parts(struct capture *c)
 	c->cpu_time = cpu_time__new(c->procs, o->all, o->follow);
 	if (!c->cpu_time)
 		return -errno;
-	return open_heap(c);
+	err = open_heap(c);
+	return err ? err : open_custom(c);
 }
 
 static int watch(struct capture *c, int fd, uint32_t events)
@@ -429,6 +439,11 @@ int capture__add_command(struct capture *c, pid_t pid)
 
 	if (!err && c->opts.ops_probe)
 		err = capture_ops_open(c, pid);
+	if (!err && c->custom) {
+		err = custom__prepare_command(c->custom, pid, c->opts.command);
+		if (err)
+			log_error("cannot listen to custom profiles: %s", strerror(-err));
+	}
 	if (err || !c->heap)
 		return err;
 	if (l->file_fd < 0) {
@@ -463,6 +478,17 @@ static int prepare_heap(struct capture *c)
 	if (err)
 		log_error("cannot attach to the heap: %s", strerror(-err));
 	return err;
+}
+
+/* Listens to the custom profiles of the targets. 0 or -errno, said. */
+static int prepare_custom(struct capture *c)
+{
+	int err = custom__update(c->custom);
+
+	if (err)
+		log_error("cannot listen to custom profiles: %s", strerror(-err));
+	/* a command has not been started yet */
+	return err || c->opts.command ? err : custom__check(c->custom);
 }
 
 /* Loads the tables of processes that were named. A command is still our own image: its tables are
@@ -504,6 +530,8 @@ static int arm(struct capture *c)
 	}
 	if (c->heap)
 		heap__start(c->heap);
+	if (c->custom)
+		custom__start(c->custom);
 	c->armed_ns = c->boundary_ns = util_monotonic_ns();
 	c->start_shift_ns = c->shift_ns = util_realtime_shift_ns();
 	capture_rate_start(c);
@@ -528,6 +556,8 @@ int capture__start(struct capture *c)
 		err = prepare_code(c);
 	if (!err && c->heap)
 		err = prepare_heap(c);
+	if (!err && c->custom)
+		err = prepare_custom(c);
 	if (!err)
 		err = open_waits(c);
 	if (err)
@@ -589,7 +619,7 @@ int capture__choose(struct capture *c, const struct bpfprof_task *process, uint6
 
 bool capture__adds_perf_probes(const struct capture *c)
 {
-	return c->heap && uprobes_by_events(c->uprobes);
+	return (c->heap || c->custom) && uprobes_by_events(c->uprobes);
 }
 
 /* ---- the end ---- */
@@ -600,6 +630,7 @@ void capture__close(struct capture *c)
 		return;
 	capture_ops_close(c);
 	probe_waits__free(c->waits);
+	custom__free(c->custom);
 	heap__free(c->heap);
 	for (size_t i = 0; i < CAPTURE_EPOCHS; i++)
 		capture_boundary__done(&c->boundaries[i]);

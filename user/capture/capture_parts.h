@@ -59,6 +59,7 @@ struct capture {
 	struct cpu_time *cpu_time; /* of the targets */
 	struct cpu_time *heap_cpu; /* of those whose heap is chosen; NULL: all are */
 	struct heap *heap;	   /* NULL: not recorded */
+	struct custom *custom;	   /* NULL: not recorded */
 	struct ops_sites ops_sites;
 	struct uprobes *ops;	   /* NULL: operations are not counted */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */

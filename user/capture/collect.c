@@ -560,6 +560,10 @@ void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_a
 	ret->kernel_stacks = a->stats.kernel_stacks;
 	ret->user_stacks = a->stats.user_stacks;
 	ret->rules = a->stats.rules;
+	ret->removed = a->stats.removed;
+	ret->duplicates = a->stats.duplicates;
+	ret->unknown = a->stats.unknown;
+	ret->untracked = a->stats.untracked;
 }
 
 uint64_t collect__events_lost(const struct collect *c)

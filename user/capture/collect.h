@@ -50,6 +50,8 @@ struct collect_account {
 	uint64_t raw;		  /* stacks that were copied and unwound here */
 	uint64_t below, below_ns; /* waits that were left out as too short; not in seen */
 	struct bpfprof_cache_stats kernel_stacks, user_stacks, rules;
+	/* custom: values that were removed, see struct bpfprof_stats; not in seen */
+	uint64_t removed, duplicates, unknown, untracked;
 	/* times that process events were lost and everything was read anew, and children that should
 	 * have been followed, of whom is not known what they have made: capture__profile sets them */
 	uint64_t events_lost, not_followed;

@@ -12,7 +12,7 @@
 struct entry {
 	struct bpfprof_count_key key;
 	struct count_key_stack stack;
-	/* of allocations */
+	/* of what may be held */
 	bool used;
 	uint8_t slot; /* set in the epoch of this slot; ENDED: in one that has ended */
 };
@@ -126,12 +126,14 @@ void count_keys__end(struct count_keys *k, uint32_t slot)
 			e->slot = ENDED;
 }
 
-void count_keys__drop_unused(struct count_keys *k)
+void count_keys__drop_unused(struct count_keys *k, enum bpfprof_kind kind)
 {
 	struct hash_iter it = hash__iter(&k->live);
 	struct entry *e;
 
 	while ((e = hash_iter__next(&it))) {
+		if (stack_store__get(k->store, e->stack.stack).kind != kind)
+			continue;
 		if (!e->used && e->slot == ENDED) {
 			stack_store__unref(k->store, e->stack.stack);
 			hash__remove(&k->live, e);

@@ -53,7 +53,7 @@ void count_keys__end(struct count_keys *k, uint32_t slot);
 
 /* Forgets the keys of allocations of epochs that were added up which were not found since the last
  * call. */
-void count_keys__drop_unused(struct count_keys *k);
+void count_keys__drop_unused(struct count_keys *k, enum bpfprof_kind kind);
 
 /* The stacks of counts with numbers below cnt are others from now on: moved[stack]; STACK_NONE: it
  * stays. */

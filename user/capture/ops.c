@@ -142,7 +142,7 @@ static int find(struct ops_sites *s, struct objects *objects, const struct ops_p
 		return util_fail(-ENOEXEC, err, err_sz,
 				 "'%s' is no ELF file of x86-64: name the one that is to be probed",
 				 s->path);
-	res = objects__sites(objects, object, p->provider, p->name, &s->sites);
+	res = objects__sites(objects, object, p->provider, p->name, PROBE_SITES_HIT, &s->sites);
 	return res ? fail_to_find(s, p, res, err, err_sz) : 0;
 }
 

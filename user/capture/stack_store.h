@@ -59,7 +59,7 @@ struct stack_labels {
 
 struct stack {
 	uint8_t kind, result; /* enum bpfprof_kind, bpfprof_stack_result */
-	uint64_t size;	      /* heap: bytes of the object */
+	uint64_t size;	      /* heap: bytes of the object; custom: number of the profile */
 	struct stack_labels labels;
 	uint32_t location_cnt;
 	const uint32_t *locations; /* leaf first */

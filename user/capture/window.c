@@ -356,7 +356,7 @@ static bool is_nothing(const struct sums *s)
 }
 
 static int add_samples(struct build *b, const struct window *w, enum bpfprof_kind kind,
-		       bool only_held)
+		       const struct window_profile_opts *opts)
 {
 	uint32_t main = stack_store__main(b->store, kind);
 	int err = 0;
@@ -367,10 +367,10 @@ static int add_samples(struct build *b, const struct window *w, enum bpfprof_kin
 		struct stack s;
 
 		if (!w->sums[i].used || is_nothing(&w->sums[i]) ||
-		    (only_held && w->sums[i].held <= 0))
+		    (opts->only_held && w->sums[i].held <= 0))
 			continue;
 		s = stack_store__get(b->store, (uint32_t)i);
-		if (s.kind == kind)
+		if (s.kind == kind && (!opts->size || s.size == opts->size))
 			err = add_sample(b, &s, &w->sums[i]);
 	}
 	return err;
@@ -391,7 +391,7 @@ struct profile *window__profile(const struct window *w, enum bpfprof_kind kind,
 
 	if (!err) {
 		b.p->folded_value = opts->folded_value;
-		err = add_samples(&b, w, kind, opts->only_held);
+		err = add_samples(&b, w, kind, opts);
 	}
 	free(b.mappings);
 	free(b.locations);

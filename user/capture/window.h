@@ -67,6 +67,7 @@ struct window_profile_opts {
 	size_t value_cnt; /* of the kind's values, the first ones */
 	size_t folded_value;
 	bool only_held; /* leaves out what holds nothing */
+	uint64_t size;	/* only stacks of this size; 0: all */
 };
 
 /*

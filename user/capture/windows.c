@@ -174,7 +174,7 @@ void windows__add(struct windows *w, uint32_t slot, uint32_t proc, const struct 
 	}
 	/* a raw record has a key if something will be joined to it */
 	if (!window__add(epoch, &stack, &one) && rec->hash &&
-	    count_keys__set(w->keys, slot, rec->kind == BPFPROF_HEAP, &key, &stack))
+	    count_keys__set(w->keys, slot, kinds[rec->kind].holds, &key, &stack))
 		log_debug("out of memory: the further samples of a stack are lost");
 	stack_store__unref(w->store, stack.stack);
 }
@@ -225,13 +225,13 @@ static bool has_ended(const struct live_ids *live, uint32_t tgid)
 	return tgid / 8 >= live->cap || !(live->bits[tgid / 8] >> tgid % 8 & 1);
 }
 
-/* Stacks that may be compacted: the heap's are kept, which may still be held. */
+/* Stacks that may be compacted: those are kept that may still be held. */
 static size_t compactable(const struct windows *w)
 {
 	size_t sum = 0;
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		sum += i == BPFPROF_HEAP ? 0 : stack_store__cnt(w->store, i);
+		sum += kinds[i].holds ? 0 : stack_store__cnt(w->store, i);
 	return sum;
 }
 
@@ -249,7 +249,7 @@ static uint32_t *without_ended(struct windows *w, const struct live_ids *live, s
 		if (!stack_store__has(w->store, (uint32_t)i))
 			continue;
 		s = stack_store__get(w->store, (uint32_t)i);
-		if (s.kind != BPFPROF_HEAP && s.labels.has_pid && has_ended(live, s.labels.pid))
+		if (!kinds[s.kind].holds && s.labels.has_pid && has_ended(live, s.labels.pid))
 			moved[i] = stack_store__without_pid(w->store, (uint32_t)i);
 	}
 	return moved;
@@ -311,9 +311,9 @@ void windows__note_live(struct windows *w, const struct bpfprof_count_key *key)
 	(void)count_keys__find_live(w->keys, key);
 }
 
-void windows__drop_freed(struct windows *w)
+void windows__drop_freed(struct windows *w, enum bpfprof_kind kind)
 {
-	count_keys__drop_unused(w->keys);
+	count_keys__drop_unused(w->keys, kind);
 }
 
 bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key)

@@ -78,8 +78,8 @@ bool windows__hold(struct windows *w, struct window *window, const struct bpfpro
 void windows__unhold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
 /* Neither, but it is still held. */
 void windows__note_live(struct windows *w, const struct bpfprof_count_key *key);
-/* All that are still held, of epochs that were added up, were named since the last call: the others
- * are known no more. */
-void windows__drop_freed(struct windows *w);
+/* All of a kind that are still held, of epochs that were added up, were named since the last call: the
+ * others are known no more. */
+void windows__drop_freed(struct windows *w, enum bpfprof_kind kind);
 
 #endif

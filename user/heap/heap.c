@@ -21,10 +21,12 @@
 #include "capture/windows.h"
 #include "capture/code.h"
 #include "capture/collect.h"
+#include "capture/mapped_files.h"
 #include "heap/cpu_time.h"
 #include "heap/heap_factor.h"
 #include "heap/heap_probes.h"
 #include "kernel/heap_cost.h"
+#include "kernel/live.h"
 #include "kernel/probe_heap.h"
 #include "kernel/epochs.h"
 #include "kernel/session.h"
@@ -42,25 +44,15 @@
 #define STACKS_MAX 100000 /* with their sizes, before these are rounded */
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
-/* By number of a process. */
-struct proc_seen {
-	uint64_t maps; /* hash of the mappings that were looked at */
-	uint32_t tgid;
-	uint64_t from_ns; /* that process, with this program */
-	bool unreached;	  /* and said to be so */
-};
-
 struct heap {
 	struct heap_opts opts;
 	struct session *session;
 	struct procs *procs;
 	struct objects *objects;
-	struct code *code;
 	struct collect *collect;
 	struct cpu_time *cpu;
 	struct heap_probes *probes;
-	struct proc_seen *seen;
-	size_t seen_cap;
+	struct mapped_files *files;
 	uint32_t skip_proc; /* our own image, before the command has become another */
 	bool preloaded;
 	struct budget budget;
@@ -82,7 +74,9 @@ struct heap {
 	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
 	uint64_t attach_ns; /* before the start */
 	size_t unreached;   /* processes */
-	size_t late;	    /* processes, and how long they ran without probes */
+	uint32_t *said;	    /* by number of a process its id, once that is said of it */
+	size_t said_cap;
+	size_t late; /* processes, and how long they ran without probes */
 	uint64_t late_ns, start_ns;
 };
 
@@ -121,15 +115,16 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	if (!h)
 		return NULL;
 	h->probes = heap_probes__new(opts->method, opts->usdt, session, objects);
-	if (!h->probes) {
-		free(h);
+	h->files = mapped_files__new(procs, objects, code);
+	if (!h->probes || !h->files) {
+		heap__free(h);
+		errno = ENOMEM;
 		return NULL;
 	}
 	h->opts = *opts;
 	h->session = session;
 	h->procs = procs;
 	h->objects = objects;
-	h->code = code;
 	h->collect = collect;
 	h->cpu = cpu;
 	h->skip_proc = PROCS_NONE;
@@ -175,61 +170,25 @@ void heap__free(struct heap *h)
 	if (h->cost_fd >= 0)
 		close(h->cost_fd);
 	heap_probes__free(h->probes);
-	free(h->seen);
+	mapped_files__free(h->files);
+	free(h->said);
 	free(h);
-}
-
-enum main_thread {
-	MAIN_THREAD_RUNS,
-	MAIN_THREAD_ENDED, /* with its process, which perhaps waits to be reaped */
-	/* Others go on. The kernel takes a process for its main thread's memory, and there is none:
-	 * it sets no breakpoint. */
-	MAIN_THREAD_LEFT,
-};
-
-static enum main_thread main_thread_of(pid_t pid)
-{
-	char path[64], *buf, *s;
-	bool zombie;
-	size_t sz;
-	long threads;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
-		return MAIN_THREAD_ENDED;
-	s = strrchr(buf, ')');
-	zombie = s && s[1] && s[2] == 'Z';
-	/* num_threads, the 20th, proc(5): with the zombie */
-	for (int field = 2; s && field < 20; field++)
-		s = strchr(s + 1, ' ');
-	threads = s ? strtol(s, NULL, 10) : 0;
-	free(buf);
-	if (!zombie)
-		return MAIN_THREAD_RUNS;
-	return threads > 1 ? MAIN_THREAD_LEFT : MAIN_THREAD_ENDED;
 }
 
 /* A process whose memory the kernel does not find: says so, once. */
 static void note_unreached(struct heap *h, uint32_t proc)
 {
-	if (h->seen[proc].unreached)
+	uint32_t tgid = procs__get(h->procs, proc)->tgid;
+
+	if (util_reserve_zeroed(&h->said, &h->said_cap, proc, sizeof(*h->said)) ||
+	    h->said[proc] == tgid)
 		return;
-	h->seen[proc].unreached = true;
+	h->said[proc] = tgid;
 	h->unreached++;
 	log_info(
 		"no heap profile of process %u: its main thread has ended, by which the kernel "
 		"finds its memory",
-		h->seen[proc].tgid);
-}
-
-/* Is the open file the one behind the object? In another mount namespace a path leads elsewhere,
- * and a build id can be forged. */
-static bool is_object(struct heap *h, int fd, uint32_t object)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	return copy >= 0 &&
-	       objects__add(h->objects, copy, objects__info(h->objects, object)->path) == object;
+		tgid);
 }
 
 static enum heap_probes_has has(struct heap *h, uint32_t object)
@@ -249,13 +208,6 @@ static bool by_process(const struct heap *h)
 	return !h->opts.all || h->opts.chosen;
 }
 
-/* The object of a range in which probes would be hit: what is put into a file is not in a copy of
- * its code. */
-static uint32_t probed_object(struct heap *h, uint32_t proc, const struct proc_map *map)
-{
-	return map->copy == PROC_MAP_COPY ? OBJECTS_NONE : code__object(h->code, proc, map);
-}
-
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
@@ -271,12 +223,12 @@ static int look_at(struct heap *h, uint32_t proc)
 	}
 
 	for (size_t i = 0; i < s->map_cnt && !usdt; i++) {
-		uint32_t object = probed_object(h, proc, &s->maps[i]);
+		uint32_t object = mapped_files__object(h->files, proc, &s->maps[i]);
 
 		usdt = has(h, object) == HEAP_PROBES_USDT;
 	}
 	for (size_t i = 0; !err && i < s->map_cnt; i++) {
-		uint32_t object = probed_object(h, proc, &s->maps[i]);
+		uint32_t object = mapped_files__object(h->files, proc, &s->maps[i]);
 		enum heap_probes_has what = has(h, object);
 
 		if (what == HEAP_PROBES_NOTHING)
@@ -287,12 +239,7 @@ static int look_at(struct heap *h, uint32_t proc)
 		 */
 		if (usdt && what != HEAP_PROBES_USDT && s->maps[i].file != s->maps[0].file)
 			continue;
-		fd = procs__open(h->procs, h->objects, proc, &s->maps[i]);
-		/* what was found in one file of that name must not be done to another */
-		if (fd >= 0 && !is_object(h, fd, object)) {
-			close(fd);
-			continue;
-		}
+		fd = mapped_files__open(h->files, proc, &s->maps[i], object);
 		if (fd >= 0)
 			err = heap_probes__add(h->probes, by_process(h) ? (pid_t)tgid : 0, fd,
 					       object);
@@ -340,7 +287,7 @@ static bool runs(const struct heap *h, const struct bpfprof_live_key *key)
 static int sweep(struct heap *h)
 {
 	uint64_t now = util_monotonic_ns();
-	struct probe_heap_live *live;
+	struct live_entry *live;
 	struct bpfprof_stats stats;
 	size_t cnt;
 	int err;
@@ -394,7 +341,8 @@ static bool has_allocator(struct heap *h, uint32_t proc)
 	const struct proc_space *s = procs__space(h->procs, proc);
 
 	for (size_t i = 0; i < s->map_cnt; i++)
-		if (has(h, probed_object(h, proc, &s->maps[i])) != HEAP_PROBES_NOTHING)
+		if (has(h, mapped_files__object(h->files, proc, &s->maps[i])) !=
+		    HEAP_PROBES_NOTHING)
 			return true;
 	return false;
 }
@@ -415,39 +363,36 @@ static void note_late(struct heap *h, const struct proc *p, uint64_t until_ns)
 }
 
 /* One that has ended before it was looked at. */
-static void look_back(struct heap *h, uint32_t proc)
+static int look_back(struct heap *h, uint32_t proc)
 {
 	const struct proc *p = procs__get(h->procs, proc);
+	enum mapped_files_news news;
+	int err;
 
 	if (!p->tgid || p->kthread || p->to_ns == UINT64_MAX || !began(h, p) ||
-	    (h->seen[proc].tgid == p->tgid && h->seen[proc].from_ns == p->from_ns))
-		return;
-	h->seen[proc] = (struct proc_seen){ .tgid = p->tgid, .from_ns = p->from_ns };
-	if (!heap_probes__in(h->probes, (pid_t)p->tgid) && has_allocator(h, proc))
+	    mapped_files__has_looked(h->files, proc))
+		return 0;
+	err = mapped_files__look(h->files, proc, &news);
+	if (!err && !heap_probes__in(h->probes, (pid_t)p->tgid) && has_allocator(h, proc))
 		note_late(h, p, p->to_ns);
+	return err;
 }
 
 /* Looks at a process if something was mapped since the last time. */
 static int look_again(struct heap *h, uint32_t proc)
 {
 	const struct proc *p = procs__get(h->procs, proc);
-	const struct proc_space *s = procs__space(h->procs, proc);
-	uint64_t maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), p->tgid);
-	struct proc_seen *seen = &h->seen[proc];
-	bool first = seen->tgid != p->tgid, was_probed;
-	int err;
+	enum mapped_files_news news;
+	int err = mapped_files__look(h->files, proc, &news);
+	bool was_probed;
 
-	if (!first && seen->maps == maps && seen->from_ns == p->from_ns)
-		return 0;
-	if (first)
-		*seen = (struct proc_seen){ .tgid = p->tgid };
-	seen->maps = maps;
-	seen->from_ns = p->from_ns;
+	if (err || news == MAPPED_FILES_SAME)
+		return err;
 	was_probed = heap_probes__in(h->probes, (pid_t)p->tgid);
 	err = look_at(h, proc);
 	if (!was_probed && began(h, p) && heap_probes__in(h->probes, (pid_t)p->tgid))
 		note_late(h, p, util_monotonic_ns());
-	if (!err && first && h->opts.chosen)
+	if (!err && news == MAPPED_FILES_FIRST && h->opts.chosen)
 		complain(h, proc);
 	return err;
 }
@@ -461,11 +406,10 @@ int heap__update(struct heap *h)
 	if (h->skip_proc != PROCS_NONE && procs__get(h->procs, h->skip_proc)->to_ns != UINT64_MAX)
 		h->skip_proc = PROCS_NONE;
 	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++) {
-		err = util_reserve_zeroed(&h->seen, &h->seen_cap, i, sizeof(*h->seen));
-		if (!err && is_target(h, i))
+		if (is_target(h, i))
 			err = look_again(h, i);
-		else if (!err)
-			look_back(h, i);
+		else
+			err = look_back(h, i);
 	}
 	if (!h->started)
 		h->attach_ns += util_monotonic_ns() - before;
@@ -484,13 +428,11 @@ int heap__update(struct heap *h)
 
 int heap__remove(struct heap *h, uint32_t tgid)
 {
-	struct probe_heap_live *live;
+	struct live_entry *live;
 	size_t cnt;
 	int err;
 
-	for (size_t i = 0; i < h->seen_cap; i++)
-		if (h->seen[i].tgid == tgid)
-			memset(&h->seen[i], 0, sizeof(h->seen[i]));
+	mapped_files__forget(h->files, tgid);
 	(void)heap_probes__drop(h->probes, is_probed, h);
 	if (h->sliced)
 		return 0;
@@ -770,7 +712,7 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 	struct windows *windows = collect__windows(h->collect);
 
 	for (size_t i = 0; i < part->live_cnt; i++) {
-		const struct probe_heap_live *l = &part->live[i];
+		const struct live_entry *l = &part->live[i];
 
 		if (l->live.time_ns + h->opts.min_age_ns <= part->read_ns &&
 		    (!h->opts.all || runs(h, &l->key)))
@@ -778,7 +720,7 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 		else
 			windows__note_live(windows, &l->live.stack);
 	}
-	windows__drop_freed(windows);
+	windows__drop_freed(windows, BPFPROF_HEAP);
 }
 
 void heap__begin_change(struct heap *h, struct window *w, const struct heap_part *part)

@@ -26,7 +26,7 @@ struct collect;
 struct cpu_time;
 struct heap;
 struct objects;
-struct probe_heap_live;
+struct live_entry;
 struct procs;
 struct session;
 struct window;
@@ -108,7 +108,7 @@ uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: no
 struct heap_part {
 	double weight; /* of what was recorded last: for windows__commit */
 	/* what is in use, since when it was read, CLOCK_MONOTONIC; err: -errno, it could not be */
-	struct probe_heap_live *live;
+	struct live_entry *live;
 	size_t live_cnt;
 	uint64_t read_ns;
 	int err;

@@ -2,7 +2,6 @@
 /* The heap profile's probes: what is loaded, attaching them, what is in use. */
 #include "kernel/probe_heap.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +11,10 @@
 
 #include "base/util.h"
 #include "bpfprof.skel.h"
+#include "kernel/live.h"
 #include "kernel/probes.h"
 #include "kernel/session.h"
 
-#define BATCH 4096
 /* Bytes between samples, below which they are dense. Each MiB of tables that a program is the first
  * to need takes the kernel 10 to 40 ms (tables.c): a compiler was seen to fill 4 MiB by then. */
 #define DENSE_RATE 262144
@@ -24,29 +23,6 @@
 #define LIVE_HEAP (16ULL << 30)
 #define LIVE_MIN (1U << 16)
 #define LIVE_MAX (1U << 20)
-
-/* uprobes__attach, with a program that may take a copy for each cookie. */
-static struct uprobes *attach(struct session *s, enum uprobe_method m, enum uprobe_side side,
-			      const struct bpf_program *prog, int file_fd, pid_t pid,
-			      const struct uprobe_point *points, size_t cnt)
-{
-	int *prog_fds = calloc(cnt, sizeof(*prog_fds));
-	struct uprobes *ret = NULL;
-	int err = prog_fds ? 0 : ENOMEM;
-
-	for (size_t i = 0; i < cnt && !err; i++) {
-		prog_fds[i] = session__program(s, prog, points[i].cookie);
-		if (prog_fds[i] < 0)
-			err = -prog_fds[i];
-	}
-	if (!err) {
-		ret = uprobes__attach(m, side, prog_fds, file_fd, pid, points, cnt);
-		err = errno;
-	}
-	free(prog_fds);
-	errno = err;
-	return ret;
-}
 
 static int attach_group(struct session *s, enum uprobe_method m, int file_fd, pid_t pid,
 			const struct probe_heap_points *p, enum probe_heap_group g,
@@ -71,13 +47,13 @@ static int attach_group(struct session *s, enum uprobe_method m, int file_fd, pi
 		m = UPROBES_MULTI;
 	if (g == PROBE_HEAP_ALLOC && !session) {
 		h->sets[PROBE_HEAP_NR_GROUPS] =
-			attach(s, m, UPROBES_RETURN, skel->progs.heap_return, file_fd, pid,
-			       p->points[g], p->cnt[g]);
+			session__attach_points(s, m, UPROBES_RETURN, skel->progs.heap_return,
+					       file_fd, pid, p->points[g], p->cnt[g]);
 		if (!h->sets[PROBE_HEAP_NR_GROUPS])
 			return -errno;
 	}
-	h->sets[g] = attach(s, m, session ? UPROBES_BOTH : UPROBES_ENTRY, progs[g], file_fd, pid,
-			    p->points[g], p->cnt[g]);
+	h->sets[g] = session__attach_points(s, m, session ? UPROBES_BOTH : UPROBES_ENTRY, progs[g],
+					    file_fd, pid, p->points[g], p->cnt[g]);
 	return h->sets[g] ? 0 : -errno;
 }
 
@@ -139,47 +115,14 @@ void probe_heap__stop_tracking(struct session *s)
 
 /* ---- what is in use ---- */
 
-int probe_heap__live(struct session *s, struct probe_heap_live **ret, size_t *ret_cnt)
+int probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt)
 {
-	int fd = bpf_map__fd(session__skel(s)->maps.bp_live);
-	struct bpfprof_live_key *keys = calloc(BATCH, sizeof(*keys));
-	struct bpfprof_live *values = calloc(BATCH, sizeof(*values));
-	uint32_t cnt, pos = 0;
-	bool first = true, last = false;
-	size_t cap = 0;
-	int err = keys && values ? 0 : -ENOMEM;
-
-	*ret = NULL;
-	*ret_cnt = 0;
-	while (!err && !last) {
-		cnt = BATCH;
-		if (bpf_map_lookup_batch(fd, first ? NULL : &pos, &pos, keys, values, &cnt, NULL)) {
-			/* ENOENT: this was the last batch */
-			last = errno == ENOENT;
-			if (!last) {
-				err = -errno;
-				break;
-			}
-		}
-		first = false;
-		err = util_reserve(ret, &cap, *ret_cnt + cnt, sizeof(**ret));
-		for (uint32_t i = 0; !err && i < cnt; i++)
-			(*ret)[(*ret_cnt)++] =
-				(struct probe_heap_live){ .key = keys[i], .live = values[i] };
-	}
-	free(keys);
-	free(values);
-	if (err) {
-		free(*ret);
-		*ret = NULL;
-		*ret_cnt = 0;
-	}
-	return err;
+	return live_read(session__skel(s)->maps.bp_live, ret, ret_cnt);
 }
 
 void probe_heap__forget(struct session *s, const struct bpfprof_live_key *key)
 {
-	(void)bpf_map_delete_elem(bpf_map__fd(session__skel(s)->maps.bp_live), key);
+	live_forget(session__skel(s)->maps.bp_live, key);
 }
 
 uint32_t probe_heap__live_max(struct session *s)

@@ -15,6 +15,7 @@
 #include "bpfprof.h"
 #include "kernel/uprobes.h"
 
+struct live_entry;
 struct session;
 
 enum probe_heap_group {
@@ -62,13 +63,8 @@ void probe_heap__round_sizes(struct session *s);
 /* From now on nothing is said to be in use: frees need no probes. */
 void probe_heap__stop_tracking(struct session *s);
 
-struct probe_heap_live {
-	struct bpfprof_live_key key;
-	struct bpfprof_live live;
-};
-
 /* The sampled allocations that have not been freed; the caller frees *ret. 0 or -errno. */
-int probe_heap__live(struct session *s, struct probe_heap_live **ret, size_t *ret_cnt);
+int probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt);
 /* Forgets one. */
 void probe_heap__forget(struct session *s, const struct bpfprof_live_key *key);
 /* How many there is room for. */

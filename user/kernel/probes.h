@@ -11,5 +11,6 @@ extern const struct probe probe_block, probe_mutex, probe_offcpu; /* probe_waits
 extern const struct probe probe_threadcreate;
 extern const struct probe probe_threads; /* threads.c */
 extern const struct probe probe_faults;
+extern const struct probe probe_custom;
 
 #endif

@@ -561,6 +561,29 @@ int session__program(struct session *s, const struct bpf_program *prog, uint64_t
 	return fd;
 }
 
+struct uprobes *session__attach_points(struct session *s, enum uprobe_method m,
+				       enum uprobe_side side, const struct bpf_program *prog,
+				       int file_fd, pid_t pid, const struct uprobe_point *points,
+				       size_t cnt)
+{
+	int *prog_fds = calloc(cnt, sizeof(*prog_fds));
+	struct uprobes *ret = NULL;
+	int err = prog_fds ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < cnt && !err; i++) {
+		prog_fds[i] = session__program(s, prog, points[i].cookie);
+		if (prog_fds[i] < 0)
+			err = -prog_fds[i];
+	}
+	if (!err) {
+		ret = uprobes__attach(m, side, prog_fds, file_fd, pid, points, cnt);
+		err = errno;
+	}
+	free(prog_fds);
+	errno = err;
+	return ret;
+}
+
 struct epochs *session__epochs(struct session *s)
 {
 	return s->epochs;

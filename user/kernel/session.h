@@ -107,6 +107,11 @@ struct grace *session__grace(struct session *s);
  * descriptor, the session's own, or -errno.
  */
 int session__program(struct session *s, const struct bpf_program *prog, uint64_t cookie);
+/* uprobes__attach of such a program: each point's cookie has its copy where that is needed. */
+struct uprobes *session__attach_points(struct session *s, enum uprobe_method m,
+				       enum uprobe_side side, const struct bpf_program *prog,
+				       int file_fd, pid_t pid, const struct uprobe_point *points,
+				       size_t cnt);
 /* Attaches a program that the kernel calls by itself, if it was loaded; else *ret is NULL. 0 or
  * -errno. */
 int session__attach(struct bpf_program *prog, struct bpf_link **ret);

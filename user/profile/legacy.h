@@ -24,7 +24,7 @@ enum legacy_form {
 
 struct legacy {
 	enum legacy_form form;
-	const char *name; /* what is counted, [a-z]+, where it is a mere number */
+	const char *name; /* what is counted, a word, where it is a mere number */
 	const char
 		*memory; /* of a heap profile: lines that are to stand below the samples; or NULL */
 };

@@ -9,10 +9,12 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "capture/capture.h"
 #include "report/formats.h"
 #include "kinds.h"
 #include "options.h"
 #include "record/run_parts.h"
+#include "target/custom_sites.h"
 
 /* Several kinds were asked for: then each has a name of its own, also if one cannot be had. */
 static bool several_kinds(const struct options *o)
@@ -20,7 +22,9 @@ static bool several_kinds(const struct options *o)
 	size_t n = 0;
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		n += o->kinds[i];
+		n += i != BPFPROF_CUSTOM && o->kinds[i];
+	/* of all that there are it is not known how many */
+	n += o->custom.all ? 2 : custom_wanted__cnt(&o->custom);
 	return n > 1;
 }
 
@@ -35,20 +39,47 @@ static void add_number(char path[PATH_MAX], const char *ending, unsigned int num
 			 number, tail);
 }
 
-void run_output_path(const struct run *r, int kind, unsigned int number, char path[PATH_MAX])
+/* What a profile is called in a path; name: of a custom profile, in which '/' becomes %2F. */
+static void profile_name(int kind, const char *name, char *ret, size_t ret_sz)
 {
+	FILE *f;
+
+	snprintf(ret, ret_sz, "%s", kinds[kind].name);
+	if (!name)
+		return;
+	f = fmemopen(ret, ret_sz, "w");
+	if (!f)
+		return;
+	fprintf(f, "%s.", kinds[kind].name);
+	for (; *name; name++)
+		fprintf(f, *name == '/' ? "%%2F" : "%c", *name);
+	fclose(f);
+}
+
+static void output_path(const struct run *r, int kind, const char *name, unsigned int number,
+			char path[PATH_MAX])
+{
+	char ending[16], text[3 * CUSTOM_NAME_SZ + 16];
 	const struct options *o = r->opts;
-	char ending[16];
 
 	snprintf(ending, sizeof(ending), ".%s", o->format->ext);
+	profile_name(kind, name, text, sizeof(text));
 	if (!o->output)
-		snprintf(path, PATH_MAX, "bpfprof.%s.%s%s", r->file_target, kinds[kind].name,
-			 ending);
+		snprintf(path, PATH_MAX, "bpfprof.%s.%s%s", r->file_target, text, ending);
 	else if (!several_kinds(o))
 		snprintf(path, PATH_MAX, "%s", o->output);
 	else
-		snprintf(path, PATH_MAX, "%s.%s%s", o->output, kinds[kind].name, ending);
+		snprintf(path, PATH_MAX, "%s.%s%s", o->output, text, ending);
 	add_number(path, ending, number);
+}
+
+void run_output_path(const struct run *r, int profile, unsigned int number, char path[PATH_MAX])
+{
+	const char *name = profile < BPFPROF_NR_KINDS ?
+				   NULL :
+				   capture__custom_name(r->capture, RUN_CUSTOM_NUMBER(profile));
+
+	output_path(r, RUN_KIND(profile), name, number, path);
 }
 
 void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX])
@@ -87,20 +118,35 @@ static int check_prefix(const struct options *o)
 	return -EISDIR;
 }
 
+static int check_kind(const struct run *r, int kind, const char *name)
+{
+	char path[PATH_MAX];
+
+	output_path(r, kind, name, r->opts->window_ns ? 1 : 0, path);
+	return check_output(path, formats_is_binary(r->opts->format, &kinds[kind]));
+}
+
+/* Those that were named: what others there are, only the recording will tell. */
+static int check_custom(const struct run *r)
+{
+	const struct custom_wanted *w = &r->opts->custom;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < custom_wanted__cnt(w); i++)
+		err = check_kind(r, BPFPROF_CUSTOM, custom_wanted__name(w, i));
+	return err;
+}
+
 int run_check_outputs(const struct run *r)
 {
-	unsigned int first = r->opts->window_ns ? 1 : 0;
 	char path[PATH_MAX];
 	int err = check_prefix(r->opts);
 
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
-		if (!r->opts->kinds[i])
-			continue;
-		run_output_path(r, i, first, path);
-		err = check_output(path, formats_is_binary(r->opts->format, &kinds[i]));
-	}
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (r->opts->kinds[i])
+			err = i == BPFPROF_CUSTOM ? check_custom(r) : check_kind(r, i, NULL);
 	if (!err && r->opts->stats) {
-		run_stats_path(r, first, path);
+		run_stats_path(r, r->opts->window_ns ? 1 : 0, path);
 		err = check_output(path, false);
 	}
 	return err;

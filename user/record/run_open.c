@@ -171,6 +171,7 @@ static int open_capture(struct run *r)
 		.frequency = o->frequency,
 		.hw_cycles = o->event == OPTIONS_CYCLES,
 		.heap_rate = o->heap_rate,
+		.custom = &o->custom,
 		.heap_budget = o->heap_budget / 100,
 		.min_age_ns = o->min_age_ns,
 		.wait_budget = o->wait_budget / 100,

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "bpfprof.h"
+#include "custom/custom_points.h"
 #include "profile/facts.h"
 #include "record/command_cost.h"
 #include "record/launch.h"
@@ -27,6 +28,15 @@ struct report;
 struct run_budget;
 struct run_targets;
 struct spool;
+
+/*
+ * Profiles of a window by number: those of kinds by their own; custom profiles, which are numbered from
+ * 1 on, behind them. BPFPROF_CUSTOM itself has none.
+ */
+#define RUN_MAX_PROFILES (BPFPROF_NR_KINDS + CUSTOM_MAX_SETS)
+#define RUN_CUSTOM(number) (BPFPROF_NR_KINDS - 1 + (int)(number))
+#define RUN_KIND(profile) ((profile) < BPFPROF_NR_KINDS ? (profile) : BPFPROF_CUSTOM)
+#define RUN_CUSTOM_NUMBER(profile) ((uint32_t)((profile)-BPFPROF_NR_KINDS + 1))
 
 /* Since the start, for those who watch the agent. */
 struct run_totals {
@@ -50,7 +60,7 @@ struct run {
 	/* the first window that is not written, and its number, 0 where there is only this one */
 	struct capture_window *window;
 	unsigned int window_number;
-	struct profile *profiles[BPFPROF_NR_KINDS]; /* of a window that has ended */
+	struct profile *profiles[RUN_MAX_PROFILES]; /* of a window that has ended */
 	struct spool *spool;			    /* the agent's */
 	struct push *push;			    /* NULL: nothing is delivered */
 	struct run_targets *targets;		    /* NULL: the configuration has none */
@@ -101,7 +111,7 @@ int run_check_outputs(const struct run *r);
 /* Are the processes, threads and the control group there that were named? run_check.c. 0 or -errno, said. */
 int run_check_targets(const struct run *r);
 /* The paths of a window's files, number 0: of the whole run's. Its account is wanted. */
-void run_output_path(const struct run *r, int kind, unsigned int number, char path[PATH_MAX]);
+void run_output_path(const struct run *r, int profile, unsigned int number, char path[PATH_MAX]);
 void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX]);
 /* Removes a file if it is there. 0 or -errno, said. */
 int run_remove_file(const char *path);

@@ -12,7 +12,7 @@
 
 static void free_profiles(struct run *r)
 {
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
+	for (int i = 0; i < RUN_MAX_PROFILES; i++) {
 		profile__free(r->profiles[i]);
 		r->profiles[i] = NULL;
 	}

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "base/util.h"
 #include "capture/capture.h"
 #include "report/formats.h"
 #include "kernel/cpus.h"
@@ -46,14 +47,15 @@ static pid_t only_process(const struct run *r)
 	return o->pids.cnt == 1 && r->alive ? (pid_t)o->pids.ids[0] : 0;
 }
 
-static int write_profile(struct run *r, const struct report *report, int kind)
+static int write_profile(struct run *r, const struct report *report, int profile)
 {
-	const struct profile *p = r->profiles[kind];
+	const struct profile *p = r->profiles[profile];
+	int kind = RUN_KIND(profile);
 	struct output out;
 	char path[PATH_MAX];
 	int err;
 
-	run_output_path(r, kind, r->window_number, path);
+	run_output_path(r, profile, r->window_number, path);
 	err = open_file(r, path, &out);
 	if (!err) {
 		err = r->opts->format->write(p, &kinds[kind], only_process(r), out.f);
@@ -88,33 +90,57 @@ static int write_stats(const struct run *r, const struct report *report)
 	return err;
 }
 
+/* Of those that a kind has several of, the account is that of all, and what was named adds up. */
+static int finish_taken(struct run *r, struct report *report, int profile,
+			struct capture_profile *p)
+{
+	int kind = RUN_KIND(profile), err;
+	struct symbolize_stats symbols;
+
+	r->profiles[profile] = p->profile;
+	report->accounts[kind] = p->account;
+	err = report_comment(report, kind, p->profile);
+	if (!err)
+		err = capture__name(r->capture, p, &symbols);
+	free(p->sources);
+	if (!err) {
+		util_add_counters(&report->symbols[kind], &symbols, sizeof(symbols));
+		err = finish_profile(r->opts->format, kind, p->profile);
+	}
+	report->samples[kind] += p->profile->sample_cnt;
+	return err;
+}
+
 static int finish_kind(struct run *r, struct report *report, int kind,
 		       const struct capture_boundary *to)
 {
 	struct capture_profile p;
 	int err = capture__profile(r->capture, r->window, to, kind, &p);
 
-	if (err)
-		return err;
-	r->profiles[kind] = p.profile;
-	report->accounts[kind] = p.account;
-	err = report_comment(report, kind, p.profile);
-	if (!err)
-		err = capture__name(r->capture, &p, &report->symbols[kind]);
-	free(p.sources);
-	if (!err)
-		err = finish_profile(r->opts->format, kind, p.profile);
-	report->samples[kind] = p.profile->sample_cnt;
+	return err ? err : finish_taken(r, report, kind, &p);
+}
+
+static int finish_custom(struct run *r, struct report *report, const struct capture_boundary *to)
+{
+	struct capture_profile p;
+	int err = 0;
+
+	for (uint32_t i = 1; !err && i <= capture__custom_cnt(r->capture); i++) {
+		capture__meanwhile(r->capture);
+		err = capture__custom_profile(r->capture, r->window, to, i, &p);
+		if (!err)
+			err = finish_taken(r, report, RUN_CUSTOM(i), &p);
+	}
 	return err;
 }
 
 /* ret_written: which files are in place now. */
 static int write_files(struct run *r, const struct report *report,
-		       bool ret_written[BPFPROF_NR_KINDS])
+		       bool ret_written[RUN_MAX_PROFILES])
 {
 	int err = 0;
 
-	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+	for (int i = 0; !err && i < RUN_MAX_PROFILES; i++) {
 		if (!r->profiles[i])
 			continue;
 		capture__meanwhile(r->capture);
@@ -126,18 +152,18 @@ static int write_files(struct run *r, const struct report *report,
 	return err;
 }
 
-static int remove_profile(const struct run *r, int kind, unsigned int number)
+static int remove_profile(const struct run *r, int profile, unsigned int number)
 {
 	char path[PATH_MAX];
 
-	run_output_path(r, kind, number, path);
+	run_output_path(r, profile, number, path);
 	return run_remove_file(path);
 }
 
 /* A set is whole, or it is not there. */
-static void take_back(const struct run *r, const bool written[BPFPROF_NR_KINDS])
+static void take_back(const struct run *r, const bool written[RUN_MAX_PROFILES])
 {
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+	for (int i = 0; i < RUN_MAX_PROFILES; i++)
 		if (written[i])
 			(void)remove_profile(r, i, r->window_number);
 }
@@ -151,8 +177,10 @@ static int drop_oldest(const struct run *r)
 	int err = 0;
 
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (recorded[i])
+		if (recorded[i] && i != BPFPROF_CUSTOM)
 			err = remove_profile(r, i, number);
+	for (uint32_t i = 1; !err && i <= capture__custom_cnt(r->capture); i++)
+		err = remove_profile(r, RUN_CUSTOM(i), number);
 	if (err || !r->opts->stats)
 		return err;
 	run_stats_path(r, number, path);
@@ -162,7 +190,7 @@ static int drop_oldest(const struct run *r)
 /* The files of a window, as its number has them. 0 or -errno, said. */
 static int write_set(struct run *r, const struct report *report)
 {
-	bool written[BPFPROF_NR_KINDS] = { false }, any = false;
+	bool written[RUN_MAX_PROFILES] = { false }, any = false;
 	int err = write_files(r, report, written);
 
 	if (!err && r->opts->keep && r->window_number > r->opts->keep)
@@ -175,7 +203,7 @@ static int write_set(struct run *r, const struct report *report)
 			  r->window_number);
 		return err;
 	}
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+	for (int i = 0; i < RUN_MAX_PROFILES; i++)
 		any |= written[i];
 	if (err == -EINTR)
 		log_error("aborted: %s",
@@ -218,7 +246,8 @@ static int finish_kinds(struct run *r, struct report *report, const struct captu
 		if (!report->kinds[i])
 			continue;
 		capture__meanwhile(r->capture);
-		err = finish_kind(r, report, i, to);
+		err = i == BPFPROF_CUSTOM ? finish_custom(r, report, to) :
+					    finish_kind(r, report, i, to);
 	}
 	if (err) {
 		log_error("cannot put the profile together: %s", strerror(-err));

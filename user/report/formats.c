@@ -48,7 +48,9 @@ static int write_addresses(const struct profile *p, const struct kind *kind, pid
 					FILE *f))
 {
 	char *memory = kind->legacy == LEGACY_HEAP ? process_memory(pid) : NULL;
-	struct legacy what = { .form = kind->legacy, .name = kind->name, .memory = memory };
+	/* a custom profile has a name of its own */
+	const char *name = kind->of_processes ? p->value_types[0].type : kind->name;
+	struct legacy what = { .form = kind->legacy, .name = name, .memory = memory };
 	int err = write(p, &what, f);
 
 	free(memory);

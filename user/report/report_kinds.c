@@ -256,6 +256,42 @@ static void snapshot_stats(const struct report *r, enum bpfprof_kind kind, struc
 	json__u64(j, "snapshot_ns", r->stats.snapshot_ns);
 }
 
+/* ---- custom ---- */
+
+static int custom_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	const struct collect_account *a = &r->accounts[kind];
+	int err = report_say(to,
+			     "all custom profiles together: %" PRIu64 " added, %" PRIu64 " removed",
+			     a->seen, a->removed);
+
+	if (!err && a->duplicates)
+		err = report_say(to,
+				 "%" PRIu64
+				 " added once more while they were there: the first time counts",
+				 a->duplicates);
+	if (!err && a->unknown)
+		err = report_say(
+			to, "%" PRIu64 " removed that had not been added, or before the run began",
+			a->unknown);
+	if (!err && a->untracked)
+		err = report_say(to,
+				 "what is held is not complete: there was no room for %" PRIu64
+				 " values that were added",
+				 a->untracked);
+	return err;
+}
+
+static void custom_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	const struct collect_account *a = &r->accounts[kind];
+
+	json__u64(j, "removed", a->removed);
+	json__u64(j, "duplicates", a->duplicates);
+	json__u64(j, "unknown_removes", a->unknown);
+	json__u64(j, "untracked", a->untracked);
+}
+
 /* ---- the table ---- */
 
 #define WAITS                                                             \
@@ -270,5 +306,6 @@ const struct report_kind report_kinds[BPFPROF_NR_KINDS] = {
 	[BPFPROF_MUTEX] = WAITS,
 	[BPFPROF_OFFCPU] = WAITS,
 	[BPFPROF_THREADCREATE] = { .notes = created_notes, .stats = created_stats },
+	[BPFPROF_CUSTOM] = { .notes = custom_notes, .stats = custom_stats },
 	[BPFPROF_THREADS] = { .notes = snapshot_notes, .stats = snapshot_stats },
 };

@@ -67,6 +67,11 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			r->stats.heap.unreached);
 		sep = "; ";
 	}
+	if (r->kinds[BPFPROF_CUSTOM] && r->accounts[BPFPROF_CUSTOM].untracked) {
+		fprintf(f, "%scustom: %" PRIu64 " values were not followed", sep,
+			r->accounts[BPFPROF_CUSTOM].untracked);
+		sep = "; ";
+	}
 	if (any->events_lost) {
 		fprintf(f, "%sprocess events lost %" PRIu64 " times", sep, any->events_lost);
 		sep = "; ";

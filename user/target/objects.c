@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "target/allocators.h"
+#include "target/custom_sites.h"
 #include "target/debugfile.h"
 #include "target/file_stat.h"
 #include "target/probe_sites.h"
@@ -694,8 +695,17 @@ static struct debugfile_object for_debugfile(struct objects *o, const struct obj
 	return ret;
 }
 
+int objects__custom_sites(struct objects *o, uint32_t id, struct custom_sites *ret)
+{
+	struct object *obj = &o->objects[id];
+	int err = make_ready(o, id);
+
+	*ret = (struct custom_sites){ 0 };
+	return err ? err : judge(o, obj, reader__custom_sites(obj->reader, obj->fd, ret));
+}
+
 int objects__sites(struct objects *o, uint32_t id, const char *provider, const char *name,
-		   struct probe_sites *ret)
+		   uint32_t use, struct probe_sites *ret)
 {
 	struct debugfile debug = { .fd = -1 };
 	struct object *obj = &o->objects[id];
@@ -710,7 +720,7 @@ int objects__sites(struct objects *o, uint32_t id, const char *provider, const c
 	if (err != -ENOMEM)
 		err = judge(o, obj,
 			    reader__sites(obj->reader, (int[]){ obj->fd, debug.fd }, provider, name,
-					  ret));
+					  use, ret));
 	debugfile__close(&debug);
 	return err;
 }

@@ -29,6 +29,7 @@ struct allocator_points;
 struct elf_segment;
 struct objects;
 struct perf_map_names;
+struct custom_sites;
 struct probe_sites;
 struct said;
 struct unwind_table;
@@ -148,10 +149,13 @@ bool objects__has_usdt(struct objects *o, uint32_t id);
 /* As allocators_find. The caller releases *ret by allocator_points__done. */
 int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret);
 
-/* As probe_sites_find, which has the separate debug file as objects__symbolize finds it. The caller
+/* As custom_sites_find. The caller releases *ret by custom_sites__done. */
+int objects__custom_sites(struct objects *o, uint32_t id, struct custom_sites *ret);
+
+/* As probe_sites_find (use: enum probe_sites_use), which has the separate debug file as objects__symbolize finds it. The caller
  * releases *ret by probe_sites__done. */
 int objects__sites(struct objects *o, uint32_t id, const char *provider, const char *name,
-		   struct probe_sites *ret);
+		   uint32_t use, struct probe_sites *ret);
 
 /*
  * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. Separate debug

@@ -418,6 +418,22 @@ static unsigned int reg_bit(unsigned int reg)
 	case X86_REG_DH:
 	case X86_REG_DL:
 		return PROBE_RDX;
+	case X86_REG_RCX:
+	case X86_REG_ECX:
+	case X86_REG_CX:
+	case X86_REG_CH:
+	case X86_REG_CL:
+		return PROBE_RCX;
+	case X86_REG_R8:
+	case X86_REG_R8D:
+	case X86_REG_R8W:
+	case X86_REG_R8B:
+		return PROBE_R8;
+	case X86_REG_R9:
+	case X86_REG_R9D:
+	case X86_REG_R9W:
+	case X86_REG_R9B:
+		return PROBE_R9;
 	case X86_REG_RSP:
 	case X86_REG_ESP:
 	case X86_REG_SP:

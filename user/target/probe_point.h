@@ -22,6 +22,9 @@ struct elf_file;
 #define PROBE_RDX 4U
 #define PROBE_RSP 8U
 #define PROBE_MAY_MOVE 16U /* what was in rdi may be in rsi instead */
+#define PROBE_RCX 32U
+#define PROBE_R8 64U
+#define PROBE_R9 128U
 
 struct probe_point {
 	uint32_t skew; /* bytes from the function's start */

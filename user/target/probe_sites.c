@@ -13,6 +13,7 @@
 #include "target/demangle.h"
 #include "target/elf_file.h"
 #include "target/elf_symbols.h"
+#include "target/gofile.h"
 #include "target/probe_point.h"
 #include "target/usdt.h"
 
@@ -32,6 +33,7 @@ struct function_search {
 		EXACT
 	} found; /* by which name */
 	bool several;
+	bool mangled; /* its symbol is C++'s or Rust's */
 	uint64_t vaddr, size;
 	const uint16_t *versions; /* of the table's symbols; NULL: they have none */
 	size_t version_cnt;
@@ -55,6 +57,11 @@ static void set_hint(struct function_search *s)
 	s->hint[len] = '\0';
 }
 
+static bool has_mangling(const char *symbol)
+{
+	return !strncmp(symbol, "_Z", 2) || !strncmp(symbol, "_R", 2);
+}
+
 /* Is it the mangled form of the name? Parts of functions that compilers split are no functions. */
 static bool is_mangled(const struct function_search *s, const char *symbol)
 {
@@ -62,7 +69,7 @@ static bool is_mangled(const struct function_search *s, const char *symbol)
 	char *plain;
 	bool same;
 
-	if ((strncmp(symbol, "_Z", 2) && strncmp(symbol, "_R", 2)) || !strstr(symbol, s->hint))
+	if (!has_mangling(symbol) || !strstr(symbol, s->hint))
 		return false;
 	plain = demangle(symbol);
 	same = plain && !strncmp(plain, s->name, len) && (!plain[len] || plain[len] == '(') &&
@@ -85,6 +92,7 @@ static int visit_symbol(void *ctx, const Elf64_Sym *sym, const char *name, size_
 	if (s->found == NONE || (exact && s->found != EXACT)) {
 		s->found = exact ? EXACT : DEMANGLED;
 		s->several = false;
+		s->mangled = has_mangling(name);
 		s->vaddr = sym->st_value;
 		s->size = sym->st_size;
 	}
@@ -121,9 +129,33 @@ static enum probe_target nowhere(void *ctx, uint64_t addr, bool got)
 	return PROBE_ELSEWHERE;
 }
 
+/* What has to be as it was at the function's beginning: the address that it returns to, or the argument. */
+static unsigned int kept(enum probe_sites_use use)
+{
+	static const unsigned int args[] = { PROBE_RDI, PROBE_RSI, PROBE_RDX,
+					     PROBE_RCX, PROBE_R8,  PROBE_R9 };
+
+	if (use < PROBE_SITES_ARG)
+		return use == PROBE_SITES_RETURN ? PROBE_RSP : 0;
+	return args[use - PROBE_SITES_ARG];
+}
+
+/* May the function be put to this use without harm, and to any good? */
+static bool is_usable(const struct function_search *s, enum probe_sites_use use)
+{
+	struct gofile_table go;
+
+	if (use == PROBE_SITES_HIT)
+		return true;
+	/* of Go's names each has a package */
+	if (strchr(s->name, '.') && !gofile__find_table(s->elf, 0, &go))
+		return false;
+	return use != PROBE_SITES_RETURN || !s->mangled;
+}
+
 /* How far behind its beginning a function is probed: where it goes on once its stack has grown; else only
  * where all of its jumps are known. */
-static int choose_skew(const struct function_search *s, uint64_t *ret)
+static int choose_skew(const struct function_search *s, enum probe_sites_use use, uint64_t *ret)
 {
 	struct probe_decoder *d = probe_decoder__new(s->elf);
 	struct probe_targets targets = { .classify = nowhere };
@@ -135,8 +167,8 @@ static int choose_skew(const struct function_search *s, uint64_t *ret)
 		return -errno;
 	*ret = 0;
 	probe_decoder__scan(d, s->vaddr, s->size, &targets, &left, &body);
-	if (!probe_decoder__past_growth(d, s->vaddr, &point) ||
-	    (left && !probe_decoder__choose(d, s->vaddr, body.first_target, 0, &point) &&
+	if ((use == PROBE_SITES_HIT && !probe_decoder__past_growth(d, s->vaddr, &point)) ||
+	    (left && !probe_decoder__choose(d, s->vaddr, body.first_target, kept(use), &point) &&
 	     point.emulated))
 		*ret = point.skew;
 	probe_decoder__free(d);
@@ -144,7 +176,7 @@ static int choose_skew(const struct function_search *s, uint64_t *ret)
 }
 
 static int find_function(const struct elf_file *elf, const struct elf_file *debug, const char *name,
-			 struct probe_sites *ret)
+			 enum probe_sites_use use, struct probe_sites *ret)
 {
 	struct function_search s = { .elf = elf, .name = name };
 	uint64_t skew = 0;
@@ -158,8 +190,10 @@ static int find_function(const struct elf_file *elf, const struct elf_file *debu
 		err = visit_dynamic(&s);
 	if (!err && (!s.found || s.several))
 		err = s.found ? -ENOTUNIQ : -ENOENT;
+	if (!err && !is_usable(&s, use))
+		err = -EOPNOTSUPP;
 	if (!err)
-		err = choose_skew(&s, &skew);
+		err = choose_skew(&s, use, &skew);
 	if (err)
 		return err;
 	ret->sites = calloc(1, sizeof(*ret->sites));
@@ -229,13 +263,13 @@ static int find_usdt(const struct elf_file *elf, const char *provider, const cha
 }
 
 int probe_sites_find(const struct elf_file *elf, const struct elf_file *debug, const char *provider,
-		     const char *name, struct probe_sites *ret)
+		     const char *name, enum probe_sites_use use, struct probe_sites *ret)
 {
 	int err;
 
 	*ret = (struct probe_sites){ 0 };
 	err = *provider ? find_usdt(elf, provider, name, ret) :
-			  find_function(elf, debug, name, ret);
+			  find_function(elf, debug, name, use, ret);
 	if (err)
 		probe_sites__done(ret);
 	return err;

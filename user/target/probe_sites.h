@@ -13,6 +13,14 @@
 
 struct elf_file;
 
+/* What a probe of a function is for. */
+enum probe_sites_use {
+	PROBE_SITES_HIT,    /* that it was called */
+	PROBE_SITES_RETURN, /* what it returns: a return probe is to be set there */
+	PROBE_SITES_ARG,    /* its first argument, where that is passed in a register; and so on: */
+	PROBE_SITES_ARG_LAST = PROBE_SITES_ARG + 5,
+};
+
 #define PROBE_SITES_MAX 512
 #define PROBE_SITES_MAX_NAME 4096 /* bytes of a name, with its NUL */
 
@@ -27,16 +35,17 @@ struct probe_sites {
 };
 
 /*
- * name: of a function that the file defines, as its tables have it, or demangled, with parameters or
+ * use: of a USDT probe PROBE_SITES_HIT. name: of a function that the file defines, as its tables have it, or demangled, with parameters or
  * without; debug: its file of separate debug information, or NULL. provider "": it is a function; else
  * name is that of a USDT probe.
  *
  * 0, and the caller releases *ret, which has one site at least; -ENOENT: there is none of that name;
  * -ENOTUNIQ: several functions have it; -EOVERFLOW: more than PROBE_SITES_MAX sites; -EOPNOTSUPP: a site
- * that cannot be probed without harm; -ENOMEM, or what reading the file failed with.
+ * that cannot be probed without harm: an exception would not pass a return probe, so it may be none of
+ * C++ or Rust; and one of Go, whose arguments and stacks are others; -ENOMEM, or what reading the file failed with.
  */
 int probe_sites_find(const struct elf_file *elf, const struct elf_file *debug, const char *provider,
-		     const char *name, struct probe_sites *ret);
+		     const char *name, enum probe_sites_use use, struct probe_sites *ret);
 void probe_sites__done(struct probe_sites *s);
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/allocators.h"
+#include "target/custom_sites.h"
 #include "target/dwarf.h"
 #include "helper/fd_message.h"
 #include "target/names.h"
@@ -56,6 +57,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_PLAIN_NAMES] = 40000 * MS,  [READER_SPLIT_FILES] = 40000 * MS,
 	[READER_PERF_MAP] = 10000 * MS,	    [READER_ENVIRON] = 3000 * MS,
 	[READER_CONTEXT] = 3000 * MS,	    [READER_SITES] = 10000 * MS,
+	[READER_CUSTOM] = 10000 * MS,
 };
 
 struct reader {
@@ -747,6 +749,41 @@ static int take_sites(struct reader *r, const struct query *q, void *ret)
 	return err;
 }
 
+static bool good_custom_site(const struct custom_site *site)
+{
+	return site->offset <= INT64_MAX && site->ref_ctr <= INT64_MAX &&
+	       site->value < 1U << BPFPROF_USDT_ARG_BITS && site->removes <= 1 &&
+	       is_string(site->name, sizeof(site->name)) && custom_name_ok(site->name);
+}
+
+static int take_custom(struct reader *r, const struct query *q, void *ret)
+{
+	struct custom_sites *s = ret;
+	uint64_t head[2];
+	int err = stream__get(&r->stream, head, sizeof(head));
+
+	(void)q;
+	*s = (struct custom_sites){ 0 };
+	if (err || head[0] > CUSTOM_SITES_MAX)
+		return err ?: -EPROTO;
+	s->refused = head[1];
+	s->sites = calloc(head[0] + 1, sizeof(*s->sites));
+	if (!s->sites)
+		return -ENOMEM;
+	for (; !err && s->cnt < head[0]; s->cnt++) {
+		struct custom_site *site = &s->sites[s->cnt];
+
+		err = stream__get(&r->stream, site, sizeof(*site));
+		if (!err && !good_custom_site(site))
+			err = -EPROTO;
+		if (err)
+			break;
+	}
+	if (err)
+		custom_sites__done(s);
+	return err;
+}
+
 /* Does every number lead to something? */
 static bool good_names(const struct symbols *s)
 {
@@ -844,6 +881,11 @@ static void release_points(void *ret)
 	allocator_points__done(ret);
 }
 
+static void release_custom(void *ret)
+{
+	custom_sites__done(ret);
+}
+
 static void release_sites(void *ret)
 {
 	probe_sites__done(ret);
@@ -867,7 +909,7 @@ static struct query query(enum reader_op op, int fd,
 		[READER_UNWIND_TABLE] = release_table, [READER_ALLOCATORS] = release_points,
 		[READER_NAMES] = release_names,	       [READER_PLAIN_NAMES] = release_names,
 		[READER_SPLIT_FILES] = release_names,  [READER_PERF_MAP] = release_perf_map,
-		[READER_SITES] = release_sites,
+		[READER_SITES] = release_sites,	       [READER_CUSTOM] = release_custom,
 	};
 
 	return (struct query){ .request = { .op = op, .files = fd < 0 ? 0 : READER_FILE_OBJECT },
@@ -927,6 +969,13 @@ int reader__allocators(struct reader *r, int fd, struct allocator_points *ret)
 	return ask(r, &q);
 }
 
+int reader__custom_sites(struct reader *r, int fd, struct custom_sites *ret)
+{
+	struct query q = query(READER_CUSTOM, fd, take_custom, ret);
+
+	return ask(r, &q);
+}
+
 static int ask_names(struct reader *r, enum reader_op op, const int *fds, const uint64_t *vaddrs,
 		     size_t cnt, struct symbols *ret)
 {
@@ -957,7 +1006,7 @@ int reader__split_files(struct reader *r, const int fds[static READER_NAMES_FILE
 }
 
 int reader__sites(struct reader *r, const int fds[static 2], const char *provider, const char *name,
-		  struct probe_sites *ret)
+		  uint32_t use, struct probe_sites *ret)
 {
 	struct query q = query(READER_SITES, fds[0], take_sites, ret);
 	char text[2 * PROBE_SITES_MAX_NAME];
@@ -971,6 +1020,7 @@ int reader__sites(struct reader *r, const int fds[static 2], const char *provide
 	memcpy(text, provider, strlen(provider) + 1);
 	memcpy(text + strlen(provider) + 1, name, strlen(name) + 1);
 	q.request.cnt = q.input_sz;
+	q.request.offset = use;
 	q.input = text;
 	return ask(r, &q);
 }

@@ -27,6 +27,7 @@
 
 struct allocator_points;
 struct perf_map_names;
+struct custom_sites;
 struct probe_sites;
 struct reader;
 struct said;
@@ -112,9 +113,11 @@ int reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
 /* As names_split_files. */
 int reader__split_files(struct reader *r, const int fds[static READER_NAMES_FILES],
 			const uint64_t *vaddrs, size_t cnt, struct symbols *ret);
+/* As custom_sites_find. */
+int reader__custom_sites(struct reader *r, int fd, struct custom_sites *ret);
 /* As probe_sites_find; fds: the object, its debug file or -1. -EINVAL: names that are too long. */
 int reader__sites(struct reader *r, const int fds[static 2], const char *provider, const char *name,
-		  struct probe_sites *ret);
+		  uint32_t use, struct probe_sites *ret);
 /* As perf_map_find. */
 int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt,
 		     struct perf_map_names *ret);

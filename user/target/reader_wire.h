@@ -50,7 +50,9 @@ enum reader_op {
 	READER_ENVIRON,	       /* struct said, of an environment */
 	READER_CONTEXT,	       /* struct said, of the message of a process context */
 	READER_SITES,	       /* uint64_t cnt, cnt * struct probe_site; asked for by the
-				  provider's and the probe's name, each with its NUL */
+				  provider's and the probe's name, each with its NUL;
+				  offset: enum probe_sites_use */
+	READER_CUSTOM,	       /* uint64_t cnt, uint64_t refused, cnt * struct custom_site */
 	READER_NR_OPS,
 };
 

@@ -22,6 +22,7 @@
 #include "base/sanitizers.h"
 #include "base/util.h"
 #include "target/allocators.h"
+#include "target/custom_sites.h"
 #include "target/dwarf_kept.h"
 #include "target/elf_file.h"
 #include "helper/fd_message.h"
@@ -432,9 +433,13 @@ static int find_sites(struct job *j)
 	const char *provider, *name;
 	struct probe_sites found;
 	uint64_t cnt;
-	int err = split_input(j, &provider, &name) ? 0 : -EINVAL;
+	int err = split_input(j, &provider, &name) && j->request.offset <= PROBE_SITES_ARG_LAST ?
+			  0 :
+			  -EINVAL;
 
-	err = err ?: probe_sites_find(j->elfs[0], j->elfs[1], provider, name, &found);
+	err = err   ?:
+		      probe_sites_find(j->elfs[0], j->elfs[1], provider, name,
+				       (enum probe_sites_use)j->request.offset, &found);
 	if (err)
 		return begin_answer(j, err);
 	cnt = found.cnt;
@@ -444,6 +449,25 @@ static int find_sites(struct job *j)
 	if (!err)
 		err = stream__put(j->stream, found.sites, cnt * sizeof(*found.sites));
 	probe_sites__done(&found);
+	return err;
+}
+
+static int find_custom(struct job *j)
+{
+	struct custom_sites found;
+	int err = custom_sites_find(j->elfs[0], &found);
+	uint64_t head[2];
+
+	if (err)
+		return begin_answer(j, err);
+	head[0] = found.cnt;
+	head[1] = found.refused;
+	err = begin_answer(j, 0);
+	if (!err)
+		err = stream__put(j->stream, head, sizeof(head));
+	if (!err)
+		err = stream__put(j->stream, found.sites, found.cnt * sizeof(*found.sites));
+	custom_sites__done(&found);
 	return err;
 }
 
@@ -524,6 +548,7 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_PLAIN_NAMES] = find_names,     [READER_SPLIT_FILES] = find_names,
 	[READER_PERF_MAP] = read_perf_map,     [READER_ENVIRON] = read_environ,
 	[READER_CONTEXT] = parse_context,      [READER_SITES] = find_sites,
+	[READER_CUSTOM] = find_custom,
 };
 
 /* The files that the opener sends. False if it is gone. */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * What is added and not removed, by the stack that added it: a map of struct bpfprof_live_key to
+ * struct bpfprof_live. It is written where it happens, by the thread that does it: an addition is
+ * known before its caller goes on, a removal before another thread can be given the same value. So
+ * no event overtakes another.
+ */
+#ifndef LIVE_BPF_H
+#define LIVE_BPF_H
+
+#include "common.bpf.h"
+
+static __always_inline void live_key(struct bpfprof_live_key *key, __u32 set, __u64 value)
+{
+	key->value = value;
+	key->tgid = bpf_get_current_pid_tgid() >> 32;
+	key->exec_id = (__u32)COMPAT_TASK(compat_current(), self_exec_id);
+	key->set = set;
+	key->pad = 0;
+}
+
+/* False if it was not there. */
+static __always_inline bool live_forget(void *map, const struct bpfprof_live_key *key)
+{
+	/* most are not: to look costs less than to delete */
+	return bpf_map_lookup_elem(map, key) && !bpf_map_delete_elem(map, key);
+}
+
+#endif
