@@ -43,7 +43,7 @@ static __always_inline int take_stack(struct pt_regs *ctx, const struct task_fac
 		lose(BPFPROF_CUSTOM, BPFPROF_LOST_no_slot);
 		return 1;
 	}
-	if (!record_sample(ctx, id, task, &what, RECORD_USER_MODE | RECORD_JOINED))
+	if (!record_sample(ctx, id, task, &what, RECORD_USER_MODE | RECORD_JOINED | RECORD_CACHED))
 		*ret = what.ret_key;
 	bpf_map_delete_elem(&bp_slots, &id);
 	return 0;

@@ -127,7 +127,7 @@ static NOIPA void time_them(long rounds)
 	struct timespec from, to;
 
 	for (int with = 0; with < 2; with++) {
-		clock_gettime(CLOCK_MONOTONIC, &from);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
 		for (long i = 0; i < rounds; i++) {
 			__asm__ volatile("" : "+r"(i));
 			if (!with)
@@ -135,7 +135,7 @@ static NOIPA void time_them(long rounds)
 			BPFPROF_ADD("timed", i);
 			BPFPROF_REMOVE("timed", i);
 		}
-		clock_gettime(CLOCK_MONOTONIC, &to);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
 		printf("%s %.3f\n", with ? "with" : "without",
 		       ((to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec)) / rounds);
 	}

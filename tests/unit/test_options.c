@@ -447,6 +447,7 @@ static const struct {
 	{ { "-a", "-F", NULL }, "--frequency needs an argument" },
 	{ { "check", "-a", NULL }, "check takes no --all" },
 	{ { "list", "x", NULL }, "list takes no arguments" },
+	{ { "bench", "--aa", "-P", "custom", "--", "true", NULL }, "bench compares no custom" },
 	{ { "list", "-p", "1,2", NULL }, "list takes one process" },
 	{ { "list", "-F", "9", NULL }, "list takes no --frequency: only --pid" },
 	{ { "-a", "-P", "custom", NULL }, "custom profiles are recorded of processes" },

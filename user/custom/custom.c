@@ -254,7 +254,12 @@ void custom__start(struct custom *c)
 
 void custom__stop(struct custom *c)
 {
+	char text[512];
+
 	probe_custom__enable(c->session, false);
+	/* of a command it was not known before */
+	if (custom_points__check(c->points, text, sizeof(text)))
+		log_info("%s", text);
 }
 
 /* ---- what is held ---- */

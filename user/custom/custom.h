@@ -43,7 +43,7 @@ int custom__check(const struct custom *c);
 
 /* Begins to record: what was probed until now has recorded nothing. */
 void custom__start(struct custom *c);
-/* Ends it: what was recorded stays. */
+/* Ends it: what was recorded stays. What was named and has not been found is said. */
 void custom__stop(struct custom *c);
 
 /* What is held when a window ends. */

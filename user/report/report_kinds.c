@@ -290,6 +290,7 @@ static void custom_stats(const struct report *r, enum bpfprof_kind kind, struct 
 	json__u64(j, "duplicates", a->duplicates);
 	json__u64(j, "unknown_removes", a->unknown);
 	json__u64(j, "untracked", a->untracked);
+	report_stats_cache(j, "user_stacks", &a->user_stacks);
 }
 
 /* ---- the table ---- */
