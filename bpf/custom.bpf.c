@@ -10,15 +10,6 @@
 
 #define EEXIST 17
 
-/* Both are of no interest where the kind is: whose are they? */
-static __always_inline bool is_meant(struct task_facts *task)
-{
-	if (!bp_control.custom_on)
-		return false;
-	task_facts(task);
-	return record_wanted(task);
-}
-
 /* The value at the probe; false: there is none. */
 static __always_inline bool value_of(struct pt_regs *ctx, __u64 cookie, __u64 *ret)
 {
@@ -27,9 +18,9 @@ static __always_inline bool value_of(struct pt_regs *ctx, __u64 cookie, __u64 *r
 	return !(cookie & BPFPROF_CUSTOM_MAY_FAIL) || (*ret && *ret != ~0ULL && *ret != ~0U);
 }
 
-/* The current stack as that of the value. 0 or not: then ret is all 0, which is no stack's. */
-static __always_inline int take_stack(struct pt_regs *ctx, const struct task_facts *task, __u32 set,
-				      int returned, struct bpfprof_count_key *ret)
+/* The current stack as that of the value; one that is lost leaves ret as it is. */
+static __always_inline void take_stack(struct pt_regs *ctx, const struct task_facts *task,
+				       __u32 set, int returned, struct bpfprof_count_key *ret)
 {
 	struct record_what what = {
 		.kind = BPFPROF_CUSTOM,
@@ -41,12 +32,11 @@ static __always_inline int take_stack(struct pt_regs *ctx, const struct task_fac
 
 	if (slot < 0) {
 		lose(BPFPROF_CUSTOM, BPFPROF_LOST_no_slot);
-		return 1;
+		return;
 	}
 	if (!record_sample(ctx, id, task, &what, RECORD_USER_MODE | RECORD_JOINED | RECORD_CACHED))
 		*ret = what.ret_key;
 	bpf_map_delete_elem(&bp_slots, &id);
-	return 0;
 }
 
 /*
@@ -61,7 +51,8 @@ __noinline int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int re
 	struct task_facts task;
 	long err;
 
-	if (!is_meant(&task))
+	task_facts(&task);
+	if (!record_wanted(&task))
 		return 0;
 	live_key(&key, set, value);
 	if (bpf_map_lookup_elem(&bp_added, &key)) {
@@ -86,7 +77,7 @@ int custom_add(struct pt_regs *ctx)
 {
 	__u64 cookie = cookie_of(ctx), value;
 
-	if (value_of(ctx, cookie, &value))
+	if (bp_control.custom_on && value_of(ctx, cookie, &value))
 		custom_record(ctx, value, BPFPROF_CUSTOM_SET(cookie),
 			      (cookie & BPFPROF_CUSTOM_RETURNED) != 0);
 	return 0;
@@ -101,11 +92,13 @@ int custom_remove(struct pt_regs *ctx)
 	struct task_facts task;
 	bool known;
 
-	if (!value_of(ctx, cookie, &value) || !is_meant(&task))
+	if (!bp_control.custom_on || !value_of(ctx, cookie, &value))
 		return 0;
+	/* by whichever thread: it is gone */
 	live_key(&key, BPFPROF_CUSTOM_SET(cookie), value);
 	known = live_forget(&bp_added, &key);
-	stats = stats_of(BPFPROF_CUSTOM);
+	task_facts(&task);
+	stats = known || record_wanted(&task) ? stats_of(BPFPROF_CUSTOM) : NULL;
 	if (stats && known)
 		STATS_ADD(stats->removed, 1);
 	else if (stats)

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/allocators.h"
+#include "target/custom_sites.h"
 #include "target/copy.h"
 #include "target/demangle.h"
 #include "target/dwarf.h"
@@ -226,12 +227,19 @@ void parsers_names(const struct elf_file *elf, struct parsers_found *ret)
 
 void parsers_usdt(const struct elf_file *elf, struct parsers_found *ret)
 {
+	struct custom_sites custom;
 	struct usdt_site *sites;
 
 	ret->usdt_err = usdt_find(elf, &sites, &ret->usdt_sites);
 	NEED(ret->usdt_sites <= USDT_MAX_SITES);
 	if (!ret->usdt_err)
 		free(sites);
+	if (custom_sites_find(elf, &custom))
+		return;
+	NEED(custom.cnt <= CUSTOM_SITES_MAX);
+	for (size_t i = 0; i < custom.cnt; i++)
+		NEED(custom_name_ok(custom.sites[i].name));
+	custom_sites__done(&custom);
 }
 
 void parsers_sites(const struct elf_file *elf)

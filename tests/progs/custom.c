@@ -10,6 +10,8 @@
  * The same values are in several of them. Functions that say nothing do the like: thing_open returns
  * what thing_close is given, of 7 things 2 are closed, and fails 3 times; thing_lend is given as its
  * third argument what thing_return returns, of 5 things 1 is returned.
+ *
+ * Then it says what conn holds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -156,7 +158,8 @@ int main(int argc, char **argv)
 	do_all();
 	if (!strcmp(mode, "now"))
 		return 0;
-	prog_ready();
+	puts("{\"add_ten\": 7, \"add_five\": 5}");
+	fflush(stdout);
 	pause();
 	return 0;
 }

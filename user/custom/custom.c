@@ -25,6 +25,7 @@
 #include "target/procs.h"
 
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
+#define DROP_AT_ONCE 64	      /* attachments */
 
 /* A file that is probed in a process. */
 struct attachment {
@@ -73,12 +74,48 @@ struct custom *custom__new(const struct custom_wanted *wanted, enum uprobe_metho
 	return NULL;
 }
 
+static bool keeps_none(const struct custom *c, pid_t pid)
+{
+	(void)c;
+	(void)pid;
+	return false;
+}
+
+static bool keeps_living(const struct custom *c, pid_t pid)
+{
+	return procs__find_live(c->procs, (uint32_t)pid) != PROCS_NONE;
+}
+
+/* Takes the probes off processes but those that keep theirs, some at a time: the kernel takes as long
+ * for all of these as for one. */
+static void detach(struct custom *c, bool (*keeps)(const struct custom *c, pid_t pid))
+{
+	struct uprobes *dropped[DROP_AT_ONCE][PROBE_CUSTOM_NR_GROUPS];
+	size_t kept = 0, cnt = 0;
+
+	for (size_t i = 0; i < c->cnt; i++) {
+		struct attachment *a = &c->attachments[i];
+
+		if (keeps(c, a->pid)) {
+			c->attachments[kept++] = *a;
+			continue;
+		}
+		memcpy(dropped[cnt++], a->sets, sizeof(a->sets));
+		if (cnt < DROP_AT_ONCE)
+			continue;
+		uprobes__detach(dropped[0], cnt * PROBE_CUSTOM_NR_GROUPS);
+		cnt = 0;
+	}
+	c->cnt = kept;
+	if (cnt)
+		uprobes__detach(dropped[0], cnt * PROBE_CUSTOM_NR_GROUPS);
+}
+
 void custom__free(struct custom *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < c->cnt; i++)
-		uprobes__detach(c->attachments[i].sets, PROBE_CUSTOM_NR_GROUPS);
+	detach(c, keeps_none);
 	free(c->attachments);
 	custom_points__free(c->points);
 	mapped_files__free(c->files);
@@ -180,23 +217,6 @@ static int look_at(struct custom *c, uint32_t proc)
 	return err;
 }
 
-/* Takes the probes off processes that have ended. */
-static void drop_ended(struct custom *c)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < c->cnt; i++) {
-		struct attachment *a = &c->attachments[i];
-		uint32_t proc = procs__find_live(c->procs, (uint32_t)a->pid);
-
-		if (proc != PROCS_NONE)
-			c->attachments[kept++] = *a;
-		else
-			uprobes__detach(a->sets, PROBE_CUSTOM_NR_GROUPS);
-	}
-	c->cnt = kept;
-}
-
 /* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
 static void clean_children(struct custom *c)
 {
@@ -228,7 +248,7 @@ int custom__update(struct custom *c)
 		if (!err && news != MAPPED_FILES_SAME)
 			err = look_at(c, i);
 	}
-	drop_ended(c);
+	detach(c, keeps_living);
 	clean_children(c);
 	return err;
 }
