@@ -468,6 +468,59 @@ static int clean_up(void **state)
 	return 0;
 }
 
+/* ---- what a probe is for ---- */
+
+/* How far behind the symbol it is probed, or -errno. */
+static int64_t behind(const char *name, enum probe_sites_use use)
+{
+	int fd = open(toolrun_path("uses.so"), O_RDONLY | O_CLOEXEC);
+	struct elf_file *elf = elf_file__open(fd);
+	struct probe_sites s;
+	int64_t ret;
+
+	assert_non_null(elf);
+	ret = probe_sites_find(elf, NULL, "", name, use, &s);
+	if (!ret)
+		ret = (int64_t)s.sites[0].offset -
+		      (int64_t)offset_of("uses.so", address_of("uses.so", name));
+	probe_sites__done(&s);
+	elf_file__free(elf);
+	close(fd);
+	return ret;
+}
+
+static void test_uses(void **state)
+{
+	static const char source[] = ".text\n" FUNCTION(
+		"takes", "endbr64; xor %edi, %edi; push %rbx; pop %rbx; ret")
+		FUNCTION("fourth", "endbr64; mov $1, %ecx; push %rbx; pop %rbx; ret") FUNCTION(
+			"fifth", "endbr64; xor %r8d, %r8d; push %rbx; pop %rbx; ret")
+			FUNCTION("sixth", "endbr64; mov %rdi, %r9; push %rbx; pop %rbx; ret")
+				FUNCTION("deep", "endbr64; sub $8, %rsp; push %rbx; pop %rbx; ret")
+					FUNCTION("_ZN2ns1fEi", "endbr64; push %rbx; pop %rbx; ret");
+	const enum probe_sites_use arg1 = PROBE_SITES_ARG, arg2 = arg1 + 1, arg4 = arg1 + 3,
+				   arg5 = arg1 + 4, arg6 = PROBE_SITES_ARG_LAST;
+
+	(void)state;
+	build_asm("uses.so", source);
+	assert_int_equal(behind("takes", PROBE_SITES_HIT), 6);
+	assert_int_equal(behind("takes", PROBE_SITES_RETURN), 6);
+	assert_int_equal(behind("takes", arg1), 0);
+	assert_int_equal(behind("takes", arg2), 6);
+	assert_int_equal(behind("fourth", arg4), 0);
+	assert_int_equal(behind("fourth", arg5), 9);
+	assert_int_equal(behind("fifth", arg5), 0);
+	assert_int_equal(behind("fifth", arg6), 7);
+	assert_int_equal(behind("sixth", arg6), 0);
+	assert_int_equal(behind("sixth", arg1), 7);
+	/* where the return address lies is known at the beginning alone */
+	assert_int_equal(behind("deep", PROBE_SITES_RETURN), 0);
+	assert_int_equal(behind("deep", PROBE_SITES_HIT), 8);
+	/* an exception may pass it */
+	assert_int_equal(behind("_ZN2ns1fEi", PROBE_SITES_RETURN), -EOPNOTSUPP);
+	assert_int_equal(behind("_ZN2ns1fEi", arg1), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,7 +528,7 @@ int main(void)
 		cmocka_unit_test(test_tables),	 cmocka_unit_test(test_several),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_usdt),
 		cmocka_unit_test(test_too_many), cmocka_unit_test(test_objects),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged),	 cmocka_unit_test(test_uses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean_up);
