@@ -23,6 +23,7 @@ static struct symbols symbols;
 static struct perf_map_names perf_map;
 static struct said said;
 static struct probe_sites sites;
+static struct custom_sites custom;
 
 static void check_file(void)
 {
@@ -93,6 +94,16 @@ static void check_sites(void)
 	probe_sites__done(&sites);
 }
 
+static void check_custom(void)
+{
+	size_t i;
+
+	NEED(custom.cnt <= CUSTOM_SITES_MAX);
+	for (i = 0; i < custom.cnt; i++)
+		NEED(custom_name_ok(custom.sites[i].name) && custom.sites[i].removes <= 1);
+	custom_sites__done(&custom);
+}
+
 static const struct {
 	int (*take)(struct reader *r, const struct query *q, void *ret);
 	void *ret;
@@ -113,8 +124,9 @@ static const struct {
 	[READER_ENVIRON] = { take_said, &said, 0, check_said },
 	[READER_CONTEXT] = { take_said, &said, 0, check_said },
 	[READER_SITES] = { take_sites, &sites, 0, check_sites },
+	[READER_CUSTOM] = { take_custom, &custom, 0, check_custom },
 };
-_Static_assert(READER_NR_OPS == 14, "each has a row above, and a seed in seeds.py");
+_Static_assert(READER_NR_OPS == 15, "each has a row above, and a seed in seeds.py");
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 {

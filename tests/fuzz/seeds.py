@@ -151,7 +151,8 @@ def answers(progs):
     points = struct.pack("<Q", 2) + point(16) + point(32)
     said = (text(b"shop", 257) * 4, text(b"", 257) * 4)
     sites = struct.pack("<5Q", 2, 16, 64, 32, 0)
-    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, names, perf_map, *said, sites)
+    custom = struct.pack("<QQ", 1, 2) + struct.pack("<QQQI", 64, 0, 0, 1) + text(b"conn", 64) + bytes(4)
+    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, names, perf_map, *said, sites, custom)
     for op, body in enumerate(bodies):
         yield bytes([op]) + bytes(4) + body + done
     yield bytes([0]) + struct.pack("<i", -8) + done
