@@ -138,8 +138,11 @@ static void make_room(struct server *s)
 		if (!oldest || c->deadline_ns < oldest->deadline_ns)
 			oldest = c;
 	}
-	if (cnt >= MAX_SENDING)
+	if (cnt >= MAX_SENDING) {
 		(void)shutdown(oldest->fd, SHUT_RDWR);
+		/* it is closed later: until then the next one would choose it again */
+		oldest->sending = false;
+	}
 }
 
 /* Has the collector make the answer, while the connection waits. */

@@ -190,17 +190,19 @@ int custom__prepare_command(struct custom *c, pid_t pid, const char *argv0)
 	return err;
 }
 
-static int look_at(struct custom *c, uint32_t proc)
+static int look_at(struct custom *c, uint32_t proc, bool first)
 {
 	const struct proc_space *s = procs__space(c->procs, proc);
 	pid_t pid = (pid_t)procs__get(c->procs, proc)->tgid;
 	int err = 0, fd;
 
 	if (main_thread_of(pid) == MAIN_THREAD_LEFT) {
-		log_info(
-			"no custom profiles of process %d: its main thread has ended, by which "
-			"the kernel finds its memory",
-			(int)pid);
+		if (first)
+			log_info(
+				"no custom profiles of process %d: its main thread has ended, by "
+				"which "
+				"the kernel finds its memory",
+				(int)pid);
 		return 0;
 	}
 	for (size_t i = 0; !err && i < s->map_cnt; i++) {
@@ -246,7 +248,7 @@ int custom__update(struct custom *c)
 			continue;
 		err = mapped_files__look(c->files, i, &news);
 		if (!err && news != MAPPED_FILES_SAME)
-			err = look_at(c, i);
+			err = look_at(c, i, news == MAPPED_FILES_FIRST);
 	}
 	detach(c, keeps_living);
 	clean_children(c);

@@ -126,7 +126,7 @@ int custom_wanted__add(struct custom_wanted *w, const char *text, size_t len, ch
 {
 	char *copy;
 
-	if (len == strlen(KIND)) {
+	if (len == strlen(KIND) && !memchr(text, '=', len)) {
 		w->all = true;
 		return 0;
 	}

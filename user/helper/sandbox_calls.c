@@ -203,9 +203,10 @@ static const struct allowed server_calls[] = {
 	{ .nr = SYS_pread64 },
 	{ .nr = SYS_poll },
 	{ .nr = SYS_recvfrom },
-	{ .nr = SYS_sendto },
+	/* TCP fast open connects */
+	{ .nr = SYS_sendto, .checks = { { 3, MSG_FASTOPEN, 0 } }, .check_cnt = 1 },
 	{ .nr = SYS_recvmsg },
-	{ .nr = SYS_sendmsg },
+	{ .nr = SYS_sendmsg, .checks = { { 2, MSG_FASTOPEN, 0 } }, .check_cnt = 1 },
 	{ .nr = SYS_accept4 },
 	{ .nr = SYS_getsockname },
 	{ .nr = SYS_getpeername },
@@ -302,6 +303,9 @@ int sandbox_filter_calls(enum sandbox kind)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) ? -errno : 0;
 }
 _Static_assert(F_GETFD == 1 && F_GETFL == 3, "they differ in one bit");
-_Static_assert(MAX(ARRAY_SIZE(reader_calls), ARRAY_SIZE(courier_calls)) * (3 + 3 * 2) + 4 <=
+_Static_assert(MAX(MAX(ARRAY_SIZE(reader_calls), ARRAY_SIZE(opener_calls)),
+		   MAX(ARRAY_SIZE(courier_calls), ARRAY_SIZE(server_calls))) *
+				       (3 + 3 * 2) +
+			       4 <=
 		       MAX_FILTER,
 	       "the filter has room");

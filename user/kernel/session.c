@@ -37,6 +37,7 @@
 #define RING_CPUS_MAX 8
 #define SLOTS_MIN 8 /* stacks that tasks may be taking at a time; as many as CPUs, but at least */
 #define TIGHT_ENTRIES 16
+#define MAX_COPIES 256	  /* of programs, where cookies are part of them */
 #define HASH_STATES 65536 /* threads that have a state, at most, where there is no task storage */
 
 /* A program that was loaded for one cookie. */
@@ -553,6 +554,9 @@ int session__program(struct session *s, const struct bpf_program *prog, uint64_t
 	for (size_t i = 0; i < s->copy_cnt; i++)
 		if (s->copies[i].prog == prog && s->copies[i].cookie == cookie)
 			return s->copies[i].fd;
+	/* a file of anybody's says what cookies there are */
+	if (s->copy_cnt == MAX_COPIES)
+		return -E2BIG;
 	if (util_reserve(&s->copies, &s->copy_cap, s->copy_cnt + 1, sizeof(*s->copies)))
 		return -ENOMEM;
 	fd = skeleton__load_copy(s->skel, prog, cookie);

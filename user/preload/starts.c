@@ -167,6 +167,7 @@ static __attribute__((noinline)) bool is_kept_out_of_found(const char *file)
 {
 	const char *dirs = getenv("PATH");
 	char path[PATH_MAX];
+	struct stat st;
 
 	if (strchr(file, '/'))
 		return is_kept_out_of(file);
@@ -179,7 +180,8 @@ static __attribute__((noinline)) bool is_kept_out_of_found(const char *file)
 			memcpy(path, dirs, len);
 			path[len] = '/';
 			memcpy(path + len + !!len, file, n + 1);
-			if (!syscall(SYS_access, path, X_OK))
+			if (!stat(path, &st) && S_ISREG(st.st_mode) &&
+			    !syscall(SYS_access, path, X_OK))
 				return is_kept_out_of(path);
 		}
 		if (!dirs[len])

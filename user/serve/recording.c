@@ -318,6 +318,12 @@ uint64_t recording__next_ns(const struct recording *r)
 	return r->cutting ? ns : MIN(ns, MAX(wanted_ns(r), r->next_ns));
 }
 
+/* Is there one waiter, whose window is over? Then all of it may end. */
+static bool is_last(const struct recording *r, uint64_t now)
+{
+	return !r->all && r->waiter_cnt == 1 && r->waiters[0].window && wanted_ns(r) <= now;
+}
+
 /* 0; -ESHUTDOWN: all is done. */
 static int advance(struct recording *r)
 {
@@ -329,7 +335,7 @@ static int advance(struct recording *r)
 	if (err)
 		return err;
 	now = util_monotonic_ns();
-	if (has_ended(r) || (!r->all && r->waiter_cnt == 1 && wanted_ns(r) <= now))
+	if (has_ended(r) || is_last(r, now))
 		return stop(r) ?: -ESHUTDOWN;
 	if (!r->cutting && wanted_ns(r) <= now && r->next_ns <= now)
 		return cut(r);

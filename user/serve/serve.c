@@ -39,7 +39,7 @@ struct serve {
 	struct link *link;
 	struct listening listening;
 	int signal_fd, pidfd; /* pidfd: of the process served, -1: it is none */
-	bool opened;	      /* a recording, in this turn */
+	bool took_long;	      /* a recording, in this turn */
 	bool stopped;
 };
 
@@ -79,7 +79,7 @@ static int open_recording(struct serve *s, const struct recording_opts *what, ui
 	opts.opts = &s->opts_of[i];
 	opts.answer = on_answer;
 	opts.ctx = s;
-	s->opened = true;
+	s->took_long = true;
 	err = recording__new(&opts, ret);
 	if (!err)
 		s->recordings[i] = *ret;
@@ -208,6 +208,8 @@ static void take_symbol(struct serve *s, const struct asked *a, const uint64_t *
 	struct recording *r = NULL;
 	int err = 0, fd;
 
+	/* to find names takes a while, too */
+	s->took_long = true;
 	for (size_t i = 0; !r && i < MAX_RECORDINGS; i++)
 		if (s->recordings[i] && recording__is_of(s->recordings[i], a->pid))
 			r = s->recordings[i];
@@ -270,10 +272,10 @@ static void take_messages(struct serve *s)
 		for (size_t i = 0; i < MAX_RECORDINGS; i++)
 			if (s->recordings[i])
 				recording__drop_all(s->recordings[i]);
-	/* to open a recording takes a while: those that go on come first */
-	s->opened = false;
-	for (size_t i = 0; i < SERVE_MAX_ASKED && !s->opened && (m = link__receive(s->link, &sz));
-	     i++) {
+	/* some take a while, as opening a recording: those that go on come first */
+	s->took_long = false;
+	for (size_t i = 0;
+	     i < SERVE_MAX_ASKED && !s->took_long && (m = link__receive(s->link, &sz)); i++) {
 		if (m->what == SERVE_GONE)
 			drop(s, m->number);
 		else

@@ -19,7 +19,10 @@ static bool may_serve(const struct debugfile_object *o, const struct file_stat *
 {
 	if (!o->st || file_stat_trusted(o->st))
 		return file_stat_trusted(st) && !(o->st && same_inode(st, o->st));
-	return !same_inode(st, o->st) && (st->uid == o->st->uid || st->mode & S_IROTH);
+	/* whose file others may write has not been written by its owner alone */
+	return !same_inode(st, o->st) &&
+	       (st->mode & S_IROTH ||
+		(st->uid == o->st->uid && !(o->st->mode & (S_IWGRP | S_IWOTH))));
 }
 
 /* An ELF file at a path in a root that may be read for the object. Nothing is left open if it fails:

@@ -123,7 +123,8 @@ static bool find(const struct elf_file *elf, const char *name, struct elf_sectio
 	return elf_file__section(elf, old, ret);
 }
 
-static int expand_all(struct dwarf_image *i, const struct elf_file *elf)
+/* left: bytes that there is room for. The file may be another one than when they were counted. */
+static int expand_all(struct dwarf_image *i, const struct elf_file *elf, uint64_t left)
 {
 	struct headers h = { .cnt = 1, .names_sz = 1 };
 	struct elf_section section;
@@ -140,8 +141,13 @@ static int expand_all(struct dwarf_image *i, const struct elf_file *elf)
 						       &s.sz) :
 			    elf_file__read_section(elf, &section, ELF_FILE_MAX_SECTION, &data,
 						   &s.sz);
+		if (!err && s.sz > left) {
+			free(data);
+			err = -EBADMSG;
+		}
 		if (err)
 			break;
+		left -= s.sz;
 		s.data = data;
 		add(i, &h, SHT_PROGBITS, &s);
 		free(data);
@@ -157,14 +163,20 @@ int dwarf_image__expand(struct dwarf_image *i, const struct elf_file *elf, uint6
 	bool gnu;
 	int err;
 
-	for (size_t k = 0; k < ARRAY_SIZE(needed); k++)
-		if (find(elf, needed[k], &section, &gnu))
-			sum += elf_file__expanded_size(elf, &section, gnu);
-	if (sum > max)
-		return -E2BIG;
+	for (size_t k = 0; k < ARRAY_SIZE(needed); k++) {
+		uint64_t sz;
+
+		if (!find(elf, needed[k], &section, &gnu))
+			continue;
+		/* anything, as the file says it */
+		sz = elf_file__expanded_size(elf, &section, gnu);
+		if (sz > max - sum)
+			return -E2BIG;
+		sum += sz;
+	}
 	err = begin(i, sum);
 	if (!err)
-		err = expand_all(i, elf);
+		err = expand_all(i, elf, sum);
 	if (err)
 		dwarf_image__done(i);
 	return err;

@@ -486,12 +486,12 @@ int elf_file__read_gnu_section(const struct elf_file *e, const struct elf_sectio
 uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_section *s, bool gnu)
 {
 	uint8_t head[sizeof(Elf64_Chdr)];
+	size_t sz = MIN(sizeof(head), s->size);
 	struct packed p;
 
 	if (!gnu && !(s->flags & SHF_COMPRESSED))
 		return s->size;
-	if (s->size < sizeof(head) || elf_file__read(e, s->offset, head, sizeof(head)) ||
-	    read_packed(head, sizeof(head), gnu, &p))
+	if (elf_file__read(e, s->offset, head, sz) || read_packed(head, sz, gnu, &p))
 		return 0;
 	return p.size;
 }

@@ -13,7 +13,8 @@
 #include "target/names.h"
 #include "target/reader.h"
 
-#define MAX_FILES 4096 /* that are looked at in one request */
+#define MAX_FILES 4096		      /* that are looked at in one request */
+#define MAX_NS (40ULL * NSEC_PER_SEC) /* for all of them, as for one */
 
 /* What is known of the addresses, from one file. */
 struct part {
@@ -84,13 +85,15 @@ static int ask_file(struct gathering *g, uint32_t file)
 
 static int ask_all(struct gathering *g)
 {
+	uint64_t until_ns = util_monotonic_ns() + MAX_NS;
 	uint32_t file, last = 0;
 	size_t files = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < g->cnt && !err; i++) {
 		file = file_of(g, i);
-		if (!file || file == last || g->asked[i] || ++files > MAX_FILES)
+		if (!file || file == last || g->asked[i] || ++files > MAX_FILES ||
+		    util_monotonic_ns() > until_ns)
 			continue;
 		last = file;
 		err = ask_file(g, file);
