@@ -21,6 +21,7 @@
 #include "base/util.h"
 
 #define MAX_FILTER 1024
+#define MAX_LISTS 4 /* of calls, that a kind may make */
 
 /* What a probed function is made to call (6.11, 6.18), with --all -P heap this process's, too; from
  * elsewhere they are of no use. 6.14 lets them pass by itself. */
@@ -40,26 +41,19 @@ struct allowed {
 	int refused; /* errno that it fails with; 0: it may go on */
 };
 
-/* What glibc's allocator, our readers and libelf, libdw and zlib ask for. */
-static const struct allowed reader_calls[] = {
+/* What every kind asks for. */
+static const struct allowed all_calls[] = {
 #ifdef __SANITIZE_ADDRESS__
 	{ .nr = SYS_sigaltstack }, /* ASan asks for it where a function does not return */
 #endif
+	{ .nr = SYS_recvmsg },	   { .nr = SYS_close },	    { .nr = SYS_restart_syscall },
+	{ .nr = SYS_exit_group },  { .nr = SYS_URETPROBE }, { .nr = SYS_UPROBE },
+};
+
+/* glibc's allocator, and what looks at files that are open. */
+static const struct allowed memory_calls[] = {
 	{ .nr = SYS_pread64 },
-	{ .nr = SYS_recvfrom },
-	{ .nr = SYS_sendto },
-	{ .nr = SYS_recvmsg },
-	{ .nr = SYS_close },
 	{ .nr = SYS_fstat },
-	/* glibc's fstat */
-	{ .nr = SYS_newfstatat, .checks = { { 3, ~0U, AT_EMPTY_PATH } }, .check_cnt = 1 },
-	{ .nr = SYS_lseek },
-	{ .nr = SYS_fcntl,
-	  .checks = { { 1, ~(F_GETFD ^ F_GETFL), F_GETFD } },
-	  .check_cnt = 1 }, /* or F_GETFL */
-	{ .nr = SYS_mmap,
-	  .checks = { { 2, PROT_EXEC, 0 }, { 3, MAP_ANONYMOUS, MAP_ANONYMOUS } },
-	  .check_cnt = 2 },
 	{ .nr = SYS_mprotect, .checks = { { 2, PROT_EXEC, 0 } }, .check_cnt = 1 },
 	{ .nr = SYS_munmap },
 	{ .nr = SYS_mremap },
@@ -71,30 +65,42 @@ static const struct allowed reader_calls[] = {
 	{ .nr = SYS_rt_sigprocmask },
 	{ .nr = SYS_sysinfo },
 	{ .nr = SYS_clock_gettime },
-	{ .nr = SYS_restart_syscall },
-	{ .nr = SYS_exit_group },
-	{ .nr = SYS_URETPROBE },
-	{ .nr = SYS_UPROBE },
+};
+
+/* Who waits for several sockets, and answers at one that it was sent. */
+static const struct allowed socket_calls[] = {
+	{ .nr = SYS_read },	   { .nr = SYS_write },	       { .nr = SYS_writev },
+	{ .nr = SYS_poll },	   { .nr = SYS_recvfrom },     { .nr = SYS_accept4 },
+	{ .nr = SYS_getsockname }, { .nr = SYS_getpeername },  { .nr = SYS_getsockopt },
+	{ .nr = SYS_setsockopt },  { .nr = SYS_shutdown },     { .nr = SYS_epoll_create1 },
+	{ .nr = SYS_epoll_ctl },   { .nr = SYS_epoll_wait },   { .nr = SYS_eventfd2 },
+	{ .nr = SYS_fcntl },	   { .nr = SYS_rt_sigaction }, { .nr = SYS_exit },
+};
+
+/* What our readers and libelf, libdw and zlib ask for beside these. */
+static const struct allowed reader_calls[] = {
+	{ .nr = SYS_recvfrom },
+	{ .nr = SYS_sendto },
+	/* glibc's fstat */
+	{ .nr = SYS_newfstatat, .checks = { { 3, ~0U, AT_EMPTY_PATH } }, .check_cnt = 1 },
+	{ .nr = SYS_lseek },
+	{ .nr = SYS_fcntl,
+	  .checks = { { 1, ~(F_GETFD ^ F_GETFL), F_GETFD } },
+	  .check_cnt = 1 }, /* or F_GETFL */
+	{ .nr = SYS_mmap,
+	  .checks = { { 2, PROT_EXEC, 0 }, { 3, MAP_ANONYMOUS, MAP_ANONYMOUS } },
+	  .check_cnt = 2 },
 	/* libdw asks for the path of its file, next to which it would look for others */
 	{ .nr = SYS_readlink, .refused = EPERM },
 	{ .nr = SYS_lstat, .refused = EPERM },
 };
 
 static const struct allowed opener_calls[] = {
-#ifdef __SANITIZE_ADDRESS__
-	{ .nr = SYS_sigaltstack }, /* ASan asks for it where a function does not return */
-#endif
-	{ .nr = SYS_recvmsg },
 	{ .nr = SYS_sendmsg },
 	{ .nr = SYS_openat,
 	  .checks = { { 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY } },
 	  .check_cnt = 1 },
 	{ .nr = SYS_readlinkat },
-	{ .nr = SYS_close },
-	{ .nr = SYS_restart_syscall },
-	{ .nr = SYS_exit_group },
-	{ .nr = SYS_URETPROBE },
-	{ .nr = SYS_UPROBE },
 };
 
 /*
@@ -102,16 +108,9 @@ static const struct allowed opener_calls[] = {
  * service that is not in glibc itself would be loaded as code: it is unavailable.
  */
 static const struct allowed courier_calls[] = {
-	{ .nr = SYS_read },
-	{ .nr = SYS_write },
 	{ .nr = SYS_readv },
-	{ .nr = SYS_writev },
-	{ .nr = SYS_pread64 },
-	{ .nr = SYS_poll },
 	{ .nr = SYS_ppoll },
-	{ .nr = SYS_recvfrom },
 	{ .nr = SYS_sendto },
-	{ .nr = SYS_recvmsg },
 	{ .nr = SYS_sendmsg },
 	{ .nr = SYS_sendmmsg },
 	{ .nr = SYS_recvmmsg },
@@ -124,40 +123,20 @@ static const struct allowed courier_calls[] = {
 	{ .nr = SYS_socketpair, .checks = { { 0, ~0U, AF_UNIX } }, .check_cnt = 1 },
 	{ .nr = SYS_connect },
 	{ .nr = SYS_bind },
-	{ .nr = SYS_getsockname },
-	{ .nr = SYS_getpeername },
-	{ .nr = SYS_getsockopt },
-	{ .nr = SYS_setsockopt },
-	{ .nr = SYS_shutdown },
-	/* at a socket that it was sent, and that listens */
-	{ .nr = SYS_accept4 },
-	{ .nr = SYS_epoll_create1 },
-	{ .nr = SYS_epoll_ctl },
-	{ .nr = SYS_epoll_wait },
-	{ .nr = SYS_eventfd2 },
 	{ .nr = SYS_pipe2 },
 	{ .nr = SYS_openat,
 	  .checks = { { 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY } },
 	  .check_cnt = 1 },
 	{ .nr = SYS_openat, .refused = EACCES },
 	{ .nr = SYS_access },
-	{ .nr = SYS_close },
-	{ .nr = SYS_fstat },
 	{ .nr = SYS_stat },
 	{ .nr = SYS_newfstatat },
 	{ .nr = SYS_lseek },
-	{ .nr = SYS_fcntl },
 	{ .nr = SYS_ioctl, .checks = { { 1, ~0U, FIONREAD } }, .check_cnt = 1 },
 	{ .nr = SYS_ioctl, .refused = ENOTTY },
 	{ .nr = SYS_readlink, .refused = EPERM },
 	{ .nr = SYS_mmap, .checks = { { 2, PROT_EXEC, 0 } }, .check_cnt = 1 },
 	{ .nr = SYS_mmap, .refused = EPERM },
-	{ .nr = SYS_mprotect, .checks = { { 2, PROT_EXEC, 0 } }, .check_cnt = 1 },
-	{ .nr = SYS_munmap },
-	{ .nr = SYS_mremap },
-	{ .nr = SYS_madvise },
-	{ .nr = SYS_brk },
-	{ .nr = SYS_futex },
 	/* its flags are in memory, where they cannot be checked: clone is used instead */
 	{ .nr = SYS_clone3, .refused = ENOSYS },
 	{ .nr = SYS_clone,
@@ -168,8 +147,6 @@ static const struct allowed courier_calls[] = {
 	{ .nr = SYS_sigaltstack },
 	{ .nr = SYS_sched_yield },
 	{ .nr = SYS_sched_getaffinity },
-	{ .nr = SYS_rt_sigaction },
-	{ .nr = SYS_rt_sigprocmask },
 	{ .nr = SYS_rt_sigreturn },
 	{ .nr = SYS_getpid },
 	{ .nr = SYS_gettid },
@@ -180,70 +157,23 @@ static const struct allowed courier_calls[] = {
 	{ .nr = SYS_uname },
 	{ .nr = SYS_prctl, .checks = { { 0, ~0U, PR_SET_NAME } }, .check_cnt = 1 },
 	{ .nr = SYS_prctl, .refused = EINVAL },
-	{ .nr = SYS_getrandom },
-	{ .nr = SYS_sysinfo },
-	{ .nr = SYS_clock_gettime },
 	{ .nr = SYS_clock_nanosleep },
 	{ .nr = SYS_nanosleep },
-	{ .nr = SYS_restart_syscall },
-	{ .nr = SYS_exit },
-	{ .nr = SYS_exit_group },
-	{ .nr = SYS_URETPROBE },
-	{ .nr = SYS_UPROBE },
 };
 
 /* What libmicrohttpd asks for, with a socket that listens. */
 static const struct allowed server_calls[] = {
-#ifdef __SANITIZE_ADDRESS__
-	{ .nr = SYS_sigaltstack }, /* ASan asks for it where a function does not return */
-#endif
-	{ .nr = SYS_read },
-	{ .nr = SYS_write },
-	{ .nr = SYS_writev },
-	{ .nr = SYS_pread64 },
-	{ .nr = SYS_poll },
-	{ .nr = SYS_recvfrom },
 	/* TCP fast open connects */
 	{ .nr = SYS_sendto, .checks = { { 3, MSG_FASTOPEN, 0 } }, .check_cnt = 1 },
-	{ .nr = SYS_recvmsg },
 	{ .nr = SYS_sendmsg, .checks = { { 2, MSG_FASTOPEN, 0 } }, .check_cnt = 1 },
-	{ .nr = SYS_accept4 },
-	{ .nr = SYS_getsockname },
-	{ .nr = SYS_getpeername },
-	{ .nr = SYS_getsockopt },
-	{ .nr = SYS_setsockopt },
-	{ .nr = SYS_shutdown },
 	{ .nr = SYS_listen },
-	{ .nr = SYS_epoll_create1 },
-	{ .nr = SYS_epoll_ctl },
-	{ .nr = SYS_epoll_wait },
-	{ .nr = SYS_eventfd2 },
-	{ .nr = SYS_close },
-	{ .nr = SYS_fstat },
 	/* glibc's fstat */
 	{ .nr = SYS_newfstatat, .checks = { { 3, ~0U, AT_EMPTY_PATH } }, .check_cnt = 1 },
 	/* other files are none of its business: the time zone, what libraries are configured by */
 	{ .nr = SYS_openat, .refused = EACCES },
-	{ .nr = SYS_fcntl },
 	{ .nr = SYS_mmap,
 	  .checks = { { 2, PROT_EXEC, 0 }, { 3, MAP_ANONYMOUS, MAP_ANONYMOUS } },
 	  .check_cnt = 2 },
-	{ .nr = SYS_mprotect, .checks = { { 2, PROT_EXEC, 0 } }, .check_cnt = 1 },
-	{ .nr = SYS_munmap },
-	{ .nr = SYS_mremap },
-	{ .nr = SYS_madvise },
-	{ .nr = SYS_brk },
-	{ .nr = SYS_futex },
-	{ .nr = SYS_rt_sigaction },
-	{ .nr = SYS_rt_sigprocmask },
-	{ .nr = SYS_getrandom },
-	{ .nr = SYS_sysinfo },
-	{ .nr = SYS_clock_gettime },
-	{ .nr = SYS_restart_syscall },
-	{ .nr = SYS_exit },
-	{ .nr = SYS_exit_group },
-	{ .nr = SYS_URETPROBE },
-	{ .nr = SYS_UPROBE },
 };
 
 /* All of it jumps forward, to what follows the row. */
@@ -279,11 +209,13 @@ static size_t add_call(struct sock_filter *f, const struct allowed *a)
 static const struct {
 	const struct allowed *v;
 	size_t cnt;
-} calls_of[] = {
-	[SANDBOX_READER] = CALLS(reader_calls),
-	[SANDBOX_OPENER] = CALLS(opener_calls),
-	[SANDBOX_COURIER] = CALLS(courier_calls),
-	[SANDBOX_SERVER] = CALLS(server_calls),
+} calls_of[][MAX_LISTS] = {
+	[SANDBOX_READER] = { CALLS(all_calls), CALLS(memory_calls), CALLS(reader_calls) },
+	[SANDBOX_OPENER] = { CALLS(all_calls), CALLS(opener_calls) },
+	[SANDBOX_COURIER] = { CALLS(all_calls), CALLS(memory_calls), CALLS(socket_calls),
+			      CALLS(courier_calls) },
+	[SANDBOX_SERVER] = { CALLS(all_calls), CALLS(memory_calls), CALLS(socket_calls),
+			     CALLS(server_calls) },
 };
 
 int sandbox_filter_calls(enum sandbox kind)
@@ -297,15 +229,18 @@ int sandbox_filter_calls(enum sandbox kind)
 	struct sock_fprog prog = { .len = ARRAY_SIZE(begin), .filter = f };
 
 	memcpy(f, begin, sizeof(begin));
-	for (size_t i = 0; i < calls_of[kind].cnt; i++)
-		prog.len += add_call(f + prog.len, &calls_of[kind].v[i]);
+	for (size_t l = 0; l < MAX_LISTS; l++)
+		for (size_t i = 0; i < calls_of[kind][l].cnt; i++)
+			prog.len += add_call(f + prog.len, &calls_of[kind][l].v[i]);
 	f[prog.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) ? -errno : 0;
 }
 _Static_assert(F_GETFD == 1 && F_GETFL == 3, "they differ in one bit");
-_Static_assert(MAX(MAX(ARRAY_SIZE(reader_calls), ARRAY_SIZE(opener_calls)),
-		   MAX(ARRAY_SIZE(courier_calls), ARRAY_SIZE(server_calls))) *
-				       (3 + 3 * 2) +
+#define MAX_OWN                                                      \
+	MAX(MAX(ARRAY_SIZE(reader_calls), ARRAY_SIZE(opener_calls)), \
+	    MAX(ARRAY_SIZE(courier_calls), ARRAY_SIZE(server_calls)))
+_Static_assert((ARRAY_SIZE(all_calls) + ARRAY_SIZE(memory_calls) + ARRAY_SIZE(socket_calls) +
+		MAX_OWN) * (3 + 3 * 2) +
 			       4 <=
 		       MAX_FILTER,
 	       "the filter has room");
