@@ -244,15 +244,20 @@ void parsers_usdt(const struct elf_file *elf, struct parsers_found *ret)
 
 void parsers_sites(const struct elf_file *elf)
 {
-	static const char *const names[][2] = {
-		{ "", "main" }, { "", "a" }, { "", "a::b" }, { "otel_memory", "alloc" }
+	static const struct {
+		const char *provider, *name;
+		enum probe_sites_use use;
+	} asked[] = {
+		{ "", "main", PROBE_SITES_HIT },      { "", "main", PROBE_SITES_RETURN },
+		{ "", "main", PROBE_SITES_ARG_LAST }, { "", "a", PROBE_SITES_ARG },
+		{ "", "a::b", PROBE_SITES_HIT },      { "otel_memory", "alloc", PROBE_SITES_HIT }
 	};
 	struct probe_sites s;
 	size_t i, k;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		int err = probe_sites_find(elf, elf, names[i][0], names[i][1],
-					   PROBE_SITES_HIT + i % 8, &s);
+	for (i = 0; i < ARRAY_SIZE(asked); i++) {
+		int err = probe_sites_find(elf, elf, asked[i].provider, asked[i].name, asked[i].use,
+					   &s);
 
 		NEED(err ? !s.cnt : s.cnt && s.cnt <= PROBE_SITES_MAX);
 		for (k = 1; k < s.cnt; k++)

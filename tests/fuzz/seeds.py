@@ -140,7 +140,7 @@ def answers(progs):
     done = struct.pack("<I", 0x444F4E45)
     ids = text(b"\1" * 20, 64) + text(b"\2" * 20, 64)
     segment = struct.pack("<5Q", 4096, 0, 8192, 8192, 1)
-    describe = struct.pack("<5I", 2, 1, 20, 20, 7) + ids + text(b"ld.so", 32) + text(b"libasan.so.8", 32) + text(b"x.debug", 256) + text(b"/y", 1024) + segment * 2
+    describe = struct.pack("<6I", 2, 1, 1, 20, 20, 7) + ids + text(b"ld.so", 32) + text(b"libasan.so.8", 32) + text(b"x.debug", 256) + text(b"/y", 1024) + segment * 2
     blob = struct.pack("<IIIII12x", 1, 2, 36, 38, 48) + struct.pack("<HH", 0, 2) + b"\0\x10" + struct.pack("<HH", 0, 1)
     blob = blob.ljust(48, b"\0") + struct.pack("<BBBBiihh", 1, 0, 0, 0, 8, 0, 0, 0) * 2
     table = struct.pack("<5Q", 2, 4, 4, 100, 0) + b"".join(struct.pack("<QII", at, 256, len(blob)) + blob for at in (4096, 8192))

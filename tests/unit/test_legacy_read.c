@@ -219,8 +219,9 @@ static void cpu_is_theirs(void **state)
 	size_t sz = make_words(8, false, cpu_words, ARRAY_SIZE(cpu_words), data);
 
 	(void)state;
-	/* pprof makes a frame of 1 */
-	data[(5 + 5 + 1) * 8] = data[(5 + 5 + 2) * 8] = 1;
+	if (!golden_have_pprof())
+		skip();
+	/* pprof makes a frame of address 1: another one in its place */
 	memcpy(data + (5 + 5 + 2) * 8, &(uint64_t){ htole64(0x400123) }, 8);
 	strcpy(data + sz, MAPS);
 	expect_theirs(data, sz + strlen(MAPS));

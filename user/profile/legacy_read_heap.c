@@ -47,16 +47,16 @@ static bool is_word(const struct legacy_text *word, const char *text)
 /* What stands behind the '@' of the head. */
 static bool take_kind(struct legacy_text *line, int64_t *ret_rate)
 {
-	static const char *const whole[] = { "heapprofile", "growth", "growthz", "fragmentation",
-					     "fragmentationz" };
+	static const char *const unsampled[] = { "heapprofile", "growth", "growthz",
+						 "fragmentation", "fragmentationz" };
 	struct legacy_text word;
 	int64_t divisor = 1;
 
 	legacy_skip_blanks(line);
 	word = *line;
 	*ret_rate = 1;
-	for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
-		if (is_word(&word, whole[i]))
+	for (size_t i = 0; i < ARRAY_SIZE(unsampled); i++)
+		if (is_word(&word, unsampled[i]))
 			return true;
 	if (legacy_take(line, "heap/"))
 		divisor = 2; /* its writers double it */

@@ -10,10 +10,6 @@
 
 #define ADDRESS_SZ (1 + 16 + 1)
 #define BETWEEN "--" /* names of what is inlined */
-#define PROFILE_HEADS                                   \
-	{                                               \
-		"--- profile", "--- heap", "--- growth" \
-	}
 
 static int compare_symbols(const void *pa, const void *pb)
 {
@@ -47,7 +43,7 @@ static int add_symbol(struct legacy_reader *r, const struct legacy_symbol *symbo
 /* What comes next may have a heading that says no more than what its own first line says. */
 static void skip_heading(struct legacy_reader *r)
 {
-	static const char *const heads[] = PROFILE_HEADS;
+	static const char *const heads[] = { "--- profile", "--- heap", "--- growth" };
 	struct legacy_text in = r->in, line;
 
 	if (!legacy_line(&in, &line))

@@ -9,17 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/util.h"
+
 static bool same_inode(const struct file_stat *a, const struct file_stat *b)
 {
 	return a->dev == b->dev && a->ino == b->ino;
 }
 
-/* May the file at st be read for the object? See above. */
+/* May the file at st be read for the object? By the rules of debugfile.h. */
 static bool may_serve(const struct debugfile_object *o, const struct file_stat *st)
 {
 	if (!o->st || file_stat_trusted(o->st))
 		return file_stat_trusted(st) && !(o->st && same_inode(st, o->st));
-	/* whose file others may write has not been written by its owner alone */
+	/* an object that others than its owner may write could ask for what only its owner may read */
 	return !same_inode(st, o->st) &&
 	       (st->mode & S_IROTH ||
 		(st->uid == o->st->uid && !(o->st->mode & (S_IWGRP | S_IWOTH))));
@@ -105,7 +107,7 @@ static int open_by_link(struct debugfile *d, const struct debugfile_object *o, i
 
 	if (o->path[0] != '/' || !o->file->debuglink[0])
 		return -ENOENT;
-	for (size_t i = 0; i < sizeof(before) / sizeof(*before) && err == -ENOENT; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(before) && err == -ENOENT; i++) {
 		err = open_elf(d, o, root, "%s%.*s%s%s", before[i], (int)(slash - o->path), o->path,
 			       between[i], o->file->debuglink);
 		if (!err)

@@ -52,10 +52,9 @@ struct query {
 
 struct resolver {
 	struct dwarf_kept *kept;
-	struct dwarf_file *file; /* kept's */
-	struct dwarf_split_file split_file;
-	bool has_split_file;
-	bool wants_paths; /* of .dwo files, and nothing else */
+	struct dwarf_file *file;	    /* kept's */
+	struct dwarf_split_file split_file; /* without DWARF_SPLIT_INFO there is none */
+	bool wants_paths;		    /* of .dwo files, and nothing else */
 	struct strtab *strings;
 	const uint64_t *vaddrs;
 	struct query *queries;
@@ -477,7 +476,7 @@ static int resolve_unit(struct resolver *r)
 	err = open_lines(r);
 	if (!err && !has_ranges)
 		err = claim_rows(r);
-	if (!err && r->claimed_cnt && r->has_split_file &&
+	if (!err && r->claimed_cnt && r->split_file.data[DWARF_SPLIT_INFO] &&
 	    dwarf_split__open(&r->split, &r->split_file, r->file, &r->unit) == -ENOMEM)
 		err = -ENOMEM;
 	if (!err && r->claimed_cnt)
@@ -565,12 +564,13 @@ int dwarf_resolve(const struct elf_file *elf, const struct elf_file *alt,
 		  struct strtab *strings, struct dwarf_answers *ret)
 {
 	struct resolver r = { .strings = strings, .vaddrs = vaddrs, .cnt = cnt, .ret = ret };
-	int err;
+	int err = split ? dwarf_split_file__open(&r.split_file, split) : 0;
 
-	r.has_split_file = split && !dwarf_split_file__open(&r.split_file, split);
+	/* a file that is no good leaves lines and no functions */
+	if (err == -ENOMEM)
+		return err;
 	err = resolve_in(&r, elf, alt);
-	if (r.has_split_file)
-		dwarf_split_file__close(&r.split_file);
+	dwarf_split_file__close(&r.split_file);
 	return err;
 }
 

@@ -22,7 +22,8 @@ struct dwarf_image_section {
 	size_t sz;
 };
 
-/* An image of cnt sections, whose bytes are copied. 0 or -ENOMEM. */
+/* An image of cnt sections, whose bytes are copied: those of the first one stand right behind the ELF header.
+ * 0 or -ENOMEM. */
 int dwarf_image__make(struct dwarf_image *i, const struct dwarf_image_section *sections,
 		      size_t cnt);
 

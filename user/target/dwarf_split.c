@@ -175,7 +175,7 @@ static int open_image(struct dwarf_split *s, const struct dwarf_bytes *parts)
 		return err;
 	s->elf = elf_memory((char *)s->image.data, s->image.sz);
 	s->dbg = s->elf ? dwarf_file_begin(s->elf) : NULL;
-	/* the first section's bytes */
+	/* the first section's bytes: dwarf_image__make */
 	s->info = (struct dwarf_bytes){ s->image.data + sizeof(Elf64_Ehdr), two[0].sz };
 	return s->dbg ? 0 : -EBADMSG;
 }

@@ -39,7 +39,7 @@ struct dwarf_split_file {
 	size_t sz[DWARF_SPLIT_NR];
 };
 
-/* 0; -ENOENT if it has no split unit; -E2BIG, -EBADMSG, -ENOMEM, -errno. To be closed after 0 only. */
+/* 0; -ENOENT if it has no split unit; -E2BIG, -EBADMSG, -ENOMEM, -errno. *f is empty after a failure. */
 int dwarf_split_file__open(struct dwarf_split_file *f, const struct elf_file *elf);
 void dwarf_split_file__close(struct dwarf_split_file *f);
 

@@ -362,6 +362,14 @@ bool elf_file__section(const struct elf_file *e, const char *name, struct elf_se
 	return false;
 }
 
+bool elf_file__has_dwarf(const struct elf_file *e)
+{
+	struct elf_section info;
+
+	return elf_file__section(e, ".debug_info", &info) ||
+	       elf_file__section(e, ".zdebug_info", &info);
+}
+
 /* Inflates in_sz bytes to exactly out_sz. */
 static int inflate_all(uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
 {

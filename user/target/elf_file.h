@@ -55,6 +55,9 @@ bool elf_file__program_header(const struct elf_file *e, uint32_t type, struct el
 /* A section by name; false if there is none, or no section headers at all, or it does not lie in
  * the file (SHT_NOBITS has no bytes). */
 bool elf_file__section(const struct elf_file *e, const char *name, struct elf_section *ret);
+
+/* Has it debug information, compressed in whatever form? */
+bool elf_file__has_dwarf(const struct elf_file *e);
 /* Indices of sections are below this; 0: there are no section headers. */
 size_t elf_file__section_cnt(const struct elf_file *e);
 /* The section by index (for sh_link). */

@@ -51,12 +51,7 @@ static int read_go(struct naming *n, const uint64_t *vaddrs, size_t cnt)
 /* Which of the two has the DWARF; NULL: neither. */
 static const struct elf_file *with_dwarf(const struct elf_file *elf, const struct elf_file *debug)
 {
-	struct elf_section info;
-
-	return elf_file__section(elf, ".debug_info", &info) ||
-			       elf_file__section(elf, ".zdebug_info", &info) ?
-		       elf :
-		       debug;
+	return elf_file__has_dwarf(elf) ? elf : debug;
 }
 
 static void read_dwarf(struct naming *n)

@@ -63,7 +63,7 @@ static inline struct symbol_frames symbols__of(const struct symbols *s, size_t i
 
 /*
  * Names cnt ascending virtual addresses. debug: the file of separate debug information, alt: the
- * supplementary file of whichever has the DWARF, split: the .dwp of it; NULL where there is none. Debug sections are read,
+ * supplementary file of whichever has the DWARF, split: a .dwp or .dwo of it; NULL where there is none. Debug sections are read,
  * used and given back within the call; plain: they are not, and there are no inlined functions and no
  * lines, but Go's. 0 or -ENOMEM; *ret is the caller's after 0 only.
  */

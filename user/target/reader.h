@@ -34,8 +34,14 @@ struct said;
 struct symbols;
 struct unwind_table;
 
-#define READER_NAMES_FILES \
-	4 /* the object, its debug file, the supplementary file, a .dwo or .dwp */
+/* Files that names come from: the object, its debug file, the supplementary file, a .dwo or .dwp. */
+enum {
+	READER_FD_OBJECT,
+	READER_FD_DEBUG,
+	READER_FD_ALT,
+	READER_FD_SPLIT,
+	READER_NAMES_FILES
+};
 #define READER_MAX_LINK 1024 /* bytes of a path in .gnu_debugaltlink; a longer one is none */
 
 /* What the headers of an ELF file say. */

@@ -56,12 +56,10 @@ enum reader_op {
 	READER_NR_OPS,
 };
 
-/* The files that are sent along, in this order. */
+/* The files that are sent along, in the order of READER_FD_…: bit i of files is file i. */
 #define READER_MAX_FILES READER_NAMES_FILES
-#define READER_FILE_OBJECT 1 /* without it the object is the vDSO */
-#define READER_FILE_DEBUG 2
-#define READER_FILE_ALT 4
-#define READER_FILE_SPLIT 8
+#define READER_FILE_OBJECT (1U << READER_FD_OBJECT) /* without it the object is the vDSO */
+#define READER_FILE_DEBUG (1U << READER_FD_DEBUG)
 
 struct reader_request {
 	uint32_t op;

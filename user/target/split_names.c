@@ -74,9 +74,9 @@ static int ask_file(struct gathering *g, uint32_t file)
 	int err = debugfile__open_split(&d, g->o, g->where.strings + file, "");
 
 	if (!err) {
-		g->fds[READER_NAMES_FILES - 1] = d.fd;
+		g->fds[READER_FD_SPLIT] = d.fd;
 		err = ask(g, file);
-		g->fds[READER_NAMES_FILES - 1] = -1;
+		g->fds[READER_FD_SPLIT] = -1;
 	}
 	debugfile__close(&d);
 	/* what has no file has the rest of what is known */
@@ -206,7 +206,7 @@ int split_names(const struct debugfile_object *o, int fd, const struct debugfile
 		return reader__names(o->reader, g.fds, vaddrs, cnt, false, ret);
 	err = open_package(&package, o, debug);
 	if (!err) {
-		g.fds[READER_NAMES_FILES - 1] = package.fd;
+		g.fds[READER_FD_SPLIT] = package.fd;
 		err = reader__names(o->reader, g.fds, vaddrs, cnt, false, ret);
 	} else if (err == -ENOENT) {
 		err = by_units(&g, ret);
