@@ -525,7 +525,8 @@ _Static_assert(sizeof(struct bpfprof_live) == 24, "bpfprof_live");
 
 /*
  * Attach cookie of a probe of a custom profile: in the lowest 21 bits where the value is, as the
- * arguments of a USDT probe are told; above it the number of the profile; and
+ * arguments of a USDT probe are told; above it, in 16 bits, the number of the profile; above that
+ * two flags.
  */
 #define BPFPROF_CUSTOM_SET(cookie) ((__u32)((cookie) >> BPFPROF_USDT_ARG_BITS & 0xffff))
 #define BPFPROF_CUSTOM_RETURNED (1ULL << 37) /* it is hit as a function returns */
@@ -619,8 +620,7 @@ struct bpfprof_config {
 	/* both ends of a wait are seen at switch-in (sched_exit_tp) alone */
 	__u8 switch_in_only;
 	__u8 kthreads; /* waits of threads of the kernel are recorded, where they pass the filters */
-	__u8 wake_at_fork; /* of a process that is followed, since the heap of its child is to be
-			      probed soon */
+	__u8 wake_at_fork; /* of a process that is followed, since its child is to be probed soon */
 	__u64 cookie;
 	__u32 max_uframes; /* at most BPFPROF_MAX_UFRAMES */
 	__u32 self_tgid;   /* bpfprof's own, whose heap is left out */

@@ -3,8 +3,8 @@
 #include "common.bpf.h"
 
 /* Writes a struct bpfprof_task for each thread group that runs. Run once, when a read of the
- * iterator asks for it. A main thread that has ended before others has no memory any more, as kernel
- * threads have none. */
+ * iterator asks for it. A main thread that has ended before others has no mm any more: so kthread
+ * goes by the flag, not by mm. */
 SEC("?iter/task")
 int proc_scan(struct bpf_iter__task *ctx)
 {

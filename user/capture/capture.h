@@ -235,17 +235,17 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 int capture__profile_so_far(struct capture *c, struct capture_window *w,
 			    const struct capture_boundary *to, enum bpfprof_kind kind,
 			    struct capture_profile *ret);
-/* A profile with a sample for each of these addresses, which are code of a process that is recorded. 0;
- * -ESRCH: it is not there; -errno. */
-int capture__locate(struct capture *c, uint32_t pid, const uint64_t *addresses, size_t cnt,
-		    struct capture_profile *ret);
-/* The same of a custom profile, by its number from 1 on; there may be more of them by the next
+/* What a window has of a custom profile, as capture__profile, by its number from 1 on; there may be more of them by the next
  * boundary. BPFPROF_CUSTOM itself has no profile. */
 int capture__custom_profile(struct capture *c, struct capture_window *w,
 			    const struct capture_boundary *to, uint32_t number,
 			    struct capture_profile *ret);
 size_t capture__custom_cnt(const struct capture *c);
 const char *capture__custom_name(const struct capture *c, uint32_t number);
+/* A profile with a sample for each of these addresses, which are code of a process that is recorded. 0;
+ * -ESRCH: it is not there; -errno. */
+int capture__locate(struct capture *c, uint32_t pid, const uint64_t *addresses, size_t cnt,
+		    struct capture_profile *ret);
 /* Names all of it, which may take long. 0 or -ENOMEM. */
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret);
 

@@ -189,9 +189,10 @@ static int open_session(struct capture *c)
 		.comm = o->comm,
 		.heap_rate = o->heap_rate,
 		.heap_slices = o->heap_budget < 1,
-		/* nobody has to put probes into what has the library */
-		.wake_at_fork =
-			c->kinds[BPFPROF_HEAP] && o->follow && !o->all && !*c->launch_heap.preload,
+		/* what has the preload library needs no probes of the heap */
+		.wake_at_fork = o->follow && !o->all &&
+				(c->kinds[BPFPROF_CUSTOM] ||
+				 (c->kinds[BPFPROF_HEAP] && !*c->launch_heap.preload)),
 		.ops = o->ops_probe != NULL,
 		.uprobes = c->uprobes,
 		.waits = c->waits_how,

@@ -40,7 +40,7 @@ int count_keys__set(struct count_keys *k, uint32_t slot, bool live,
 /* NULL if it is not known. Borrowed until a key is set. */
 const struct count_key_stack *count_keys__find(const struct count_keys *k, uint32_t slot,
 					       const struct bpfprof_count_key *key);
-/* The same of an allocation. It counts as used: see count_keys__drop_unused. */
+/* The same of what may be held. It counts as used: see count_keys__drop_unused. */
 const struct count_key_stack *count_keys__find_live(struct count_keys *k,
 						    const struct bpfprof_count_key *key);
 
@@ -51,7 +51,7 @@ size_t count_keys__cnt(const struct count_keys *k, uint32_t slot);
  * allocations. */
 void count_keys__end(struct count_keys *k, uint32_t slot);
 
-/* Forgets the keys of allocations of epochs that were added up which were not found since the last
+/* Forgets the keys of this kind, of epochs that were added up, which were not found since the last
  * call. */
 void count_keys__drop_unused(struct count_keys *k, enum bpfprof_kind kind);
 

@@ -5,9 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -106,31 +104,11 @@ int mapped_files__open(struct mapped_files *m, uint32_t proc, const struct proc_
 {
 	int fd = procs__open(m->procs, m->objects, proc, map);
 
+	if (fd < 0)
+		return -1;
 	/* what was found in one file of that name must not be done to another */
-	if (fd < 0 || is_object(m, fd, object))
-		return fd < 0 ? -1 : fd;
+	if (is_object(m, fd, object))
+		return fd;
 	close(fd);
 	return -1;
-}
-
-enum main_thread main_thread_of(pid_t pid)
-{
-	char path[64], *buf, *s;
-	bool zombie;
-	size_t sz;
-	long threads;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
-		return MAIN_THREAD_ENDED;
-	s = strrchr(buf, ')');
-	zombie = s && s[1] && s[2] == 'Z';
-	/* num_threads, the 20th, proc(5): with the zombie */
-	for (int field = 2; s && field < 20; field++)
-		s = strchr(s + 1, ' ');
-	threads = s ? strtol(s, NULL, 10) : 0;
-	free(buf);
-	if (!zombie)
-		return MAIN_THREAD_RUNS;
-	return threads > 1 ? MAIN_THREAD_LEFT : MAIN_THREAD_ENDED;
 }

@@ -40,14 +40,4 @@ uint32_t mapped_files__object(struct mapped_files *m, uint32_t proc, const struc
 int mapped_files__open(struct mapped_files *m, uint32_t proc, const struct proc_map *map,
 		       uint32_t object);
 
-enum main_thread {
-	MAIN_THREAD_RUNS,
-	MAIN_THREAD_ENDED, /* with its process, which perhaps waits to be reaped */
-	/* Others go on. The kernel takes a process for its main thread's memory, and there is none:
-	 * it sets breakpoints and calls no program. */
-	MAIN_THREAD_LEFT,
-};
-
-enum main_thread main_thread_of(pid_t pid);
-
 #endif

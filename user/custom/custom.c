@@ -22,6 +22,7 @@
 #include "kernel/live.h"
 #include "kernel/probe_custom.h"
 #include "target/objects.h"
+#include "target/proc_maps.h"
 #include "target/procs.h"
 
 #define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
@@ -74,21 +75,9 @@ struct custom *custom__new(const struct custom_wanted *wanted, enum uprobe_metho
 	return NULL;
 }
 
-static bool keeps_none(const struct custom *c, pid_t pid)
-{
-	(void)c;
-	(void)pid;
-	return false;
-}
-
-static bool keeps_living(const struct custom *c, pid_t pid)
-{
-	return procs__find_live(c->procs, (uint32_t)pid) != PROCS_NONE;
-}
-
-/* Takes the probes off processes but those that keep theirs, some at a time: the kernel takes as long
+/* Takes the probes off processes that have ended, or off all, some at a time: the kernel takes as long
  * for all of these as for one. */
-static void detach(struct custom *c, bool (*keeps)(const struct custom *c, pid_t pid))
+static void detach(struct custom *c, bool all)
 {
 	struct uprobes *dropped[DROP_AT_ONCE][PROBE_CUSTOM_NR_GROUPS];
 	size_t kept = 0, cnt = 0;
@@ -96,7 +85,7 @@ static void detach(struct custom *c, bool (*keeps)(const struct custom *c, pid_t
 	for (size_t i = 0; i < c->cnt; i++) {
 		struct attachment *a = &c->attachments[i];
 
-		if (keeps(c, a->pid)) {
+		if (!all && procs__find_live(c->procs, (uint32_t)a->pid) != PROCS_NONE) {
 			c->attachments[kept++] = *a;
 			continue;
 		}
@@ -115,7 +104,7 @@ void custom__free(struct custom *c)
 {
 	if (!c)
 		return;
-	detach(c, keeps_none);
+	detach(c, true);
 	free(c->attachments);
 	custom_points__free(c->points);
 	mapped_files__free(c->files);
@@ -250,7 +239,7 @@ int custom__update(struct custom *c)
 		if (!err && news != MAPPED_FILES_SAME)
 			err = look_at(c, i, news == MAPPED_FILES_FIRST);
 	}
-	detach(c, keeps_living);
+	detach(c, false);
 	clean_children(c);
 	return err;
 }

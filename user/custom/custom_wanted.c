@@ -103,7 +103,6 @@ static int add_pair(struct custom_wanted *w, char *text, char *err, size_t err_s
 {
 	struct custom_pair *pair = &w->pairs[w->pair_cnt];
 	char shown[SHOWN];
-	int res;
 
 	util_printable(shown, sizeof(shown), text);
 	if (!parse_pair(text, pair))
@@ -111,12 +110,11 @@ static int add_pair(struct custom_wanted *w, char *text, char *err, size_t err_s
 				 "'%s' is no pair of functions: write "
 				 "NAME=add:FILE:FUNCTION:ret,remove:FILE:FUNCTION:arg1",
 				 shown);
-	res = add_name(w, pair->name, err, err_sz);
-	if (res)
-		return res;
 	for (size_t i = 0; i < w->pair_cnt; i++)
 		if (!strcmp(w->pairs[i].name, pair->name))
 			return util_fail(-EINVAL, err, err_sz, "'%s' is there twice", shown);
+	if (add_name(w, pair->name, err, err_sz))
+		return -EINVAL;
 	w->pair_cnt++;
 	return 0;
 }
@@ -125,6 +123,7 @@ int custom_wanted__add(struct custom_wanted *w, const char *text, size_t len, ch
 		       size_t err_sz)
 {
 	char *copy;
+	int res;
 
 	if (len == strlen(KIND) && !memchr(text, '=', len)) {
 		w->all = true;
@@ -136,14 +135,18 @@ int custom_wanted__add(struct custom_wanted *w, const char *text, size_t len, ch
 	copy = strndup(text, len);
 	if (!copy)
 		return util_fail(-ENOMEM, err, err_sz, "out of memory");
-	w->texts[w->text_cnt++] = copy;
-	return strchr(copy, '=') ? add_pair(w, copy, err, err_sz) :
-				   add_name(w, copy + strlen(KIND) + 1, err, err_sz);
+	res = memchr(text, '=', len) ? add_pair(w, copy, err, err_sz) :
+				       add_name(w, copy + strlen(KIND) + 1, err, err_sz);
+	if (res)
+		free(copy);
+	else
+		w->texts[w->name_cnt - 1] = copy;
+	return res;
 }
 
 void custom_wanted__done(struct custom_wanted *w)
 {
-	for (size_t i = 0; i < w->text_cnt; i++)
+	for (size_t i = 0; i < w->name_cnt; i++)
 		free(w->texts[i]);
 	*w = (struct custom_wanted){ 0 };
 }

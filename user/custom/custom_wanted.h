@@ -27,8 +27,7 @@ struct custom_wanted {
 	size_t name_cnt;
 	struct custom_pair pairs[CUSTOM_WANTED_MAX];
 	size_t pair_cnt;
-	char *texts[2 * CUSTOM_WANTED_MAX]; /* that the former are in */
-	size_t text_cnt;
+	char *texts[CUSTOM_WANTED_MAX]; /* by name: that it, and its pair, are in */
 };
 
 /* How much of a list of kinds the first element takes: a comma is one of a pair's as well. */

@@ -33,6 +33,7 @@
 #include "heap/launch_heap.h"
 #include "target/allocators.h"
 #include "target/objects.h"
+#include "target/proc_maps.h"
 #include "target/procs.h"
 
 #define IN_FLIGHT_US 1000  /* calls under way when recording stops still return to their probes */
@@ -114,6 +115,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 
 	if (!h)
 		return NULL;
+	h->cost_fd = -1;
 	h->probes = heap_probes__new(opts->method, opts->usdt, session, objects);
 	h->files = mapped_files__new(procs, objects, code);
 	if (!h->probes || !h->files) {
@@ -129,7 +131,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->cpu = cpu;
 	h->skip_proc = PROCS_NONE;
 	h->gap_ns = UNKNOWN_GAP_NS;
-	/* by the time that it is asked for, code has been read */
+	/* it runs while the tables of the targets are loaded; heap__measure waits for it */
 	h->cost_fd = heap_cost__begin(session, opts->method);
 	return h;
 }

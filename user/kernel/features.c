@@ -336,7 +336,8 @@ static const char *uprobes_text(void)
 			"by one, with a program for each of an allocator's functions, 100 ms each "
 			"to detach, until Linux 6.6, and two hits for every call of an allocator "
 			"until 6.13",
-		[UPROBES_NONE] = "heap profile of running programs, and bench --ops-probe",
+		[UPROBES_NONE] =
+			"heap profile of running programs, custom profiles, bench --ops-probe",
 	};
 
 	return text[uprobes_probe(UPROBES_SESSION)];
@@ -503,8 +504,11 @@ static const struct {
 				"run as root, or give CAP_CHECKPOINT_RESTORE (Linux 5.9)", false,
 				probe_map_files },
 	/* 6.13, d920179b3d48; 6.6, 89ae89f53d20 */
-	[FEATURE_UPROBES] = { "uprobes", "heap profile of running programs, and bench --ops-probe",
-			      "no heap profile, and no bench --ops-probe: run as root, or give "
+	[FEATURE_UPROBES] = { "uprobes",
+			      "heap profile of running programs, custom profiles, bench "
+			      "--ops-probe",
+			      "no heap profile, no custom profiles, no bench --ops-probe: run as "
+			      "root, or give "
 			      "CAP_BPF and "
 			      "CAP_PERFMON; "
 			      "needs CONFIG_UPROBE_EVENTS",

@@ -40,6 +40,7 @@
 #include <sys/auxv.h>
 
 #include "heap.h"
+#include "next.h"
 #include "probes.h"
 #include "sample.h"
 
@@ -248,14 +249,6 @@ static void stir(void)
 	seed ^= (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* dlsym(3) returns a void pointer also for functions, and POSIX wants that to be enough. */
-static void find(const char *name, void *ret)
-{
-	void *func = dlsym(RTLD_NEXT, name);
-
-	memcpy(ret, &func, sizeof(func));
-}
-
 static const void *object_of(const void *addr)
 {
 	Dl_info info;
@@ -299,7 +292,7 @@ static void find_operators(void)
 	for (int i = 0; i < NR_DELETE; i++) {
 		delete_fn *next;
 
-		find(delete_names[i], &next);
+		next_function(delete_names[i], &next);
 		if (next && object_of((void *)next) == malloc_object)
 			real.delete_own[i] = next;
 		else
@@ -308,7 +301,7 @@ static void find_operators(void)
 	for (int i = 0; i < NR_NEW; i++) {
 		new_fn *next;
 
-		find(new_names[i], &next);
+		next_function(new_names[i], &next);
 		if (next && object_of((void *)next) == malloc_object && !calls_back(next, i))
 			real.new_own[i] = next;
 		else
@@ -320,19 +313,19 @@ static void find_all(void)
 {
 	void (*next)(void *);
 
-	find("malloc", &real.malloc);
-	find("calloc", &real.calloc);
-	find("realloc", &real.realloc);
-	find("free", &next);
+	next_function("malloc", &real.malloc);
+	next_function("calloc", &real.calloc);
+	next_function("realloc", &real.realloc);
+	next_function("free", &next);
 	if (next)
 		real.free = next;
-	find("posix_memalign", &real.posix_memalign);
-	find("aligned_alloc", &real.aligned_alloc);
-	find("memalign", &real.memalign);
-	find("valloc", &real.valloc);
-	find("pvalloc", &real.pvalloc);
-	find("free_sized", &real.free_sized);
-	find("free_aligned_sized", &real.free_aligned_sized);
+	next_function("posix_memalign", &real.posix_memalign);
+	next_function("aligned_alloc", &real.aligned_alloc);
+	next_function("memalign", &real.memalign);
+	next_function("valloc", &real.valloc);
+	next_function("pvalloc", &real.pvalloc);
+	next_function("free_sized", &real.free_sized);
+	next_function("free_aligned_sized", &real.free_aligned_sized);
 	find_operators();
 	dlerror(); /* what was not found is not the program's business */
 }

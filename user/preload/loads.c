@@ -12,8 +12,8 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "next.h"
 #include "probes.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -25,11 +25,8 @@ static struct {
 
 __attribute__((constructor)) static void start(void)
 {
-	void *func = dlsym(RTLD_NEXT, "dlopen");
-
-	memcpy(&real.dlopen, &func, sizeof(func));
-	func = dlsym(RTLD_NEXT, "dlmopen");
-	memcpy(&real.dlmopen, &func, sizeof(func));
+	next_function("dlopen", &real.dlopen);
+	next_function("dlmopen", &real.dlmopen);
 }
 
 /* NULL, file: the program itself. */

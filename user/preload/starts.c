@@ -10,7 +10,6 @@
  * put on the stack unless there is something to be left out.
  */
 #include <alloca.h>
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/sanitizers.h"
+#include "next.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define US "libbpfprof-heap.so"
@@ -268,24 +268,14 @@ static char *const *copy(char *const env[], void *place)
 
 /* ---- The functions ---- */
 
-/* Also before the constructor below, by those of other libraries. */
-static void find_all(void)
+/* Also called earlier, where constructors of other libraries start programs. */
+__attribute__((constructor)) static void find_all(void)
 {
-	static const char *const names[] = { "execve", "execvpe", "fexecve", "posix_spawn",
-					     "posix_spawnp" };
-	void *const places[] = { &real.execve, &real.execvpe, &real.fexecve, &real.spawn,
-				 &real.spawnp };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		void *func = dlsym(RTLD_NEXT, names[i]);
-
-		memcpy(places[i], &func, sizeof(func));
-	}
-}
-
-__attribute__((constructor)) static void start(void)
-{
-	find_all();
+	next_function("execve", &real.execve);
+	next_function("execvpe", &real.execvpe);
+	next_function("fexecve", &real.fexecve);
+	next_function("posix_spawn", &real.spawn);
+	next_function("posix_spawnp", &real.spawnp);
 }
 
 /* Is there the one that is wanted? Else errno says so. */

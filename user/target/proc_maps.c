@@ -172,3 +172,25 @@ int proc_status_ids(const char *proc_dir, uint32_t tgid, struct proc_ids *ret)
 	free(buf);
 	return err ? err : ret->ns_pid ? 0 : -EBADMSG;
 }
+
+enum main_thread main_thread_of(pid_t pid)
+{
+	char path[64], *buf, *s;
+	bool zombie;
+	size_t sz;
+	long threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return MAIN_THREAD_ENDED;
+	s = strrchr(buf, ')');
+	zombie = s && s[1] && s[2] == 'Z';
+	/* num_threads, the 20th, proc(5): with the zombie */
+	for (int field = 2; s && field < 20; field++)
+		s = strchr(s + 1, ' ');
+	threads = s ? strtol(s, NULL, 10) : 0;
+	free(buf);
+	if (!zombie)
+		return MAIN_THREAD_RUNS;
+	return threads > 1 ? MAIN_THREAD_LEFT : MAIN_THREAD_ENDED;
+}

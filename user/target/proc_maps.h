@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "target/proc_file.h"
 
@@ -36,6 +37,16 @@ bool proc_maps_parse(char *line, struct proc_maps_line *ret);
  * threads have ended and only the parent has not waited for it yet; -EBADMSG.
  */
 int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns);
+
+enum main_thread {
+	MAIN_THREAD_RUNS,
+	MAIN_THREAD_ENDED, /* with its process, which perhaps waits to be reaped */
+	/* Others go on. The kernel takes a process for its main thread's memory, and there is none:
+	 * it sets breakpoints and calls no program. */
+	MAIN_THREAD_LEFT,
+};
+
+enum main_thread main_thread_of(pid_t pid);
 
 /* Is it a thread of the kernel's? False, too, if that cannot be told. */
 bool proc_is_kthread(const char *proc_dir, uint32_t tgid);
