@@ -69,7 +69,7 @@ struct kind {
 	bool default_with_all;	  /* and --all is */
 	bool by_default_in_agent; /* where the agent is not given -P */
 	bool holds;		  /* what was sampled may be held, in any window: windows__hold */
-	bool only_held;		  /* what is not says nothing */
+	bool only_held;		  /* its profiles leave out stacks that hold nothing */
 	bool of_processes;	  /* it can be recorded of processes alone, not of all */
 	bool of_chosen;		  /* it can be recorded of chosen processes (capture__choose) */
 	bool in_kernel;		  /* what it measures happens in the kernel as well */

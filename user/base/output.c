@@ -104,8 +104,8 @@ static int write_page(int fd)
 	return 0;
 }
 
-/* What a path may be written to for, only the file system knows: folders that are gone, or that nothing
- * can be made in, disks that are full. */
+/* Whether a file can be made at path and hold anything, only the file system knows: the folder may be gone or
+ * take no files, the disk may be full. */
 static int try(const char *path)
 {
 	struct stat st;
@@ -266,19 +266,22 @@ void output_abort(struct output *o)
 	memset(o, 0, sizeof(*o));
 }
 
+int output_end(struct output *o, int err)
+{
+	/* of a stream that has failed, its end tells the reason */
+	if (!err || ferror(o->f))
+		return output_commit(o);
+	output_abort(o);
+	return err;
+}
+
 int output_write(const char *path, int (*write)(void *ctx, FILE *f), void *ctx, char *text,
 		 size_t text_sz)
 {
 	struct output o;
 	int err = output_open(path, &o);
 
-	if (!err) {
-		err = write(ctx, o.f);
-		/* of a stream that has failed, its end tells the reason */
-		if (err && !ferror(o.f))
-			output_abort(&o);
-		else
-			err = output_commit(&o);
-	}
+	if (!err)
+		err = output_end(&o, write(ctx, o.f));
 	return err ? refuse(path, err, text, text_sz) : 0;
 }

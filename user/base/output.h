@@ -32,6 +32,9 @@ const char *output_reason(int err);
  * a sentence in text. */
 int output_make_folder(const char *path, char *text, size_t text_sz);
 
+/* After writing, which returned err: commits, or aborts. 0 or -errno. */
+int output_end(struct output *o, int err);
+
 /* Writes a file that says what it could not be written for, in text. write returns 0 or -errno; so does
  * this. */
 int output_write(const char *path, int (*write)(void *ctx, FILE *f), void *ctx, char *text,

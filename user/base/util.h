@@ -107,4 +107,13 @@ size_t util_utf8(const char *s, uint32_t *ret_codepoint);
  */
 char *util_printable(char *out, size_t out_sz, const char *in);
 
+/* The value of a hexadecimal digit, or -1. */
+static inline int util_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 #endif

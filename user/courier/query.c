@@ -3,13 +3,7 @@
 
 #include <string.h>
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "base/util.h"
 
 /* False: it cannot be decoded, or has no room. */
 static bool decode(const char *s, size_t sz, char *ret, size_t ret_sz)
@@ -22,8 +16,8 @@ static bool decode(const char *s, size_t sz, char *ret, size_t ret_sz)
 		if (c == '+') {
 			c = ' ';
 		} else if (c == '%') {
-			int high = i + 2 < sz ? hex(s[i + 1]) : -1;
-			int low = i + 2 < sz ? hex(s[i + 2]) : -1;
+			int high = i + 2 < sz ? util_hex_digit(s[i + 1]) : -1;
+			int low = i + 2 < sz ? util_hex_digit(s[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return false;

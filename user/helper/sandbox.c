@@ -121,7 +121,7 @@ static uint64_t address_space(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* One that is lower already stays. */
+/* A hard limit that is lower already stays: to raise it takes a capability. */
 static int limit(int resource, rlim_t to)
 {
 	struct rlimit l;
@@ -143,16 +143,6 @@ void sandbox_end_first(void)
 	close(fd);
 }
 
-/* No more than there may be by now: to raise that takes a capability. */
-static int limit_descriptors(rlim_t to)
-{
-	struct rlimit now;
-
-	if (getrlimit(RLIMIT_NOFILE, &now))
-		return -errno;
-	return limit(RLIMIT_NOFILE, MIN(to, now.rlim_max));
-}
-
 static int limit_resources(const struct rules *r)
 {
 	int err = limit(RLIMIT_FSIZE, 0);
@@ -160,7 +150,7 @@ static int limit_resources(const struct rules *r)
 	if (!err)
 		err = limit(RLIMIT_CORE, 0);
 	if (!err && r->max_fds)
-		err = limit_descriptors(r->max_fds);
+		err = limit(RLIMIT_NOFILE, r->max_fds);
 	if (!err && r->max_memory)
 		err = limit(RLIMIT_AS, address_space() + r->max_memory);
 	return err;

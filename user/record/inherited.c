@@ -62,8 +62,8 @@ static void __attribute__((constructor)) remember(void)
 		signals[i].known = !sigaction(signals[i].signal, NULL, &signals[i].inherited);
 }
 
-/* In such a way that what the descriptor is for fails, but for messages, of which nobody is to know. It is
- * closed for a command. */
+/* Opens /dev/null in place of a standard descriptor that is closed. The flags make reading stdin and writing
+ * stdout fail as before; messages to stderr vanish. O_CLOEXEC: a command finds it closed. */
 static void fill(int fd, int flags)
 {
 	if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

@@ -42,18 +42,11 @@ static void add_number(char path[PATH_MAX], const char *ending, unsigned int num
 /* What a profile is called in a path; name: of a custom profile, in which '/' becomes %2F. */
 static void profile_name(int kind, const char *name, char *ret, size_t ret_sz)
 {
-	FILE *f;
+	size_t n = (size_t)snprintf(ret, ret_sz, "%s%s", kinds[kind].name, name ? "." : "");
 
-	snprintf(ret, ret_sz, "%s", kinds[kind].name);
-	if (!name)
-		return;
-	f = fmemopen(ret, ret_sz, "w");
-	if (!f)
-		return;
-	fprintf(f, "%s.", kinds[kind].name);
-	for (; *name; name++)
-		fprintf(f, *name == '/' ? "%%2F" : "%c", *name);
-	fclose(f);
+	for (; name && *name && n + 3 < ret_sz; name++)
+		n += (size_t)snprintf(ret + n, ret_sz - n, "%.*s", *name == '/' ? 3 : 1,
+				      *name == '/' ? "%2F" : name);
 }
 
 static void output_path(const struct run *r, int kind, const char *name, unsigned int number,

@@ -57,14 +57,9 @@ static int write_profile(struct run *r, const struct report *report, int profile
 
 	run_output_path(r, profile, r->window_number, path);
 	err = open_file(r, path, &out);
-	if (!err) {
-		err = r->opts->format->write(p, &kinds[kind], only_process(r), out.f);
-		/* of a stream that has failed, its end tells the reason */
-		if (err && !ferror(out.f))
-			output_abort(&out);
-		else
-			err = output_commit(&out);
-	}
+	if (!err)
+		err = output_end(&out,
+				 r->opts->format->write(p, &kinds[kind], only_process(r), out.f));
 	if (err) {
 		log_error("cannot write '%s': %s", path, output_reason(err));
 		return err;

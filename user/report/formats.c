@@ -34,9 +34,15 @@ static int write_text(const struct profile *p, const struct kind *kind, pid_t pi
 	return kind->write_text ? kind->write_text(p, f) : text_write(p, f, 0);
 }
 
+/* A custom profile has a name of its own. */
+static const char *name_of(const struct profile *p, const struct kind *kind)
+{
+	return kind == &kinds[BPFPROF_CUSTOM] ? p->value_types[0].type : kind->name;
+}
+
 static int write_flamegraph(const struct profile *p, const struct kind *kind, pid_t pid, FILE *f)
 {
-	struct page_facts facts = { .title = kind->name, .value = profile__last_value(p) };
+	struct page_facts facts = { .title = name_of(p, kind), .value = profile__last_value(p) };
 
 	(void)pid;
 	return page_write(p, &facts, f);
@@ -48,9 +54,7 @@ static int write_addresses(const struct profile *p, const struct kind *kind, pid
 					FILE *f))
 {
 	char *memory = kind->legacy == LEGACY_HEAP ? process_memory(pid) : NULL;
-	/* a custom profile has a name of its own */
-	const char *name = kind->of_processes ? p->value_types[0].type : kind->name;
-	struct legacy what = { .form = kind->legacy, .name = name, .memory = memory };
+	struct legacy what = { .form = kind->legacy, .name = name_of(p, kind), .memory = memory };
 	int err = write(p, &what, f);
 
 	free(memory);

@@ -45,7 +45,7 @@ static int cpu_notes(const struct report *r, enum bpfprof_kind kind, struct prof
 	return report_say(
 		to,
 		"%u Hz were not kept%s: of %.2f s of CPU time %.2f s were sampled, %.0f Hz "
-		"on average (a lower --frequency is)",
+		"on average (a lower --frequency can be kept)",
 		r->stats.frequency, since_start(r), cpu_s, got / r->stats.frequency, got / cpu_s);
 }
 

@@ -101,13 +101,15 @@ void link__free(struct link *l)
 
 void link__finish(struct link *l)
 {
+	uint64_t until_ns = util_monotonic_ns() + FINISH_MS * UINT64_C(1000000);
 	struct pollfd p = { .fd = l->sock, .events = POLLIN };
 	size_t sz;
 
 	if (l->sock < 0 || shutdown(l->sock, SHUT_WR))
 		return;
 	/* what it still asks is not answered any more */
-	while (poll(&p, 1, FINISH_MS) > 0 && !(p.revents & (POLLHUP | POLLERR)))
+	while (util_monotonic_ns() < until_ns && poll(&p, 1, FINISH_MS) > 0 &&
+	       !(p.revents & (POLLHUP | POLLERR)))
 		if (!link__receive(l, &sz))
 			return;
 }
@@ -125,7 +127,7 @@ bool link__tend(struct link *l, uint64_t now_ns)
 		return false;
 	err = start_server(l);
 	if (err) {
-		log_error("cannot start what serves: %s", strerror(-err));
+		log_error("cannot start the server (bpfprof-server): %s", strerror(-err));
 		end_server(l);
 	}
 	return true;
@@ -151,7 +153,7 @@ const struct serve_wire *link__receive(struct link *l, size_t *ret_sz)
 		*ret_sz = (size_t)n - SERVE_HEAD_SZ;
 		return &l->in;
 	}
-	log_error("what serves has ended, and is started again");
+	log_error("the server (bpfprof-server) has ended, and is started again");
 	end_server(l);
 	return NULL;
 }

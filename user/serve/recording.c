@@ -59,7 +59,7 @@ static int open_capture(struct recording *r)
 		.pids = &r->opts.pid,
 		.pid_cnt = 1,
 		.kinds_given = true,
-		.frequency = o->frequency,
+		.frequency = r->opts.frequency,
 		.heap_rate = o->heap_rate,
 		.heap_budget = o->heap_budget / 100,
 		.wait_budget = o->wait_budget / 100,
@@ -75,7 +75,10 @@ static int open_capture(struct recording *r)
 		err = -ESRCH;
 	if (!err && r->opts.always) {
 		r->all = capture__open_window(r->capture, NULL);
-		err = r->all ? 0 : -errno;
+		if (!r->all) {
+			err = -errno;
+			log_error("cannot record process %u: %s", r->opts.pid, strerror(-err));
+		}
 	}
 	return err;
 }
@@ -86,8 +89,10 @@ int recording__new(const struct recording_opts *opts, struct recording **ret)
 	int err = 0;
 
 	*ret = NULL;
-	if (!r)
+	if (!r) {
+		log_error("cannot record process %u: %s", opts->pid, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	r->opts = *opts;
 	r->pidfd = (int)syscall(SYS_pidfd_open, opts->pid, 0);
 	if (r->pidfd < 0 && errno != ENOSYS)
@@ -140,7 +145,7 @@ void recording__free(struct recording *r)
 bool recording__has(const struct recording *r, uint32_t pid, enum bpfprof_kind kind, uint32_t hz)
 {
 	return pid == r->opts.pid && r->opts.kinds[kind] &&
-	       (kind != BPFPROF_CPU || hz == r->opts.opts->frequency);
+	       (kind != BPFPROF_CPU || hz == r->opts.frequency);
 }
 
 bool recording__is_of(const struct recording *r, uint32_t pid)

@@ -19,7 +19,8 @@ struct options;
 struct recording;
 
 struct recording_opts {
-	const struct options *opts; /* how is recorded, with the frequency */
+	const struct options *opts; /* how is recorded, but for the frequency */
+	uint32_t frequency;	    /* CPU samples a second on each CPU */
 	uint32_t pid;
 	bool kinds[BPFPROF_NR_KINDS];
 	bool always;
@@ -35,7 +36,7 @@ int recording__new(const struct recording_opts *opts, struct recording **ret);
 /* Who still waits is not answered. */
 void recording__free(struct recording *r);
 
-/* Has it, of this process? hz: as the options have it, where the kind is the CPU's. */
+/* Does it record this kind of this process? hz: its frequency, where the kind is the CPU's. */
 bool recording__has(const struct recording *r, uint32_t pid, enum bpfprof_kind kind, uint32_t hz);
 bool recording__is_of(const struct recording *r, uint32_t pid);
 /* The functions at addresses of the process: see symbol_file.h. A descriptor or -errno. */

@@ -21,6 +21,7 @@
 #include "kernel/uprobes.h"
 #include "kinds.h"
 #include "options.h"
+#include "record/inherited.h"
 #include "record/ready.h"
 #include "record/rights.h"
 #include "serve/asked.h"
@@ -34,7 +35,6 @@
 
 struct serve {
 	const struct options *opts;
-	struct options opts_of[MAX_RECORDINGS]; /* with the frequency of each */
 	struct recording *recordings[MAX_RECORDINGS];
 	struct link *link;
 	struct listening listening;
@@ -74,9 +74,8 @@ static int open_recording(struct serve *s, const struct recording_opts *what, ui
 		i++;
 	if (i == MAX_RECORDINGS)
 		return -EBUSY;
-	s->opts_of[i] = *s->opts;
-	s->opts_of[i].frequency = hz;
-	opts.opts = &s->opts_of[i];
+	opts.opts = s->opts;
+	opts.frequency = hz;
 	opts.answer = on_answer;
 	opts.ctx = s;
 	s->took_long = true;
@@ -415,8 +414,6 @@ static int open_all(struct serve *s)
 	int err = open_signals(s);
 
 	if (!err)
-		err = listening_open(s->opts, &s->listening);
-	if (!err)
 		err = check(s);
 	if (!err)
 		err = open_process(s);
@@ -426,6 +423,7 @@ static int open_all(struct serve *s)
 		err = open_link(s);
 	if (err)
 		return err;
+	inherited_say();
 	err = rights_reduce_but_load(uprobes_by_events(uprobes_probe(UPROBES_SESSION)));
 	if (err)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));
@@ -437,10 +435,14 @@ static int open_all(struct serve *s)
 int serve(const struct options *opts)
 {
 	struct serve s = { .opts = opts, .signal_fd = -1, .pidfd = -1 };
+	bool unusable;
 	int err;
 
 	s.listening.fd = -1;
-	err = open_all(&s);
+	err = listening_open(opts, &s.listening);
+	unusable = err == -EINVAL;
+	if (!err)
+		err = open_all(&s);
 	if (!err) {
 		err = loop(&s);
 		ready_say("STOPPING=1");
@@ -452,5 +454,5 @@ int serve(const struct options *opts)
 	for (int *fd = (int[]){ s.signal_fd, s.pidfd, -2 }; *fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);
-	return err == -EINVAL ? 2 : err ? 1 : 0;
+	return unusable ? 2 : err ? 1 : 0;
 }

@@ -25,16 +25,6 @@ struct kallsyms {
 	size_t cnt, cap;
 };
 
-/* One digit, or -1. */
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
-
 /* "address type name[\tmodule]" between p and its newline, which became a NUL. False if it is no
  * symbol of code. */
 static bool parse_line(char *p, struct symbol *ret)
@@ -43,7 +33,7 @@ static bool parse_line(char *p, struct symbol *ret)
 	int digit;
 
 	ret->addr = 0;
-	while ((digit = hex_digit(*p)) >= 0) {
+	while ((digit = util_hex_digit(*p)) >= 0) {
 		ret->addr = ret->addr << 4 | (uint64_t)digit;
 		p++;
 	}

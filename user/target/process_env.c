@@ -44,14 +44,6 @@ static struct piece find(const char *data, size_t sz, const char *name)
 
 /* ---- OTEL_RESOURCE_ATTRIBUTES ---- */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Percent-decoding, RFC 3986 2.1; ret has room for p.sz bytes. False: it is not well formed, or
  * would have a NUL. */
 static bool decode(struct piece p, char *ret, size_t *ret_sz)
@@ -65,8 +57,8 @@ static bool decode(struct piece p, char *ret, size_t *ret_sz)
 			ret[n++] = p.at[i];
 			continue;
 		}
-		high = p.sz - i > 2 ? hex_digit(p.at[i + 1]) : -1;
-		low = high >= 0 ? hex_digit(p.at[i + 2]) : -1;
+		high = p.sz - i > 2 ? util_hex_digit(p.at[i + 1]) : -1;
+		low = high >= 0 ? util_hex_digit(p.at[i + 2]) : -1;
 		if (low < 0 || !(high | low))
 			return false;
 		ret[n++] = (char)(high << 4 | low);
