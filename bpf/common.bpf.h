@@ -26,6 +26,8 @@ int stack_unw_may_lead(__u32 slot, __u32 which);
 int stack_unw_is_stated(__u32 slot, __u64 addr);
 int stack_unw_check_call(__u32 slot, __u64 ra);
 int stack_unw_choose(__u32 slot);
+int stack_unw_leads_to(__u32 slot, __u64 ra, __u64 from);
+__u64 stack_unw_equal_words(__u32 slot, __u32 at, __u32 cnt);
 int stack_unw_skips(__u32 slot);
 int stack_unw_step_go(__u32 slot);
 int stack_unw_replaced(__u32 slot, __u64 at);
@@ -57,7 +59,8 @@ __u64 ustack_checksum(__u32 slot);
 __u64 kstack_key(__u32 slot);
 __u64 kstack_checksum(__u32 slot);
 __u32 kstack_find(__u32 slot, __u64 addr);
-__u64 kstack_trim(__u32 slot, __u32 first);
+int kstack_trim(__u32 slot, __u32 first);
+__u64 kstack_hash(__u32 slot);
 int kstack_places(__u32 slot);
 /* record.bpf.c: the same: a slot of bp_scratch for a program that can be preempted, which owns it
  * until it deletes it from bp_slots. -1: there is none. */
@@ -125,6 +128,7 @@ struct scratch {
 	struct cached_kstack kstack;	     /* the one that is looked at */
 	__u32 way;			     /* WALK_… */
 	__u32 walks;			     /* in which rules are remembered */
+	int result;			     /* of the last step */
 	struct bpfprof_cache_stats by_rules; /* of this walk */
 	struct unw_rules rules;
 	struct unw u;
@@ -638,8 +642,10 @@ static __always_inline void task_facts(struct task_facts *ret)
 		struct task_struct *task = bpf_get_current_task_btf();
 
 		ret->key.exec_id = (__u32)task->self_exec_id;
-		ret->key.start_ns = task->group_leader->start_boottime;
-		ret->has_user = task->mm != NULL && !(task->flags & COMPAT_PF_WORKER) &&
+		/* pointers are copied, not followed: see task_regs */
+		ret->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+		ret->has_user = BPF_CORE_READ(task, mm) != NULL &&
+				!(task->flags & COMPAT_PF_WORKER) &&
 				!(bpf_core_field_exists(task->in_execve) &&
 				  BPF_CORE_READ_BITFIELD(task, in_execve));
 	} else {
@@ -685,7 +691,7 @@ static __always_inline int task_regs(struct task_struct *task, struct pt_regs *r
 		at = (const void *)bpf_task_pt_regs(task);
 	else
 		at = BPF_CORE_READ(task, stack) + COMPAT_THREAD_SIZE - sizeof(*ret);
-	/* copied whole: the verifier looks every field read through a BTF pointer up in all of
+	/* copied whole: the verifier looks every pointer read through a BTF pointer up in all of
 	 * the kernel's BTF, a ms or two for each */
 	return bpf_probe_read_kernel(ret, sizeof(*ret), at);
 }
@@ -832,9 +838,9 @@ __hidden bool record_wanted_more(void);
 __hidden int record_sample(void *ctx, __u32 slot, const struct task_facts *task,
 			   struct record_what *what, __u32 how);
 
-/* kstack.bpf.c: takes the frames in the kernel, behind the user frames that are in s->u.rec.
- * Returns a hash of them. */
-__hidden __u64 kstack_walk(void *ctx, struct scratch *s);
+/* kstack.bpf.c: takes the frames in the kernel, behind the user frames that are in s->u.rec; how:
+ * RECORD_…. Returns a hash of them. */
+__hidden __u64 kstack_walk(void *ctx, struct scratch *s, __u32 how);
 /* kstack.bpf.c: the same of a task that has slept in them; may leave the frames out, and says so in
  * s->kernel_left. */
 __hidden __u64 kstack_slept(void *ctx, struct scratch *s);

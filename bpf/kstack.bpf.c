@@ -56,11 +56,11 @@ __noinline __u32 kstack_find(__u32 slot, __u64 addr)
 	return cnt;
 }
 
-/* Leaves the first of the kernel frames in a slot out. Returns the hash of the others. */
-__noinline __u64 kstack_trim(__u32 slot, __u32 first)
+/* Leaves the first of the kernel frames in a slot out. */
+__noinline int kstack_trim(__u32 slot, __u32 first)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 *frames, hash = bp_config.seed;
+	__u64 *frames;
 	__u32 cnt, from;
 
 	/* more there are not; said so that the verifier follows the loop for one case only */
@@ -74,22 +74,40 @@ __noinline __u64 kstack_trim(__u32 slot, __u32 first)
 		if (from >= BPFPROF_MAX_KFRAMES)
 			break;
 		frames[i] = frames[from];
-		hash = unw_mix(hash, frames[i]);
 	}
+	return 0;
+}
+
+/* Of the kernel frames in a slot. */
+__noinline __u64 kstack_hash(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 *frames, hash = bp_config.seed;
+	__u32 cnt;
+
+	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES)
+		return 0;
+	cnt = s->u.rec.kernel_cnt;
+	frames = &s->u.frames[s->u.rec.user_cnt];
+	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
+		hash = unw_mix(hash, frames[i]);
 	return hash;
 }
 
-__hidden __u64 kstack_walk(void *ctx, struct scratch *s)
+__hidden __u64 kstack_walk(void *ctx, struct scratch *s, __u32 how)
 {
 	long sz = bpf_get_stack(ctx, kernel_frames(&s->u), BPFPROF_MAX_KFRAMES * 8, 0);
-	__u32 cnt = sz > 0 ? (__u32)sz / 8 : 0, first = 0;
+	__u32 cnt = sz > 0 ? (__u32)sz / 8 : 0, first;
 
 	s->u.rec.kernel_cnt = cnt;
 	s->kernel_left = 0;
 	/* what this program is reached through is not always the same: its own parts are in it */
-	if (s->slept_ra)
+	if (how & RECORD_SLEPT && s->slept_ra) {
 		first = kstack_find(s->u.slot, s->slept_ra);
-	return kstack_trim(s->u.slot, first < cnt ? first : 0);
+		if (first && first < cnt)
+			kstack_trim(s->u.slot, first);
+	}
+	return kstack_hash(s->u.slot);
 }
 
 /* ---- the stack that the current task has slept with ---- */
@@ -256,11 +274,11 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 	s->kstack_key = kstack_key(s->u.slot);
 	entry = entry_at(s->kstack_key);
 	if (!entry || !s->kstack_key)
-		return kstack_walk(ctx, s);
+		return kstack_walk(ctx, s, RECORD_SLEPT);
 	if (is_hit(s, entry)) {
 		stats = stats_in(s->u.rec.side, s->u.rec.kind);
 		if (stats && check_is_due(&stats->kernel_stacks)) {
-			hash = kstack_walk(ctx, s);
+			hash = kstack_walk(ctx, s, RECORD_SLEPT);
 			if (!check_same(&stats->kernel_stacks,
 					hash == s->kstack.hash &&
 						s->u.rec.kernel_cnt == s->kstack.cnt))
@@ -271,7 +289,7 @@ __hidden __u64 kstack_slept(void *ctx, struct scratch *s)
 		s->kernel_left = 1;
 		return s->kstack.hash;
 	}
-	hash = kstack_walk(ctx, s);
+	hash = kstack_walk(ctx, s, RECORD_SLEPT);
 	/* not each time where several take turns */
 	if (!entry->key || !(bpf_get_prandom_u32() % 4))
 		insert(s, entry, hash);

@@ -103,7 +103,7 @@ static __always_inline __u64 take_kernel(void *ctx, struct scratch *s, bool with
 	if (!with_kernel)
 		return 0;
 	return bp_config.record[BPFPROF_OFFCPU] && how & RECORD_SLEPT ? kstack_slept(ctx, s) :
-									kstack_walk(ctx, s);
+									kstack_walk(ctx, s, how);
 }
 
 /*
@@ -158,7 +158,7 @@ static __noinline int record_stack(void *ctx, struct scratch *s, __u64 kernel,
 		return 0;
 	}
 	if (how & RECORD_SLEPT && s->kernel_left) {
-		kernel = kstack_walk(ctx, s);
+		kernel = kstack_walk(ctx, s, how);
 		key->kernel_cnt = u->rec.kernel_cnt;
 		key->hash = u->rec.hash = unw_mix(unw_mix(u->hash, kernel), u->rec.wait);
 	}

@@ -74,6 +74,20 @@ __noinline int stack_unw_choose(__u32 slot)
 	return s ? unw_choose(&s->u) : 0;
 }
 
+__noinline int stack_unw_leads_to(__u32 slot, __u64 ra, __u64 from)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_leads_to(&s->u, ra, from) : 0;
+}
+
+__noinline __u64 stack_unw_equal_words(__u32 slot, __u32 at, __u32 cnt)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_equal_words(&s->u, at, cnt) : 0;
+}
+
 __noinline int stack_unw_skips(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
@@ -161,23 +175,28 @@ static __always_inline int walk(struct scratch *s)
 #else
 struct step_ctx {
 	struct scratch *s;
-	int result;
 };
 
 static long step(__u32 i, struct step_ctx *c)
 {
-	c->result = walk_on(c->s);
-	if (c->result == UNW_GUESS)
-		c->result = unw_step_guess(&c->s->u);
-	return c->result != UNW_CONTINUE;
+	struct scratch *s = c->s;
+
+	/* in memory of which the verifier knows nothing: it would follow the rest for each result */
+	s->result = walk_on(s);
+	UNW_FORGET();
+	if (s->result == UNW_GUESS) {
+		s->result = unw_step_guess(&s->u);
+		UNW_FORGET();
+	}
+	return s->result != UNW_CONTINUE;
 }
 
 static __always_inline int walk(struct scratch *s)
 {
-	struct step_ctx c = { .s = s, .result = BPFPROF_STACK_too_deep };
+	struct step_ctx c = { .s = s };
 
 	bpf_loop(BPFPROF_MAX_UFRAMES + 1, step, &c, 0);
-	return c.result == UNW_CONTINUE ? BPFPROF_STACK_too_deep : c.result;
+	return s->result == UNW_CONTINUE ? BPFPROF_STACK_too_deep : s->result;
 }
 #endif
 
@@ -602,7 +621,11 @@ static __always_inline void copy_code(struct raw_buf *b, __u32 i, __u64 addr)
 {
 	struct bpfprof_raw_code *c = &b->raw.codes[i & (BPFPROF_RAW_CODES - 1)];
 
-	c->addr = bpf_probe_read_user(c->bytes, sizeof(c->bytes), (const void *)addr) ? 0 : addr;
+	/* all ones if it failed: see stack_copy */
+	__u64 failed = bpf_probe_read_user(c->bytes, sizeof(c->bytes), (const void *)addr) >> 63;
+
+	UNW_OPAQUE(failed);
+	c->addr = addr & ~failed;
 }
 
 /* Notes the code that the walk of the copy asks for most, as far as its addresses are known without

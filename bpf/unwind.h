@@ -112,7 +112,8 @@ struct unw {
 	struct unw_guess guess[2];
 	__u64 target;	  /* of the direct call that was last seen */
 	__u64 code_start; /* of the mapping that pc lies in */
-	__u32 code_size, pad4;
+	__u32 code_size;
+	__u32 below_at, below_cnt; /* the words of the stack between rsp and rbp: see unw_skips */
 
 	/* addresses of the words of the stack that have decided where the walk goes, beside the
 	 * sampled frame's pc and sp */
@@ -127,7 +128,6 @@ struct unw {
 	/* what was last read of the stack */
 	__u64 win_addr;
 	__u32 win_sz; /* bytes valid, 0: nothing */
-	__u32 pad3;
 	__u8 win[UNW_WINDOW + 8];
 
 	/* user frames, then kernel frames, behind the head of their record: it leaves without being

@@ -358,6 +358,26 @@ static __always_inline int unw_leads_to(struct unw *u, __u64 ra, __u64 from)
 	       (u->have_regs || !unw_is_frame(unw_first_code(u, u->target)));
 }
 
+/* Notes where in the window the words between rsp and rbp are. Returns 0, or 1 if they cannot be
+ * read. */
+static __always_inline int unw_find_below(struct unw *u)
+{
+	__u32 at, cnt;
+	__u64 v;
+
+	if (unw_peek8(u, u->sp, &v))
+		return 1;
+	if (u->sp - u->win_addr > UNW_WINDOW / 2 && UNW_CALL(unw_fill, u, u->sp))
+		return 1;
+	at = (__u32)(u->sp - u->win_addr);
+	cnt = u->win_sz > at ? (u->win_sz - at) / 8 : 0;
+	if (cnt > (u->fp - u->sp) / 8)
+		cnt = (__u32)((u->fp - u->sp) / 8);
+	u->below_at = at;
+	u->below_cnt = cnt;
+	return 0;
+}
+
 /*
  * Does rbp belong to a caller of the current function, which has no frame? Then the stack below has
  * what the function has saved: rbp itself, before it made use of it, right below its return
@@ -370,23 +390,21 @@ static __always_inline int unw_skips(struct unw *u)
 	__u64 target = u->guess[UNW_BY_FP].target, v;
 	__u32 at, cnt;
 
-	if ((!u->exact && unw_is_return_entry(u, u->pc)) || unw_peek8(u, u->sp, &v))
+	if ((!u->exact && unw_is_return_entry(u, u->pc)) || unw_find_below(u))
 		return 0;
-	if (u->sp - u->win_addr > UNW_WINDOW / 2 && UNW_CALL(unw_fill, u, u->sp))
-		return 0;
-	at = (__u32)(u->sp - u->win_addr);
-	cnt = u->win_sz > at ? (u->win_sz - at) / 8 : 0;
-	if (cnt > (u->fp - u->sp) / 8)
-		cnt = (__u32)((u->fp - u->sp) / 8);
-	v = unw_equal_words(u, at, cnt);
+	/* read back: the verifier would follow the rest for each way in which they are found */
+	UNW_FORGET();
+	at = u->below_at;
+	cnt = u->below_cnt;
+	v = UNW_CALL(unw_equal_words, u, at, cnt);
 	if (v) {
 		v = UNW_WORD(u->win + ((at + (unw_lowest(v) + 1) * 8) & (UNW_WINDOW - 1)));
-		if (unw_leads_to(u, v, target) || unw_is_return_entry(u, v))
+		if (UNW_CALL(unw_leads_to, u, v, target) || unw_is_return_entry(u, v))
 			return 1;
 	}
 	for (__u32 i = 0; i < UNW_SKIP_CALLS && i < cnt && target; i++) {
 		v = UNW_WORD(u->win + ((at + i * 8) & (UNW_WINDOW - 1)));
-		if (v - u->code_start < u->code_size && unw_leads_to(u, v, target + 1))
+		if (v - u->code_start < u->code_size && UNW_CALL(unw_leads_to, u, v, target + 1))
 			return 1;
 	}
 	return 0;
