@@ -311,22 +311,20 @@ static __always_inline int unw_check_call(struct unw *u, __u64 ra)
 #define UNW_SKIP_WORDS 64
 #define UNW_SKIP_CALLS 16
 
-/* Which of the cnt words from sp on are what fp is? A bit each. Eight at a time without branches:
- * the verifier follows every way through them. */
+/* Which of the cnt words from `at` on in the window are what fp is? A bit each. */
 static __always_inline __u64 unw_equal_words(const struct unw *u, __u32 at, __u32 cnt)
 {
 	__u64 v, found = 0;
 
-	for (__u32 i = 0; i < UNW_SKIP_WORDS && i < cnt; i += 8) {
-#pragma GCC unroll 8
-		for (__u32 k = i; k < i + 8; k++) {
-			v = UNW_WORD(u->win + ((at + k * 8) & (UNW_WINDOW - 1))) ^ u->fp;
-			v |= -v;
-			UNW_OPAQUE(v);
-			found |= ((v >> 63) ^ 1) << k;
-		}
+#pragma GCC unroll 1
+	for (__u32 i = 0; i < UNW_SKIP_WORDS && i < cnt; i++) {
+		v = UNW_WORD(u->win + ((at + i * 8) & (UNW_WINDOW - 1))) ^ u->fp;
+		/* without a branch, which the verifier would follow */
+		v |= -v;
+		UNW_OPAQUE(v);
+		found |= ((v >> 63) ^ 1) << i;
 	}
-	return cnt < UNW_SKIP_WORDS ? found & ((1ULL << cnt) - 1) : found;
+	return found;
 }
 
 /* The number of the lowest bit that is set. */
