@@ -4,8 +4,10 @@
 PROGS_DIR := $(OUT)/tests/progs
 PROGS_SRC := tests/progs
 PROGS_FLAGS := -std=gnu11 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE -fno-stack-protector
-# what Go keeps is not in the home folder, which root may not have
-GO := HOME=$(abspath $(OUT))/go GOCACHE=$(abspath $(OUT))/go GO111MODULE=off go
+# What Go keeps is not in the home folder, which root may not have; but what it has compiled before, its library and pprof, is
+# taken from its cache, if there is one that can be written.
+GO_CACHE := $(shell d=$$(go env GOCACHE 2>/dev/null) && mkdir -p "$$d" 2>/dev/null && [ -w "$$d" ] && echo "$$d")
+GO := HOME=$(abspath $(OUT))/go GOCACHE=$(or $(GO_CACHE),$(abspath $(OUT))/go) GO111MODULE=off go
 PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.cc,$^) $(3)
 
 ALLOC_C := alloc alloc_calls alloc_threads
@@ -24,7 +26,7 @@ PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static asleep-m
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
 GO_FRAMES := go_frames go_frames-stripped go_frames-pie
 GO_STACKS := go_stacks go_stacks-pie go_stacks-stripped go_cgo go_shared
-PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go go_calls pprof $(GO_STACKS) $(GO_FRAMES))
+PROGS += $(if $(shell $(GO) version 2>/dev/null),waits_go go_calls go_profiles pprof $(GO_STACKS) $(GO_FRAMES))
 PROGS += $(if $(shell echo | gcc -m32 -nostdlib -c -x c -o /dev/null - 2>/dev/null && echo yes),bits32)
 
 progs: $(addprefix $(PROGS_DIR)/,$(PROGS))
@@ -169,6 +171,9 @@ $(PROGS_DIR)/waits_go: $(PROGS_SRC)/waits_go.go
 $(PROGS_DIR)/go_calls: $(PROGS_SRC)/go_calls.go
 	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
 
+$(PROGS_DIR)/go_profiles: $(PROGS_SRC)/go_profiles.go
+	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
+
 $(PROGS_DIR)/go_frames: $(PROGS_SRC)/go_frames.go
 	$(Q)mkdir -p $(@D) && $(GO) build -o $@ $<
 
@@ -179,7 +184,7 @@ GO_FRAMES_stripped := -ldflags '-s -w'
 GO_FRAMES_pie := -buildmode=pie
 
 # Two that begin at once would both compile Go's standard library: the first does it for the others, and so for what may lie anywhere.
-$(addprefix $(PROGS_DIR)/,pprof waits_go go_calls go_cgo go_frames go_frames-stripped go_stacks-stripped go_stacks-pie): | $(PROGS_DIR)/go_stacks
+$(addprefix $(PROGS_DIR)/,pprof waits_go go_calls go_profiles go_cgo go_frames go_frames-stripped go_stacks-stripped go_stacks-pie): | $(PROGS_DIR)/go_stacks
 $(addprefix $(PROGS_DIR)/,libgo_cgo.so go_frames-pie): | $(PROGS_DIR)/go_stacks-pie
 
 # Go's reader of profiles. Up to 1.24 it comes with Go; later ones compile it, here once and not at each call.
