@@ -489,11 +489,14 @@ enum bpfprof_alloc_op {
  * has replaced: it would end the program. So the return is not waited for where the call may fail.
  */
 #define BPFPROF_COOKIE_THROWS 0x200
+/* The call is recorded at its entry: its return is not waited for. */
+#define BPFPROF_COOKIE_BEGIN 0x400
 
 /*
- * Attach cookie of a USDT probe: where its arguments are, 21 bits each, the first one lowest.
- * alloc(pointer, size, weighted bytes), free(pointer).
+ * Attach cookie of a USDT probe: where its arguments are, 21 bits each, the first one lowest; above
+ * them a bit that tells it from a function's. alloc(pointer, size, weighted bytes), free(pointer).
  */
+#define BPFPROF_COOKIE_USDT (1ULL << 63)
 #define BPFPROF_USDT_ARG_BITS 21
 #define BPFPROF_USDT_REG(arg) ((arg)&0x1f)	  /* DWARF number 0..16; 31: the constant `off` */
 #define BPFPROF_USDT_DEREF(arg) ((arg) >> 5 & 1)  /* 1: the word at register + off */

@@ -249,9 +249,9 @@ static __always_inline struct heap_task *begin(struct pt_regs *ctx, __u32 op, __
 }
 
 /* Returns 1 if the call's return is of no interest. */
-static __always_inline int enter(struct pt_regs *ctx, bool optional)
+static __always_inline int enter(struct pt_regs *ctx, __u64 cookie, bool optional)
 {
-	__u64 cookie = cookie_of(ctx), size;
+	__u64 size;
 	__u32 op = BPFPROF_COOKIE_OP(cookie);
 	struct heap_task *t;
 
@@ -315,21 +315,62 @@ static __always_inline void leave(struct pt_regs *ctx)
 		heap_record(ctx, ptr, t->size, 0, true);
 }
 
-/* Entry and return by one link: a call's return is only waited for where it is wanted. */
+/* A call of a function that calls no other probed one, in slices: recorded at its entry. */
+static __always_inline void begin_only(struct pt_regs *ctx, __u64 cookie)
+{
+	__u32 op = BPFPROF_COOKIE_OP(cookie);
+	struct heap_task *t;
+	__u64 size;
+
+	hit(BPFPROF_HIT_BEGIN);
+	t = begin(ctx, op, &size);
+	UNW_OPAQUE(op);
+	/* to resize to nothing frees */
+	if (!t || (resizes(op) && !size && PT_REGS_PARM1(ctx)) || !sampled(t, size))
+		return;
+	if (size >= bp_config.heap_cannot_fail_below)
+		lose(BPFPROF_HEAP, BPFPROF_LOST_may_fail);
+	else
+		heap_record(ctx, 0, size, 0, false);
+}
+
+/* A program that samples by itself: otel_memory:alloc(pointer, size, weight). */
+static __always_inline void usdt_alloc(struct pt_regs *ctx, __u64 cookie)
+{
+	__u64 ptr = usdt_arg(ctx, cookie, 0);
+
+	hit(BPFPROF_HIT_USDT);
+	if (ptr && !bp_control.heap_off)
+		heap_record(ctx, ptr, usdt_arg(ctx, cookie, 1), usdt_arg(ctx, cookie, 2), false);
+}
+
+/*
+ * Entry and return by one link: a call's return is only waited for where it is wanted. All that may
+ * record, since each program with the walk in it is a third of a run's start.
+ */
 SEC("?uprobe")
 int heap_session(struct pt_regs *ctx)
 {
+	__u64 cookie = cookie_of(ctx);
+
 	/* what the function's address is at its entry, and never at its return */
-	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
-		return enter(ctx, true);
-	leave(ctx);
-	return 0;
+	if (PT_REGS_IP(ctx) != bpf_get_func_ip(ctx)) {
+		leave(ctx);
+		return 0;
+	}
+	if (cookie & BPFPROF_COOKIE_USDT)
+		usdt_alloc(ctx, cookie);
+	else if (cookie & BPFPROF_COOKIE_BEGIN)
+		begin_only(ctx, cookie);
+	else
+		return enter(ctx, cookie, true);
+	return 1;
 }
 
 SEC("?uprobe")
 int heap_entry(struct pt_regs *ctx)
 {
-	enter(ctx, false);
+	enter(ctx, cookie_of(ctx), false);
 	return 0;
 }
 
@@ -340,24 +381,17 @@ int heap_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Of what calls no other probed function, in slices. */
 SEC("?uprobe")
 int heap_begin(struct pt_regs *ctx)
 {
-	__u32 op = BPFPROF_COOKIE_OP(cookie_of(ctx));
-	struct heap_task *t;
-	__u64 size;
+	begin_only(ctx, cookie_of(ctx));
+	return 0;
+}
 
-	hit(BPFPROF_HIT_BEGIN);
-	t = begin(ctx, op, &size);
-	UNW_OPAQUE(op);
-	/* to resize to nothing frees */
-	if (!t || (resizes(op) && !size && PT_REGS_PARM1(ctx)) || !sampled(t, size))
-		return 0;
-	if (size >= bp_config.heap_cannot_fail_below)
-		lose(BPFPROF_HEAP, BPFPROF_LOST_may_fail);
-	else
-		heap_record(ctx, 0, size, 0, false);
+SEC("?uprobe")
+int heap_usdt_alloc(struct pt_regs *ctx)
+{
+	usdt_alloc(ctx, cookie_of(ctx));
 	return 0;
 }
 
@@ -393,19 +427,7 @@ int BPF_PROG(heap_exec, struct task_struct *task, pid_t old_tid)
 	return 0;
 }
 
-/* ---- programs that sample by themselves: otel_memory:alloc(pointer, size, weight), free(pointer)
- * ---- */
-
-SEC("?uprobe")
-int heap_usdt_alloc(struct pt_regs *ctx)
-{
-	__u64 cookie = cookie_of(ctx), ptr = usdt_arg(ctx, cookie, 0);
-
-	hit(BPFPROF_HIT_USDT);
-	if (ptr && !bp_control.heap_off)
-		heap_record(ctx, ptr, usdt_arg(ctx, cookie, 1), usdt_arg(ctx, cookie, 2), false);
-	return 0;
-}
+/* ---- programs that sample by themselves: otel_memory:free(pointer) ---- */
 
 /* See user/preload/loads.c. */
 static __noinline void note_unseen(void)

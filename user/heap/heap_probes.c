@@ -151,6 +151,9 @@ static size_t add_points(const struct heap_probes *hp, const struct allocator_po
 			 enum probe_heap_group group, enum heap_probes_mode mode, bool throws,
 			 struct uprobe_point *ret)
 {
+	uint64_t how = group == PROBE_HEAP_BEGIN      ? BPFPROF_COOKIE_BEGIN :
+		       group == PROBE_HEAP_USDT_ALLOC ? BPFPROF_COOKIE_USDT :
+							0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < found->cnt; i++) {
@@ -159,7 +162,7 @@ static size_t add_points(const struct heap_probes *hp, const struct allocator_po
 		if (group_of(p, mode) == group && may_throw(p) == throws && usable(hp, p))
 			ret[n++] = (struct uprobe_point){ .offset = p->offset,
 							  .ref_ctr = p->ref_ctr,
-							  .cookie = p->cookie };
+							  .cookie = p->cookie | how };
 	}
 	return n;
 }

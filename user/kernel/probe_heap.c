@@ -30,30 +30,34 @@ static int attach_group(struct session *s, enum uprobe_method m, int file_fd, pi
 {
 	struct bpfprof_bpf *skel = session__skel(s);
 	struct bpf_program *const progs[] = {
-		[PROBE_HEAP_ALLOC] =
-			m == UPROBES_SESSION ? skel->progs.heap_session : skel->progs.heap_entry,
+		[PROBE_HEAP_ALLOC] = skel->progs.heap_entry,
 		[PROBE_HEAP_BEGIN] = skel->progs.heap_begin,
 		[PROBE_HEAP_FREE] = skel->progs.heap_free,
 		[PROBE_HEAP_USDT_ALLOC] = skel->progs.heap_usdt_alloc,
 		[PROBE_HEAP_USDT_FREE] = skel->progs.heap_usdt_free,
 	};
-	bool session = g == PROBE_HEAP_ALLOC && m == UPROBES_SESSION;
+	bool frees = g == PROBE_HEAP_FREE || g == PROBE_HEAP_USDT_FREE;
 
 	if (!p->cnt[g])
 		return 0;
+	if (m == UPROBES_SESSION && !frees) {
+		h->sets[g] = session__attach_points(s, m, UPROBES_BOTH, skel->progs.heap_session,
+						    file_fd, pid, p->points[g], p->cnt[g]);
+		return h->sets[g] ? 0 : -errno;
+	}
 	/* a kernel with sessions has multi links, which cost a little less where no return is
 	 * wanted */
-	if (m == UPROBES_SESSION && !session)
+	if (m == UPROBES_SESSION)
 		m = UPROBES_MULTI;
-	if (g == PROBE_HEAP_ALLOC && !session) {
+	if (g == PROBE_HEAP_ALLOC) {
 		h->sets[PROBE_HEAP_NR_GROUPS] =
 			session__attach_points(s, m, UPROBES_RETURN, skel->progs.heap_return,
 					       file_fd, pid, p->points[g], p->cnt[g]);
 		if (!h->sets[PROBE_HEAP_NR_GROUPS])
 			return -errno;
 	}
-	h->sets[g] = session__attach_points(s, m, session ? UPROBES_BOTH : UPROBES_ENTRY, progs[g],
-					    file_fd, pid, p->points[g], p->cnt[g]);
+	h->sets[g] = session__attach_points(s, m, UPROBES_ENTRY, progs[g], file_fd, pid,
+					    p->points[g], p->cnt[g]);
 	return h->sets[g] ? 0 : -errno;
 }
 
@@ -163,8 +167,8 @@ static void configure(struct session *s)
 		{ skel->progs.heap_entry, !session && cookies },
 		{ skel->progs.heap_return, !session },
 		{ skel->progs.heap_free, true },
-		{ skel->progs.heap_begin, o->heap_slices && cookies },
-		{ skel->progs.heap_usdt_alloc, o->usdt && cookies },
+		{ skel->progs.heap_begin, !session && o->heap_slices && cookies },
+		{ skel->progs.heap_usdt_alloc, !session && o->usdt && cookies },
 		{ skel->progs.heap_usdt_free, o->usdt && cookies },
 	};
 
