@@ -113,10 +113,10 @@ __noinline int stack_unw_run(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	if (s)
-		unw_run(&s->u, &s->rules);
-	return 0;
+	return s ? unw_run(&s->u, &s->rules) : 0;
 }
+
+#define RUNS (BPFPROF_MAX_UFRAMES / UNW_RUN_MAX)
 
 /* One frame or more. As unw_step_known. */
 static __always_inline int walk_on(struct scratch *s)
@@ -126,7 +126,8 @@ static __always_inline int walk_on(struct scratch *s)
 
 	if (s->way == WALK_RUN) {
 		s->by_rules.cached -= s->u.nr;
-		stack_unw_run(s->u.slot);
+		for (int i = 0; i < RUNS && stack_unw_run(s->u.slot); i++)
+			;
 		s->by_rules.cached += s->u.nr;
 	}
 	addr = s->u.pc - !s->u.exact;

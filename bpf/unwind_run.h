@@ -20,7 +20,7 @@
 
 #define UNW_RULES_BITS 9 /* more gains nothing for python3 or node, whose stacks vary */
 #define UNW_RULES (1U << UNW_RULES_BITS)
-#define UNW_RUN_MAX 32 /* frames of a run: the verifier follows each */
+#define UNW_RUN_MAX 16 /* frames of a run: the verifier follows each */
 
 /* The rule that holds at an address of a process. */
 struct unw_known {
@@ -98,17 +98,18 @@ static __always_inline __u64 unw_pick(__u64 how, __u64 bit, __u64 v, __u64 old)
 }
 
 /* Records the current frame and those behind it, as long as their rules are remembered and the
- * window has their words. */
-static __always_inline void unw_run(struct unw *u, const struct unw_rules *rules)
+ * window has their words. Returns 1 if that may go on: these were all that a run has. */
+static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 {
 	__u64 addr = u->pc - !u->exact, sp = u->sp, fp = u->fp, bx_at = u->bx_at, pc = 0;
 	/* the window, and how far from there its last word is */
 	__u64 begin = u->win_addr, last = (__u64)u->win_sz - 8;
+	__u32 i;
 
 	if (u->win_sz < 8)
-		return;
+		return 0;
 #pragma GCC unroll 1
-	for (__u32 i = 0; i < UNW_RUN_MAX; i++) {
+	for (i = 0; i < UNW_RUN_MAX; i++) {
 		__u64 key = rules->whose ^ addr, how, cfa, saved_at, ra_at, ra;
 		const struct unw_known *k = &rules->known[unw_known_at(key)];
 
@@ -135,11 +136,12 @@ static __always_inline void unw_run(struct unw *u, const struct unw_rules *rules
 		sp = cfa;
 	}
 	if (!pc)
-		return;
+		return 0;
 	u->bx_at = bx_at;
 	u->r12_at = UNW_REG_UNKNOWN;
 	u->trusted = 1;
 	unw_caller(u, pc, sp, fp);
+	return i == UNW_RUN_MAX;
 }
 
 #endif
