@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/listen.h"
 #include "agent/push.h"
+#include "base/listen.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "config.h"

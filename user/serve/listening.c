@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/listen.h"
+#include "base/listen.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "courier/serve_wire.h"

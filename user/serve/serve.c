@@ -25,7 +25,7 @@
 #include "record/ready.h"
 #include "record/rights.h"
 #include "serve/asked.h"
-#include "serve/link.h"
+#include "serve/http_server.h"
 #include "serve/listening.h"
 #include "serve/process.h"
 #include "serve/profile_file.h"
@@ -36,7 +36,7 @@
 struct serve {
 	const struct options *opts;
 	struct recording *recordings[MAX_RECORDINGS];
-	struct link *link;
+	struct http_server *server;
 	struct listening listening;
 	int signal_fd, pidfd; /* pidfd: of the process served, -1: it is none */
 	bool took_long;	      /* a recording, in this turn */
@@ -50,7 +50,7 @@ static void on_answer(void *ctx, const struct asked *a, unsigned int status, int
 {
 	struct serve *s = ctx;
 
-	link__answer(s->link, a->number, status, fd, text, NULL);
+	http_server__answer(s->server, a->number, status, fd, text, NULL);
 }
 
 static struct recording *find_recording(const struct serve *s, uint32_t pid, enum bpfprof_kind kind,
@@ -131,7 +131,7 @@ static void refuse(struct serve *s, const struct asked *a, int err)
 	} else if (a->endpoint->what == ENDPOINT_CPU) {
 		snprintf(text, sizeof(text), "Could not enable CPU profiling: %s", strerror(-err));
 	}
-	link__answer(s->link, a->number, status, -1, text, NULL);
+	http_server__answer(s->server, a->number, status, -1, text, NULL);
 }
 
 static void take_profile(struct serve *s, struct asked *a)
@@ -166,7 +166,7 @@ static void take_cmdline(struct serve *s, const struct asked *a)
 	}
 	fd = profile_file_of(text, sz);
 	free(text);
-	link__answer(s->link, a->number, fd < 0 ? 500 : 200, fd, NULL, NULL);
+	http_server__answer(s->server, a->number, fd < 0 ? 500 : 200, fd, NULL, NULL);
 	if (fd >= 0)
 		close(fd);
 }
@@ -196,7 +196,7 @@ static void take_index(struct serve *s, const struct asked *a)
 			counts[i] = count_samples(
 				s, a->pid, (enum bpfprof_kind)kinds_find(kind, strlen(kind)));
 	}
-	link__answer(s->link, a->number, 200, -1, NULL, counts);
+	http_server__answer(s->server, a->number, 200, -1, NULL, counts);
 }
 
 /* By whatever is recorded of the process, which knows its code. */
@@ -221,7 +221,7 @@ static void take_symbol(struct serve *s, const struct asked *a, const uint64_t *
 		refuse(s, a, fd);
 		return;
 	}
-	link__answer(s->link, a->number, 200, fd, NULL, NULL);
+	http_server__answer(s->server, a->number, 200, fd, NULL, NULL);
 	close(fd);
 }
 
@@ -236,7 +236,7 @@ static void take_ask(struct serve *s, const struct serve_wire *m, size_t text_sz
 	/* what the server asks for may be what has got into it */
 	if (m->endpoint >= endpoint_cnt || !m->pid || m->pid > INT32_MAX ||
 	    (s->opts->pids.cnt && m->pid != s->opts->pids.ids[0])) {
-		link__answer(s->link, m->number, 400, -1, "this is not served", NULL);
+		http_server__answer(s->server, m->number, 400, -1, "this is not served", NULL);
 		return;
 	}
 	a.endpoint = &endpoints[m->endpoint];
@@ -267,14 +267,15 @@ static void take_messages(struct serve *s)
 	const struct serve_wire *m;
 	size_t sz;
 
-	if (link__tend(s->link, util_monotonic_ns()))
+	if (http_server__tend(s->server, util_monotonic_ns()))
 		for (size_t i = 0; i < MAX_RECORDINGS; i++)
 			if (s->recordings[i])
 				recording__drop_all(s->recordings[i]);
 	/* some take a while, as opening a recording: those that go on come first */
 	s->took_long = false;
 	for (size_t i = 0;
-	     i < SERVE_MAX_ASKED && !s->took_long && (m = link__receive(s->link, &sz)); i++) {
+	     i < SERVE_MAX_ASKED && !s->took_long && (m = http_server__receive(s->server, &sz));
+	     i++) {
 		if (m->what == SERVE_GONE)
 			drop(s, m->number);
 		else
@@ -293,7 +294,7 @@ static bool is_readable(int fd)
 
 static int timeout_ms(const struct serve *s)
 {
-	uint64_t now = util_monotonic_ns(), ns = link__next_ns(s->link);
+	uint64_t now = util_monotonic_ns(), ns = http_server__next_ns(s->server);
 
 	for (size_t i = 0; i < MAX_RECORDINGS; i++)
 		if (s->recordings[i])
@@ -309,7 +310,7 @@ static int wait_for_more(const struct serve *s)
 
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = s->pidfd, .events = POLLIN };
-	fds[2] = (struct pollfd){ .fd = link__fd(s->link), .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = http_server__fd(s->server), .events = POLLIN };
 	for (size_t i = 0; i < MAX_RECORDINGS; i++) {
 		if (!s->recordings[i])
 			continue;
@@ -335,7 +336,7 @@ static int loop(struct serve *s)
 		if (!s->stopped && is_readable(s->pidfd)) {
 			poll_recordings(s);
 			log_info("process %u has ended", s->opts->pids.ids[0]);
-			link__finish(s->link);
+			http_server__finish(s->server);
 			s->stopped = true;
 		}
 	}
@@ -393,16 +394,16 @@ static int check(const struct serve *s)
 	return err ? err : ns.ok && !missing ? 0 : -ENOTSUP;
 }
 
-static int open_link(struct serve *s)
+static int open_server(struct serve *s)
 {
-	struct link_opts opts = {
+	struct http_server_opts opts = {
 		.listening = s->listening.fd,
 		.pid = s->opts->pids.cnt ? s->opts->pids.ids[0] : 0,
 		.any_host = !s->listening.loopback,
 		.token = s->listening.token,
 	};
 	char text[256];
-	int err = link__new(&opts, &s->link, text, sizeof(text));
+	int err = http_server__new(&opts, &s->server, text, sizeof(text));
 
 	if (err)
 		log_error("%s", text);
@@ -420,7 +421,7 @@ static int open_all(struct serve *s)
 	if (!err)
 		err = open_always(s);
 	if (!err)
-		err = open_link(s);
+		err = open_server(s);
 	if (err)
 		return err;
 	inherited_say();
@@ -447,7 +448,7 @@ int serve(const struct options *opts)
 		err = loop(&s);
 		ready_say("STOPPING=1");
 	}
-	link__free(s.link);
+	http_server__free(s.server);
 	for (size_t i = 0; i < MAX_RECORDINGS; i++)
 		recording__free(s.recordings[i]);
 	listening_close(&s.listening);

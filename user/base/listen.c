@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/listen.h"
+#include "base/listen.h"
 
 #include <errno.h>
 #include <netdb.h>

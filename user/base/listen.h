@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the agent is asked how it is. */
-#ifndef AGENT_LISTEN_H
-#define AGENT_LISTEN_H
+/* A socket that listens where an option says. */
+#ifndef BASE_LISTEN_H
+#define BASE_LISTEN_H
 
 #include <stddef.h>
 
