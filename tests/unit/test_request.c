@@ -208,29 +208,15 @@ static void test_host(void **state)
 static void test_token(void **state)
 {
 	static const char token[] = "secret:1";
-	char large[4096];
 
 	(void)state;
-	assert_true(request_has_token("Bearer secret:1", token));
-	assert_true(request_has_token("bearer secret:1", token));
-	/* "me:secret:1", ":secret:1" */
-	assert_true(request_has_token("Basic bWU6c2VjcmV0OjE=", token));
-	assert_true(request_has_token("Basic OnNlY3JldDox", token));
-	assert_false(request_has_token(NULL, token));
-	assert_false(request_has_token("", token));
-	assert_false(request_has_token("Bearer ", token));
-	assert_false(request_has_token("Bearer secret:", token));
-	assert_false(request_has_token("Bearer secret:12", token));
-	assert_false(request_has_token("Bearer secret:2", token));
-	assert_false(request_has_token("Digest secret:1", token));
-	/* "secret:1", whose password is 1 */
-	assert_false(request_has_token("Basic c2VjcmV0OjE=", token));
-	assert_false(request_has_token("Basic ", token));
-	assert_false(request_has_token("Basic !", token));
-	memset(large, 'A', sizeof(large) - 1);
-	large[sizeof(large) - 1] = '\0';
-	memcpy(large, "Basic ", 6);
-	assert_false(request_has_token(large, token));
+	assert_true(request_is_token("secret:1", token));
+	assert_false(request_is_token("", token));
+	assert_false(request_is_token("secret:", token));
+	assert_false(request_is_token("secret:12", token));
+	assert_false(request_is_token("secret:1secret:1", token));
+	assert_false(request_is_token("secret:2", token));
+	assert_false(request_is_token("secret:1", ""));
 }
 
 /* What a stranger sends, in memory that ends where it ends. */
@@ -257,8 +243,7 @@ static void test_anything(void **state)
 		(void)request_parse("heap", s, s, SERVED, &r, text, sizeof(text));
 		assert_true(request_addresses(s, got, ARRAY_SIZE(got)) <= ARRAY_SIZE(got));
 		(void)request_host_is_local(s);
-		memmove(s, "Basic ", MIN(sz, (size_t)6));
-		(void)request_has_token(s, "token");
+		(void)request_is_token(s, "token");
 		free(s);
 	}
 }

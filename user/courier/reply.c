@@ -2,42 +2,19 @@
 #include "courier/reply.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define READ_SZ 65536U
-
-/* A part of a body, which has a size of its own. */
-static ssize_t read_body(void *ctx, uint64_t pos, char *buf, size_t max)
-{
-	ssize_t n = pread(*(int *)ctx, buf, max, (off_t)pos);
-
-	return n > 0 ? n : MHD_CONTENT_READER_END_WITH_ERROR;
-}
-
-static void free_body(void *ctx)
-{
-	close(*(int *)ctx);
-	free(ctx);
-}
 
 struct MHD_Response *reply_file(int fd)
 {
 	struct MHD_Response *r = NULL;
 	struct stat st;
-	int *ctx = malloc(sizeof(*ctx));
 
-	if (ctx && !fstat(fd, &st)) {
-		*ctx = fd;
-		r = MHD_create_response_from_callback((uint64_t)st.st_size, READ_SZ, read_body, ctx,
-						      free_body);
-	}
-	if (!r) {
-		free(ctx);
+	if (!fstat(fd, &st))
+		r = MHD_create_response_from_fd((size_t)st.st_size, fd);
+	if (!r)
 		close(fd);
-	}
 	return r;
 }
 

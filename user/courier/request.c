@@ -194,52 +194,12 @@ bool request_host_is_local(const char *host)
 	return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
 }
 
-/* RFC 4648, up to the first byte that is none of it. Returns how many bytes there are, ret_sz at most. */
-static size_t decode_base64(const char *s, char *ret, size_t ret_sz)
+bool request_is_token(const char *text, const char *token)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint32_t bits = 0;
-	size_t n = 0;
-	int cnt = 0;
+	size_t sz = strlen(text), token_sz = strlen(token);
+	unsigned char differ = sz != token_sz;
 
-	for (; *s && strchr(digits, *s); s++) {
-		bits = bits << 6 | (uint32_t)(strchr(digits, *s) - digits);
-		cnt += 6;
-		if (cnt < 8)
-			continue;
-		cnt -= 8;
-		if (n == ret_sz)
-			return n;
-		ret[n++] = (char)(bits >> cnt);
-	}
-	return n;
-}
-
-/* How long it takes says nothing of where they differ. */
-static bool equal(const char *a, size_t a_sz, const char *b)
-{
-	size_t b_sz = strlen(b);
-	unsigned char differ = a_sz != b_sz;
-
-	for (size_t i = 0; i < a_sz; i++)
-		differ |= (unsigned char)(a[i] ^ b[b_sz ? i % b_sz : 0]);
+	for (size_t i = 0; i < sz; i++)
+		differ |= (unsigned char)(text[i] ^ token[token_sz ? i % token_sz : 0]);
 	return !differ;
-}
-
-bool request_has_token(const char *header, const char *token)
-{
-	char basic[SERVE_MAX_TOKEN + 256];
-	const char *colon;
-	size_t sz;
-
-	if (!header)
-		return false;
-	if (!strncasecmp(header, "Bearer ", 7))
-		return equal(header + 7, strlen(header + 7), token);
-	if (strncasecmp(header, "Basic ", 6) != 0)
-		return false;
-	sz = decode_base64(header + 6, basic, sizeof(basic));
-	colon = memchr(basic, ':', sz);
-	return colon && equal(colon + 1, sz - (size_t)(colon + 1 - basic), token);
 }

@@ -35,8 +35,7 @@ size_t request_addresses(const char *text, uint64_t *ret, size_t max);
  */
 bool request_host_is_local(const char *host);
 
-/* Is it what an Authorization header has: "Bearer TOKEN", or as the password of "Basic", with any user?
- * header: NULL: there is none. */
-bool request_has_token(const char *header, const char *token);
+/* Is it the token? How long it takes to tell says nothing of where they differ. */
+bool request_is_token(const char *text, const char *token);
 
 #endif
