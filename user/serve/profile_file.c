@@ -20,6 +20,7 @@
 #include "report/formats.h"
 #include "report/report.h"
 #include "serve/asked.h"
+#include "serve/kernel_addresses.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -84,6 +85,9 @@ static int make(struct report *report, const struct asked *a, struct capture *c,
 	if (!err)
 		err = capture__name(c, p, &report->symbols[a->kind]);
 	free(p->sources);
+	/* all users of this machine may ask where no token is needed */
+	if (!err && !report->opts->token_file)
+		err = kernel_addresses_hide(p->profile);
 	if (!err && a->endpoint->default_type) {
 		p->profile->default_type = profile__string(p->profile, a->endpoint->default_type);
 		err = p->profile->default_type == PROFILE_NONE ? -ENOMEM : 0;
