@@ -12,27 +12,17 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "custom/custom_names.h"
 #include "kinds.h"
 #include "target/allocators.h"
-#include "target/custom_sites.h"
 #include "target/objects.h"
-#include "target/procs.h"
-
-#define MAX_PROFILES 256 /* custom ones that are told apart */
-
-/* A custom profile: in how many places its values are added, and removed. */
-struct custom_count {
-	char name[CUSTOM_NAME_SZ];
-	size_t adds, removes;
-};
+#include "target/process_files.h"
 
 /* What there is in a process. */
 struct there {
 	uint64_t threads;
 	char allocators[512]; /* "9 in libc.so.6, 4 in prog" */
-	struct custom_count custom[MAX_PROFILES];
-	size_t custom_cnt;
-	uint64_t custom_refused; /* probes, and those of more profiles */
+	struct custom_names custom;
 };
 
 /* ---- what is found ---- */
@@ -73,102 +63,32 @@ static void add_allocator(struct there *t, struct objects *objects, uint32_t obj
 	allocator_points__done(&points);
 }
 
-static void add_site(struct there *t, const struct custom_site *s)
-{
-	size_t i = 0;
-
-	while (i < t->custom_cnt && strcmp(t->custom[i].name, s->name))
-		i++;
-	if (i == MAX_PROFILES) {
-		t->custom_refused++;
-		return;
-	}
-	if (i == t->custom_cnt) {
-		memcpy(t->custom[i].name, s->name, sizeof(s->name));
-		t->custom_cnt++;
-	}
-	t->custom[i].adds += !s->removes;
-	t->custom[i].removes += s->removes;
-}
-
-static void add_custom(struct there *t, struct objects *objects, uint32_t object)
-{
-	struct custom_sites found;
-
-	if (objects__custom_sites(objects, object, &found))
-		return;
-	for (size_t i = 0; i < found.cnt; i++)
-		add_site(t, &found.sites[i]);
-	t->custom_refused += found.refused;
-	custom_sites__done(&found);
-}
-
-/* Through all files that it maps, each once. 0 or -errno. */
-static int look_at(struct there *t, struct objects *objects, struct procs *procs, uint32_t proc)
-{
-	const struct proc_space *s = procs__space(procs, proc);
-	uint8_t *seen = NULL;
-	size_t seen_cap = 0;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < s->map_cnt; i++) {
-		int fd = procs__open(procs, objects, proc, &s->maps[i]);
-		uint32_t object = OBJECTS_NONE;
-
-		if (fd >= 0)
-			object = objects__add(objects, fd,
-					      procs__file(procs, s->maps[i].file)->path);
-		if (object == OBJECTS_NONE)
-			continue;
-		err = util_reserve_zeroed(&seen, &seen_cap, object, sizeof(*seen));
-		if (err || seen[object])
-			continue;
-		seen[object] = 1;
-		add_allocator(t, objects, object);
-		add_custom(t, objects, object);
-	}
-	free(seen);
-	return err;
-}
-
 static int find(uint32_t pid, struct there *t)
 {
-	struct objects *objects = objects__new();
-	struct procs *procs = procs__new("/proc");
-	uint32_t proc = PROCS_NONE;
-	int err = -ENOMEM;
+	struct process_files files;
+	int err = process_files__open(pid, &files);
 
-	if (objects && procs)
-		proc = procs__add(procs, pid, 0, 0, "", false, 0);
-	if (proc != PROCS_NONE)
-		err = procs__read_maps(procs, proc, 0);
-	if (!err)
-		err = look_at(t, objects, procs, proc);
+	for (size_t i = 0; !err && i < files.cnt; i++) {
+		add_allocator(t, files.objects, files.ids[i]);
+		custom_names__add(&t->custom, files.objects, files.ids[i]);
+	}
+	process_files__close(&files);
 	t->threads = thread_cnt(pid);
-	procs__free(procs);
-	objects__free(objects);
 	return err ? err : t->threads ? 0 : -ESRCH;
 }
 
 /* ---- what is said ---- */
 
-static int compare_names(const void *a, const void *b)
+static void print_custom(FILE *f, struct custom_names *n)
 {
-	return strcmp(((const struct custom_count *)a)->name,
-		      ((const struct custom_count *)b)->name);
-}
-
-static void print_custom(FILE *f, struct there *t)
-{
-	qsort(t->custom, t->custom_cnt, sizeof(t->custom[0]), compare_names);
-	for (size_t i = 0; i < t->custom_cnt; i++)
-		fprintf(f, "  there     %s: added in %zu places, removed in %zu\n",
-			t->custom[i].name, t->custom[i].adds, t->custom[i].removes);
-	if (!t->custom_cnt)
+	custom_names__sort(n);
+	for (size_t i = 0; i < n->cnt; i++)
+		fprintf(f, "  there     %s: added in %zu places, removed in %zu\n", n->all[i].name,
+			n->all[i].adds, n->all[i].removes);
+	if (!n->cnt)
 		fprintf(f, "  there     none that the files which it maps define\n");
-	if (t->custom_refused)
-		fprintf(f, "  there     %" PRIu64 " probes that cannot be used\n",
-			t->custom_refused);
+	if (n->refused)
+		fprintf(f, "  there     %" PRIu64 " probes that cannot be used\n", n->refused);
 }
 
 static void print_there(FILE *f, enum bpfprof_kind kind, struct there *t)
@@ -188,7 +108,7 @@ static void print_there(FILE *f, enum bpfprof_kind kind, struct there *t)
 		fprintf(f, "  there     %" PRIu64 " threads alive\n", t->threads);
 		break;
 	case BPFPROF_CUSTOM:
-		print_custom(f, t);
+		print_custom(f, &t->custom);
 		break;
 	default: /* it comes and goes: only a recording tells */
 		break;
