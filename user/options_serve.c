@@ -2,6 +2,7 @@
 #include "options_serve.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -15,23 +16,38 @@ void options_serve_defaults(struct options *o)
 	o->listen = OPTIONS_SERVE_LISTEN;
 }
 
-/* One of the kinds that can be recorded all the time: what is of one moment cannot, and CPU time is
- * recorded for the seconds that are asked for. */
+/* Can the kind be recorded all the time? What is of one moment cannot, and CPU time is recorded for the
+ * seconds that are asked for. */
+static bool takes_always(int kind)
+{
+	bool ret = false;
+
+	for (size_t i = 0; kind >= 0 && i < endpoint_cnt; i++)
+		ret |= endpoints[i].what == ENDPOINT_PROFILE && !endpoints[i].at_once &&
+		       !strcmp(endpoints[i].kind, kinds[kind].name);
+	return ret;
+}
+
+static int fail_always(const char *arg, size_t sz, char *err, size_t err_sz)
+{
+	char names[256] = "";
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (takes_always(i))
+			snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+				 *names ? ", " : "", kinds[i].name);
+	return util_fail(-EINVAL, err, err_sz, "--always: '%.*s' is none of %s",
+			 (int)MIN(sz, (size_t)64), arg, names);
+}
+
 static int parse_always(struct options *o, const char *arg, char *err, size_t err_sz)
 {
 	while (true) {
 		size_t sz = strcspn(arg, ",");
 		int kind = kinds_find(arg, sz);
-		bool served = false;
 
-		for (size_t i = 0; kind >= 0 && i < endpoint_cnt; i++)
-			served |= endpoints[i].what == ENDPOINT_PROFILE && !endpoints[i].at_once &&
-				  !strcmp(endpoints[i].kind, kinds[kind].name);
-		if (!served)
-			return util_fail(-EINVAL, err, err_sz,
-					 "--always: '%.*s' is none of heap, block, mutex, offcpu, "
-					 "threadcreate",
-					 (int)MIN(sz, (size_t)64), arg);
+		if (!takes_always(kind))
+			return fail_always(arg, sz, err, err_sz);
 		o->kinds[kind] = true;
 		if (!arg[sz])
 			return 0;

@@ -184,7 +184,7 @@ static const struct option_row serve_rows[] = {
 	{ .help = "How:" },
 	{ "always", OPT_ALWAYS, "LIST", NULL,
 	  "with --pid: kinds that are recorded all the time, separated by commas: heap, block, "
-	  "mutex, offcpu, threadcreate; without it what is asked for, for as long" },
+	  "mutex, offcpu, threadcreate, custom; without it what is asked for, for as long" },
 	{ "frequency", 'F', "HZ", "99",
 	  "CPU samples a second on each CPU; hz= says another one for a request" },
 	{ "heap-rate", OPT_HEAP_RATE, "BYTES", "512k",

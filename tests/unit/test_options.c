@@ -791,7 +791,7 @@ static void test_serve(void **state)
 		{ { "serve", "--pid", "1", "--all" }, "exclude" },
 		{ { "serve", "--pid", "1,2" }, "one process" },
 		{ { "serve", "--all", "--always", "heap" }, "--always goes with --pid" },
-		{ { "serve", "--pid", "1", "--always", "cpu" }, "'cpu' is none of heap" },
+		{ { "serve", "--pid", "1", "--always", "cpu" }, "'cpu' is none of heap, block" },
 		{ { "serve", "--pid", "1", "--always", "heap,threads" }, "'threads'" },
 		{ { "serve", "--pid", "1", "--always", "" }, "''" },
 		{ { "serve", "--pid", "1", "--allow-remote" }, "--token-file" },

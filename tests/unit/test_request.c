@@ -14,6 +14,7 @@
 #include "courier/endpoints.h"
 #include "courier/index_page.h"
 #include "courier/query.h"
+#include "courier/serve_wire.h"
 
 #define SERVED 77
 
@@ -100,6 +101,10 @@ static void test_right(void **state)
 	assert_int_equal(asked("heap", "").pid, SERVED);
 	assert_int_equal(asked("heap", "pid=77").pid, SERVED);
 	assert_string_equal(asked("allocs", "").endpoint->default_type, "alloc_space");
+	assert_string_equal(asked("custom/example.org/net.buf", "seconds=5").endpoint->kind,
+			    "custom");
+	assert_string_equal(asked("custom/example.org/net.buf", "").name, "example.org/net.buf");
+	assert_string_equal(asked("heap", "").name, "");
 }
 
 /* The status, and text. */
@@ -120,6 +125,10 @@ static void test_wrong(void **state)
 		{ "nothing", "", 404, "Unknown profile" },
 		{ "heap/", "", 404, "Unknown profile" },
 		{ "../../etc/passwd", "", 404, "Unknown profile" },
+		{ "custom", "", 404, "Unknown profile" },
+		{ "custom/", "", 404, "Unknown profile" },
+		{ "custom/aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff1234", "",
+		  404, "Unknown profile" },
 		{ "heap", "seconds=x", 400,
 		  "invalid value for \"seconds\" - must be a positive integer" },
 		{ "heap", "seconds=0&debug=1", 400,
@@ -254,12 +263,15 @@ static void test_page(void **state)
 {
 	uint64_t counts[ENDPOINTS_MAX] = { 0 };
 	size_t sz, row;
+	struct index_page page_of = { .pid = 7, .counts = counts };
+	static const struct serve_custom custom[] = { { 12, "example.org/net.conn" },
+						      { 0, "a:b" } };
 	char *page;
 
 	(void)state;
 	row = (size_t)(endpoint_find("heap") - endpoints);
 	counts[row] = 12345;
-	page = index_page(7, false, counts, &sz);
+	page = index_page(&page_of, &sz);
 	assert_int_equal(strlen(page), sz);
 	assert_non_null(strstr(page, "<td>12345</td><td><a href='heap?debug=1'>heap</a>"));
 	assert_non_null(strstr(page, "href='profile'"));
@@ -267,11 +279,20 @@ static void test_page(void **state)
 	for (size_t i = 1; i < endpoint_cnt; i++) {
 		char link[64];
 
+		if (endpoints[i].named)
+			continue;
 		snprintf(link, sizeof(link), ">%s</a>", endpoints[i].name);
 		assert_non_null(strstr(page, link));
 	}
 	free(page);
-	page = index_page(7, true, counts, &sz);
+	page_of = (struct index_page){ .pid = 7, .named = true, .counts = counts };
+	page_of.custom = custom;
+	page_of.custom_cnt = ARRAY_SIZE(custom);
+	page = index_page(&page_of, &sz);
+	assert_non_null(strstr(page,
+			       "<td>12</td><td><a href='custom/example.org/net.conn?debug=1&amp;"
+			       "pid=7'>custom/example.org/net.conn</a>"));
+	assert_non_null(strstr(page, "<td>0</td><td><a href='custom/a:b?"));
 	assert_non_null(strstr(page, "href='heap?debug=1&amp;pid=7'"));
 	assert_non_null(strstr(page, "href='profile?pid=7'"));
 	assert_non_null(strstr(page, "href='goroutine?debug=2&amp;pid=7'"));

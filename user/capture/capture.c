@@ -403,6 +403,8 @@ struct capture_window *capture__open_change(struct capture *c, const struct capt
 
 	if (w && c->heap)
 		heap__begin_change(c->heap, w->window, &from->heap);
+	if (w && c->custom)
+		custom__begin_change(c->custom, w->window, &from->custom);
 	return w;
 }
 
@@ -444,20 +446,27 @@ static struct window_profile_opts profile_opts(const struct capture *c, enum bpf
 					     .only_held = kinds[kind].only_held };
 }
 
+/* Of a window that goes on, since what is held is added to it: to be closed by windows__close. 0 or
+ * -errno. */
+static int copy_window(const struct capture *c, const struct capture_window *w,
+		       struct capture_window *ret)
+{
+	*ret = *w;
+	ret->window = windows__copy(collect__windows(c->collect), w->window);
+	return ret->window ? 0 : -errno;
+}
+
 int capture__profile_so_far(struct capture *c, struct capture_window *w,
 			    const struct capture_boundary *to, enum bpfprof_kind kind,
 			    struct capture_profile *ret)
 {
-	struct windows *windows = collect__windows(c->collect);
-	struct capture_window copy = *w;
-	int err;
+	struct capture_window copy;
+	int err = copy_window(c, w, &copy);
 
-	/* what is in use is added to it */
-	copy.window = windows__copy(windows, w->window);
-	if (!copy.window)
-		return -errno;
+	if (err)
+		return err;
 	err = capture__profile(c, &copy, to, kind, ret);
-	windows__close(windows, copy.window);
+	windows__close(collect__windows(c->collect), copy.window);
 	return err;
 }
 
@@ -498,6 +507,20 @@ int capture__custom_profile(struct capture *c, struct capture_window *w,
 	return err;
 }
 
+int capture__custom_profile_so_far(struct capture *c, struct capture_window *w,
+				   const struct capture_boundary *to, uint32_t number,
+				   struct capture_profile *ret)
+{
+	struct capture_window copy;
+	int err = copy_window(c, w, &copy);
+
+	if (err)
+		return err;
+	err = capture__custom_profile(c, &copy, to, number, ret);
+	windows__close(collect__windows(c->collect), copy.window);
+	return err;
+}
+
 size_t capture__custom_cnt(const struct capture *c)
 {
 	return c->custom ? custom__set_cnt(c->custom) : 0;
@@ -506,6 +529,11 @@ size_t capture__custom_cnt(const struct capture *c)
 const char *capture__custom_name(const struct capture *c, uint32_t number)
 {
 	return custom__set_name(c->custom, number);
+}
+
+int capture__custom_held(struct capture *c, uint64_t *ret, size_t cnt)
+{
+	return custom__held(c->custom, ret, cnt);
 }
 
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret)

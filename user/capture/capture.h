@@ -222,7 +222,8 @@ int capture__stop(struct capture *c, struct capture_boundary *ret);
 /* A window since a boundary that was settled just now; NULL: since the start, before it. NULL with
  * errno. */
 struct capture_window *capture__open_window(struct capture *c, const struct capture_boundary *from);
-/* The same, where what it has of the heap in use is the change since then, also below 0. */
+/* The same, where what it has of the heap in use, and of custom profiles, is the change since then, also
+ * below 0. */
 struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from);
 void capture__close_window(struct capture *c, struct capture_window *w);
 /* When it began, CLOCK_MONOTONIC. */
@@ -240,8 +241,14 @@ int capture__profile_so_far(struct capture *c, struct capture_window *w,
 int capture__custom_profile(struct capture *c, struct capture_window *w,
 			    const struct capture_boundary *to, uint32_t number,
 			    struct capture_profile *ret);
+/* The same of a window that goes on, as capture__profile_so_far. */
+int capture__custom_profile_so_far(struct capture *c, struct capture_window *w,
+				   const struct capture_boundary *to, uint32_t number,
+				   struct capture_profile *ret);
 size_t capture__custom_cnt(const struct capture *c);
 const char *capture__custom_name(const struct capture *c, uint32_t number);
+/* How many values each holds by now, by number, of cnt numbers from 0 on. 0 or -errno. */
+int capture__custom_held(struct capture *c, uint64_t *ret, size_t cnt);
 /* A profile with a sample for each of these addresses, which are code of a process that is recorded. 0;
  * -ESRCH: it is not there; -errno. */
 int capture__locate(struct capture *c, uint32_t pid, const uint64_t *addresses, size_t cnt,

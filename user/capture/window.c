@@ -348,11 +348,16 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 		       0;
 }
 
-/* As much is held as before the window began, but for rounding, since each held is one at least, and
- * nothing was sampled in it. */
+/* As much as before the window began, but for rounding, since each held is one at least. */
+static bool holds_nothing(const struct sums *s)
+{
+	return s->held > -0.5 && s->held < 0.5;
+}
+
+/* Nothing was sampled in it either. */
 static bool is_nothing(const struct sums *s)
 {
-	return !(s->total > 0) && !(s->amount > 0) && s->held > -0.5 && s->held < 0.5;
+	return !(s->total > 0) && !(s->amount > 0) && holds_nothing(s);
 }
 
 static int add_samples(struct build *b, const struct window *w, enum bpfprof_kind kind,
@@ -367,7 +372,7 @@ static int add_samples(struct build *b, const struct window *w, enum bpfprof_kin
 		struct stack s;
 
 		if (!w->sums[i].used || is_nothing(&w->sums[i]) ||
-		    (opts->only_held && w->sums[i].held <= 0))
+		    (opts->only_held && holds_nothing(&w->sums[i])))
 			continue;
 		s = stack_store__get(b->store, (uint32_t)i);
 		if (s.kind == kind && (!opts->size || s.size == opts->size))

@@ -28,6 +28,14 @@ const struct endpoint endpoints[] = {
 		.description = "The command line of the process.",
 	},
 	{
+		.name = "custom/",
+		.what = ENDPOINT_PROFILE,
+		.kind = "custom",
+		.named = true,
+		.description = "What the process has added to this profile and not removed "
+			       "(bpfprof/profile.h), by the stack that added it.",
+	},
+	{
 		.name = "goroutine",
 		.what = ENDPOINT_PROFILE,
 		.kind = "threads",
@@ -81,10 +89,12 @@ const size_t endpoint_cnt = ARRAY_SIZE(endpoints);
 
 _Static_assert(ARRAY_SIZE(endpoints) <= ENDPOINTS_MAX, "messages have room for all");
 
-const struct endpoint *endpoint_find(const char *name)
+const struct endpoint *endpoint_find(const char *path)
 {
 	for (size_t i = 0; i < endpoint_cnt; i++)
-		if (!strcmp(name, endpoints[i].name))
+		if (endpoints[i].named ?
+			    !strncmp(path, endpoints[i].name, strlen(endpoints[i].name)) :
+			    !strcmp(path, endpoints[i].name))
 			return &endpoints[i];
 	return NULL;
 }

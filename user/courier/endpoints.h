@@ -20,13 +20,14 @@ enum endpoint_what {
 };
 
 struct endpoint {
-	const char *name; /* as it stands in the path; "": the index */
+	const char *name; /* as it stands in the path; "": the index; "NAME/": see named */
 	enum endpoint_what what;
 	const char *kind;	  /* of what is recorded (kinds.h), or NULL */
 	const char *default_type; /* the value that readers show first; NULL: as the kind has it */
-	bool at_once;		  /* of one moment: it takes no seconds */
-	bool full;		  /* debug=2 is another form than debug=1 */
-	const char *description;  /* a sentence for the index; NULL: it is not shown there */
+	bool named;   /* its path goes on: with the name of what the process defines itself */
+	bool at_once; /* of one moment */
+	bool full;    /* debug=2 is another form than debug=1 */
+	const char *description; /* a sentence for the index; NULL: it is not shown there */
 };
 
 #define ENDPOINTS_MAX 16
@@ -34,7 +35,7 @@ struct endpoint {
 extern const struct endpoint endpoints[];
 extern const size_t endpoint_cnt; /* ENDPOINTS_MAX at most */
 
-/* The endpoint of this name, or NULL. */
-const struct endpoint *endpoint_find(const char *name);
+/* The endpoint of this path below /debug/pprof/, or NULL. */
+const struct endpoint *endpoint_find(const char *path);
 
 #endif

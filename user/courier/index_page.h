@@ -7,8 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* pid: the process; 0: none was named. named: it stands in the links. counts: by endpoint. HTML, the
- * caller's; NULL: there is no memory. */
-char *index_page(uint32_t pid, bool named, const uint64_t *counts, size_t *ret_sz);
+struct serve_custom;
+
+struct index_page {
+	uint32_t pid;		/* the process; 0: none was named */
+	bool named;		/* it stands in the links */
+	const uint64_t *counts; /* by endpoint */
+	const struct serve_custom *custom;
+	size_t custom_cnt;
+};
+
+/* HTML, the caller's; NULL: there is no memory. */
+char *index_page(const struct index_page *page, size_t *ret_sz);
 
 #endif

@@ -133,14 +133,25 @@ static unsigned int parse_hz(const struct given *g, struct request *ret, char *t
 	return OK;
 }
 
-unsigned int request_parse(const char *name, const char *query, const char *form, uint32_t served,
+/* What is behind the endpoint's own; which names there are the collector knows. False: it is none. */
+static bool parse_name(const char *path, struct request *ret)
+{
+	const char *name = path + strlen(ret->endpoint->name);
+	size_t sz = strlen(name);
+
+	if (ret->endpoint->named)
+		memcpy(ret->name, name, MIN(sz, sizeof(ret->name) - 1));
+	return !ret->endpoint->named || (sz && sz < sizeof(ret->name));
+}
+
+unsigned int request_parse(const char *path, const char *query, const char *form, uint32_t served,
 			   struct request *ret, char *text, size_t text_sz)
 {
 	const struct given g = { .query = query, .form = form };
 	unsigned int status = OK;
 
-	*ret = (struct request){ .endpoint = endpoint_find(name) };
-	if (!ret->endpoint)
+	*ret = (struct request){ .endpoint = endpoint_find(path) };
+	if (!ret->endpoint || !parse_name(path, ret))
 		return wrong(NOT_FOUND, text, text_sz, "Unknown profile");
 	if (ret->endpoint->what == ENDPOINT_CPU)
 		status = parse_cpu(&g, ret, text, text_sz);

@@ -7,22 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct endpoint;
+#include "courier/serve_wire.h"
 
 struct request {
 	const struct endpoint *endpoint;
-	uint32_t pid;	  /* 0: of the index, which can do without */
-	uint32_t hz;	  /* 0: as it is by default */
-	uint32_t seconds; /* 0: not said */
-	uint32_t debug;	  /* 0, 1, 2 */
+	uint32_t pid;		  /* 0: of the index, which can do without */
+	uint32_t hz;		  /* 0: as it is by default */
+	uint32_t seconds;	  /* 0: not said */
+	uint32_t debug;		  /* 0, 1, 2 */
+	char name[SERVE_NAME_SZ]; /* of an endpoint that is named */
 };
 
 /*
- * name: what is behind /debug/pprof/. query, form: what is behind '?', and the body if it is a form, which
+ * path: what is behind /debug/pprof/. query, form: what is behind '?', and the body if it is a form, which
  * counts first. served: the process of --pid; 0: the request names it. The HTTP status: 200, or another
  * one with a sentence.
  */
-unsigned int request_parse(const char *name, const char *query, const char *form, uint32_t served,
+unsigned int request_parse(const char *path, const char *query, const char *form, uint32_t served,
 			   struct request *ret, char *text, size_t text_sz);
 
 /* "0x1234+0x5678", hexadecimal or decimal: the addresses in it, max at most, passing over what is none.

@@ -29,6 +29,7 @@
 #define SERVE_MAX_SECONDS 3600U /* of a profile */
 #define SERVE_MAX_HZ 10000U
 #define SERVE_MAX_TOKEN 1024U
+#define SERVE_NAME_SZ 64 /* of a custom profile's name, with its NUL */
 
 enum serve_what {
 	/* to the server */
@@ -36,10 +37,11 @@ enum serve_what {
 	 * serve_flags; text: the token, none: it takes none */
 	SERVE_LISTEN,
 	/* number; value: the HTTP status; a descriptor: a memfd with all of the body, or text: the
-	 * body; counts: of the index */
+	 * body. Of the index counts, and text: an array of struct serve_custom */
 	SERVE_ANSWER,
 	/* to the collector */
-	/* number, endpoint, and what is asked for; text: of ENDPOINT_SYMBOL the addresses, 64-bit numbers */
+	/* number, endpoint, and what is asked for; text: of ENDPOINT_SYMBOL the addresses, 64-bit
+	 * numbers; of one that is named, the name */
 	SERVE_ASK,
 	SERVE_GONE, /* number: it is not to be answered any more */
 };
@@ -60,5 +62,12 @@ struct serve_wire {
 	char text[SERVE_MAX_TEXT] __attribute__((aligned(8)));
 };
 #define SERVE_HEAD_SZ offsetof(struct serve_wire, text)
+
+/* A custom profile that the process defines. */
+struct serve_custom {
+	uint64_t held; /* values, as far as they are recorded */
+	char name[SERVE_NAME_SZ];
+};
+#define SERVE_MAX_CUSTOM (SERVE_MAX_TEXT / sizeof(struct serve_custom))
 
 #endif

@@ -63,7 +63,7 @@ static void forget_request(struct client *client)
 	if (client->body >= 0)
 		close(client->body);
 	client->query = client->form = client->text = NULL;
-	client->form_sz = 0;
+	client->form_sz = client->text_sz = 0;
 	client->body = -1;
 	client->too_large = client->answered = client->gone = client->sending = false;
 	memset(client->counts, 0, sizeof(client->counts));

@@ -30,8 +30,8 @@ struct client {
 	bool answered, gone;
 	bool sending; /* a file, which takes memory until it has gone out */
 	unsigned int status;
-	int body; /* a memfd, -1: text */
-	char *text;
+	int body;   /* a memfd, -1: text */
+	char *text; /* with a NUL behind it */
 	size_t text_sz;
 	uint64_t counts[ENDPOINTS_MAX];
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -70,7 +71,10 @@ void server_answered(struct server *s, size_t text_sz, int fd)
 
 	if (client) {
 		client->status = (unsigned int)s->in.value;
-		client->text = strndup(s->in.text, text_sz);
+		client->text = calloc(1, text_sz + 1);
+		client->text_sz = client->text ? text_sz : 0;
+		if (client->text)
+			memcpy(client->text, s->in.text, text_sz);
 		memcpy(client->counts, s->in.counts, sizeof(client->counts));
 		if (fd >= 0)
 			client->body = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -113,6 +117,8 @@ static size_t write_question(const struct question *q, struct serve_wire *ret)
 				    .seconds = r->seconds,
 				    .debug = r->debug,
 				    .number = q->number };
+	if (r->endpoint->named)
+		return (size_t)sprintf(ret->text, "%s", r->name);
 	if (r->endpoint->what != ENDPOINT_SYMBOL || !addresses)
 		return 0;
 	return 8 * request_addresses(addresses, (uint64_t *)ret->text, SERVE_MAX_ADDRESSES);

@@ -17,8 +17,15 @@
 static enum MHD_Result reply_index(const struct server *s, const struct client *client,
 				   struct MHD_Connection *c)
 {
+	const struct index_page page_of = {
+		.pid = client->request.pid,
+		.named = !s->served,
+		.counts = client->counts,
+		.custom = (const struct serve_custom *)client->text,
+		.custom_cnt = client->text_sz / sizeof(struct serve_custom),
+	};
 	size_t sz;
-	char *page = index_page(client->request.pid, !s->served, client->counts, &sz);
+	char *page = index_page(&page_of, &sz);
 	enum MHD_Result res;
 
 	if (!page)
@@ -34,7 +41,7 @@ enum MHD_Result server_reply(const struct server *s, struct client *client,
 	const struct request *r = &client->request;
 	const struct endpoint *e = r->endpoint;
 	bool text = e->what == ENDPOINT_CMDLINE || e->what == ENDPOINT_SYMBOL || r->debug;
-	char name[64];
+	char name[128];
 	int fd = client->body;
 
 	if (client->gone)
@@ -47,7 +54,7 @@ enum MHD_Result server_reply(const struct server *s, struct client *client,
 		return reply_error(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "failed to collect profile");
 	client->body = -1;
 	client->sending = true;
-	snprintf(name, sizeof(name), "attachment; filename=\"%s%s\"", e->name,
+	snprintf(name, sizeof(name), "attachment; filename=\"%s%s\"", e->named ? r->name : e->name,
 		 e->what == ENDPOINT_PROFILE && r->seconds ? "-delta" : "");
 	return reply(c, MHD_HTTP_OK, text ? REPLY_TEXT : REPLY_BINARY, reply_file(fd),
 		     text ? NULL : "Content-Disposition", name);

@@ -292,6 +292,27 @@ int custom__hold(struct custom *c, struct window *w, const struct custom_part *p
 	return part->err;
 }
 
+void custom__begin_change(struct custom *c, struct window *w, const struct custom_part *part)
+{
+	for (size_t i = 0; i < part->live_cnt; i++)
+		windows__unhold(collect__windows(c->collect), w, &part->live[i].live.stack);
+}
+
+int custom__held(struct custom *c, uint64_t *ret, size_t cnt)
+{
+	struct custom_part now = { 0 };
+	int err;
+
+	memset(ret, 0, cnt * sizeof(*ret));
+	custom__read_live(c, &now);
+	for (size_t i = 0; i < now.live_cnt; i++)
+		if (now.live[i].key.set < cnt)
+			ret[now.live[i].key.set]++;
+	err = now.err;
+	custom_part__done(&now);
+	return err;
+}
+
 void custom_part__done(struct custom_part *part)
 {
 	free(part->live);

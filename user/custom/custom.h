@@ -46,7 +46,7 @@ void custom__start(struct custom *c);
 /* Ends it: what was recorded stays. What was named and has not been found is said. */
 void custom__stop(struct custom *c);
 
-/* What is held when a window ends. */
+/* What is held at a boundary. */
 struct custom_part {
 	struct live_entry *live;
 	size_t live_cnt;
@@ -57,7 +57,12 @@ struct custom_part {
 void custom__read_live(struct custom *c, struct custom_part *ret);
 /* The window has what is held, once its epochs are added up. 0 or -errno. */
 int custom__hold(struct custom *c, struct window *w, const struct custom_part *part);
+/* What the window holds is what has come since, less what has gone. */
+void custom__begin_change(struct custom *c, struct window *w, const struct custom_part *part);
 void custom_part__done(struct custom_part *part);
+
+/* How many values each holds by now, by number, of cnt numbers from 0 on. 0 or -errno. */
+int custom__held(struct custom *c, uint64_t *ret, size_t cnt);
 
 /* Profiles that were named, or found so far: see custom_points.h. */
 size_t custom__set_cnt(const struct custom *c);

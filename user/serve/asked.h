@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "target/custom_sites.h"
 
 struct endpoint;
 
@@ -15,6 +16,7 @@ struct asked {
 	const struct endpoint *endpoint;
 	enum bpfprof_kind kind;
 	uint32_t pid, hz, seconds, debug; /* see struct serve_wire */
+	char name[CUSTOM_NAME_SZ];	  /* of a custom profile */
 };
 
 #endif

@@ -159,8 +159,16 @@ const struct serve_wire *http_server__receive(struct http_server *h, size_t *ret
 	return NULL;
 }
 
+/* What stands in out, with text of a size. */
+static void send_answer(struct http_server *h, size_t text_sz, int fd)
+{
+	/* one that does not read has ended, which is seen where it is read from */
+	if (fd_message_send(h->sock, &h->out, SERVE_HEAD_SZ + text_sz, &fd, fd >= 0, MSG_DONTWAIT))
+		(void)shutdown(h->sock, SHUT_RDWR);
+}
+
 void http_server__answer(struct http_server *h, uint64_t number, unsigned int status, int fd,
-			 const char *text, const uint64_t *counts)
+			 const char *text)
 {
 	size_t sz = text ? MIN(strlen(text), sizeof(h->out.text)) : 0;
 
@@ -169,9 +177,19 @@ void http_server__answer(struct http_server *h, uint64_t number, unsigned int st
 	h->out = (struct serve_wire){ .what = SERVE_ANSWER, .number = number, .value = status };
 	if (sz)
 		memcpy(h->out.text, text, sz);
-	if (counts)
-		memcpy(h->out.counts, counts, sizeof(h->out.counts));
-	/* one that does not read has ended, which is seen where it is read from */
-	if (fd_message_send(h->sock, &h->out, SERVE_HEAD_SZ + sz, &fd, fd >= 0, MSG_DONTWAIT))
-		(void)shutdown(h->sock, SHUT_RDWR);
+	send_answer(h, sz, fd);
+}
+
+void http_server__answer_index(struct http_server *h, uint64_t number, const uint64_t *counts,
+			       const struct serve_custom *custom, size_t custom_cnt)
+{
+	size_t sz = MIN(custom_cnt, SERVE_MAX_CUSTOM) * sizeof(*custom);
+
+	if (h->sock < 0)
+		return;
+	h->out = (struct serve_wire){ .what = SERVE_ANSWER, .number = number, .value = 200 };
+	memcpy(h->out.counts, counts, sizeof(h->out.counts));
+	if (sz)
+		memcpy(h->out.text, custom, sz);
+	send_answer(h, sz, -1);
 }

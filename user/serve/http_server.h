@@ -38,8 +38,11 @@ uint64_t http_server__next_ns(const struct http_server *h);
 
 /* What it asks, NULL: nothing more for now. In force until the next call. *ret_sz: of its text. */
 const struct serve_wire *http_server__receive(struct http_server *h, size_t *ret_sz);
-/* Answers: with a descriptor, which stays the caller's, -1: with text. counts: of the index, or NULL. */
+/* Answers: with a descriptor, which stays the caller's, -1: with text. */
 void http_server__answer(struct http_server *h, uint64_t number, unsigned int status, int fd,
-			 const char *text, const uint64_t *counts);
+			 const char *text);
+/* Answers for the index: counts by endpoint, and custom profiles, SERVE_MAX_CUSTOM at most. */
+void http_server__answer_index(struct http_server *h, uint64_t number, const uint64_t *counts,
+			       const struct serve_custom *custom, size_t custom_cnt);
 
 #endif

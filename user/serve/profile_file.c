@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -95,6 +96,30 @@ static int make(struct report *report, const struct asked *a, struct capture *c,
 	return err ? err : finish_profile(format_of(a), a->kind, p->profile);
 }
 
+/* The number of a custom profile; 0: there is none of this name. */
+static uint32_t find_custom(const struct capture *c, const char *name)
+{
+	for (uint32_t i = 1; i <= capture__custom_cnt(c); i++)
+		if (!strcmp(capture__custom_name(c, i), name))
+			return i;
+	return 0;
+}
+
+static int take(const struct asked *a, struct capture *c, struct capture_window *w, bool goes_on,
+		const struct capture_boundary *to, struct capture_profile *ret)
+{
+	uint32_t number;
+
+	if (a->kind != BPFPROF_CUSTOM)
+		return goes_on ? capture__profile_so_far(c, w, to, a->kind, ret) :
+				 capture__profile(c, w, to, a->kind, ret);
+	number = find_custom(c, a->name);
+	if (!number)
+		return -ENOENT;
+	return goes_on ? capture__custom_profile_so_far(c, w, to, number, ret) :
+			 capture__custom_profile(c, w, to, number, ret);
+}
+
 static int write_file(const struct asked *a, const struct profile *p)
 {
 	FILE *f = open_file();
@@ -128,8 +153,7 @@ int profile_file(const struct options *opts, const struct asked *a, struct captu
 	snprintf(target, sizeof(target), "pid:%u", a->pid);
 	capture__stats(c, &report.stats);
 	capture__files_stats(c, &report.files);
-	ret = goes_on ? capture__profile_so_far(c, w, to, a->kind, &p) :
-			capture__profile(c, w, to, a->kind, &p);
+	ret = take(a, c, w, goes_on, to, &p);
 	if (ret)
 		return ret;
 	ret = make(&report, a, c, &p);

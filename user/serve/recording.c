@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "capture/capture.h"
 #include "courier/serve_wire.h"
+#include "custom/custom_wanted.h"
 #include "kinds.h"
 #include "options.h"
 #include "serve/asked.h"
@@ -54,12 +55,14 @@ static uint64_t length_ns(const struct recording *r, const struct asked *a)
 
 static int open_capture(struct recording *r)
 {
+	static const struct custom_wanted custom = { .all = true };
 	const struct options *o = r->opts.opts;
 	struct capture_opts c = {
 		.pids = &r->opts.pid,
 		.pid_cnt = 1,
 		.kinds_given = true,
 		.frequency = r->opts.frequency,
+		.custom = &custom,
 		.heap_rate = o->heap_rate,
 		.heap_budget = o->heap_budget / 100,
 		.wait_budget = o->wait_budget / 100,
@@ -161,6 +164,20 @@ int recording__symbols(struct recording *r, const uint64_t *addresses, size_t cn
 uint64_t recording__samples(const struct recording *r, enum bpfprof_kind kind)
 {
 	return capture__recorded(r->capture, kind);
+}
+
+void recording__custom(struct recording *r, struct serve_custom *ret, size_t cnt)
+{
+	size_t sets = capture__custom_cnt(r->capture);
+	uint64_t *held = calloc(sets + 1, sizeof(*held));
+
+	if (held && !capture__custom_held(r->capture, held, sets + 1))
+		for (size_t i = 1; i <= sets; i++)
+			for (size_t j = 0; j < cnt; j++)
+				if (!strcmp(ret[j].name,
+					    capture__custom_name(r->capture, (uint32_t)i)))
+					ret[j].held = held[i];
+	free(held);
 }
 
 int recording__add(struct recording *r, const struct asked *a)

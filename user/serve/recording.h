@@ -16,7 +16,13 @@
 
 struct asked;
 struct options;
+struct serve_custom;
 struct recording;
+
+/* Of each that was asked for: 200 with a memfd that is its own then, or another status with a sentence, fd
+ * -1. */
+typedef void (*recording_answer)(void *ctx, const struct asked *a, unsigned int status, int fd,
+				 const char *text);
 
 struct recording_opts {
 	const struct options *opts; /* how is recorded, but for the frequency */
@@ -24,10 +30,7 @@ struct recording_opts {
 	uint32_t pid;
 	bool kinds[BPFPROF_NR_KINDS];
 	bool always;
-	/* Of each that was asked for: 200 with a memfd that is its own then, or another status with a
-	 * sentence, fd -1. */
-	void (*answer)(void *ctx, const struct asked *a, unsigned int status, int fd,
-		       const char *text);
+	recording_answer answer;
 	void *ctx;
 };
 
@@ -43,6 +46,8 @@ bool recording__is_of(const struct recording *r, uint32_t pid);
 int recording__symbols(struct recording *r, const uint64_t *addresses, size_t cnt);
 /* Samples of a kind that were recorded so far. */
 uint64_t recording__samples(const struct recording *r, enum bpfprof_kind kind);
+/* How many values a custom profile holds by now, of those that are recorded, cnt of them: each has its name. */
+void recording__custom(struct recording *r, struct serve_custom *ret, size_t cnt);
 
 /* Somebody waits for it, from now on or from the start. 0 or -errno. */
 int recording__add(struct recording *r, const struct asked *a);

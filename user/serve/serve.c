@@ -25,97 +25,35 @@
 #include "record/ready.h"
 #include "record/rights.h"
 #include "serve/asked.h"
+#include "serve/custom_found.h"
 #include "serve/http_server.h"
 #include "serve/listening.h"
 #include "serve/process.h"
 #include "serve/profile_file.h"
-#include "serve/recording.h"
+#include "serve/recordings.h"
 
-#define MAX_RECORDINGS 8U /* each costs some 30 MB */
+_Static_assert(SERVE_NAME_SZ == CUSTOM_NAME_SZ && CUSTOM_NAMES_MAX <= SERVE_MAX_CUSTOM,
+	       "what there is in a process has room in a message");
 
 struct serve {
 	const struct options *opts;
-	struct recording *recordings[MAX_RECORDINGS];
+	struct recordings recordings;
+	struct custom_found custom;
 	struct http_server *server;
 	struct listening listening;
 	int signal_fd, pidfd; /* pidfd: of the process served, -1: it is none */
-	bool took_long;	      /* a recording, in this turn */
 	bool stopped;
 };
 
-/* ---- recordings ---- */
+/* ---- what is asked ---- */
 
 static void on_answer(void *ctx, const struct asked *a, unsigned int status, int fd,
 		      const char *text)
 {
 	struct serve *s = ctx;
 
-	http_server__answer(s->server, a->number, status, fd, text, NULL);
+	http_server__answer(s->server, a->number, status, fd, text);
 }
-
-static struct recording *find_recording(const struct serve *s, uint32_t pid, enum bpfprof_kind kind,
-					uint32_t hz)
-{
-	for (size_t i = 0; i < MAX_RECORDINGS; i++)
-		if (s->recordings[i] && recording__has(s->recordings[i], pid, kind, hz))
-			return s->recordings[i];
-	return NULL;
-}
-
-/* A new one. 0; -EBUSY: there are too many; -errno. */
-static int open_recording(struct serve *s, const struct recording_opts *what, uint32_t hz,
-			  struct recording **ret)
-{
-	struct recording_opts opts = *what;
-	size_t i = 0;
-	int err;
-
-	while (i < MAX_RECORDINGS && s->recordings[i])
-		i++;
-	if (i == MAX_RECORDINGS)
-		return -EBUSY;
-	opts.opts = s->opts;
-	opts.frequency = hz;
-	opts.answer = on_answer;
-	opts.ctx = s;
-	s->took_long = true;
-	err = recording__new(&opts, ret);
-	if (!err)
-		s->recordings[i] = *ret;
-	return err;
-}
-
-/* What is recorded all the time. 0 or -errno, said. */
-static int open_always(struct serve *s)
-{
-	struct recording_opts opts = { .always = true };
-	struct recording *r;
-	bool any = false;
-	int err;
-
-	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
-		any |= s->opts->kinds[i];
-	if (!any)
-		return 0;
-	opts.pid = s->opts->pids.ids[0];
-	memcpy(opts.kinds, s->opts->kinds, sizeof(opts.kinds));
-	err = open_recording(s, &opts, s->opts->frequency, &r);
-	if (err == -ESRCH)
-		log_error("no process %u", opts.pid);
-	return err;
-}
-
-static void poll_recordings(struct serve *s)
-{
-	for (size_t i = 0; i < MAX_RECORDINGS; i++) {
-		if (!s->recordings[i] || recording__poll(s->recordings[i]))
-			continue;
-		recording__free(s->recordings[i]);
-		s->recordings[i] = NULL;
-	}
-}
-
-/* ---- what is asked ---- */
 
 static void refuse(struct serve *s, const struct asked *a, int err)
 {
@@ -131,27 +69,52 @@ static void refuse(struct serve *s, const struct asked *a, int err)
 	} else if (a->endpoint->what == ENDPOINT_CPU) {
 		snprintf(text, sizeof(text), "Could not enable CPU profiling: %s", strerror(-err));
 	}
-	http_server__answer(s->server, a->number, status, -1, text, NULL);
+	http_server__answer(s->server, a->number, status, -1, text);
 }
 
 static void take_profile(struct serve *s, struct asked *a)
 {
-	struct recording_opts opts = { .pid = a->pid };
-	uint32_t hz = a->hz ?: s->opts->frequency;
+	struct recording_opts opts = { .pid = a->pid, .frequency = a->hz ?: s->opts->frequency };
 	struct recording *r;
 	int err = 0;
 
 	a->kind = (enum bpfprof_kind)kinds_find(a->endpoint->kind, strlen(a->endpoint->kind));
 	opts.kinds[a->kind] = true;
-	r = find_recording(s, a->pid, a->kind, hz);
+	r = recordings__find(&s->recordings, a->pid, a->kind, opts.frequency);
 	rights_to_load(true);
 	if (!r)
-		err = open_recording(s, &opts, hz, &r);
+		err = recordings__open(&s->recordings, &opts, &r);
 	if (!err)
 		err = recording__add(r, a);
 	rights_to_load(false);
 	if (err)
 		refuse(s, a, err);
+}
+
+/* Has the process a custom profile of this name? 0; -ENOENT: it has not; -errno. */
+static int find_custom(struct serve *s, const struct asked *a)
+{
+	int err;
+
+	rights_to_load(true);
+	err = custom_found__look(&s->custom, a->pid);
+	rights_to_load(false);
+	return err ? err : custom_names__has(&s->custom.names, a->name) ? 0 : -ENOENT;
+}
+
+static void take_custom(struct serve *s, struct asked *a, const char *name, size_t sz)
+{
+	int err = -ENOENT;
+
+	memcpy(a->name, name, MIN(sz, sizeof(a->name) - 1));
+	if (custom_name_ok(a->name))
+		err = find_custom(s, a);
+	if (err == -ENOENT)
+		http_server__answer(s->server, a->number, 404, -1, "Unknown profile");
+	else if (err)
+		refuse(s, a, err);
+	else
+		take_profile(s, a);
 }
 
 static void take_cmdline(struct serve *s, const struct asked *a)
@@ -166,7 +129,7 @@ static void take_cmdline(struct serve *s, const struct asked *a)
 	}
 	fd = profile_file_of(text, sz);
 	free(text);
-	http_server__answer(s->server, a->number, fd < 0 ? 500 : 200, fd, NULL, NULL);
+	http_server__answer(s->server, a->number, fd < 0 ? 500 : 200, fd, NULL);
 	if (fd >= 0)
 		close(fd);
 }
@@ -174,54 +137,80 @@ static void take_cmdline(struct serve *s, const struct asked *a)
 /* Samples of a kind, of recordings that go on. */
 static uint64_t count_samples(const struct serve *s, uint32_t pid, enum bpfprof_kind kind)
 {
-	const struct recording *r = find_recording(s, pid, kind, s->opts->frequency);
+	const struct recording *r = recordings__find(&s->recordings, pid, kind, s->opts->frequency);
 
 	return r ? recording__samples(r, kind) : 0;
+}
+
+static void count_all(const struct serve *s, const struct asked *a, uint64_t threads,
+		      uint64_t ret[static ENDPOINTS_MAX])
+{
+	for (size_t i = 0; i < endpoint_cnt; i++) {
+		const char *kind = endpoints[i].kind;
+
+		if (endpoints[i].at_once)
+			ret[i] = threads;
+		else if (kind)
+			ret[i] = count_samples(s, a->pid,
+					       (enum bpfprof_kind)kinds_find(kind, strlen(kind)));
+	}
+}
+
+/* Returns how many there are. */
+static size_t list_custom(struct serve *s, uint32_t pid, struct serve_custom ret[CUSTOM_NAMES_MAX])
+{
+	struct recording *r =
+		recordings__find(&s->recordings, pid, BPFPROF_CUSTOM, s->opts->frequency);
+	const struct custom_names *names = &s->custom.names;
+
+	rights_to_load(true);
+	(void)custom_found__look(&s->custom, pid);
+	rights_to_load(false);
+	for (size_t i = 0; i < names->cnt; i++) {
+		ret[i].held = 0;
+		memcpy(ret[i].name, names->all[i].name, sizeof(ret[i].name));
+	}
+	if (r)
+		recording__custom(r, ret, names->cnt);
+	return names->cnt;
 }
 
 static void take_index(struct serve *s, const struct asked *a)
 {
 	uint64_t counts[ENDPOINTS_MAX] = { 0 }, threads;
+	struct serve_custom custom[CUSTOM_NAMES_MAX];
 
 	if (process_threads((pid_t)a->pid, &threads)) {
 		refuse(s, a, -ESRCH);
 		return;
 	}
-	for (size_t i = 0; i < endpoint_cnt; i++) {
-		const char *kind = endpoints[i].kind;
-
-		if (endpoints[i].at_once)
-			counts[i] = threads;
-		else if (kind)
-			counts[i] = count_samples(
-				s, a->pid, (enum bpfprof_kind)kinds_find(kind, strlen(kind)));
-	}
-	http_server__answer(s->server, a->number, 200, -1, NULL, counts);
+	count_all(s, a, threads, counts);
+	http_server__answer_index(s->server, a->number, counts, custom,
+				  list_custom(s, a->pid, custom));
 }
 
 /* By whatever is recorded of the process, which knows its code. */
 static void take_symbol(struct serve *s, const struct asked *a, const uint64_t *addresses,
 			size_t cnt)
 {
-	struct recording_opts opts = { .pid = a->pid, .kinds[BPFPROF_THREADS] = true };
-	struct recording *r = NULL;
+	struct recording_opts opts = { .pid = a->pid,
+				       .frequency = s->opts->frequency,
+				       .kinds[BPFPROF_THREADS] = true };
+	struct recording *r = recordings__of(&s->recordings, a->pid);
 	int err = 0, fd;
 
 	/* to find names takes a while, too */
-	s->took_long = true;
-	for (size_t i = 0; !r && i < MAX_RECORDINGS; i++)
-		if (s->recordings[i] && recording__is_of(s->recordings[i], a->pid))
-			r = s->recordings[i];
+	s->recordings.took_long = true;
 	rights_to_load(true);
 	if (!r)
-		err = open_recording(s, &opts, s->opts->frequency, &r);
+		err = recordings__open(&s->recordings, &opts, &r);
 	rights_to_load(false);
 	fd = err ? err : recording__symbols(r, addresses, cnt);
 	if (fd < 0) {
 		refuse(s, a, fd);
 		return;
 	}
-	http_server__answer(s->server, a->number, 200, fd, NULL, NULL);
+	http_server__answer(s->server, a->number, 200, fd, NULL);
 	close(fd);
 }
 
@@ -236,7 +225,7 @@ static void take_ask(struct serve *s, const struct serve_wire *m, size_t text_sz
 	/* what the server asks for may be what has got into it */
 	if (m->endpoint >= endpoint_cnt || !m->pid || m->pid > INT32_MAX ||
 	    (s->opts->pids.cnt && m->pid != s->opts->pids.ids[0])) {
-		http_server__answer(s->server, m->number, 400, -1, "this is not served", NULL);
+		http_server__answer(s->server, m->number, 400, -1, "this is not served");
 		return;
 	}
 	a.endpoint = &endpoints[m->endpoint];
@@ -251,15 +240,11 @@ static void take_ask(struct serve *s, const struct serve_wire *m, size_t text_sz
 		take_symbol(s, &a, (const uint64_t *)m->text, text_sz / sizeof(uint64_t));
 		break;
 	default:
-		take_profile(s, &a);
+		if (a.endpoint->named)
+			take_custom(s, &a, m->text, text_sz);
+		else
+			take_profile(s, &a);
 	}
-}
-
-static void drop(struct serve *s, uint64_t number)
-{
-	for (size_t i = 0; i < MAX_RECORDINGS; i++)
-		if (s->recordings[i] && recording__drop(s->recordings[i], number))
-			return;
 }
 
 static void take_messages(struct serve *s)
@@ -268,16 +253,14 @@ static void take_messages(struct serve *s)
 	size_t sz;
 
 	if (http_server__tend(s->server, util_monotonic_ns()))
-		for (size_t i = 0; i < MAX_RECORDINGS; i++)
-			if (s->recordings[i])
-				recording__drop_all(s->recordings[i]);
+		recordings__drop_all(&s->recordings);
 	/* some take a while, as opening a recording: those that go on come first */
-	s->took_long = false;
-	for (size_t i = 0;
-	     i < SERVE_MAX_ASKED && !s->took_long && (m = http_server__receive(s->server, &sz));
+	s->recordings.took_long = false;
+	for (size_t i = 0; i < SERVE_MAX_ASKED && !s->recordings.took_long &&
+			   (m = http_server__receive(s->server, &sz));
 	     i++) {
 		if (m->what == SERVE_GONE)
-			drop(s, m->number);
+			recordings__drop(&s->recordings, m->number);
 		else
 			take_ask(s, m, sz);
 	}
@@ -296,28 +279,19 @@ static int timeout_ms(const struct serve *s)
 {
 	uint64_t now = util_monotonic_ns(), ns = http_server__next_ns(s->server);
 
-	for (size_t i = 0; i < MAX_RECORDINGS; i++)
-		if (s->recordings[i])
-			ns = MIN(ns, recording__next_ns(s->recordings[i]));
+	ns = MIN(ns, recordings__next_ns(&s->recordings));
 	return now >= ns ? 0 : (int)MIN((ns - now + 999999) / 1000000, 1000);
 }
 
 static int wait_for_more(const struct serve *s)
 {
-	struct pollfd fds[3 + 2 * MAX_RECORDINGS];
+	struct pollfd fds[3 + 2 * RECORDINGS_MAX];
 	size_t n = 3;
-	int pair[2];
 
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = s->pidfd, .events = POLLIN };
 	fds[2] = (struct pollfd){ .fd = http_server__fd(s->server), .events = POLLIN };
-	for (size_t i = 0; i < MAX_RECORDINGS; i++) {
-		if (!s->recordings[i])
-			continue;
-		recording__fds(s->recordings[i], pair);
-		fds[n++] = (struct pollfd){ .fd = pair[0], .events = POLLIN };
-		fds[n++] = (struct pollfd){ .fd = pair[1], .events = POLLIN };
-	}
+	n += recordings__fds(&s->recordings, fds + n);
 	return poll(fds, n, timeout_ms(s)) < 0 && errno != EINTR ? -errno : 0;
 }
 
@@ -330,11 +304,11 @@ static int loop(struct serve *s)
 		err = wait_for_more(s);
 		ready_alive();
 		take_messages(s);
-		poll_recordings(s);
+		recordings__poll(&s->recordings);
 		/* those who wait have been answered just now */
 		s->stopped = is_readable(s->signal_fd);
 		if (!s->stopped && is_readable(s->pidfd)) {
-			poll_recordings(s);
+			recordings__poll(&s->recordings);
 			log_info("process %u has ended", s->opts->pids.ids[0]);
 			http_server__finish(s->server);
 			s->stopped = true;
@@ -394,6 +368,26 @@ static int check(const struct serve *s)
 	return err ? err : ns.ok && !missing ? 0 : -ENOTSUP;
 }
 
+/* What is recorded all the time. 0 or -errno, said. */
+static int open_always(struct serve *s)
+{
+	struct recording_opts opts = { .always = true, .frequency = s->opts->frequency };
+	struct recording *r;
+	bool any = false;
+	int err;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		any |= s->opts->kinds[i];
+	if (!any)
+		return 0;
+	opts.pid = s->opts->pids.ids[0];
+	memcpy(opts.kinds, s->opts->kinds, sizeof(opts.kinds));
+	err = recordings__open(&s->recordings, &opts, &r);
+	if (err == -ESRCH)
+		log_error("no process %u", opts.pid);
+	return err;
+}
+
 static int open_server(struct serve *s)
 {
 	struct http_server_opts opts = {
@@ -439,6 +433,7 @@ int serve(const struct options *opts)
 	bool unusable;
 	int err;
 
+	s.recordings = (struct recordings){ .opts = opts, .answer = on_answer, .ctx = &s };
 	s.listening.fd = -1;
 	err = listening_open(opts, &s.listening);
 	unusable = err == -EINVAL;
@@ -449,8 +444,7 @@ int serve(const struct options *opts)
 		ready_say("STOPPING=1");
 	}
 	http_server__free(s.server);
-	for (size_t i = 0; i < MAX_RECORDINGS; i++)
-		recording__free(s.recordings[i]);
+	recordings__done(&s.recordings);
 	listening_close(&s.listening);
 	for (int *fd = (int[]){ s.signal_fd, s.pidfd, -2 }; *fd != -2; fd++)
 		if (*fd >= 0)
