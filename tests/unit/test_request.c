@@ -94,6 +94,7 @@ static void test_right(void **state)
 	assert_int_equal(asked("heap", "").seconds, 0);
 	assert_int_equal(asked("heap", "seconds=").seconds, 0);
 	assert_int_equal(asked("heap", "gc=1&seconds=3600").seconds, 3600);
+	assert_int_equal(asked("goroutine", "seconds=3").seconds, 3);
 	assert_int_equal(asked("heap", "debug=1").debug, 1);
 	assert_int_equal(asked("goroutine", "debug=2").debug, 2);
 	assert_int_equal(asked("heap", "debug=7").debug, 1);
@@ -134,7 +135,7 @@ static void test_wrong(void **state)
 		{ "heap", "seconds=0&debug=1", 400,
 		  "invalid value for \"seconds\" - must be a positive integer" },
 		{ "goroutine", "seconds=1&debug=1", 400,
-		  "\"seconds\" parameter is not supported for this profile type" },
+		  "seconds and debug params are incompatible" },
 		{ "heap", "seconds=3601&debug=1", 400,
 		  "profile duration exceeds server's WriteTimeout" },
 		{ "profile", "seconds=3601", 400,

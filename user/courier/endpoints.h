@@ -25,7 +25,7 @@ struct endpoint {
 	const char *kind;	  /* of what is recorded (kinds.h), or NULL */
 	const char *default_type; /* the value that readers show first; NULL: as the kind has it */
 	bool named;   /* its path goes on: with the name of what the process defines itself */
-	bool at_once; /* of one moment */
+	bool at_once; /* of one moment; over seconds it is the change between two */
 	bool full;    /* debug=2 is another form than debug=1 */
 	const char *description; /* a sentence for the index; NULL: it is not shown there */
 };

@@ -79,9 +79,6 @@ static unsigned int parse_profile(const struct given *g, struct request *ret, ch
 	if (!positive(s, &n))
 		return wrong(BAD_REQUEST, text, text_sz,
 			     "invalid value for \"seconds\" - must be a positive integer");
-	if (ret->endpoint->at_once)
-		return wrong(BAD_REQUEST, text, text_sz,
-			     "\"seconds\" parameter is not supported for this profile type");
 	if (n > SERVE_MAX_SECONDS)
 		return wrong(BAD_REQUEST, text, text_sz,
 			     "profile duration exceeds server's WriteTimeout");

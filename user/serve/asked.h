@@ -10,6 +10,7 @@
 #include "target/custom_sites.h"
 
 struct endpoint;
+struct profile;
 
 struct asked {
 	uint64_t number;
@@ -17,6 +18,7 @@ struct asked {
 	enum bpfprof_kind kind;
 	uint32_t pid, hz, seconds, debug; /* see struct serve_wire */
 	char name[CUSTOM_NAME_SZ];	  /* of a custom profile */
+	struct profile *before;		  /* what is to be the change since then; NULL: it is not */
 };
 
 #endif

@@ -16,6 +16,7 @@
 #include "kernel/cpus.h"
 #include "kinds.h"
 #include "options.h"
+#include "profile/change.h"
 #include "profile/profile.h"
 #include "report/finish_profile.h"
 #include "report/formats.h"
@@ -134,8 +135,9 @@ static int write_file(const struct asked *a, const struct profile *p)
 	return err;
 }
 
-int profile_file(const struct options *opts, const struct asked *a, struct capture *c,
-		 struct capture_window *w, bool goes_on, const struct capture_boundary *to)
+int profile_make(const struct options *opts, const struct asked *a, struct capture *c,
+		 struct capture_window *w, bool goes_on, const struct capture_boundary *to,
+		 struct profile **ret)
 {
 	char target[32];
 	struct report report = {
@@ -148,17 +150,33 @@ int profile_file(const struct options *opts, const struct asked *a, struct captu
 		.run_ns = to->ns - capture__start_ns(c),
 	};
 	struct capture_profile p;
-	int ret;
+	int err;
 
 	snprintf(target, sizeof(target), "pid:%u", a->pid);
 	capture__stats(c, &report.stats);
 	capture__files_stats(c, &report.files);
-	ret = take(a, c, w, goes_on, to, &p);
+	err = take(a, c, w, goes_on, to, &p);
+	if (err)
+		return err;
+	err = make(&report, a, c, &p);
+	if (err)
+		profile__free(p.profile);
+	else
+		*ret = p.profile;
+	return err;
+}
+
+int profile_file(const struct asked *a, struct profile *p)
+{
+	struct profile *change;
+	int ret;
+
+	if (!a->before)
+		return write_file(a, p);
+	ret = change_make(a->before, p, "since", &change);
 	if (ret)
 		return ret;
-	ret = make(&report, a, c, &p);
-	if (!ret)
-		ret = write_file(a, p.profile);
-	profile__free(p.profile);
+	ret = write_file(a, change);
+	profile__free(change);
 	return ret;
 }

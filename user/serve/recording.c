@@ -17,6 +17,7 @@
 #include "custom/custom_wanted.h"
 #include "kinds.h"
 #include "options.h"
+#include "profile/profile.h"
 #include "serve/asked.h"
 #include "serve/profile_file.h"
 #include "serve/symbol_file.h"
@@ -215,17 +216,34 @@ bool recording__drop(struct recording *r, uint64_t number)
 	return false;
 }
 
+static void fail(struct recording *r, const struct asked *a, int err)
+{
+	log_error("cannot make a profile of process %u: %s", r->opts.pid, strerror(-err));
+	r->opts.answer(r->opts.ctx, a, 500, -1,
+		       a->before ? "failed to compute delta" : "failed to collect profile");
+}
+
 static void answer(struct recording *r, size_t i, const struct capture_boundary *to)
 {
 	struct waiter *w = &r->waiters[i];
-	int fd = profile_file(r->opts.opts, &w->asked, r->capture, w->window, w->since_start, to);
+	const struct asked *a = &w->asked;
+	struct profile *p = NULL;
+	int fd = profile_make(r->opts.opts, a, r->capture, w->window, w->since_start, to, &p);
 
-	if (fd < 0)
-		log_error("cannot make a profile of process %u: %s", r->opts.pid, strerror(-fd));
-	r->opts.answer(r->opts.ctx, &w->asked, fd < 0 ? 500 : 200, fd,
-		       fd < 0 ? "failed to collect profile" : NULL);
-	if (fd >= 0)
+	if (!fd && a->endpoint->at_once && a->seconds && !a->before) {
+		r->opts.first(r->opts.ctx, a, p);
+		remove_waiter(r, i);
+		return;
+	}
+	if (!fd)
+		fd = profile_file(a, p);
+	if (fd < 0) {
+		fail(r, a, fd);
+	} else {
+		r->opts.answer(r->opts.ctx, a, 200, fd, NULL);
 		close(fd);
+	}
+	profile__free(p);
 	remove_waiter(r, i);
 }
 

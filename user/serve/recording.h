@@ -16,6 +16,7 @@
 
 struct asked;
 struct options;
+struct profile;
 struct serve_custom;
 struct recording;
 
@@ -31,6 +32,8 @@ struct recording_opts {
 	bool kinds[BPFPROF_NR_KINDS];
 	bool always;
 	recording_answer answer;
+	/* Of a change of what is of one moment, the first one: the profile is the callee's. */
+	void (*first)(void *ctx, const struct asked *a, struct profile *p);
 	void *ctx;
 };
 

@@ -43,6 +43,7 @@ int recordings__open(struct recordings *r, const struct recording_opts *what,
 		return -EBUSY;
 	opts.opts = r->opts;
 	opts.answer = r->answer;
+	opts.first = r->first;
 	opts.ctx = r->ctx;
 	r->took_long = true;
 	err = recording__new(&opts, ret);

@@ -19,6 +19,7 @@ struct recordings {
 	/* what all have of struct recording_opts */
 	const struct options *opts;
 	recording_answer answer;
+	void (*first)(void *ctx, const struct asked *a, struct profile *p);
 	void *ctx;
 	bool took_long; /* one was opened, since the caller has set it to false */
 };

@@ -25,6 +25,7 @@
 #include "record/ready.h"
 #include "record/rights.h"
 #include "serve/asked.h"
+#include "serve/changes.h"
 #include "serve/custom_found.h"
 #include "serve/http_server.h"
 #include "serve/listening.h"
@@ -39,6 +40,7 @@ struct serve {
 	const struct options *opts;
 	struct recordings recordings;
 	struct custom_found custom;
+	struct changes changes;
 	struct http_server *server;
 	struct listening listening;
 	int signal_fd, pidfd; /* pidfd: of the process served, -1: it is none */
@@ -53,6 +55,16 @@ static void on_answer(void *ctx, const struct asked *a, unsigned int status, int
 	struct serve *s = ctx;
 
 	http_server__answer(s->server, a->number, status, fd, text);
+	changes__drop(&s->changes, a->number);
+}
+
+static void on_first(void *ctx, const struct asked *a, struct profile *p)
+{
+	struct serve *s = ctx;
+
+	if (changes__add(&s->changes, a, p))
+		http_server__answer(s->server, a->number, 503, -1,
+				    "too many requests wait already");
 }
 
 static void refuse(struct serve *s, const struct asked *a, int err)
@@ -69,7 +81,7 @@ static void refuse(struct serve *s, const struct asked *a, int err)
 	} else if (a->endpoint->what == ENDPOINT_CPU) {
 		snprintf(text, sizeof(text), "Could not enable CPU profiling: %s", strerror(-err));
 	}
-	http_server__answer(s->server, a->number, status, -1, text);
+	on_answer(s, a, status, -1, text);
 }
 
 static void take_profile(struct serve *s, struct asked *a)
@@ -247,23 +259,44 @@ static void take_ask(struct serve *s, const struct serve_wire *m, size_t text_sz
 	}
 }
 
+static void drop(struct serve *s, uint64_t number)
+{
+	recordings__drop(&s->recordings, number);
+	changes__drop(&s->changes, number);
+}
+
+static void drop_all(struct serve *s)
+{
+	recordings__drop_all(&s->recordings);
+	changes__drop_all(&s->changes);
+}
+
 static void take_messages(struct serve *s)
 {
 	const struct serve_wire *m;
 	size_t sz;
 
 	if (http_server__tend(s->server, util_monotonic_ns()))
-		recordings__drop_all(&s->recordings);
+		drop_all(s);
 	/* some take a while, as opening a recording: those that go on come first */
 	s->recordings.took_long = false;
 	for (size_t i = 0; i < SERVE_MAX_ASKED && !s->recordings.took_long &&
 			   (m = http_server__receive(s->server, &sz));
 	     i++) {
 		if (m->what == SERVE_GONE)
-			recordings__drop(&s->recordings, m->number);
+			drop(s, m->number);
 		else
 			take_ask(s, m, sz);
 	}
+}
+
+/* The second profiles that are due. */
+static void take_changes(struct serve *s)
+{
+	struct asked a;
+
+	while (changes__take(&s->changes, util_monotonic_ns(), &a))
+		take_profile(s, &a);
 }
 
 /* ---- the loop ---- */
@@ -280,6 +313,7 @@ static int timeout_ms(const struct serve *s)
 	uint64_t now = util_monotonic_ns(), ns = http_server__next_ns(s->server);
 
 	ns = MIN(ns, recordings__next_ns(&s->recordings));
+	ns = MIN(ns, changes__next_ns(&s->changes));
 	return now >= ns ? 0 : (int)MIN((ns - now + 999999) / 1000000, 1000);
 }
 
@@ -304,6 +338,7 @@ static int loop(struct serve *s)
 		err = wait_for_more(s);
 		ready_alive();
 		take_messages(s);
+		take_changes(s);
 		recordings__poll(&s->recordings);
 		/* those who wait have been answered just now */
 		s->stopped = is_readable(s->signal_fd);
@@ -433,7 +468,9 @@ int serve(const struct options *opts)
 	bool unusable;
 	int err;
 
-	s.recordings = (struct recordings){ .opts = opts, .answer = on_answer, .ctx = &s };
+	s.recordings = (struct recordings){
+		.opts = opts, .answer = on_answer, .first = on_first, .ctx = &s
+	};
 	s.listening.fd = -1;
 	err = listening_open(opts, &s.listening);
 	unusable = err == -EINVAL;
@@ -445,6 +482,7 @@ int serve(const struct options *opts)
 	}
 	http_server__free(s.server);
 	recordings__done(&s.recordings);
+	changes__drop_all(&s.changes);
 	listening_close(&s.listening);
 	for (int *fd = (int[]){ s.signal_fd, s.pidfd, -2 }; *fd != -2; fd++)
 		if (*fd >= 0)

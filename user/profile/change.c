@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "profile/change.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "profile/merge.h"
+#include "profile/profile.h"
+
+static void turn(struct profile *p)
+{
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		for (size_t v = 0; v < p->value_cnt; v++)
+			p->samples[i].value[v] = p->samples[i].value[v] == INT64_MIN ?
+							 INT64_MAX :
+							 -p->samples[i].value[v];
+}
+
+static void leave_out(struct profile *p, const char *key)
+{
+	for (size_t i = 0; i < p->sample_cnt; i++) {
+		struct profile_sample *s = &p->samples[i];
+		struct profile_label *labels = &p->labels[s->label];
+		uint32_t cnt = 0;
+
+		for (uint32_t k = 0; k < s->label_cnt; k++)
+			if (strcmp(strtab__get(p->strings, labels[k].key), key) != 0)
+				labels[cnt++] = labels[k];
+		s->label_cnt = cnt;
+	}
+}
+
+static void drop_zeros(struct profile *p)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++) {
+		bool any = false;
+
+		for (size_t v = 0; v < p->value_cnt; v++)
+			any |= p->samples[i].value[v] != 0;
+		if (any)
+			p->samples[cnt++] = p->samples[i];
+	}
+	p->sample_cnt = cnt;
+}
+
+static int add_up(const struct profile *before, const struct profile *after, struct profile **ret)
+{
+	struct profile_merge *m = profile_merge__new();
+	int err = m ? 0 : -errno;
+
+	/* the second one says what is first in it */
+	if (!err)
+		err = profile_merge__add(m, after, NULL, 0);
+	if (!err)
+		err = profile_merge__add(m, before, NULL, 0);
+	if (!err) {
+		*ret = profile_merge__take(m);
+		err = *ret ? 0 : -errno;
+	}
+	profile_merge__free(m);
+	return err;
+}
+
+int change_make(struct profile *before, struct profile *after, const char *without_label,
+		struct profile **ret)
+{
+	struct profile *p;
+	int err;
+
+	leave_out(before, without_label);
+	leave_out(after, without_label);
+	turn(before);
+	err = add_up(before, after, &p);
+	if (err)
+		return err;
+	drop_zeros(p);
+	p->time_ns = after->time_ns;
+	p->duration_ns = after->time_ns - before->time_ns;
+	err = profile__finish(p);
+	if (err)
+		profile__free(p);
+	else
+		*ret = p;
+	return err;
+}
