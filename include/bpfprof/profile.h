@@ -34,6 +34,9 @@
  * The note has the form that SystemTap has defined for version 3 of its probes: where the nop is,
  * where .stapsdt.base is, no semaphore, and three strings. It belongs to the section's group ("?"),
  * so that it goes where the linker leaves out a copy of an inline function.
+ *
+ * A nop of one byte: of a probed one of five Linux 6.18 to 7.1 make a call, which costs less than a
+ * breakpoint, but writes over the red zone of functions that call none.
  */
 /* clang-format off */
 #if defined(__x86_64__) && defined(__LP64__) && defined(__ELF__)
