@@ -430,6 +430,23 @@ static void test_is_gone(void **state)
 	assert_true(procs__is_gone(ps, a));
 }
 
+/* Whose numbers are not those of system calls: no process has this one here. */
+static void test_is_gone_elsewhere(void **state)
+{
+	const uint32_t pid = 1U << 30;
+	struct procs *other;
+	uint32_t a;
+
+	(void)state;
+	assert_true(toolrun("ln -s 1 proc/self"));
+	other = procs__new(toolrun_path("proc"));
+	a = procs__add(other, pid, 3, 5 * TICK + 123, "a", false, 0);
+	assert_true(procs__is_gone(other, a));
+	make_proc(pid, 5, 'S', 1, "");
+	assert_false(procs__is_gone(other, a));
+	procs__free(other);
+}
+
 /* Events that had happened before the scan looked are read after it: they are in what it found. */
 static void test_events_before_scan(void **state)
 {
@@ -1157,6 +1174,7 @@ int main(void)
 		TEST(test_sampled_after_end),
 		TEST(test_zombie),
 		TEST(test_is_gone),
+		TEST(test_is_gone_elsewhere),
 		TEST(test_events_before_scan),
 		TEST(test_maps_read_after_exec),
 		TEST(test_remove),

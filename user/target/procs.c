@@ -17,12 +17,24 @@
 #include "target/objects.h"
 #include "target/proc_maps.h"
 
+/* It may be another namespace's, or made up. */
+static bool has_own_numbers(const char *proc_dir)
+{
+	char path[PATH_MAX], own[32], text[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/self", proc_dir);
+	n = readlink(path, text, sizeof(text));
+	return n == snprintf(own, sizeof(own), "%d", (int)getpid()) && !memcmp(text, own, n);
+}
+
 struct procs *procs__new(const char *proc_dir)
 {
 	struct procs *ps = calloc(1, sizeof(*ps));
 
 	if (!ps)
 		return NULL;
+	ps->own_numbers = has_own_numbers(proc_dir);
 	ps->proc_dir = strdup(proc_dir);
 	ps->spaces.files = proc_files__new();
 	if (!ps->proc_dir || !ps->spaces.files) {
@@ -295,6 +307,9 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx)
 	const struct proc *p = &ps->entries[idx].p;
 	uint64_t start_ns;
 
+	/* most have gone when they are asked for, and /proc takes 20 times as long to say so */
+	if (ps->own_numbers && getpgid((pid_t)p->tgid) < 0 && errno == ESRCH)
+		return true;
 	return proc_stat_start(ps->proc_dir, p->tgid, &start_ns) ||
 	       (p->start_ns && start_ns / 10000000 != p->start_ns / 10000000);
 }

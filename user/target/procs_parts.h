@@ -17,6 +17,7 @@ struct entry {
 
 struct procs {
 	char *proc_dir;
+	bool own_numbers; /* its processes have the numbers that system calls take */
 	struct entry *entries;
 	size_t entry_cnt, entry_cap;
 	uint32_t *unused;
