@@ -29,7 +29,6 @@ struct cpu_ring {
 struct raw_event {
 	uint64_t time_ns;
 	size_t pos; /* in buf */
-	size_t seq; /* keeps the order of equal times */
 };
 
 struct events {
@@ -42,6 +41,8 @@ struct events {
 	size_t buf_sz, buf_cap;
 	struct raw_event *raws;
 	size_t raw_cnt, raw_cap;
+	struct raw_event *sorted; /* scratch, exchanged with raws */
+	size_t sorted_cap;
 	size_t taken; /* of raws, by the last call; the others are kept for the next one */
 	struct event *events;
 	size_t event_cnt, event_cap;
@@ -95,6 +96,7 @@ void events__free(struct events *e)
 	free(e->online);
 	free(e->buf);
 	free(e->raws);
+	free(e->sorted);
 	free(e->events);
 	free(e);
 }
@@ -188,9 +190,8 @@ static int index_records(struct events *e, size_t from)
 			err = util_reserve(&e->raws, &e->raw_cap, e->raw_cnt + 1, sizeof(*e->raws));
 			if (err)
 				return err;
-			raw = &e->raws[e->raw_cnt];
+			raw = &e->raws[e->raw_cnt++];
 			raw->pos = from;
-			raw->seq = e->raw_cnt++;
 			memcpy(&raw->time_ns, e->buf + from + h->size - 8, 8);
 		}
 		from += h->size;
@@ -203,13 +204,48 @@ static size_t record_sz(const struct events *e, const struct raw_event *raw)
 	return ((const struct perf_event_header *)(e->buf + raw->pos))->size;
 }
 
-static int by_time(const void *a, const void *b)
+/* The end of those that are in the order of time already. */
+static size_t run_end(const struct events *e, size_t from)
 {
-	const struct raw_event *x = a, *y = b;
+	size_t i = from + 1;
 
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return x->seq < y->seq ? -1 : x->seq > y->seq;
+	while (i < e->raw_cnt && e->raws[i - 1].time_ns <= e->raws[i].time_ns)
+		i++;
+	return MIN(i, e->raw_cnt);
+}
+
+/* [from, mid) and [mid, end) are in order. Of equal times the former comes first. */
+static void merge(struct events *e, size_t from, size_t mid, size_t end)
+{
+	for (size_t a = from, b = mid, to = from; to < end; to++)
+		if (b == end || (a < mid && e->raws[a].time_ns <= e->raws[b].time_ns))
+			e->sorted[to] = e->raws[a++];
+		else
+			e->sorted[to] = e->raws[b++];
+}
+
+/* By time, stable. A ring is in order nearly always: there is not much more to do than to merge so many
+ * as there are CPUs. */
+static int sort(struct events *e)
+{
+	struct raw_event *raws;
+	size_t cap, mid, end;
+	int err = util_reserve(&e->sorted, &e->sorted_cap, e->raw_cnt, sizeof(*e->sorted));
+
+	while (!err && run_end(e, 0) < e->raw_cnt) {
+		for (size_t from = 0; from < e->raw_cnt; from = end) {
+			mid = run_end(e, from);
+			end = mid < e->raw_cnt ? run_end(e, mid) : mid;
+			merge(e, from, mid, end);
+		}
+		raws = e->raws;
+		cap = e->raw_cap;
+		e->raws = e->sorted;
+		e->raw_cap = e->sorted_cap;
+		e->sorted = raws;
+		e->sorted_cap = cap;
+	}
+	return err;
 }
 
 struct mmap2_record {
@@ -385,9 +421,9 @@ int events__read(struct events *e, uint64_t until_ns, const struct event **ret, 
 		err = events__hold(e);
 	if (err)
 		return err;
-	if (e->raw_cnt)
-		qsort(e->raws, e->raw_cnt, sizeof(*e->raws), by_time);
-	err = util_reserve(&e->events, &e->event_cap, e->raw_cnt, sizeof(*e->events));
+	err = sort(e);
+	if (!err)
+		err = util_reserve(&e->events, &e->event_cap, e->raw_cnt, sizeof(*e->events));
 	if (err)
 		return err;
 	for (; e->taken < e->raw_cnt && e->raws[e->taken].time_ns <= until_ns; e->taken++) {
