@@ -389,6 +389,18 @@ static void entries_of_any_size(void **state)
 	}
 }
 
+static void no_two_tables_have_one_seed(void **state)
+{
+	uint64_t seeds[100];
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		seeds[i] = hash_seed();
+		for (int j = 0; j < i; j++)
+			assert_true(seeds[i] != seeds[j]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +413,7 @@ int main(void)
 		cmocka_unit_test(without_memory_it_stays_as_it_was),
 		cmocka_unit_test(no_more_than_was_agreed),
 		cmocka_unit_test(entries_of_any_size),
+		cmocka_unit_test(no_two_tables_have_one_seed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

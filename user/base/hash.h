@@ -83,8 +83,8 @@ struct hash_iter hash__iter(const struct hash *h);
 /* NULL behind the last entry. */
 void *hash_iter__next(struct hash_iter *it);
 
-/* A number that others do not know, to hash what they choose; without entropy, early at boot, one
- * that they can guess. */
+/* A number that others do not know, another one each time, to hash what they choose; without entropy,
+ * early at boot, ones that they can guess. Not for several threads. */
 uint64_t hash_seed(void);
 
 #endif

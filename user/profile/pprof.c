@@ -18,6 +18,7 @@
 #include "profile/canon.h"
 #include "profile/profile.h"
 
+#define IN_SZ 16384
 #define OUT_SZ 65536
 /* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
 #define GZIP_WINDOW (15 + 16)
@@ -53,6 +54,9 @@ struct writer {
 	z_stream z;
 	size_t max_sz; /* of all that is compressed; 0: any */
 	uint8_t *extra;
+	/* IN_SZ bytes that are to be compressed: a message is small, and a call of zlib takes longer */
+	uint8_t *in;
+	size_t in_sz;
 	uint8_t *out; /* OUT_SZ bytes, compressed */
 	uint8_t *msg; /* the message at hand, packed */
 	size_t msg_cap;
@@ -64,35 +68,43 @@ struct writer {
 	size_t loc_id_cap, label_cap, label_ptr_cap, line_cap, line_ptr_cap;
 };
 
-static int writer__compress(struct writer *w, const void *data, size_t sz, int flush)
+/* What is in w->in. */
+static int writer__compress(struct writer *w, int flush)
+{
+	size_t have;
+
+	w->z.next_in = w->in;
+	w->z.avail_in = (uInt)w->in_sz;
+	w->in_sz = 0;
+	do {
+		w->z.next_out = w->out;
+		w->z.avail_out = OUT_SZ;
+		if (deflate(&w->z, flush) == Z_STREAM_ERROR)
+			return -EINVAL;
+		have = OUT_SZ - w->z.avail_out;
+		errno = 0;
+		if (have && fwrite(w->out, 1, have, w->f) != have)
+			return errno ? -errno : -EIO;
+	} while (!w->z.avail_out);
+	return 0;
+}
+
+static int writer__put(struct writer *w, const void *data, size_t sz)
 {
 	const uint8_t *from = data;
-	size_t have;
-	uInt part;
-	int last, rc;
+	size_t part;
+	int err = 0;
 
-	if (w->max_sz && w->z.total_in + sz > w->max_sz)
+	if (w->max_sz && w->z.total_in + w->in_sz + sz > w->max_sz)
 		return -EMSGSIZE;
-	do {
-		part = (uInt)MIN(sz, (size_t)1 << 30);
-		w->z.next_in = (Bytef *)from;
-		w->z.avail_in = part;
-		from += part;
-		sz -= part;
-		last = sz ? Z_NO_FLUSH : flush;
-		do {
-			w->z.next_out = w->out;
-			w->z.avail_out = OUT_SZ;
-			rc = deflate(&w->z, last);
-			if (rc == Z_STREAM_ERROR)
-				return -EINVAL;
-			have = OUT_SZ - w->z.avail_out;
-			errno = 0;
-			if (have && fwrite(w->out, 1, have, w->f) != have)
-				return errno ? -errno : -EIO;
-		} while (!w->z.avail_out);
-	} while (sz);
-	return 0;
+	for (; !err && sz; from += part, sz -= part) {
+		part = MIN(sz, IN_SZ - w->in_sz);
+		memcpy(w->in + w->in_sz, from, part);
+		w->in_sz += part;
+		if (w->in_sz == IN_SZ)
+			err = writer__compress(w, Z_NO_FLUSH);
+	}
+	return err;
 }
 
 /* Writes the tag and length of a field whose sz bytes follow. */
@@ -104,7 +116,7 @@ static int writer__head(struct writer *w, enum field field, size_t sz)
 	for (; sz >= 0x80; sz >>= 7)
 		*p++ = (uint8_t)(sz | 0x80);
 	*p++ = (uint8_t)sz;
-	return writer__compress(w, head, (size_t)(p - head), Z_NO_FLUSH);
+	return writer__put(w, head, (size_t)(p - head));
 }
 
 static int writer__message(struct writer *w, enum field field, const ProtobufCMessage *m)
@@ -116,7 +128,7 @@ static int writer__message(struct writer *w, enum field field, const ProtobufCMe
 		return err;
 	protobuf_c_message_pack(m, w->msg);
 	err = writer__head(w, field, sz);
-	return err ? err : writer__compress(w, w->msg, sz, Z_NO_FLUSH);
+	return err ? err : writer__put(w, w->msg, sz);
 }
 
 /* Writes fields of Profile itself. */
@@ -128,7 +140,7 @@ static int writer__fields(struct writer *w, const pb_profile *m)
 	if (err)
 		return err;
 	protobuf_c_message_pack(&m->base, w->msg);
-	return writer__compress(w, w->msg, sz, Z_NO_FLUSH);
+	return writer__put(w, w->msg, sz);
 }
 
 static void fill_value_type(const struct writer *w, const struct profile_value_type *t,
@@ -339,7 +351,7 @@ static int write_strings(struct writer *w)
 		s = w->canon.strings[i];
 		err = writer__head(w, FIELD_STRING, strlen(s));
 		if (!err)
-			err = writer__compress(w, s, strlen(s), Z_NO_FLUSH);
+			err = writer__put(w, s, strlen(s));
 	}
 	return err;
 }
@@ -355,7 +367,7 @@ static int write_all(struct writer *w)
 
 	for (i = 0; !err && i < ARRAY_SIZE(steps); i++)
 		err = steps[i](w);
-	return err ? err : writer__compress(w, "", 0, Z_FINISH);
+	return err ? err : writer__compress(w, Z_FINISH);
 }
 
 /* The subfield as the header has it: two letters, the length, the data. */
@@ -415,10 +427,12 @@ int pprof_write_extra(const struct profile *p, const void *extra, size_t extra_s
 
 	if (err)
 		return err;
+	w.in = malloc(IN_SZ);
 	w.out = malloc(OUT_SZ);
 	/* the fastest level, as Go does it: sorted samples compress well at any */
-	if (!w.out || deflateInit2(&w.z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8,
-				   Z_DEFAULT_STRATEGY) != Z_OK) {
+	if (!w.in || !w.out ||
+	    deflateInit2(&w.z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+		    Z_OK) {
 		err = -ENOMEM;
 		goto out;
 	}
@@ -430,6 +444,7 @@ int pprof_write_extra(const struct profile *p, const void *extra, size_t extra_s
 out:
 	canon__done(&w.canon);
 	free(w.extra);
+	free(w.in);
 	free(w.out);
 	free(w.msg);
 	free(w.loc_ids);
