@@ -140,6 +140,8 @@ static void measure(struct run *r)
 	struct capture_stats stats;
 
 	capture__stats(r->capture, &stats);
+	/* it is told once */
+	r->totals.late_ns = MAX(r->totals.late_ns, stats.late_ns);
 	ns += stats.bpf_ns;
 	b->memory = memory_of(getpid()) + bpf_memory();
 	for (size_t i = 0; i < cnt; i++)

@@ -43,6 +43,7 @@ struct run_totals {
 	uint64_t windows, windows_failed;
 	uint64_t seen[BPFPROF_NR_KINDS], recorded[BPFPROF_NR_KINDS], whole[BPFPROF_NR_KINDS],
 		own[BPFPROF_NR_KINDS], lost[BPFPROF_NR_KINDS][BPFPROF_NR_LOST];
+	uint64_t late_ns; /* of the last window: the longest time that the loop came too late */
 	bool reload_failed;
 	uint64_t reload_ns; /* CLOCK_REALTIME, of the last that did not fail */
 };

@@ -37,6 +37,7 @@ void run_count_window(struct run *r, const struct report *report, bool written)
 
 	t->windows++;
 	t->windows_failed += !written;
+	t->late_ns = report->stats.late_ns;
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		const struct collect_account *a = &report->accounts[i];
 
@@ -199,6 +200,9 @@ static void write_itself(const struct run *r, FILE *f)
 		begin(f, "budget_memory_bytes", "gauge", "Memory of all processes and BPF maps.");
 		fprintf(f, "bpfprof_budget_memory_bytes %" PRIu64 "\n", budget.memory);
 	}
+	begin(f, "loop_late_seconds", "gauge",
+	      "The longest time that the collector came too late to look, in the last window.");
+	fprintf(f, "bpfprof_loop_late_seconds %.6f\n", (double)t->late_ns / NSEC_PER_SEC);
 	begin(f, "resident_bytes", "gauge", "Memory of the collector.");
 	fprintf(f, "bpfprof_resident_bytes %" PRIu64 "\n", resident_bytes());
 	begin(f, "config_last_reload_successful", "gauge",
