@@ -156,8 +156,8 @@ static const struct option_row agent_rows[] = {
 	{ "max-cpu", OPT_MAX_CPU, "PERCENT", NULL,
 	  "of the CPU time of the whole machine, all its processes and BPF programs together; "
 	  "above "
-	  "it gives up, in this order: CPU samples, names of inlined functions, waits and "
-	  "targets" },
+	  "it gives up, in this order: CPU samples, names of inlined functions, waits, heap "
+	  "and targets" },
 	{ "max-memory", OPT_MAX_MEMORY, "BYTES", NULL,
 	  "of all its processes and BPF maps; above it the same" },
 

@@ -469,6 +469,76 @@ static void test_come_and_go(void **state)
 	stop_prog(alloc);
 }
 
+/* ---- the heap is given up ---- */
+
+/* Until there are so many samples more of a kind. Returns how many there are of the heap. */
+static uint64_t record_more(enum bpfprof_kind kind, uint64_t cnt)
+{
+	struct pollfd p = { .fd = capture__fd(capture), .events = POLLIN };
+	uint64_t end = util_monotonic_ns() + PATIENCE_NS;
+	uint64_t enough = capture__recorded(capture, kind) + cnt;
+
+	while (capture__recorded(capture, kind) < enough) {
+		assert_true(util_monotonic_ns() < end);
+		(void)poll(&p, 1, 20);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+	return capture__recorded(capture, BPFPROF_HEAP);
+}
+
+/* What the window has of the heap, which ends here. Another one begins. */
+static struct counts end_heap_window(struct capture_window **w)
+{
+	struct capture_boundary b = end_part(false);
+	struct counts ret = count(*w, &b, BPFPROF_HEAP);
+
+	capture__close_window(capture, *w);
+	*w = capture__open_window(capture, &b);
+	assert_non_null(*w);
+	capture_boundary__done(&b);
+	return ret;
+}
+
+static void test_heap_is_given_up(void **state)
+{
+	const struct capture_limits all = { .cpu_every = 1 },
+				    less = { .cpu_every = 1, .kinds_off = 1U << BPFPROF_HEAP };
+	const pid_t alloc = start_prog("python3", ALLOCATES), pids[2] = { alloc, 0 };
+	struct capture_window *w;
+	struct capture_boundary b;
+	struct counts heap;
+	uint64_t recorded;
+
+	(void)state;
+	await_exec(alloc, "python3");
+	if (!open_capture(pids, 4096)) {
+		stop_prog(alloc);
+		skip();
+	}
+	w = capture__open_window(capture, NULL);
+	assert_int_equal(capture__start(capture), 0);
+	for (int i = 0; i < 2; i++) {
+		record_more(BPFPROF_HEAP, NEEDED);
+		heap = end_heap_window(&w);
+		assert_true(heap.samples[0] >= NEEDED);
+		/* what was freed meanwhile is not known */
+		assert_int_equal(heap.held > 0, !i);
+		capture__limit(capture, &less);
+		recorded = capture__recorded(capture, BPFPROF_HEAP);
+		(void)end_heap_window(&w);
+		assert_int_equal(record_more(BPFPROF_CPU, 2 * NEEDED), recorded);
+		heap = end_heap_window(&w);
+		assert_int_equal(heap.samples[0], 0);
+		capture__limit(capture, &all);
+	}
+	capture__limit(capture, &less);
+	assert_int_equal(capture__stop(capture, &b), 0);
+	capture_boundary__done(&b);
+	capture__close_window(capture, w);
+	capture__close(capture);
+	stop_prog(alloc);
+}
+
 /* ---- windows by the clock ---- */
 
 /* Boundaries are planned for multiples of the length since the epoch, and an offset. */
@@ -618,9 +688,8 @@ static void test_clock_is_set(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_overlapping),
-		cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_by_the_clock),
+		cmocka_unit_test(test_overlapping),	 cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_heap_is_given_up), cmocka_unit_test(test_by_the_clock),
 		cmocka_unit_test(test_clock_is_set),
 	};
 

@@ -16,7 +16,7 @@ enum node_budget_step {
 	NODE_BUDGET_QUARTER, /* one of 4 */
 	NODE_BUDGET_EIGHTH,  /* one of 8 */
 	NODE_BUDGET_PLAIN,   /* and no names of inlined functions, no lines */
-	NODE_BUDGET_FEW,     /* and neither waits nor what is recorded of targets */
+	NODE_BUDGET_FEW,     /* and neither waits nor the heap, nor what is recorded of targets */
 	NODE_BUDGET_STEPS,
 };
 

@@ -550,8 +550,17 @@ int capture__name(struct capture *c, struct capture_profile *p, struct symbolize
 
 void capture__limit(struct capture *c, const struct capture_limits *limits)
 {
+	int err = 0;
+
 	c->limits = *limits;
 	session__limit(c->session, limits->cpu_every, limits->kinds_off);
+	if (!c->heap)
+		return;
+	if (limits->kinds_off & 1U << BPFPROF_HEAP)
+		err = heap__pause(c->heap);
+	else
+		heap__resume(c->heap);
+	c->err = c->err ?: err;
 }
 
 /* ---- what is known of it ---- */

@@ -181,7 +181,7 @@ struct capture_limits {
 	uint32_t
 		cpu_every; /* of so many CPU samples one is taken, and stands for all; 0, 1: each */
 	bool plain_names; /* no inlined functions, no lines: capture__name reads no debug information */
-	uint32_t kinds_off; /* bit i: kind i is not recorded: offcpu, block, mutex */
+	uint32_t kinds_off; /* bit i: kind i is not recorded: offcpu, block, mutex, heap */
 };
 void capture__limit(struct capture *c, const struct capture_limits *limits);
 

@@ -57,7 +57,7 @@ struct heap {
 	uint32_t skip_proc; /* our own image, before the command has become another */
 	bool preloaded;
 	struct budget budget;
-	bool started, sliced, stopped;
+	bool started, sliced, paused, stopped;
 	bool uncut;   /* a slice is over, and what it has counted is not added up yet */
 	bool rounded; /* sizes, to 6 bits */
 	int cost_fd;  /* of heap_cost__begin; -1: none */
@@ -561,20 +561,26 @@ static struct budget_figures figures(struct heap *h, bool attached)
 					.factor = factor(h) };
 }
 
-void heap__start(struct heap *h)
+/* Records from now on. Returns CLOCK_MONOTONIC. */
+static uint64_t begin(struct heap *h)
 {
 	struct budget_figures f = figures(h, false);
 	uint64_t seed = 0;
 
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || !seed)
 		seed = 1;
-	h->first_cpu_ns = h->cpu_ns;
 	/* what cannot be measured, such as page faults when breakpoints are set, has to fit in too
 	 */
 	budget__start(&h->budget, h->opts.budget < 1 ? 0.9 * h->opts.budget : 1, seed, &f);
-	h->started = true;
-	h->start_ns = f.now_ns;
 	probe_heap__enable(h->session, true);
+	return f.now_ns;
+}
+
+void heap__start(struct heap *h)
+{
+	h->start_ns = begin(h);
+	h->first_cpu_ns = h->cpu_ns;
+	h->started = true;
 }
 
 /* CPU time of ours, and of the children that have ended. */
@@ -630,7 +636,8 @@ int heap__end_slice(struct heap *h)
 	enum budget_state was = h->budget.state, now;
 	struct budget_figures f;
 
-	if (!h->started || was == BUDGET_OFF || util_monotonic_ns() < h->budget.next_ns)
+	if (!h->started || h->paused || was == BUDGET_OFF ||
+	    util_monotonic_ns() < h->budget.next_ns)
 		return 0;
 	/* what it counts and the time that it stands for end together */
 	if (was == BUDGET_ON)
@@ -660,8 +667,8 @@ int heap__tick(struct heap *h)
 			return 0;
 		h->uncut = false;
 	}
-	if (err || !collect__has_settled(h->collect) || h->budget.state != BUDGET_OFF ||
-	    util_monotonic_ns() < h->budget.next_ns)
+	if (err || h->paused || !collect__has_settled(h->collect) ||
+	    h->budget.state != BUDGET_OFF || util_monotonic_ns() < h->budget.next_ns)
 		return err;
 	f = figures(h, false);
 	if (budget__check(&h->budget, &f) == BUDGET_ON)
@@ -675,7 +682,27 @@ uint64_t heap__next_ns(const struct heap *h)
 	bool waits =
 		h->budget.state == BUDGET_OFF && (h->uncut || !collect__has_settled(h->collect));
 
-	return h->started && !waits ? h->budget.next_ns : UINT64_MAX;
+	return h->started && !h->paused && !waits ? h->budget.next_ns : UINT64_MAX;
+}
+
+int heap__pause(struct heap *h)
+{
+	if (!h->started || h->paused || h->stopped)
+		return 0;
+	/* what is in use is not known any more */
+	h->paused = h->sliced = true;
+	probe_heap__stop_tracking(h->session);
+	return detach(h);
+}
+
+void heap__resume(struct heap *h)
+{
+	if (!h->paused || h->stopped)
+		return;
+	h->paused = false;
+	heap_probes__attach(h->probes, HEAP_PROBES_SLICE);
+	/* what is seen from here on stands for nothing of what there was meanwhile */
+	(void)begin(h);
 }
 
 void heap__end_part(struct heap *h, struct heap_part *ret)

@@ -104,6 +104,11 @@ int heap__tick(struct heap *h);
 int heap__end_slice(struct heap *h);
 uint64_t heap__next_ns(const struct heap *h); /* CLOCK_MONOTONIC; UINT64_MAX: nothing is due */
 
+/* Detaches everything for now. 0 or -errno. Windows that end meanwhile have too little. */
+int heap__pause(struct heap *h);
+/* Attaches it again. What is in use is left out from then on. */
+void heap__resume(struct heap *h);
+
 /* What is known of the heap when a window ends. */
 struct heap_part {
 	double weight; /* of what was recorded last: for windows__commit */

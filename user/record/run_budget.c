@@ -22,6 +22,7 @@
 #include "record/run_parts.h"
 
 #define WAITS (1U << BPFPROF_OFFCPU | 1U << BPFPROF_BLOCK | 1U << BPFPROF_MUTEX)
+#define HEAP (1U << BPFPROF_HEAP)
 #define MAX_CHILDREN 64
 
 struct run_budget {
@@ -37,7 +38,8 @@ static const char *const given_up[NODE_BUDGET_STEPS] = {
 	[NODE_BUDGET_QUARTER] = "3 of 4 CPU samples",
 	[NODE_BUDGET_EIGHTH] = "7 of 8 CPU samples",
 	[NODE_BUDGET_PLAIN] = "7 of 8 CPU samples, inlined functions and lines",
-	[NODE_BUDGET_FEW] = "7 of 8 CPU samples, inlined functions and lines, waits, and targets",
+	[NODE_BUDGET_FEW] =
+		"7 of 8 CPU samples, inlined functions and lines, waits, heap, and targets",
 };
 
 /* ---- what it takes ---- */
@@ -155,6 +157,12 @@ static void measure(struct run *r)
 
 /* ---- what is given up ---- */
 
+/* Where probes of allocators are in targets alone they go with these. */
+static uint32_t kinds_to_give_up(const struct run *r)
+{
+	return r->opts->chosen[BPFPROF_HEAP] ? WAITS : WAITS | HEAP;
+}
+
 static void apply(struct run *r)
 {
 	struct run_budget *b = r->budget;
@@ -162,13 +170,12 @@ static void apply(struct run *r)
 	struct capture_limits limits = {
 		.cpu_every = node_budget_cpu_every(step),
 		.plain_names = step >= NODE_BUDGET_PLAIN,
-		.kinds_off = step >= NODE_BUDGET_FEW ? WAITS : 0,
+		.kinds_off = step >= NODE_BUDGET_FEW ? kinds_to_give_up(r) : 0,
 	};
 
 	b->off = limits.kinds_off;
-	/* probes of allocators are in targets alone, and go with these */
-	if (b->off && r->opts->chosen[BPFPROF_HEAP])
-		b->off |= 1U << BPFPROF_HEAP;
+	if (step >= NODE_BUDGET_FEW)
+		b->off |= HEAP;
 	b->off_in_window |= b->off;
 	capture__limit(r->capture, &limits);
 }
