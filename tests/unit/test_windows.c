@@ -776,6 +776,26 @@ static void addresses_lie_in_mappings(void **state)
 	assert_null(label_of(p, s, "thread"));
 }
 
+/* Of a process that has gone before it was known its main thread tells the name, and no other one. */
+static void the_unknown_have_the_name_of_their_main_thread(void **state)
+{
+	struct bpfprof_rec first = heap_rec(1, 64), other = heap_rec(2, 128);
+	const struct profile_label *l;
+	const struct profile *p;
+
+	teardown(state);
+	start_with(&(struct stack_store_opts){ .label_process = true }, RATE);
+	first.tid = first.proc.tgid;
+	other.tid = other.proc.tgid + 1;
+	add(&first, 0x1000);
+	add(&other, 0x2000);
+	p = finish(BPFPROF_HEAP, false);
+	l = label_of(p, sample_of(BPFPROF_HEAP, 0x1000, 64), "comm");
+	assert_non_null(l);
+	assert_string_equal(strtab__get(p->strings, l->str), "worker");
+	assert_null(label_of(p, sample_of(BPFPROF_HEAP, 0x2000, 128), "comm"));
+}
+
 /* A program that this is the environment of, once it is. */
 static pid_t start_with_environ(char *const env[])
 {
@@ -1235,6 +1255,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(services_are_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(stacks_refer_to_services, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_unknown_have_the_name_of_their_main_thread,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(equal_code_is_one_location, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_dead_are_added_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(epochs_are_apart, setup, teardown),

@@ -445,6 +445,21 @@ static uint32_t intern(struct stack_store *s, const struct stack *stack, bool *r
 	return ret;
 }
 
+/* What the process is called; false: it has gone before that was known. */
+static bool find_comm(const struct stack_store *s, uint32_t proc, const struct bpfprof_rec *rec,
+		      char ret[static BPFPROF_COMM_SZ + 1])
+{
+	const char *comm = rec->comm;
+
+	if (proc != PROCS_NONE)
+		comm = procs__get(s->procs, proc)->comm;
+	else if (rec->tid != rec->proc.tgid || !*comm)
+		return false;
+	/* its main thread has the same name */
+	snprintf(ret, BPFPROF_COMM_SZ + 1, "%.*s", BPFPROF_COMM_SZ, comm);
+	return true;
+}
+
 /* With references to its control group and its service. */
 static void set_labels(const struct stack_store *s, uint32_t proc, const struct bpfprof_rec *rec,
 		       struct stack_labels *ret)
@@ -463,10 +478,7 @@ static void set_labels(const struct stack_store *s, uint32_t proc, const struct 
 	if (s->opts.label_process) {
 		ret->has_pid = true;
 		ret->pid = rec->proc.tgid;
-		ret->has_comm = proc != PROCS_NONE;
-		if (ret->has_comm)
-			snprintf(ret->comm, sizeof(ret->comm), "%s",
-				 procs__get(s->procs, proc)->comm);
+		ret->has_comm = find_comm(s, proc, rec, ret->comm);
 	}
 	if (s->cgroups && rec->cgroup)
 		ret->cgroup = cgroups__find(s->cgroups, rec->cgroup);
