@@ -345,8 +345,8 @@ static __always_inline void usdt_alloc(struct pt_regs *ctx, __u64 cookie)
 }
 
 /*
- * Entry and return by one link: a call's return is only waited for where it is wanted. All that may
- * record, since each program with the walk in it is a third of a run's start.
+ * Entry and return by one link: a call's return is only waited for where it is wanted. It serves all
+ * probes that record: the verifier follows the whole walk for each program that has it.
  */
 SEC("?uprobe")
 int heap_session(struct pt_regs *ctx)

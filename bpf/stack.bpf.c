@@ -116,6 +116,7 @@ __noinline int stack_unw_run(__u32 slot)
 	return s ? unw_run(&s->u, &s->rules) : 0;
 }
 
+/* As many as a stack may have. */
 #define RUNS (BPFPROF_MAX_UFRAMES / UNW_RUN_MAX)
 
 /* One frame or more. As unw_step_known. */
@@ -621,7 +622,6 @@ __noinline __u64 stack_copy(__u32 slot, __u32 at, __u64 sp)
 static __always_inline void copy_code(struct raw_buf *b, __u32 i, __u64 addr)
 {
 	struct bpfprof_raw_code *c = &b->raw.codes[i & (BPFPROF_RAW_CODES - 1)];
-
 	/* all ones if it failed: see stack_copy */
 	__u64 failed = bpf_probe_read_user(c->bytes, sizeof(c->bytes), (const void *)addr) >> 63;
 
