@@ -132,7 +132,7 @@ static int write_page(const struct judge_result *r, const struct profile *p, FIL
 int diff_picture_write(const struct judge_result *r, enum judge_shape shape, FILE *f)
 {
 	/* the page says of one metric what was judged, and folded stacks have one */
-	size_t others = shape == JUDGE_PPROF ? PROFILE_MAX_VALUES - 1 : 0;
+	size_t others = shape == JUDGE_PPROF ? PROFILE_MAX_VALUES : 0;
 	struct profile *p;
 	int err = judge_picture(r, others, &p);
 

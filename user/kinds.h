@@ -15,6 +15,7 @@
 #include "profile/profile.h"
 
 #define KIND_MAX_LABELS 4
+#define KIND_MAX_VALUES 4
 
 /* What the samples of one stack and labels stand for, together. */
 struct kind_sums {
@@ -34,14 +35,14 @@ struct kind_label {
 
 struct kind {
 	const char *name; /* as -P takes it and as it stands in file names: [a-z]+ */
-	struct profile_value_type value_types[PROFILE_MAX_VALUES];
+	struct profile_value_type value_types[KIND_MAX_VALUES];
 	size_t value_cnt;
 	struct profile_value_type period_type;
 	/* A unit of the period: 1 if NULL. */
 	int64_t (*period)(uint32_t frequency, uint64_t heap_rate);
 	size_t folded_value; /* of value_types: what formats with one value show */
 	/* What a value is, in a sentence behind the figure: "of CPU". NULL: it is left out. */
-	const char *quantities[PROFILE_MAX_VALUES];
+	const char *quantities[KIND_MAX_VALUES];
 	const char *nothing; /* what it means if there are no samples */
 	/*
 	 * What the summary's table counts at the first function of the program itself, as a word of a

@@ -124,21 +124,21 @@ static inline void golden_heap_sample(struct profile *p, const uint32_t *locs, s
 	profile__add_sample(p, locs, cnt, &label, 1, values);
 }
 
-/* Finished; NULL if there is no memory. */
-static inline struct profile *golden_heap_profile(void)
+/* With the first so many of its values, finished; NULL if there is no memory. */
+static inline struct profile *golden_heap_values(size_t value_cnt)
 {
 	static const struct profile_value_type types[] = { { "alloc_objects", "count" },
 							   { "alloc_space", "bytes" },
 							   { "inuse_objects", "count" },
 							   { "inuse_space", "bytes" } };
-	struct profile *p =
-		profile__new(types, 4, (struct profile_value_type){ "space", "bytes" }, 524288);
+	struct profile *p = profile__new(types, value_cnt,
+					 (struct profile_value_type){ "space", "bytes" }, 524288);
 	struct profile_mapping app = { .start = 0x555555554000, .limit = 0x555555556000 };
 	uint32_t m, start, cache, parse, odd;
 
 	if (!p)
 		return NULL;
-	p->folded_value = 3;
+	p->folded_value = value_cnt - 1;
 	p->time_ns = INT64_C(1700000000) * 1000 * GOLDEN_MS;
 	p->duration_ns = 2500 * GOLDEN_MS;
 	app.filename = profile__string(p, "/usr/bin/app");
@@ -162,6 +162,11 @@ static inline struct profile *golden_heap_profile(void)
 		return NULL;
 	}
 	return p;
+}
+
+static inline struct profile *golden_heap_profile(void)
+{
+	return golden_heap_values(4);
 }
 
 /* A record of the profile of a kind: a wait of `amount` ns in all, `units` times, at one of the
@@ -230,7 +235,7 @@ static inline struct profile *golden_kind_profile(enum bpfprof_kind kind)
 		struct kind_sums sums = { .total = g->units, .amount = g->amount };
 		struct profile_label labels[KIND_MAX_LABELS + 1];
 		struct kind_label own[KIND_MAX_LABELS];
-		int64_t values[PROFILE_MAX_VALUES];
+		int64_t values[KIND_MAX_VALUES];
 		size_t cnt;
 
 		if (g->kind != kind)

@@ -145,9 +145,9 @@ static void add(struct capture_window *w, const struct capture_boundary *to, enu
 		const struct profile_sample *s = &p.profile->samples[i];
 		struct stack *stack = find(ret, hash_of(p.profile, s));
 
-		stack->value[0] += s->value[0];
-		stack->value[1] += s->value[1];
-		ret->held += kind == BPFPROF_HEAP ? s->value[2] : 0;
+		stack->value[0] += profile__values(p.profile, s)[0];
+		stack->value[1] += profile__values(p.profile, s)[1];
+		ret->held += kind == BPFPROF_HEAP ? profile__values(p.profile, s)[2] : 0;
 	}
 	ret->seen += p.account.seen;
 	ret->recorded += p.account.recorded;
@@ -366,8 +366,8 @@ static struct counts count(struct capture_window *w, const struct capture_bounda
 			name++;
 			assert_true(name < ARRAY_SIZE(names));
 		}
-		ret.samples[name] += s->value[0];
-		ret.held += kind == BPFPROF_HEAP ? s->value[3] : 0;
+		ret.samples[name] += profile__values(p.profile, s)[0];
+		ret.held += kind == BPFPROF_HEAP ? profile__values(p.profile, s)[3] : 0;
 	}
 	assert_int_equal(p.account.seen, p.account.recorded);
 	free(p.sources);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static int64_t value_of(const struct profile *p, const char *name)
 
 		assert_int_equal(s->label_cnt, 1);
 		if (!strcmp(strtab__get(p->strings, p->functions[l->function].name), name))
-			return s->value[0];
+			return profile__values(p, s)[0];
 	}
 	return 0;
 }
@@ -79,6 +80,43 @@ static void test_change(void **state)
 	profile__free(after);
 }
 
+/* What is left of a profile of two values keeps both. */
+static void test_two_values(void **state)
+{
+	const struct profile_value_type types[] = { { "objects", "count" }, { "space", "bytes" } };
+	const int64_t equal[] = { 3, 30 }, less[] = { INT64_MIN, 0 }, more[] = { 0, 70 };
+	struct profile *before = profile__new(types, 2, types[1], 1);
+	struct profile *after = profile__new(types, 2, types[1], 1), *p;
+	uint32_t loc;
+
+	(void)state;
+	assert_true(before && after);
+	loc = profile__add_marker(before, "equal");
+	assert_int_not_equal(profile__add_sample(before, &loc, 1, NULL, 0, equal), PROFILE_NONE);
+	loc = profile__add_marker(before, "least");
+	assert_int_not_equal(profile__add_sample(before, &loc, 1, NULL, 0, less), PROFILE_NONE);
+	loc = profile__add_marker(after, "equal");
+	assert_int_not_equal(profile__add_sample(after, &loc, 1, NULL, 0, equal), PROFILE_NONE);
+	loc = profile__add_marker(after, "more");
+	assert_int_not_equal(profile__add_sample(after, &loc, 1, NULL, 0, more), PROFILE_NONE);
+	assert_int_equal(profile__finish(before), 0);
+	assert_int_equal(profile__finish(after), 0);
+	assert_int_equal(change_make(before, after, "since", &p), 0);
+	assert_int_equal(p->sample_cnt, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const int64_t *values = profile__values(p, &p->samples[i]);
+		bool is_more = values[1] == 70;
+
+		assert_int_equal(values[0], is_more ? 0 : INT64_MAX);
+		assert_int_equal(values[1], is_more ? 70 : 0);
+	}
+	assert_int_equal(
+		profile__values(p, &p->samples[0])[1] + profile__values(p, &p->samples[1])[1], 70);
+	profile__free(p);
+	profile__free(before);
+	profile__free(after);
+}
+
 static void test_others(void **state)
 {
 	struct profile *before = make("threads", 1), *after = make("samples", 2), *p;
@@ -93,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_two_values),
 		cmocka_unit_test(test_others),
 	};
 

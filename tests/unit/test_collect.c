@@ -175,7 +175,7 @@ static struct collect_account finish(void)
 	for (int i = 0; i < BPFPROF_NR_RESULTS; i++)
 		stacks += a.stacks[i];
 	for (size_t i = 0; i < profile->sample_cnt; i++) {
-		const int64_t *v = profile->samples[i].value;
+		const int64_t *v = profile__values(profile, &profile->samples[i]);
 
 		assert_true(v[0] > 0);
 		assert_int_equal(v[1], v[0] * profile->period);
@@ -339,8 +339,8 @@ static void test_ourselves(void **state)
 		const uint32_t *ids = &profile->loc_ids[s->loc];
 		size_t at = 0;
 
-		total += s->value[0];
-		starting += in_vfork(s) ? s->value[0] : 0;
+		total += profile__values(profile, s)[0];
+		starting += in_vfork(s) ? profile__values(profile, s)[0] : 0;
 		assert_string_equal(label(s, "thread", &num), "collected");
 		/* of one process: not said with every sample */
 		assert_null(label(s, "pid", &num));
@@ -348,7 +348,7 @@ static void test_ourselves(void **state)
 			at++;
 		if (at == s->loc_cnt)
 			continue;
-		in += s->value[0];
+		in += profile__values(profile, s)[0];
 		assert_string_equal(mapped(&profile->locations[ids[at]]), exe);
 		/* below leaf stand 21 frames of chain, and what called it, to the end */
 		assert_true(s->loc_cnt - at > 22);
@@ -667,7 +667,7 @@ static void test_behind(void **state)
 
 		if (!label(s, "pid", &num) || num != child)
 			continue;
-		found += s->value[0];
+		found += profile__values(profile, s)[0];
 		assert_int_equal(s->loc_cnt, 1);
 		assert_string_not_equal(mapped(&profile->locations[profile->loc_ids[s->loc]]), "");
 	}
@@ -735,7 +735,7 @@ static void test_children(void **state)
 		if (in_vfork(s))
 			continue;
 		if (is_cut(s)) {
-			cut += s->value[0];
+			cut += profile__values(profile, s)[0];
 			print_stack(s);
 			continue;
 		}
@@ -747,14 +747,14 @@ static void test_children(void **state)
 		/* before its first instruction, and in the loader before its own code is there */
 		if (!strcmp(root, "[kernel.kallsyms]") || strstr(root, "/ld-"))
 			continue;
-		of_shell += s->value[0];
+		of_shell += profile__values(profile, s)[0];
 		before = in_shell;
 		for (uint32_t j = 0; j < s->loc_cnt; j++) {
 			const char *path =
 				mapped(&profile->locations[profile->loc_ids[s->loc + j]]);
 
 			if (!stat(path, &other) && other.st_ino == sh.st_ino) {
-				in_shell += s->value[0];
+				in_shell += profile__values(profile, s)[0];
 				break;
 			}
 		}
@@ -823,11 +823,11 @@ static void need_named(const pid_t *pids, size_t cnt)
 		    strstr(marker(&profile->locations[profile->loc_ids[s->loc + s->loc_cnt - 1]]),
 			   "no room"))
 			continue;
-		total += s->value[0];
+		total += profile__values(profile, s)[0];
 		before = named;
 		for (uint32_t j = 0; j < s->loc_cnt && named == before; j++)
 			if (!strcmp(mapped(&profile->locations[profile->loc_ids[s->loc + j]]), exe))
-				named += s->value[0];
+				named += profile__values(profile, s)[0];
 		if (named == before)
 			print_stack(s);
 	}

@@ -188,8 +188,8 @@ static void all_metrics_in_pprof(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		bool of_base = difference_of_base(p, &p->samples[i]);
 
-		assert_int_equal(p->samples[i].value[0], of_base ? -3000 : 3000);
-		assert_int_equal(p->samples[i].value[1], of_base ? -7 : 8);
+		assert_int_equal(profile__values(p, &p->samples[i])[0], of_base ? -3000 : 3000);
+		assert_int_equal(profile__values(p, &p->samples[i])[1], of_base ? -7 : 8);
 	}
 	assert_true(difference_is(p));
 	profile__free(p);

@@ -43,7 +43,7 @@ static int64_t value_of(const struct profile *p, const char *name, bool of_base)
 
 		if (difference_of_base(p, s) == of_base &&
 		    !strcmp(strtab__get(p->strings, p->functions[l->function].name), name))
-			return s->value[0];
+			return profile__values(p, s)[0];
 	}
 	return 0;
 }

@@ -131,7 +131,7 @@ static int64_t sum(enum bpfprof_kind kind, uint64_t from_ns, uint64_t to_ns, str
 	if (!p)
 		return -1;
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		ret += p->samples[i].value[0];
+		ret += profile__values(p, &p->samples[i])[0];
 	profile__free(p);
 	return ret;
 }
@@ -249,7 +249,7 @@ static void samples_say_where_from(void **state)
 	/* groups are apart, windows of one are not */
 	assert_int_equal(p->sample_cnt, 4);
 	for (size_t i = 0; i < p->sample_cnt; i++) {
-		int64_t v = p->samples[i].value[0];
+		int64_t v = profile__values(p, &p->samples[i])[0];
 		const char *labels = labels_of(p, i);
 
 		if (v == 5)
@@ -367,7 +367,7 @@ static void hostile_records(void **state)
 	assert_int_equal(a.broken, 2 + 2 + 1);
 	assert_int_equal(a.gone, 1);
 	assert_int_equal(p->sample_cnt, 1);
-	assert_int_equal(p->samples[0].value[0], 1);
+	assert_int_equal(profile__values(p, &p->samples[0])[0], 1);
 	assert_string_equal(strtab__get(p->strings, p->comments[0]),
 			    "the sum of 1 profiles; left out: 5 that are broken, 1 that went "
 			    "meanwhile to make room");

@@ -43,7 +43,7 @@ static void is_made(const struct profile *p, const struct made *want)
 	for (size_t i = 0; i < p->value_cnt; i++) {
 		assert_string_equal(p->value_types[i].type, want->types[i].type);
 		assert_string_equal(p->value_types[i].unit, want->types[i].unit);
-		assert_int_equal(p->samples[0].value[i], want->values[i]);
+		assert_int_equal(profile__values(p, &p->samples[0])[i], want->values[i]);
 	}
 	assert_int_equal(p->period, want->period);
 	if (want->period_type.type) {

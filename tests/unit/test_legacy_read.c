@@ -67,7 +67,7 @@ static char *told(const struct profile *p)
 					strtab__get(fr.names,
 						    frames__name(&fr, p->loc_ids[s->loc + l], k)));
 		for (size_t v = 0; v < p->value_cnt; v++)
-			fprintf(f, "%s%" PRId64, v ? " " : "", s->value[v]);
+			fprintf(f, "%s%" PRId64, v ? " " : "", profile__values(p, s)[v]);
 		for (uint32_t l = 0; l < s->label_cnt; l++)
 			fprintf(f, " %s=%" PRId64,
 				strtab__get(p->strings, p->labels[s->label + l].key),
@@ -99,7 +99,7 @@ static int64_t weight(const struct profile *p, size_t value)
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		sum += p->samples[i].value[value] * (1 + p->samples[i].loc_cnt);
+		sum += profile__values(p, &p->samples[i])[value] * (1 + p->samples[i].loc_cnt);
 	return sum;
 }
 

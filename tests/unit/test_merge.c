@@ -157,7 +157,8 @@ static void values_are_sums(void **state)
 	assert_int_equal(p->sample_cnt, golden->sample_cnt);
 	for (size_t i = 0; i < p->sample_cnt; i++)
 		for (size_t k = 0; k < p->value_cnt; k++)
-			assert_int_equal(p->samples[i].value[k], 5 * golden->samples[i].value[k]);
+			assert_int_equal(profile__values(p, &p->samples[i])[k],
+					 5 * profile__values(golden, &golden->samples[i])[k]);
 	assert_int_equal(p->time_ns, golden->time_ns);
 	assert_int_equal(p->duration_ns, golden->duration_ns);
 	assert_int_equal(p->comment_cnt, golden->comment_cnt);
@@ -273,7 +274,7 @@ static size_t with_name(const struct profile *p, const char *name, int64_t *ret_
 		if (strcmp(strtab__get(p->strings, f->name), name) != 0)
 			continue;
 		n++;
-		*ret_sum += p->samples[i].value[0];
+		*ret_sum += profile__values(p, &p->samples[i])[0];
 	}
 	return n;
 }
@@ -342,7 +343,7 @@ static void others_are_refused(void **state)
 	add(m, p);
 	sum = taken(m);
 	assert_int_equal(sum->sample_cnt, 1);
-	assert_int_equal(sum->samples[0].value[0], 2);
+	assert_int_equal(profile__values(sum, &sum->samples[0])[0], 2);
 	assert_int_equal(sum->mapping_cnt, 1);
 	assert_int_equal(sum->comment_cnt, 0);
 	assert_int_equal(sum->time_ns, 0);
@@ -401,7 +402,7 @@ static void labels_are_added(void **state)
 	profile__free(sum);
 	sum = taken(m);
 	assert_int_equal(sum->sample_cnt, 1);
-	assert_int_equal(sum->samples[0].value[0], 2);
+	assert_int_equal(profile__values(sum, &sum->samples[0])[0], 2);
 	assert_string_equal(labels_of(sum, 0), "service_name=one");
 	profile__free(sum);
 	profile__free(p);
@@ -606,13 +607,13 @@ static void ends_of_the_range(void **state)
 	for (int i = 0; i < 12; i++)
 		add(m, p);
 	sum = taken(m);
-	assert_int_equal(sum->samples[0].value[0], INT64_MAX);
-	assert_int_equal(sum->samples[0].value[1], INT64_MAX);
+	assert_int_equal(profile__values(sum, &sum->samples[0])[0], INT64_MAX);
+	assert_int_equal(profile__values(sum, &sum->samples[0])[1], INT64_MAX);
 	profile__free(sum);
 	for (int i = 0; i < 12; i++)
 		add(m, q);
 	sum = taken(m);
-	assert_int_equal(sum->samples[0].value[1], INT64_MIN);
+	assert_int_equal(profile__values(sum, &sum->samples[0])[1], INT64_MIN);
 	profile__free(sum);
 	profile__free(p);
 	profile__free(q);

@@ -933,7 +933,7 @@ static void test_kinds(void **state)
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		const struct kind *k = &kinds[i];
 
-		assert_in_range(k->value_cnt, 1, PROFILE_MAX_VALUES);
+		assert_in_range(k->value_cnt, 1, KIND_MAX_VALUES);
 		for (size_t v = 0; v < k->value_cnt; v++)
 			assert_true(*k->value_types[v].type && *k->value_types[v].unit);
 		assert_non_null(k->period_type.unit);

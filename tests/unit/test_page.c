@@ -109,8 +109,8 @@ static char *described(const struct stacks *st)
 			fprintf(f, "%s%s=%s", k ? "," : " ", string(st, l->key),
 				string(st, l->value));
 		}
-		fprintf(f, " %" PRId64 " %" PRId64 " common %u\n", s->value[0], s->value[1],
-			s->common);
+		fprintf(f, " %" PRId64 " %" PRId64 " common %u\n", st->values[s->value],
+			st->values[s->value + 1], s->common);
 	}
 	assert_int_equal(fclose(f), 0);
 	return text;
@@ -353,7 +353,7 @@ static void records_are_written(void **state)
 	has(text, "show", "3");
 	free(text);
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		p->samples[i].value[2] = p->samples[i].value[3] = 0;
+		profile__values(p, &p->samples[i])[2] = profile__values(p, &p->samples[i])[3] = 0;
 	f = open_memstream(&text, &sz);
 	assert_non_null(f);
 	assert_int_equal(formats_find("flamegraph")->write(p, &kinds[BPFPROF_HEAP], 0, f), 0);

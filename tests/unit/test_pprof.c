@@ -105,7 +105,7 @@ static char *model_text(const struct profile *p)
 		FILE *f = open_memstream(&lines[i], &sz);
 
 		for (j = 0; j < p->value_cnt; j++)
-			fprintf(f, "%" PRId64 " ", s->value[j]);
+			fprintf(f, "%" PRId64 " ", profile__values(p, s)[j]);
 		for (j = 0; j < 2 * s->label_cnt; j++) {
 			const struct profile_label *l = &p->labels[s->label + j % s->label_cnt];
 
@@ -797,9 +797,7 @@ static void go_reads_a_sliced_heap(void **state)
 	(void)state;
 	if (!golden_have_pprof())
 		skip();
-	p = golden_heap_profile();
-	p->value_cnt = 2;
-	p->folded_value = 1;
+	p = golden_heap_values(2);
 	b = written(p);
 	m = decoded(&b);
 	check_form(m);

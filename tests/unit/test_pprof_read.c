@@ -60,8 +60,8 @@ static void check_theirs(const struct bytes *ours, const void *data, size_t sz)
 		int64_t a = 0, b = 0;
 
 		for (size_t i = 0; i < p->sample_cnt; i++) {
-			a += p->samples[i].value[v] * (1 + p->samples[i].loc_cnt);
-			b += q->samples[i].value[v] * (1 + q->samples[i].loc_cnt);
+			a += profile__values(p, &p->samples[i])[v] * (1 + p->samples[i].loc_cnt);
+			b += profile__values(q, &q->samples[i])[v] * (1 + q->samples[i].loc_cnt);
 		}
 		assert_int_equal(a, b);
 	}
@@ -121,6 +121,54 @@ static void every_field(void **state)
 	free(b.data);
 	profile__free(p);
 	profile__free(q);
+}
+
+/* value_cnt values of so many samples, each of another type: that of sample i and type v is i * v + 1. */
+static struct profile *many_values(size_t value_cnt, size_t sample_cnt)
+{
+	struct profile_value_type types[PROFILE_MAX_VALUES];
+	int64_t values[PROFILE_MAX_VALUES];
+	char names[PROFILE_MAX_VALUES][8];
+	struct profile *p;
+
+	for (size_t v = 0; v < value_cnt; v++) {
+		snprintf(names[v], sizeof(names[v]), "t%02zu", v);
+		types[v] = (struct profile_value_type){ names[v], v % 2 ? "count" : "bytes" };
+	}
+	p = profile__new(types, value_cnt, types[0], 1);
+	assert_non_null(p);
+	for (size_t i = 0; i < sample_cnt; i++) {
+		char name[16];
+		uint32_t loc;
+
+		snprintf(name, sizeof(name), "f%06zu", i);
+		loc = profile__add_marker(p, name);
+		for (size_t v = 0; v < value_cnt; v++)
+			values[v] = (int64_t)(i * v + 1);
+		assert_int_equal(profile__add_sample(p, &loc, 1, NULL, 0, values), i);
+	}
+	assert_int_equal(profile__finish(p), 0);
+	return p;
+}
+
+static void many_types(void **state)
+{
+	(void)state;
+	for (size_t cnt = 5; cnt <= PROFILE_MAX_VALUES; cnt = cnt * 4 - 1) {
+		struct profile *p = many_values(cnt, 100), *q;
+		struct bytes b = written(p);
+
+		q = read_back(b.data, b.sz);
+		assert_int_equal(q->value_cnt, cnt);
+		for (size_t v = 0; v < cnt; v++) {
+			assert_string_equal(q->value_types[v].type, p->value_types[v].type);
+			assert_string_equal(q->value_types[v].unit, p->value_types[v].unit);
+			assert_int_equal(profile__total(q, v), 100 + 4950 * v);
+		}
+		free(b.data);
+		profile__free(q);
+		check_round(p);
+	}
 }
 
 /* ---- what others write ---- */
@@ -238,7 +286,7 @@ static void without_addresses(void **state)
 		assert_string_equal(
 			strtab__get(p->strings, p->functions[p->lines[l->line].function].name),
 			i ? "two" : "one");
-		assert_int_equal(p->samples[i].value[0], 3 + i);
+		assert_int_equal(profile__values(p, &p->samples[i])[0], 3 + i);
 	}
 	profile__free(p);
 	/* two members of gzip are one file */
@@ -266,14 +314,15 @@ static void without_addresses(void **state)
 
 static void refusals(void **state)
 {
-	Perftools__Profiles__ValueType *many[5];
+	Perftools__Profiles__ValueType *many[PROFILE_MAX_VALUES + 1];
 
 	(void)state;
 	REFUSED(s.m.n_string_table = 0, -EBADMSG);
 	REFUSED(s.strings[0] = "x", -EBADMSG);
 	REFUSED(s.m.n_sample_type = 0, -EBADMSG);
-	REFUSED(for (size_t i = 0; i < 5; i++) many[i] = &s.type; s.m.sample_type = many;
-		s.m.n_sample_type = 5, -E2BIG);
+	for (size_t cnt = PROFILE_MAX_VALUES; cnt <= PROFILE_MAX_VALUES + 1; cnt++)
+		REFUSED(for (size_t i = 0; i < cnt; i++) many[i] = &s.type; s.m.sample_type = many;
+			s.m.n_sample_type = cnt, cnt > PROFILE_MAX_VALUES ? -E2BIG : -EBADMSG);
 	REFUSED(s.type.unit = 4, -EBADMSG);
 	REFUSED(s.type.type = -1, -EBADMSG);
 	REFUSED(s.m.default_sample_type = 4, -EBADMSG);
@@ -422,7 +471,7 @@ static void bounded(void **state)
 static void memory_is_bounded(void **state)
 {
 	struct profile *p = golden_profile(), *q;
-	struct bytes b = written(p);
+	struct bytes b = written(p), b64;
 	enum {
 		CNT = 10000
 	};
@@ -435,6 +484,14 @@ static void memory_is_bounded(void **state)
 	assert_int_equal(pprof_read_within(empty, 2 * CNT, 1 << 19, &q), -E2BIG);
 	assert_int_equal(pprof_read_within(empty, 2 * CNT, 10 << 20, &q), -EBADMSG);
 	free(empty);
+	/* a value takes a byte in the file, and eight in memory */
+	q = many_values(PROFILE_MAX_VALUES, 1000);
+	b64 = written(q);
+	profile__free(q);
+	assert_int_equal(pprof_read_within(b64.data, b64.sz, 640 << 10, &q), -E2BIG);
+	assert_int_equal(pprof_read_within(b64.data, b64.sz, 2 << 20, &q), 0);
+	profile__free(q);
+	free(b64.data);
 	/* refused wherever memory ends, and read where it does not */
 	for (size_t memory = 0; memory < 4000; memory += 7)
 		assert_int_equal(pprof_read_within(b.data, b.sz, memory, &q), -E2BIG);
@@ -468,7 +525,7 @@ static void stacks(void **state)
 		assert_int_equal(p->samples[i].label_cnt, 0);
 		assert_int_equal(p->samples[i].loc_cnt, 1);
 		assert_int_equal(p->loc_ids[p->samples[i].loc], 0);
-		assert_int_equal(p->samples[i].value[0], 3 + i);
+		assert_int_equal(profile__values(p, &p->samples[i])[0], 3 + i);
 	}
 	profile__free(p);
 	free(b.data);
@@ -494,7 +551,8 @@ static void not_packed(void **state)
 	assert_int_equal(p->value_cnt, 2);
 	assert_int_equal(p->sample_cnt, 1);
 	assert_int_equal(p->samples[0].loc_cnt, 1);
-	assert_true(p->samples[0].value[0] == 5 && p->samples[0].value[1] == 6);
+	assert_true(profile__values(p, &p->samples[0])[0] == 5 &&
+		    profile__values(p, &p->samples[0])[1] == 6);
 	assert_string_equal(strtab__get(p->strings, p->comments[0]), "x");
 	profile__free(p);
 }
@@ -502,11 +560,17 @@ static void not_packed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_bytes),	     cmocka_unit_test(every_field),
-		cmocka_unit_test(memory_is_bounded), cmocka_unit_test(stacks),
-		cmocka_unit_test(not_packed),	     cmocka_unit_test(without_addresses),
-		cmocka_unit_test(refusals),	     cmocka_unit_test(cut),
-		cmocka_unit_test(too_large),	     cmocka_unit_test(extra),
+		cmocka_unit_test(same_bytes),
+		cmocka_unit_test(every_field),
+		cmocka_unit_test(many_types),
+		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(stacks),
+		cmocka_unit_test(not_packed),
+		cmocka_unit_test(without_addresses),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(cut),
+		cmocka_unit_test(too_large),
+		cmocka_unit_test(extra),
 		cmocka_unit_test(bounded),
 	};
 

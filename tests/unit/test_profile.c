@@ -172,10 +172,10 @@ static void samples_are_merged(void **state)
 	assert_int_equal(profile__add_sample(p, NULL, 0, NULL, 0, v), 5);
 	assert_int_equal(profile__add_sample(p, NULL, 0, NULL, 0, v), 5);
 	assert_int_equal(p->sample_cnt, 6);
-	assert_int_equal(p->samples[0].value[0], 2);
-	assert_int_equal(p->samples[0].value[1], 20);
-	assert_int_equal(p->samples[1].value[0], 1);
-	assert_int_equal(p->samples[5].value[0], 2);
+	assert_int_equal(profile__values(p, &p->samples[0])[0], 2);
+	assert_int_equal(profile__values(p, &p->samples[0])[1], 20);
+	assert_int_equal(profile__values(p, &p->samples[1])[0], 1);
+	assert_int_equal(profile__values(p, &p->samples[5])[0], 2);
 	/* what was merged left nothing behind; labels stand in the order of their keys */
 	assert_int_equal(p->loc_id_cnt, 3 + 3 + 3 + 2 + 3);
 	assert_int_equal(p->label_cnt, 2 + 2 + 1 + 2);
@@ -216,8 +216,8 @@ static void values_saturate(void **state)
 	(void)state;
 	profile__add_sample(p, NULL, 0, NULL, 0, v);
 	profile__add_sample(p, NULL, 0, NULL, 0, v);
-	assert_true(p->samples[0].value[0] == INT64_MAX);
-	assert_true(p->samples[0].value[1] == INT64_MIN);
+	assert_true(profile__values(p, &p->samples[0])[0] == INT64_MAX);
+	assert_true(profile__values(p, &p->samples[0])[1] == INT64_MIN);
 	profile__free(p);
 }
 

@@ -331,7 +331,7 @@ static void test_summary_of_kinds(void **state)
 {
 	static const struct {
 		enum bpfprof_kind kind;
-		int64_t values[PROFILE_MAX_VALUES];
+		int64_t values[KIND_MAX_VALUES];
 		const char *line;
 	} rows[] = {
 		{ BPFPROF_CPU, { 1, 1234567890 }, ": 9 samples, 1.23 s of CPU, 100.00 %" },
@@ -660,7 +660,7 @@ static void test_kinds(void **state)
 
 		assert_non_null(strstr(text, k->name));
 		assert_non_null(strstr(text, k->cost));
-		assert_true(k->value_cnt >= 1 && k->value_cnt <= PROFILE_MAX_VALUES);
+		assert_true(k->value_cnt >= 1 && k->value_cnt <= KIND_MAX_VALUES);
 		assert_int_equal(strspn(k->name, "abcdefghijklmnopqrstuvwxyz"), strlen(k->name));
 	}
 	free(text);

@@ -117,8 +117,11 @@ static void parts_are_apart(void **state)
 		assert_int_equal(part->mapping_cnt, 1);
 		assert_int_equal(part->function_cnt, 2);
 		assert_int_equal(part->location_cnt, 2);
-		assert_int_equal(part->samples[0].value[0] + part->samples[1].value[0], 6);
-		sum += part->samples[0].value[1] + part->samples[1].value[1];
+		assert_int_equal(profile__values(part, &part->samples[0])[0] +
+					 profile__values(part, &part->samples[1])[0],
+				 6);
+		sum += profile__values(part, &part->samples[0])[1] +
+		       profile__values(part, &part->samples[1])[1];
 		assert_int_equal(part->time_ns, 5);
 		assert_int_equal(part->duration_ns, 6);
 		assert_int_equal(part->period, 1000);
@@ -225,8 +228,10 @@ static void labels_are_left_out(void **state)
 		assert_int_equal(p->sample_cnt, golden->sample_cnt - 1);
 		for (size_t k = 0; k < p->sample_cnt; k++) {
 			assert_int_equal(p->samples[k].label_cnt, keeps[i] == keeps_comm);
-			sum += p->samples[k].value[0];
-			most = p->samples[k].value[0] > most ? p->samples[k].value[0] : most;
+			sum += profile__values(p, &p->samples[k])[0];
+			most = profile__values(p, &p->samples[k])[0] > most ?
+				       profile__values(p, &p->samples[k])[0] :
+				       most;
 		}
 		assert_int_equal(sum, 180);
 		assert_int_equal(most, 105);

@@ -175,9 +175,9 @@ static void golden_heap_texts(void **state)
 	text = written(p, text_write, 0);
 	golden_compare("heap.txt", text);
 	free(text);
+	profile__free(p);
 	/* without what is in use: what was allocated */
-	p->value_cnt = 2;
-	p->folded_value = 1;
+	p = golden_heap_values(2);
 	text = written(p, folded, 0);
 	assert_string_equal(text,
 			    "main;cache_put 11837440\n"
@@ -434,8 +434,8 @@ static void table_is_pprofs(void **state)
 			       "500ms 27.78% 86.11% 700ms 38.89% helper\n"));
 	free(want);
 	profile__free(p);
-	p = golden_heap_profile();
-	for (p->value_cnt = 4; p->value_cnt; p->value_cnt--) {
+	for (size_t cnt = 4; cnt; cnt--) {
+		p = golden_heap_values(cnt);
 		want = pprof_rows(p);
 		got = our_rows(p);
 		/* rows of nothing but zeros, which pprof leaves out, come last */
@@ -443,8 +443,8 @@ static void table_is_pprofs(void **state)
 		assert_memory_equal(got, want, strlen(want));
 		free(want);
 		free(got);
+		profile__free(p);
 	}
-	profile__free(p);
 }
 
 int main(void)

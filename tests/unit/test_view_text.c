@@ -357,7 +357,7 @@ static void add_side(struct profile *p, const char *stack, int64_t n)
 
 		locs[i] = profile__add_marker(p, strtab__get(of->strings, name));
 	}
-	profile__add_sample(p, locs, s->loc_cnt, &label, n < 0, s->value);
+	profile__add_sample(p, locs, s->loc_cnt, &label, n < 0, profile__values(of, s));
 	profile__free(of);
 }
 
@@ -431,9 +431,9 @@ static void extreme_sides(void **state)
 	add_side(p, "f", -1);
 	add_side(p, "f", 1);
 	add_side(p, "g", -1);
-	p->samples[0].value[0] = INT64_MIN;
-	p->samples[1].value[0] = INT64_MIN;
-	p->samples[2].value[0] = INT64_MIN;
+	profile__values(p, &p->samples[0])[0] = INT64_MIN;
+	profile__values(p, &p->samples[1])[0] = INT64_MIN;
+	profile__values(p, &p->samples[2])[0] = INT64_MIN;
 	free(sides_shown(&view));
 	profile__free(p);
 }

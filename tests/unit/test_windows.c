@@ -192,18 +192,25 @@ static const struct profile_sample *sample_of(enum bpfprof_kind kind, uint64_t p
 	return found;
 }
 
+static const int64_t *values_of(enum bpfprof_kind kind, const struct profile_sample *s)
+{
+	return profile__values(profiles[kind], s);
+}
+
 static void check_heap(uint64_t pc, int64_t size, int64_t alloc_objects, int64_t alloc_space,
 		       int64_t inuse_objects, int64_t inuse_space)
 {
 	const int64_t want[] = { alloc_objects, alloc_space, inuse_objects, inuse_space };
 	const struct profile_sample *s = sample_of(BPFPROF_HEAP, pc, size);
+	const int64_t *values;
 
 	assert_non_null(s);
+	values = values_of(BPFPROF_HEAP, s);
 	for (int i = 0; i < 4; i++)
 		/* Go cuts off what we round */
-		if (s->value[i] != want[i] && s->value[i] != want[i] + 1)
+		if (values[i] != want[i] && values[i] != want[i] + 1)
 			fail_msg("size %" PRId64 ", value %d: %" PRId64 " instead of %" PRId64,
-				 size, i, s->value[i], want[i]);
+				 size, i, values[i], want[i]);
 }
 
 /* ---- the tests ---- */
@@ -489,8 +496,8 @@ static void cpu_counts_periods(void **state)
 	assert_int_equal(p->sample_cnt, 1);
 	s = sample_of(BPFPROF_CPU, kernel[0], 0);
 	assert_non_null(s);
-	assert_int_equal(s->value[0], 50);
-	assert_int_equal(s->value[1], 50LL * CPU_PERIOD);
+	assert_int_equal(values_of(BPFPROF_CPU, s)[0], 50);
+	assert_int_equal(values_of(BPFPROF_CPU, s)[1], 50LL * CPU_PERIOD);
 	/* no thread name, no label; kernel return addresses name the call; a marker at the end */
 	assert_int_equal(s->label_cnt, 0);
 	assert_int_equal(s->loc_cnt, 4);
@@ -563,8 +570,8 @@ static void waits_are_added_up(void **state)
 		finish(of[i], false);
 		s = sample_of(of[i], 0x1000, 0);
 		assert_non_null(s);
-		assert_int_equal(s->value[0], 4);
-		assert_int_equal(s->value[1], 123456789012345 + 1000 + 1234567);
+		assert_int_equal(values_of(of[i], s)[0], 4);
+		assert_int_equal(values_of(of[i], s)[1], 123456789012345 + 1000 + 1234567);
 		a = window__account(window, of[i]);
 		assert_int_equal(a->total, 4);
 	}
@@ -588,8 +595,8 @@ static void drawn_waits_are_rounded_once(void **state)
 	finish(BPFPROF_BLOCK, false);
 	assert_int_equal(profiles[BPFPROF_BLOCK]->sample_cnt, 1);
 	s = sample_of(BPFPROF_BLOCK, 0x1000, 0);
-	assert_int_equal(s->value[0], 25); /* of 25.25 */
-	assert_int_equal(s->value[1], 1100000);
+	assert_int_equal(values_of(BPFPROF_BLOCK, s)[0], 25); /* of 25.25 */
+	assert_int_equal(values_of(BPFPROF_BLOCK, s)[1], 1100000);
 	a = window__account(window, BPFPROF_BLOCK);
 	assert_int_equal(a->total, 11);
 }
@@ -668,7 +675,7 @@ static void threads_are_told_apart(void **state)
 		const struct profile_sample *s = &p->samples[i];
 		const struct profile_label *since = label_of(p, s, "since");
 
-		assert_int_equal(s->value[0], 1);
+		assert_int_equal(values_of(BPFPROF_THREADS, s)[0], 1);
 		assert_in_range(label_of(p, s, "tid")->num, 100, 199);
 		assert_string_equal(strtab__get(p->strings, label_of(p, s, "tid")->num_unit),
 				    "tid");
@@ -690,8 +697,10 @@ static void creations_are_counted(void **state)
 	rec.hash = 2;
 	add(&rec, 0x2000);
 	finish(BPFPROF_THREADCREATE, false);
-	assert_int_equal(sample_of(BPFPROF_THREADCREATE, 0x1000, 0)->value[0], 500);
-	assert_int_equal(sample_of(BPFPROF_THREADCREATE, 0x2000, 0)->value[0], 1);
+	assert_int_equal(
+		*values_of(BPFPROF_THREADCREATE, sample_of(BPFPROF_THREADCREATE, 0x1000, 0)), 500);
+	assert_int_equal(
+		*values_of(BPFPROF_THREADCREATE, sample_of(BPFPROF_THREADCREATE, 0x2000, 0)), 1);
 	assert_int_equal(sample_of(BPFPROF_THREADCREATE, 0x2000, 0)->label_cnt, 1);
 }
 
@@ -726,8 +735,8 @@ static void many_are_found_again(void **state)
 		const struct profile_sample *s = &profiles[BPFPROF_HEAP]->samples[i];
 		uint64_t n = leaf_of(profiles[BPFPROF_HEAP], s) - 0x1000;
 
-		assert_int_equal(s->value[0], n % 7 + 1);
-		assert_int_equal(s->value[2], n % 5 == 0);
+		assert_int_equal(values_of(BPFPROF_HEAP, s)[0], n % 7 + 1);
+		assert_int_equal(values_of(BPFPROF_HEAP, s)[2], n % 5 == 0);
 	}
 	a = window__account(window, BPFPROF_HEAP);
 	assert_int_equal(a->total, CNT + CNT / 7 * 21); /* the last i is a multiple of 7 */
@@ -935,7 +944,7 @@ static void equal_code_is_one_location(void **state)
 	assert_int_equal(p->location_cnt, 1);
 	assert_int_equal(p->locations[0].address, pc);
 	assert_int_equal(p->sample_cnt, 1);
-	assert_int_equal(p->samples[0].value[0], 2);
+	assert_int_equal(profile__values(p, &p->samples[0])[0], 2);
 }
 
 /* Of processes that come and go by the thousand, what is told apart has a bound; nothing of what
@@ -980,8 +989,8 @@ static void the_dead_are_added_up(void **state)
 	for (size_t i = 0; i < p->sample_cnt; i++)
 		*(label_of(p, &p->samples[i], "pid") ? &mine : &theirs) = &p->samples[i];
 	assert_true(mine && theirs);
-	assert_int_equal(mine->value[0], 5);
-	assert_int_equal(theirs->value[0], 2 * cnt + 2);
+	assert_int_equal(*values_of(BPFPROF_CPU, mine), 5);
+	assert_int_equal(*values_of(BPFPROF_CPU, theirs), 2 * cnt + 2);
 }
 
 /* ---- windows ---- */
@@ -1013,7 +1022,7 @@ static void check_cpu(struct window *w, uint64_t pc, int64_t want)
 	window__commit(w, BPFPROF_CPU, 1);
 	(void)profile_of(w, BPFPROF_CPU, false);
 	s = sample_of(BPFPROF_CPU, pc, 0);
-	assert_int_equal(s ? s->value[0] : 0, want);
+	assert_int_equal(s ? *values_of(BPFPROF_CPU, s) : 0, want);
 }
 
 /* What is in the epoch that goes on is in no window yet, whenever it arrives. */

@@ -240,7 +240,7 @@ int groups_make(const struct profile *p, const struct groups_opts *opts, struct 
 
 		ret->of[i] = PROFILE_NONE;
 		if (opts->leave_out && opts->leave_out(opts->ctx, f.pid, f.comm)) {
-			ret->left_out += (uint64_t)p->samples[i].value[0];
+			ret->left_out += (uint64_t)*profile__values(p, &p->samples[i]);
 			continue;
 		}
 		ret->of[i] = group_of(&m, &f);

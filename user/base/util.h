@@ -22,6 +22,12 @@ static inline int64_t util_add_saturated(int64_t a, int64_t b)
 	return !__builtin_add_overflow(a, b, &sum) ? sum : b < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* -a, held at the end of the range that it would leave. */
+static inline int64_t util_negate_saturated(int64_t a)
+{
+	return a == INT64_MIN ? INT64_MAX : -a;
+}
+
 /*
  * Makes room for at least `need` elements of elem_sz bytes in *array, whose capacity is *cap; grows
  * by half or more. Returns 0, or -ENOMEM (also on overflow) with *array and *cap as they were. New

@@ -330,7 +330,7 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 		.total = sums->total, .held = sums->held, .amount = sums->amount, .size = s->size
 	};
 	struct profile_label own[3 + CGROUP_LABELS + SAID_FACTS + KIND_MAX_LABELS];
-	int64_t v[PROFILE_MAX_VALUES] = { 0 };
+	int64_t v[KIND_MAX_VALUES] = { 0 };
 	int err = util_reserve(&b->scratch, &b->scratch_cap, s->location_cnt + 1,
 			       sizeof(*b->scratch));
 

@@ -437,7 +437,9 @@ static void fill_samples(struct builder *b, size_t value, Otlp__Profile *to)
 		for (next = i;
 		     next < c->sample_cnt && canon__same_sample(c, c->samples[i], c->samples[next]);
 		     next++)
-			sum = util_add_saturated(sum, b->p->samples[c->samples[next]].value[value]);
+			sum = util_add_saturated(
+				sum,
+				profile__values(b->p, &b->p->samples[c->samples[next]])[value]);
 		if (!sum)
 			continue;
 		cnt = sample_attributes(b, s, attributes);
@@ -527,7 +529,7 @@ static void fill_scope(struct builder *b, Otlp__ScopeProfiles *to)
 	const char *kind = labels__get(&b->item->labels, "kind") ?: "";
 	int32_t *comments = b->p->comment_cnt ? one_index(b, comments_attribute(b)) : NULL;
 
-	to->profiles = take(b, PROFILE_MAX_VALUES, sizeof(*to->profiles));
+	to->profiles = take(b, b->p->value_cnt, sizeof(*to->profiles));
 	for (size_t i = 0; !b->failed && i < b->p->value_cnt; i++)
 		if (is_sent(kind, i))
 			to->profiles[to->n_profiles++] = make_profile(b, kind, i, comments);

@@ -51,8 +51,8 @@ struct runs_column {
 	double value, count; /* sums */
 };
 
-#define RUNS_METRICS_MAX 16
-#define RUNS_WALL "wall" /* metric of what runs say of themselves: how long they took */
+#define RUNS_METRICS_MAX 80 /* more than a file has value types */
+#define RUNS_WALL "wall"    /* metric of what runs say of themselves: how long they took */
 
 struct runs_metric {
 	char name[64]; /* "cpu", "alloc_space"; printable */

@@ -17,6 +17,8 @@
 
 #define NONE RUNS_NONE
 
+_Static_assert(RUNS_METRICS_MAX > PROFILE_MAX_VALUES, "not all types of a file are metrics");
+
 /* A column of a file, as a metric. */
 struct source {
 	int metric;
@@ -275,13 +277,13 @@ static int read_source(struct reader *rd, size_t v)
 }
 
 /* How many samples a row stands for. */
-static double samples_of(const struct source *s, const struct profile_sample *row, double value)
+static double samples_of(const struct source *s, const int64_t *row, double value)
 {
-	double count = (double)row->value[s->count];
+	double count = (double)row[s->count];
 
 	if (s->rate > 0 && count > 0)
 		/* what a sampler of allocations multiplied by is taken back */
-		return count * -expm1(-(double)row->value[s->space] / count / s->rate);
+		return count * -expm1(-(double)row[s->space] / count / s->rate);
 	if (s->count != s->value || s->of_samples || s->counts)
 		return count;
 	return s->period > 0 ? value / s->period : 1;
@@ -291,13 +293,14 @@ static double samples_of(const struct source *s, const struct profile_sample *ro
 
 static int read_row(struct reader *rd, struct runs_run *run, size_t i)
 {
-	const struct profile_sample *row = &rd->p->samples[i];
+	const struct profile_sample *sample = &rd->p->samples[i];
+	const int64_t *row = profile__values(rd->p, sample);
 	uint32_t stack = NONE;
 
 	for (size_t k = 0; k < rd->source_cnt; k++) {
 		const struct source *s = &rd->sources[k];
 		struct runs_column *c = &run->columns[s->metric];
-		double value = (double)row->value[s->value] * s->scale;
+		double value = (double)row[s->value] * s->scale;
 
 		if (value < 0)
 			return refuse(rd, -EINVAL,
@@ -305,7 +308,7 @@ static int read_row(struct reader *rd, struct runs_run *run, size_t i)
 		if (!(value > 0))
 			continue;
 		if (stack == NONE) {
-			stack = read_stack(rd, row, (uint32_t)i + 1);
+			stack = read_stack(rd, sample, (uint32_t)i + 1);
 			if (stack == NONE)
 				return -ENOMEM;
 		}
@@ -390,10 +393,12 @@ int runs__add(struct runs *r, enum runs_side side, const char *name, const void 
 
 	*err = '\0';
 	ret = pprof_read_stacks(data, sz, &p);
+	if (ret == -E2BIG)
+		return refuse(&rd, ret, "it is too large, or has more than %d value types",
+			      PROFILE_MAX_VALUES);
 	if (ret)
 		return refuse(&rd, ret, "%s",
 			      ret == -ENOMEM ? "out of memory" :
-			      ret == -E2BIG  ? "it is too large, or has too many value types" :
 			      sz	     ? "it is no profile that pprof reads, or damaged" :
 					       "it is empty");
 	rd.p = p;

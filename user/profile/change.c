@@ -6,16 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "profile/merge.h"
 #include "profile/profile.h"
 
 static void turn(struct profile *p)
 {
-	for (size_t i = 0; i < p->sample_cnt; i++)
-		for (size_t v = 0; v < p->value_cnt; v++)
-			p->samples[i].value[v] = p->samples[i].value[v] == INT64_MIN ?
-							 INT64_MAX :
-							 -p->samples[i].value[v];
+	for (size_t i = 0; i < p->sample_cnt * p->value_cnt; i++)
+		p->values[i] = util_negate_saturated(p->values[i]);
 }
 
 static void leave_out(struct profile *p, const char *key)
@@ -32,18 +30,31 @@ static void leave_out(struct profile *p, const char *key)
 	}
 }
 
+/* Moves a sample with its values. */
+static void move_sample(struct profile *p, size_t to, size_t from)
+{
+	p->samples[to] = p->samples[from];
+	memmove(profile__values(p, &p->samples[to]), profile__values(p, &p->samples[from]),
+		p->value_cnt * sizeof(*p->values));
+}
+
+static bool is_zero(const struct profile *p, const struct profile_sample *s)
+{
+	const int64_t *values = profile__values(p, s);
+
+	for (size_t v = 0; v < p->value_cnt; v++)
+		if (values[v])
+			return false;
+	return true;
+}
+
 static void drop_zeros(struct profile *p)
 {
 	size_t cnt = 0;
 
-	for (size_t i = 0; i < p->sample_cnt; i++) {
-		bool any = false;
-
-		for (size_t v = 0; v < p->value_cnt; v++)
-			any |= p->samples[i].value[v] != 0;
-		if (any)
-			p->samples[cnt++] = p->samples[i];
-	}
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		if (!is_zero(p, &p->samples[i]))
+			move_sample(p, cnt++, i);
 	p->sample_cnt = cnt;
 }
 

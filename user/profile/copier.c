@@ -212,6 +212,7 @@ void copier__sample(struct copier *c, const struct profile_sample *s)
 	if (c->failed)
 		return;
 	label_cnt = copy_labels(c, s);
-	c->failed |= !c->failed && profile__add_sample(c->to, c->locs, s->loc_cnt, c->labels,
-						       label_cnt, s->value) == PROFILE_NONE;
+	c->failed |=
+		!c->failed && profile__add_sample(c->to, c->locs, s->loc_cnt, c->labels, label_cnt,
+						  profile__values(c->from, s)) == PROFILE_NONE;
 }

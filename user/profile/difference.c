@@ -34,12 +34,12 @@ bool difference_is(const struct profile *p)
 static void turn_base(struct profile *p)
 {
 	for (size_t i = 0; i < p->sample_cnt; i++) {
-		struct profile_sample *s = &p->samples[i];
+		int64_t *values = profile__values(p, &p->samples[i]);
 
-		if (!difference_of_base(p, s))
+		if (!difference_of_base(p, &p->samples[i]))
 			continue;
 		for (size_t v = 0; v < p->value_cnt; v++)
-			s->value[v] = s->value[v] == INT64_MIN ? INT64_MAX : -s->value[v];
+			values[v] = util_negate_saturated(values[v]);
 	}
 }
 

@@ -102,14 +102,14 @@ static void scale(int64_t *value, int64_t factor)
 		*value = *value < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static void change_sample(struct profile_sample *s, size_t cnt, const struct change *c)
+static void change_values(int64_t *values, size_t cnt, const struct change *c)
 {
 	int64_t before[PROFILE_MAX_VALUES];
 
-	memcpy(before, s->value, sizeof(before));
+	memcpy(before, values, cnt * sizeof(*values));
 	for (size_t i = 0; i < cnt; i++) {
-		s->value[i] = before[c->from[i]];
-		scale(&s->value[i], c->factor[i]);
+		values[i] = before[c->from[i]];
+		scale(&values[i], c->factor[i]);
 	}
 }
 
@@ -124,7 +124,7 @@ static int change(struct profile *p, const struct change *c)
 		if (c->from[i] == folded)
 			p->folded_value = i;
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		change_sample(&p->samples[i], p->value_cnt, c);
+		change_values(profile__values(p, &p->samples[i]), p->value_cnt, c);
 	scale(&p->period, c->period_factor);
 	return 0;
 }

@@ -69,7 +69,8 @@ static int add_line(struct folded *fo, const struct profile_sample *s)
 	const char *root = root_name(fo->p, s);
 	uint32_t i, j, loc;
 
-	*line = (struct line){ .first = fo->name_cnt, .value = s->value[fo->p->folded_value] };
+	*line = (struct line){ .first = fo->name_cnt,
+			       .value = profile__values(fo->p, s)[fo->p->folded_value] };
 	if (fo->is_difference && difference_of_base(fo->p, s)) {
 		line->base = line->value == INT64_MIN ? INT64_MAX : -line->value;
 		line->value = 0;
@@ -198,7 +199,7 @@ static int write_folded(const struct profile *p, bool is_difference, FILE *f)
 	if (!fo.lines)
 		err = -ENOMEM;
 	for (i = 0; !err && i < p->sample_cnt; i++)
-		if (p->samples[i].value[p->folded_value])
+		if (profile__values(p, &p->samples[i])[p->folded_value])
 			err = add_line(&fo, &p->samples[i]);
 	if (!err) {
 		merge_lines(&fo);

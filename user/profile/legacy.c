@@ -126,7 +126,7 @@ static int write_contention(const struct writer *w)
  * number: then the reader, which scales it up again, would not get what the profile has.
  */
 static bool as_sampled(const struct writer *w, const struct legacy_record *r,
-		       int64_t ret[PROFILE_MAX_VALUES])
+		       int64_t ret[LEGACY_MAX_VALUES])
 {
 	double chance = -expm1(-(double)MAX(r->size, 1) / (double)w->p->period), sampled;
 
@@ -144,7 +144,7 @@ static bool as_sampled(const struct writer *w, const struct legacy_record *r,
 /* All values, or none. */
 static bool scale_down(struct writer *w)
 {
-	int64_t ignored[PROFILE_MAX_VALUES];
+	int64_t ignored[LEGACY_MAX_VALUES];
 
 	if (w->p->period <= 1)
 		return false;
@@ -163,7 +163,7 @@ static size_t in_use(const struct writer *w)
 	return w->p->value_cnt > INUSE_SPACE ? INUSE_OBJECTS : ALLOC_OBJECTS;
 }
 
-static void print_heap_values(const struct writer *w, const int64_t value[PROFILE_MAX_VALUES])
+static void print_heap_values(const struct writer *w, const int64_t value[LEGACY_MAX_VALUES])
 {
 	size_t used = in_use(w);
 
@@ -173,7 +173,7 @@ static void print_heap_values(const struct writer *w, const int64_t value[PROFIL
 
 static void print_heap_head(const struct writer *w, bool scaled)
 {
-	int64_t sum[PROFILE_MAX_VALUES] = { 0 };
+	int64_t sum[LEGACY_MAX_VALUES] = { 0 };
 
 	for (size_t i = 0; i < w->records.cnt; i++)
 		for (size_t j = 0; j < w->p->value_cnt; j++)

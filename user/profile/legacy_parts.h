@@ -10,6 +10,8 @@
 
 #include "profile/profile.h"
 
+#define LEGACY_MAX_VALUES 4 /* of a sample: those of the heap */
+
 struct frames;
 struct strtab;
 
@@ -37,7 +39,7 @@ struct legacy_record {
 	uint32_t key;			     /* of keys */
 	const struct profile_sample *sample; /* the first one: its stack */
 	int64_t size;			     /* label "bytes" */
-	int64_t value[PROFILE_MAX_VALUES];
+	int64_t value[LEGACY_MAX_VALUES];
 };
 
 struct legacy_records {
@@ -55,7 +57,7 @@ enum legacy_apart {
 /*
  * Adds up the samples with equal stacks; by: what else keeps them apart. They are sorted by
  * value[order], the largest first, then by their keys. Samples of which nothing is left are left out.
- * 0 or -ENOMEM.
+ * 0; -ENOMEM; -EINVAL: there are more than LEGACY_MAX_VALUES.
  */
 int legacy_records__make(const struct legacy_maps *m, enum legacy_apart by, size_t order,
 			 struct legacy_records *ret);

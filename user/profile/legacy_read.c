@@ -117,14 +117,15 @@ static bool is_nothing(const struct legacy_reader *r, const int64_t *values)
 int legacy_add_sample(struct legacy_reader *r, const int64_t *values, int64_t size)
 {
 	struct profile_label label = { .num = size };
-	size_t cnt = r->stack_cnt;
+	size_t cnt = r->stack_cnt, grows;
 	int err;
 
 	r->stack_cnt = 0;
 	if (is_nothing(r, values))
 		return 0;
-	err = legacy_spend(r, sizeof(struct profile_sample) * GROWN + sizeof(label) +
-				      LEGACY_INDEX_COST + cnt * sizeof(*r->stack) * GROWN);
+	grows = sizeof(struct profile_sample) + r->out->value_cnt * sizeof(*values) +
+		cnt * sizeof(*r->stack);
+	err = legacy_spend(r, grows * GROWN + sizeof(label) + LEGACY_INDEX_COST);
 	if (err)
 		return err;
 	if (!r->labels)

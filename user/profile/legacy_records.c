@@ -12,7 +12,7 @@
 static bool is_nothing(const struct profile *p, const struct profile_sample *s)
 {
 	for (size_t i = 0; i < p->value_cnt; i++)
-		if (s->value[i])
+		if (profile__values(p, s)[i])
 			return false;
 	return true;
 }
@@ -101,6 +101,7 @@ static uint32_t key_of(struct legacy_records *r, const struct legacy_maps *m,
 static int add(struct legacy_records *r, const struct legacy_maps *m,
 	       const struct profile_sample *s, enum legacy_apart by)
 {
+	const int64_t *values = profile__values(m->p, s);
 	uint32_t key = key_of(r, m, s, by);
 	struct legacy_record *to;
 
@@ -115,7 +116,7 @@ static int add(struct legacy_records *r, const struct legacy_maps *m,
 	}
 	to = &r->records[key - 1];
 	for (size_t i = 0; i < m->p->value_cnt; i++)
-		to->value[i] = util_add_saturated(to->value[i], s->value[i]);
+		to->value[i] = util_add_saturated(to->value[i], values[i]);
 	return 0;
 }
 
@@ -147,7 +148,10 @@ int legacy_records__make(const struct legacy_maps *m, enum legacy_apart by, size
 {
 	int err;
 
-	*ret = (struct legacy_records){ .keys = strtab__new() };
+	*ret = (struct legacy_records){ 0 };
+	if (m->p->value_cnt > LEGACY_MAX_VALUES)
+		return -EINVAL;
+	ret->keys = strtab__new();
 	err = ret->keys ? 0 : -ENOMEM;
 	for (size_t i = 0; i < m->p->sample_cnt && !err; i++)
 		if (!is_nothing(m->p, &m->p->samples[i]))

@@ -223,19 +223,20 @@ static int fill_labels(struct writer *w, const struct profile_sample *s, pb_samp
 static int write_sample(struct writer *w, uint32_t i, uint32_t *ret_next)
 {
 	const struct canon *c = &w->canon;
-	const struct profile_sample *s = &w->p->samples[c->samples[i]], *same;
+	const struct profile_sample *s = &w->p->samples[c->samples[i]];
 	pb_sample m = PERFTOOLS__PROFILES__SAMPLE__INIT;
 	int64_t values[PROFILE_MAX_VALUES];
+	const int64_t *same;
 	uint32_t next, k;
 	size_t j;
 
-	memcpy(values, s->value, sizeof(values));
+	memcpy(values, profile__values(w->p, s), w->p->value_cnt * sizeof(*values));
 	for (next = i + 1; next < c->sample_cnt; next++) {
 		if (!canon__same_sample(c, c->samples[i], c->samples[next]))
 			break;
-		same = &w->p->samples[c->samples[next]];
+		same = profile__values(w->p, &w->p->samples[c->samples[next]]);
 		for (j = 0; j < w->p->value_cnt; j++)
-			values[j] = util_add_saturated(values[j], same->value[j]);
+			values[j] = util_add_saturated(values[j], same[j]);
 	}
 	*ret_next = next;
 	if (util_reserve(&w->loc_ids, &w->loc_id_cap, s->loc_cnt, sizeof(*w->loc_ids)) ||

@@ -34,6 +34,7 @@ struct reader {
 	struct profile_line *line_buf;
 	struct profile_label *label_buf;
 	uint32_t *loc_buf;
+	int64_t value_buf[PROFILE_MAX_VALUES];
 	char *text_buf;
 	size_t line_cap, label_cap, loc_cap, buf_cap;
 };
@@ -204,7 +205,8 @@ static int read_types(struct reader *r)
 		return -EBADMSG;
 	if (cnt > PROFILE_MAX_VALUES)
 		return -E2BIG;
-	err = scan_types(r, fields);
+	err = spend(r, r->counts[PROFILE_SAMPLE] * cnt * sizeof(*r->value_buf) * GROWN) ?:
+		      scan_types(r, fields);
 	for (size_t i = 0; !err && i < ARRAY_SIZE(types); i++) {
 		if (i < PROFILE_MAX_VALUES ? i >= cnt : !r->counts[PROFILE_PERIOD_TYPE])
 			continue;
@@ -325,10 +327,9 @@ static int read_label(struct reader *r, struct proto in, struct profile_label *t
 	return 0;
 }
 
-/* A sample as it is read. */
+/* What there is of a sample so far, in loc_buf, value_buf and label_buf. */
 struct row {
 	size_t loc_cnt, value_cnt, label_cnt;
-	int64_t values[PROFILE_MAX_VALUES];
 };
 
 static int add_location(struct reader *r, struct row *row, uint64_t id)
@@ -340,7 +341,7 @@ static int add_value(struct reader *r, struct row *row, uint64_t value)
 {
 	if (row->value_cnt == r->out->value_cnt)
 		return -EBADMSG;
-	row->values[row->value_cnt++] = (int64_t)value;
+	r->value_buf[row->value_cnt++] = (int64_t)value;
 	return 0;
 }
 
@@ -398,9 +399,9 @@ static int read_sample(struct reader *r, struct proto in)
 	if (err)
 		return err;
 	if (!r->labels)
-		return profile__append_sample(r->out, r->loc_buf, row.loc_cnt, row.values);
+		return profile__append_sample(r->out, r->loc_buf, row.loc_cnt, r->value_buf);
 	return profile__add_sample(r->out, r->loc_buf, row.loc_cnt, r->label_buf, row.label_cnt,
-				   row.values) == PROFILE_NONE ?
+				   r->value_buf) == PROFILE_NONE ?
 		       -ENOMEM :
 		       0;
 }

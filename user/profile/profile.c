@@ -18,7 +18,7 @@
 struct profile_index {
 	struct hash mappings, functions, locations, samples;
 	size_t mapping_cap, function_cap, line_cap, location_cap, label_cap, loc_id_cap, sample_cap,
-		comment_cap;
+		value_cap, comment_cap;
 };
 
 /* What a sample is looked up by. */
@@ -209,6 +209,7 @@ void profile__free(struct profile *p)
 	free(p->labels);
 	free(p->loc_ids);
 	free(p->samples);
+	free(p->values);
 	free(p->comments);
 	free(p->type_texts);
 	free(p);
@@ -485,12 +486,43 @@ static bool sample_equal(const struct profile *p, uint32_t idx, const void *key)
 	return true;
 }
 
-static void add_values(const struct profile *p, struct profile_sample *s, const int64_t *values)
+static void add_values(const struct profile *p, const struct profile_sample *s,
+		       const int64_t *values)
 {
+	int64_t *sums = profile__values(p, s);
 	size_t i;
 
 	for (i = 0; i < p->value_cnt; i++)
-		s->value[i] = util_add_saturated(s->value[i], values[i]);
+		sums[i] = util_add_saturated(sums[i], values[i]);
+}
+
+/* Room for one more, with a stack of so many locations. 0 or -ENOMEM. */
+static int reserve_sample(struct profile *p, size_t loc_cnt)
+{
+	struct profile_index *x = p->index;
+
+	if (reserve(&p->samples, &x->sample_cap, p->sample_cnt, 1, sizeof(*p->samples)) ||
+	    util_reserve(&p->values, &x->value_cap, (p->sample_cnt + 1) * p->value_cnt,
+			 sizeof(*p->values)))
+		return -ENOMEM;
+	return reserve(&p->loc_ids, &x->loc_id_cap, p->loc_id_cnt, loc_cnt, sizeof(*p->loc_ids));
+}
+
+/* Writes its stack and its values behind those of the others. */
+static void place_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt, size_t label_cnt,
+			 const int64_t *values)
+{
+	struct profile_sample *new = &p->samples[p->sample_cnt];
+
+	*new = (struct profile_sample){
+		.loc = (uint32_t)p->loc_id_cnt,
+		.loc_cnt = (uint32_t)loc_cnt,
+		.label = (uint32_t)p->label_cnt,
+		.label_cnt = (uint32_t)label_cnt,
+	};
+	memcpy(profile__values(p, new), values, p->value_cnt * sizeof(*values));
+	if (loc_cnt)
+		memcpy(p->loc_ids + p->loc_id_cnt, locs, loc_cnt * sizeof(*locs));
 }
 
 uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt,
@@ -499,13 +531,11 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 {
 	struct sample_key key = { .locs = locs, .loc_cnt = loc_cnt };
 	struct profile_index *x = p->index;
-	struct profile_sample *new;
 	uint64_t hash;
 	uint32_t idx;
 
-	if (reserve(&p->samples, &x->sample_cap, p->sample_cnt, 1, sizeof(*p->samples)) ||
-	    reserve(&p->labels, &x->label_cap, p->label_cnt, label_cnt, sizeof(*p->labels)) ||
-	    reserve(&p->loc_ids, &x->loc_id_cap, p->loc_id_cnt, loc_cnt, sizeof(*p->loc_ids)))
+	if (reserve_sample(p, loc_cnt) ||
+	    reserve(&p->labels, &x->label_cap, p->label_cnt, label_cnt, sizeof(*p->labels)))
 		return no_memory();
 	key.label_cnt = place_labels(p, labels, label_cnt);
 	key.labels = key.label_cnt ? p->labels + p->label_cnt : NULL;
@@ -515,16 +545,7 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 		add_values(p, &p->samples[idx], values);
 		return idx;
 	}
-	new = &p->samples[p->sample_cnt];
-	*new = (struct profile_sample){
-		.loc = (uint32_t)p->loc_id_cnt,
-		.loc_cnt = (uint32_t)loc_cnt,
-		.label = (uint32_t)p->label_cnt,
-		.label_cnt = (uint32_t)key.label_cnt,
-	};
-	memcpy(new->value, values, p->value_cnt * sizeof(*values));
-	if (loc_cnt)
-		memcpy(p->loc_ids + p->loc_id_cnt, locs, loc_cnt * sizeof(*locs));
+	place_sample(p, locs, loc_cnt, key.label_cnt, values);
 	idx = take(&x->samples, hash, &p->sample_cnt);
 	if (idx == PROFILE_NONE)
 		return PROFILE_NONE;
@@ -536,18 +557,10 @@ uint32_t profile__add_sample(struct profile *p, const uint32_t *locs, size_t loc
 int profile__append_sample(struct profile *p, const uint32_t *locs, size_t loc_cnt,
 			   const int64_t *values)
 {
-	struct profile_index *x = p->index;
-	struct profile_sample *new;
-
-	if (reserve(&p->samples, &x->sample_cap, p->sample_cnt, 1, sizeof(*p->samples)) ||
-	    reserve(&p->loc_ids, &x->loc_id_cap, p->loc_id_cnt, loc_cnt, sizeof(*p->loc_ids)))
+	if (reserve_sample(p, loc_cnt))
 		return -ENOMEM;
-	new = &p->samples[p->sample_cnt++];
-	*new = (struct profile_sample){ .loc = (uint32_t)p->loc_id_cnt,
-					.loc_cnt = (uint32_t)loc_cnt };
-	memcpy(new->value, values, p->value_cnt * sizeof(*values));
-	if (loc_cnt)
-		memcpy(p->loc_ids + p->loc_id_cnt, locs, loc_cnt * sizeof(*locs));
+	place_sample(p, locs, loc_cnt, 0, values);
+	p->sample_cnt++;
 	p->loc_id_cnt += loc_cnt;
 	return 0;
 }
@@ -567,7 +580,7 @@ size_t profile__last_value(const struct profile *p)
 {
 	for (size_t v = p->value_cnt; v-- > 0;)
 		for (size_t i = 0; i < p->sample_cnt; i++)
-			if (p->samples[i].value[v])
+			if (profile__values(p, &p->samples[i])[v])
 				return v;
 	return p->value_cnt - 1;
 }
@@ -577,7 +590,7 @@ int64_t profile__total(const struct profile *p, size_t value)
 	int64_t total = 0;
 
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		total = util_add_saturated(total, p->samples[i].value[value]);
+		total = util_add_saturated(total, profile__values(p, &p->samples[i])[value]);
 	return total;
 }
 
@@ -586,5 +599,6 @@ size_t profile__bytes(const struct profile *p)
 	return strtab__bytes(p->strings) + p->mapping_cnt * sizeof(*p->mappings) +
 	       p->function_cnt * sizeof(*p->functions) + p->line_cnt * sizeof(*p->lines) +
 	       p->location_cnt * sizeof(*p->locations) + p->label_cnt * sizeof(*p->labels) +
-	       p->loc_id_cnt * sizeof(*p->loc_ids) + p->sample_cnt * sizeof(*p->samples);
+	       p->loc_id_cnt * sizeof(*p->loc_ids) +
+	       p->sample_cnt * (sizeof(*p->samples) + p->value_cnt * sizeof(*p->values));
 }

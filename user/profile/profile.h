@@ -17,7 +17,7 @@
 #include "base/strtab.h"
 
 #define PROFILE_NONE UINT32_MAX
-#define PROFILE_MAX_VALUES 4
+#define PROFILE_MAX_VALUES 64
 
 struct profile_value_type {
 	const char *type; /* [a-z0-9_]: "samples", "cpu" */
@@ -70,13 +70,12 @@ struct profile_label {
 struct profile_sample {
 	uint32_t loc, loc_cnt;	   /* into loc_ids, leaf first */
 	uint32_t label, label_cnt; /* into labels, sorted by key */
-	int64_t value[PROFILE_MAX_VALUES];
 };
 
 struct profile {
 	struct strtab *strings;
 	struct profile_value_type value_types[PROFILE_MAX_VALUES];
-	size_t value_cnt;
+	size_t value_cnt;    /* as profile__new() was told */
 	size_t folded_value; /* that formats with one value show; 0 unless it is set */
 	uint32_t
 		default_type; /* string, of value_types: what readers show first. 0: the last one */
@@ -95,6 +94,7 @@ struct profile {
 	struct profile_label *labels;
 	uint32_t *loc_ids;
 	struct profile_sample *samples;
+	int64_t *values; /* value_cnt of each sample, in their order: profile__values() */
 	uint32_t *comments;
 	size_t mapping_cnt, function_cnt, line_cnt, location_cnt, label_cnt, loc_id_cnt, sample_cnt,
 		comment_cnt;
@@ -112,6 +112,12 @@ void profile__free(struct profile *p);
 /* As many others in their place, and the period's; values stay as they are. 0 or -ENOMEM. */
 int profile__set_types(struct profile *p, const struct profile_value_type *value_types,
 		       struct profile_value_type period_type);
+
+/* The values of a sample, which is one of p's. */
+static inline int64_t *profile__values(const struct profile *p, const struct profile_sample *s)
+{
+	return p->values + (size_t)(s - p->samples) * p->value_cnt;
+}
 
 /* The value that readers show first, as an index. */
 size_t profile__default_value(const struct profile *p);

@@ -49,7 +49,7 @@ static const struct units_scale *table_scale(const struct report *r, size_t show
 static void count_sample(struct report *r, uint32_t number, const struct profile_sample *s)
 {
 	struct machinery_frame first = { 0 };
-	int64_t value = s->value[r->value];
+	int64_t value = profile__values(r->p, s)[r->value];
 	uint32_t i, j, loc;
 	struct row *row;
 

@@ -50,6 +50,11 @@ static void put_signed(FILE *f, int64_t v, uint64_t scale)
 	put_digits(f, m << 1 | (v < 0));
 }
 
+static const int64_t *values_of(const struct page *pg, size_t sample)
+{
+	return pg->st.values + pg->st.sample[sample].value;
+}
+
 /* What divides all values of a type: nanoseconds are multiples of the period. */
 static void find_scales(struct page *pg)
 {
@@ -57,7 +62,7 @@ static void find_scales(struct page *pg)
 		uint64_t scale = 0;
 
 		for (size_t i = 0; i < pg->st.sample_cnt; i++) {
-			uint64_t a = magnitude(pg->st.sample[i].value[v]), b = scale, rest;
+			uint64_t a = magnitude(values_of(pg, i)[v]), b = scale, rest;
 
 			for (; b; a = b, b = rest)
 				rest = a % b;
@@ -376,7 +381,7 @@ static int write_stacks(struct page *pg)
 		for (size_t k = i; k < next; k++) {
 			put_digits(d.f, st->sample[k].set);
 			for (size_t v = 0; v < pg->p->value_cnt; v++)
-				put_signed(d.f, st->sample[k].value[v], pg->scale[v]);
+				put_signed(d.f, values_of(pg, k)[v], pg->scale[v]);
 		}
 	}
 	return end_digits(&d, &pg->j, "stacks", err);

@@ -112,7 +112,7 @@ static int add_location(struct maker *m, uint32_t location)
 static bool is_empty(const struct maker *m, const struct profile_sample *s)
 {
 	for (size_t v = 0; v < m->p->value_cnt; v++)
-		if (s->value[v])
+		if (profile__values(m->p, s)[v])
 			return false;
 	return true;
 }
@@ -348,8 +348,9 @@ static int add_samples(struct maker *m, size_t *ret_frames)
 
 		if (is_empty(m, s))
 			continue;
-		*to = (struct stacks_sample){ .first = at };
-		memcpy(to->value, s->value, sizeof(to->value));
+		*to = (struct stacks_sample){ .first = at, .value = st->sample_cnt * p->value_cnt };
+		memcpy(st->values + to->value, profile__values(p, s),
+		       p->value_cnt * sizeof(*st->values));
 		err = add_stack(m, s, to);
 		st->set[st->set_cnt] = (struct stacks_set){ .first = label_at };
 		for (uint32_t k = 0; !err && k < s->label_cnt; k++)
@@ -384,6 +385,12 @@ static int compare_samples(const void *pa, const void *pb, void *arg)
 	return COMPARE(st->stack_frames[a->first + i], st->stack_frames[b->first + i]);
 }
 
+static void add_values(int64_t *to, const int64_t *values, size_t cnt)
+{
+	for (size_t v = 0; v < cnt; v++)
+		to[v] = util_add_saturated(to[v], values[v]);
+}
+
 static void sort_samples(struct stacks *st, size_t value_cnt)
 {
 	struct stacks_sample *last = NULL;
@@ -393,8 +400,7 @@ static void sort_samples(struct stacks *st, size_t value_cnt)
 		struct stacks_sample *s = &st->sample[i];
 
 		if (last && !compare_samples(last, s, st)) {
-			for (size_t v = 0; v < value_cnt; v++)
-				last->value[v] = util_add_saturated(last->value[v], s->value[v]);
+			add_values(st->values + last->value, st->values + s->value, value_cnt);
 			continue;
 		}
 		s->common = last ? common_frames(st, last, s) : 0;
@@ -422,7 +428,8 @@ int stacks__make(const struct profile *p, struct stacks *ret)
 	ret->sample = calloc(p->sample_cnt + 1, sizeof(*ret->sample));
 	ret->set = calloc(p->sample_cnt + 1, sizeof(*ret->set));
 	ret->set_labels = calloc(labels + 1, sizeof(*ret->set_labels));
-	if (!m.location_frame || !ret->sample || !ret->set || !ret->set_labels)
+	ret->values = calloc(p->sample_cnt * p->value_cnt + 1, sizeof(*ret->values));
+	if (!m.location_frame || !ret->sample || !ret->set || !ret->set_labels || !ret->values)
 		err = -ENOMEM;
 	if (!err)
 		err = add_frames(&m);
@@ -454,5 +461,6 @@ void stacks__done(struct stacks *st)
 	free(st->sample);
 	free(st->stack_frames);
 	free(st->set_labels);
+	free(st->values);
 	*st = (struct stacks){ 0 };
 }

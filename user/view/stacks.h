@@ -37,7 +37,7 @@ struct stacks_sample {
 	uint32_t cnt;	 /* frames, at least 1 */
 	uint32_t common; /* so many of them, from the root on, are those of the sample before it */
 	uint32_t set;
-	int64_t value[PROFILE_MAX_VALUES];
+	size_t value; /* index of the first one, into stacks.values */
 };
 
 struct stacks {
@@ -49,6 +49,7 @@ struct stacks {
 	struct stacks_sample *sample;
 	uint32_t *stack_frames; /* indices of frames */
 	uint32_t *set_labels;	/* indices of labels */
+	int64_t *values;	/* as many of each sample as the profile has types */
 	size_t frame_cnt, label_cnt, set_cnt, sample_cnt;
 };
 

@@ -47,7 +47,7 @@ static void count_sample(struct table *t, uint32_t number, bool shown)
 	const struct profile *p = t->v->profile;
 	const struct profile_sample *s = &p->samples[number - 1];
 	bool of_base = difference_of_base(p, s), is_new = !of_base;
-	int64_t value = of_base ? minus(0, s->value[t->v->value]) : s->value[t->v->value];
+	int64_t own = profile__values(p, s)[t->v->value], value = of_base ? minus(0, own) : own;
 
 	t->total[is_new] = util_add_saturated(t->total[is_new], value);
 	for (uint32_t i = 0; shown && value && i < s->loc_cnt; i++) {

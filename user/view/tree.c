@@ -67,7 +67,7 @@ static uint32_t find_child(struct tree *t, uint32_t parent, uint32_t name)
 static int add_sample(struct tree *t, const struct profile_sample *s)
 {
 	const struct frames *fr = t->frames;
-	int64_t value = s->value[t->opts->value];
+	int64_t value = profile__values(fr->profile, s)[t->opts->value];
 	uint32_t at = ROOT;
 
 	if (!value)
