@@ -74,7 +74,7 @@ int diff_sides(const struct options *opts)
 		runs->cross_machine = opts->cross_machine;
 	if (!runs || read_side(runs, RUNS_BASE, opts->bases, opts->base_cnt, err, sizeof(err)) ||
 	    read_side(runs, RUNS_NEW, opts->news, opts->new_cnt, err, sizeof(err)) ||
-	    runs__finish(runs, err, sizeof(err)) ||
+	    runs__finish(runs, err, sizeof(err)) || runs__join_builds(runs) ||
 	    judge(runs, &opts->judge, &result, err, sizeof(err)))
 		log_error("%s", err);
 	else

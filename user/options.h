@@ -66,8 +66,9 @@ struct bench_options {
 	const char *against;   /* the base's command, as one argument; NULL with aa */
 	bool aa;	       /* the base is the same command */
 	const char *append;    /* the folder of a set that is to grow; NULL: a new one */
-	uint64_t repeat;       /* runs a side before the first verdict, at least 1 */
+	uint64_t repeat;       /* runs a side before the first verdict, at least 1; 0: not said */
 	uint64_t max_repeat;   /* before the last one, at least as many */
+	uint64_t builds;       /* of a side, 2 or more; 0: both commands are as they are */
 	uint64_t warmup;       /* runs a side that do not count */
 	const char *prepare;   /* command for a shell, before each run; or NULL */
 	uint64_t timeout_ns;   /* of a run */

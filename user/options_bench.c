@@ -10,6 +10,7 @@
 #include "options_diff.h"
 #include "options_table.h"
 
+#define REPEAT 10
 #define MAX_REPEAT 1000
 
 void options_bench_defaults(struct options *o)
@@ -18,7 +19,6 @@ void options_bench_defaults(struct options *o)
 	/* what it costs, it costs both sides */
 	o->heap_budget = 100;
 	o->bench = (struct bench_options){
-		.repeat = 10,
 		.warmup = 1,
 		.timeout_ns = OPTIONS_BENCH_TIMEOUT_NS,
 	};
@@ -106,6 +106,8 @@ int options_bench_apply(struct options *o, int val, const char *arg, char *err, 
 	case OPT_MAX_REPEAT:
 		return parse_number(&b->max_repeat, "--max-repeat", arg, 1, MAX_REPEAT, err,
 				    err_sz);
+	case OPT_BUILDS:
+		return parse_number(&b->builds, "--builds", arg, 2, MAX_REPEAT, err, err_sz);
 	case OPT_WARMUP:
 		return parse_number(&b->warmup, "--warmup", arg, 0, MAX_REPEAT, err, err_sz);
 	case OPT_PREPARE:
@@ -141,9 +143,15 @@ int options_bench_check(struct options *o, char *err, size_t err_sz)
 	if (b->append && o->output)
 		return util_fail(-EINVAL, err, err_sz,
 				 "--append and --output exclude each other: both name the folder");
+	if (!b->repeat)
+		b->repeat = b->builds ?: REPEAT;
 	if (!b->max_repeat)
 		b->max_repeat = b->repeat;
 	if (b->max_repeat < b->repeat)
 		return util_fail(-EINVAL, err, err_sz, "--max-repeat is below --repeat");
+	if (b->builds && (b->repeat % b->builds || b->max_repeat % b->builds))
+		return util_fail(-EINVAL, err, err_sz,
+				 "--repeat and --max-repeat have to be multiples of --builds: each "
+				 "build is to run as often as the others");
 	return 0;
 }

@@ -277,6 +277,8 @@ static const struct option_row bench_rows[] = {
 	{ "max-repeat", OPT_MAX_REPEAT, "K", NULL,
 	  "while it cannot be told, twice as many, up to so many; --alpha is shared out among the "
 	  "verdicts" },
+	{ "builds", OPT_BUILDS, "N", NULL,
+	  "builds of each side, which are the evidence: {i} in both commands is 1 to N" },
 	{ "append", OPT_APPEND, "DIR", NULL,
 	  "add runs to a folder that --output has made, and judge all of them" },
 	{ "warmup", OPT_WARMUP, "N", "1", "runs a side before, which do not count" },

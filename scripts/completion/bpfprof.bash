@@ -113,6 +113,7 @@ _bpfprof_bench_options='
 . --aa . .
 . --repeat K 10
 . --max-repeat K .
+. --builds N .
 . --append DIR .
 . --warmup N 1
 . --prepare COMMAND .

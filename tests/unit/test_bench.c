@@ -81,6 +81,39 @@ static void blocks_are_fair(void **unused)
 	assert_true(padding > 2047.5 - 12.1 && padding < 2047.5 + 12.1);
 }
 
+/* Each of the side's two runs of a block is the first one half of the time, whatever the order of the sides. */
+static void runs_of_a_side_are_numbered(void **unused)
+{
+	enum {
+		BLOCKS = 60000
+	};
+	size_t first[2][2] = { { 0 } };
+
+	(void)unused;
+	for (uint64_t b = 0; b < BLOCKS; b++) {
+		struct plan_run runs[2 * PLAN_BLOCK];
+		uint32_t seen[2] = { 0 };
+		bool met[2] = { false };
+
+		plan_block(11, b, 2, runs);
+		for (size_t i = 0; i < 4; i++) {
+			int side = runs[i].is_new;
+
+			assert_in_range(runs[i].nth, 0, 1);
+			seen[side] |= 1U << runs[i].nth;
+			if (!met[side])
+				first[side][runs[i].nth]++;
+			met[side] = true;
+		}
+		assert_true(seen[0] == 3 && seen[1] == 3);
+		plan_block(11, b, 1, runs);
+		assert_true(!runs[0].nth && !runs[1].nth);
+	}
+	/* 30,000 each, five standard deviations are 613 */
+	for (int i = 0; i < 4; i++)
+		assert_in_range(first[i / 2][i % 2], 30000 - 613, 30000 + 613);
+}
+
 static void seeds_differ(void **unused)
 {
 	size_t same = 0;
@@ -183,10 +216,31 @@ static void splitting(void **unused)
 	/* nothing is run to find out what is to be run */
 	assert_refused("a $(echo b)", "sh -c");
 	assert_refused("a `echo b`", "sh -c");
+	assert_refused("a {b}", "sh -c");
+	assert_refused("a.{i}", "--builds");
 	assert_refused("a $BENCH_TEST_WORD", "not set");
 	assert_int_equal(words_copy(argv, &copy), 0);
 	assert_string_equal(copy[2], "b c");
 	assert_null(copy[3]);
+	words_free(copy);
+}
+
+static void numbers(void **unused)
+{
+	char *const argv[] = { "./app.{i}", "{i}{i}", "", "{ i}", "a{i}b{i", NULL };
+	char *const without[] = { "./app", "{i", "i}", NULL };
+	char **copy;
+
+	(void)unused;
+	assert_true(words_have_number(argv));
+	assert_false(words_have_number(without));
+	assert_int_equal(words_number(argv, 12, &copy), 0);
+	assert_string_equal(copy[0], "./app.12");
+	assert_string_equal(copy[1], "1212");
+	assert_string_equal(copy[2], "");
+	assert_string_equal(copy[3], "{ i}");
+	assert_string_equal(copy[4], "a12b{i");
+	assert_null(copy[5]);
 	words_free(copy);
 }
 
@@ -269,6 +323,7 @@ static void facts_are_kept(void **unused)
 				.machine = "m",
 				.block = 0,
 				.slot = 3,
+				.build = 2,
 				.seed = 5,
 				.look = 1,
 				.ops = 7,
@@ -327,9 +382,10 @@ static void facts_of_sums(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_fair), cmocka_unit_test(seeds_differ),
-		cmocka_unit_test(looks),	   cmocka_unit_test(disturbed),
-		cmocka_unit_test(splitting),	   cmocka_unit_test(counting),
+		cmocka_unit_test(blocks_are_fair), cmocka_unit_test(runs_of_a_side_are_numbered),
+		cmocka_unit_test(seeds_differ),	   cmocka_unit_test(looks),
+		cmocka_unit_test(disturbed),	   cmocka_unit_test(splitting),
+		cmocka_unit_test(numbers),	   cmocka_unit_test(counting),
 		cmocka_unit_test(facts_are_kept),  cmocka_unit_test(facts_of_sums),
 	};
 

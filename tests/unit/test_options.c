@@ -734,6 +734,10 @@ static void test_bench(void **state)
 		{ { "bench", "--aa", "--repeat", "0", "--", "b" }, "--repeat" },
 		{ { "bench", "--aa", "--repeat", "1001", "--", "b" }, "--repeat" },
 		{ { "bench", "--aa", "--repeat", "9", "--max-repeat", "8", "--", "b" }, "below" },
+		{ { "bench", "--aa", "--builds", "1", "--", "b" }, "--builds" },
+		{ { "bench", "--aa", "--builds", "4", "--repeat", "6", "--", "b" }, "multiples" },
+		{ { "bench", "--aa", "--builds", "4", "--max-repeat", "10", "--", "b" },
+		  "multiples" },
 		{ { "bench", "--aa", "--ops", "0", "--", "b" }, "--ops" },
 		{ { "bench", "--aa", "--ops", "1", "--ops-regex", "(a)", "--", "b" }, "exclude" },
 		{ { "bench", "--aa", "--ops-regex", "a", "--", "b" }, "group" },
@@ -767,6 +771,7 @@ static void test_bench(void **state)
 	assert_int_equal(o.bench.repeat, 10);
 	assert_int_equal(o.bench.max_repeat, 10);
 	assert_int_equal(o.bench.warmup, 1);
+	assert_int_equal(o.bench.builds, 0);
 	assert_int_equal(o.bench.ops, 0);
 	assert_null(o.bench.ops_probe);
 	assert_null(o.output);
@@ -781,6 +786,16 @@ static void test_bench(void **state)
 	assert_kinds(&o, "cpu heap");
 	assert_int_equal(o.bench.max_repeat, 16);
 	assert_true(o.strict);
+	options_done(&o);
+	/* each build once, unless more is asked for */
+	assert_int_equal(PARSE(&o, "bench", "--aa", "--builds", "6", "--", "b{i}"), 0);
+	assert_int_equal(o.bench.builds, 6);
+	assert_int_equal(o.bench.repeat, 6);
+	assert_int_equal(o.bench.max_repeat, 6);
+	options_done(&o);
+	assert_int_equal(
+		PARSE(&o, "bench", "--aa", "--builds", "6", "--repeat", "12", "--", "b{i}"), 0);
+	assert_int_equal(o.bench.max_repeat, 12);
 	options_done(&o);
 }
 

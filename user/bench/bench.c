@@ -20,7 +20,6 @@
 #include "bench/parts.h"
 #include "bench/plan.h"
 #include "bench/strays.h"
-#include "bench/words.h"
 #include "diff.h"
 #include "judge/judge.h"
 #include "kernel/features.h"
@@ -31,6 +30,7 @@
 /* A block that was made now. */
 struct block {
 	uint64_t number;
+	uint64_t first_build; /* of the side's, from 0 on */
 	size_t a_side;
 	double others; /* CPU time of others, as a share of the block's */
 	uint32_t first_run, runs;
@@ -108,6 +108,7 @@ static int run_in_block(struct bench *b, const struct plan_run *p, struct block 
 {
 	struct bench_run run = {
 		.side = p->is_new ? RUNS_NEW : RUNS_BASE,
+		.build = b->opts->bench.builds ? block->first_build + p->nth : 0,
 		.padding = p->padding,
 	};
 	struct run_facts facts;
@@ -120,6 +121,7 @@ static int run_in_block(struct bench *b, const struct plan_run *p, struct block 
 	block->sides[block->runs++] = run.side;
 	facts.block = block->number;
 	facts.slot = p->slot;
+	facts.build = bench_build_number(b, &run);
 	facts.seed = b->seed;
 	facts.look = b->look;
 	err = bench_set_add(b, run.side, ++b->set.runs, &facts);
@@ -129,7 +131,7 @@ static int run_in_block(struct bench *b, const struct plan_run *p, struct block 
 	return err;
 }
 
-static int make_block(struct bench *b, struct blocks *blocks, size_t a_side)
+static int make_block(struct bench *b, struct blocks *blocks, size_t a_side, uint64_t first_build)
 {
 	struct plan_run plan[2 * PLAN_BLOCK];
 	double others = 0, wall = 0;
@@ -144,6 +146,7 @@ static int make_block(struct bench *b, struct blocks *blocks, size_t a_side)
 	*block = (struct block){
 		.number = b->set.blocks++,
 		.a_side = a_side,
+		.first_build = first_build,
 		.first_run = b->set.runs + 1,
 	};
 	plan_block(b->seed, block->number, a_side, plan);
@@ -186,7 +189,7 @@ static int repeat_disturbed(struct bench *b, struct blocks *blocks)
 			(blocks->cnt - i - 1) * sizeof(*blocks->list));
 		blocks->cnt--;
 		blocks->repeated++;
-		err = make_block(b, blocks, old.a_side);
+		err = make_block(b, blocks, old.a_side, old.first_build);
 	}
 	free(others);
 	free(again);
@@ -204,10 +207,17 @@ static size_t made_a_side(const struct blocks *blocks)
 
 static int make_runs(struct bench *b, struct blocks *blocks, uint64_t a_side)
 {
+	uint64_t builds = b->opts->bench.builds, made, left;
 	int err = 0;
 
-	while (!err && made_a_side(blocks) < a_side)
-		err = make_block(b, blocks, MIN((size_t)PLAN_BLOCK, a_side - made_a_side(blocks)));
+	while (!err && (made = made_a_side(blocks)) < a_side) {
+		left = a_side - made;
+		/* the same builds are together in a block whenever they run */
+		if (builds)
+			left = MIN(left, builds - made % builds);
+		err = make_block(b, blocks, MIN((uint64_t)PLAN_BLOCK, left),
+				 builds ? made % builds : 0);
+	}
 	return err ?: repeat_disturbed(b, blocks);
 }
 
@@ -299,31 +309,13 @@ static int open_signals(struct bench *b)
 	return -errno;
 }
 
-static int open_commands(struct bench *b)
-{
-	const struct options *o = b->opts;
-	char text[512] = "out of memory";
-	int err;
-
-	/* one word is split as the other side is */
-	err = o->argv[1] ? words_copy(o->argv, &b->commands[RUNS_NEW]) :
-			   words_split(o->argv[0], &b->commands[RUNS_NEW], text, sizeof(text));
-	if (!err && o->bench.aa)
-		err = words_copy(b->commands[RUNS_NEW], &b->commands[RUNS_BASE]);
-	else if (!err)
-		err = words_split(o->bench.against, &b->commands[RUNS_BASE], text, sizeof(text));
-	if (err)
-		log_error("%s", text);
-	return err;
-}
-
 static int open_bench(struct bench *b)
 {
 	const struct options *o = b->opts;
 	const char *missing = features_missing();
 	int err = diff_check_output(o, "-");
 
-	err = err ?: open_commands(b);
+	err = err ?: bench_open_commands(b);
 	if (!err && missing) {
 		log_error("%s", missing);
 		return -ENOTSUP;
@@ -355,8 +347,7 @@ static int open_bench(struct bench *b)
 static void close_bench(struct bench *b)
 {
 	bench_set_close(&b->set);
-	for (int i = 0; i < 2; i++)
-		words_free(b->commands[i]);
+	bench_close_commands(b);
 	if (b->opts->bench.ops_regex)
 		regfree(&b->ops_regex);
 	if (b->signal_fd >= 0)

@@ -63,7 +63,7 @@ record(const struct bench *b, const struct bench_run *run, int output, int tell)
 	memset(padding + strlen(padding), 'x', run->padding);
 	bench_set_begun(&b->set, path);
 	o.command = OPTIONS_RECORD;
-	o.argv = b->commands[run->side];
+	o.argv = bench_command(b, run);
 	o.launch = &how;
 	o.follow = true;
 	o.output = path;
@@ -214,7 +214,7 @@ static void finish(struct going *g, int *ret_status)
 		log_info(
 			"'%s' left processes running, which were ended: they would disturb the "
 			"next run",
-			g->b->commands[g->run->side][0]);
+			*bench_command(g->b, g->run));
 }
 
 /* ---- what has become of it ---- */
@@ -231,7 +231,7 @@ static int refuse(const struct going *g, const char *fmt, ...)
 	va_end(ap);
 	util_printable(last, sizeof(last), g->out.last);
 	log_error("a run of the %s side, '%s', %s%s%s", bench_side_names[g->run->side],
-		  g->b->commands[g->run->side][0], text, *last ? "; it said: " : "", last);
+		  *bench_command(g->b, g->run), text, *last ? "; it said: " : "", last);
 	return -EINVAL;
 }
 

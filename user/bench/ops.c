@@ -16,9 +16,10 @@
 static int check_side(const struct bench *b, enum runs_side side, struct objects *objects)
 {
 	char text[2 * PATH_MAX];
+	struct bench_run run = { .side = side };
 	struct ops_sites sites;
-	int err = ops_sites__find(&sites, objects, b->opts->bench.ops_probe, b->commands[side][0],
-				  text, sizeof(text));
+	int err = ops_sites__find(&sites, objects, b->opts->bench.ops_probe,
+				  *bench_command(b, &run), text, sizeof(text));
 
 	if (err)
 		log_error("--ops-probe: the %s side: %s", bench_side_names[side], text);
@@ -53,7 +54,7 @@ int bench_ops_check(const struct bench *b)
 int bench_ops_take(const struct bench *b, enum runs_side side, uint64_t counted,
 		   struct run_facts *ret)
 {
-	const char *probe = b->opts->bench.ops_probe, *command = b->commands[side][0];
+	const char *probe = b->opts->bench.ops_probe, *command = b->commands[side][0][0];
 
 	if (!probe)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What bench consists of: bench.c goes through the plan, one_run.c lets a side run once, set.c keeps the
- * profiles, ops.c has what a probe counts, boxed.c finds out whether a command works for a given time. For
- * these alone. */
+/* What bench consists of: bench.c goes through the plan, commands.c has what is run, one_run.c lets a side run
+ * once, set.c keeps the profiles, ops.c has what a probe counts, boxed.c finds out whether a command works for
+ * a given time. For these alone. */
 #ifndef BENCH_PARTS_H
 #define BENCH_PARTS_H
 
@@ -28,12 +28,13 @@ struct bench_set {
 	uint32_t runs;	     /* numbers that are taken */
 	uint64_t blocks;     /* the same */
 	uint64_t looks;	     /* at what was there before */
+	uint64_t builds;     /* the highest number of one that was there before; 0: it has none */
 	uint64_t ops_before; /* FACTS_NONE: they do not say how much they did */
 };
 
 struct bench {
 	const struct options *opts;
-	char **commands[2]; /* by side */
+	char ***commands[2]; /* by side and build: as many as there are builds, else one */
 	struct bench_set set;
 	struct launch_user user;
 	bool as_user;
@@ -46,6 +47,7 @@ struct bench {
 /* A run that is to be made. */
 struct bench_run {
 	enum runs_side side;
+	uint64_t build; /* of the side's, from 0 on; 0 as well where there are no builds */
 	uint32_t padding;
 	uint64_t
 		pause_ns; /* it is stopped in the middle for so long, once it has run for as long; 0:
@@ -57,6 +59,15 @@ struct bench_run {
  * *ret, with its operations. 0; -EINTR: somebody wants us to end; -EINVAL: said.
  */
 int bench_one_run(struct bench *b, const struct bench_run *run, struct run_facts *ret);
+
+/* Makes the commands of both sides, of all their builds. 0 or -errno, said. */
+int bench_open_commands(struct bench *b);
+void bench_close_commands(struct bench *b);
+/* The command of a run: its words. */
+char **bench_command(const struct bench *b, const struct bench_run *run);
+
+/* The number of its build, as files and commands have it; FACTS_NONE: there are no builds. */
+uint64_t bench_build_number(const struct bench *b, const struct bench_run *run);
 
 /* --ops-probe: can both sides be probed, as far as can be told before they run? 0 or -errno, said. */
 int bench_ops_check(const struct bench *b);

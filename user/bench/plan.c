@@ -11,6 +11,17 @@
 #define LEAST_DISTURBANCE 0.02
 #define DISTANCES 5
 
+/* Of two orders of a side's runs each is as likely: PLAN_BLOCK is no more. */
+static void number_sides(uint64_t *state, size_t a_side, struct plan_run *runs)
+{
+	uint32_t next[2];
+
+	for (int side = 0; side < 2; side++)
+		next[side] = (uint32_t)random_below(state, a_side);
+	for (size_t i = 0; i < 2 * a_side; i++)
+		runs[i].nth = next[runs[i].is_new]++ % (uint32_t)a_side;
+}
+
 void plan_block(uint64_t seed, uint64_t block, size_t a_side, struct plan_run ret[2 * PLAN_BLOCK])
 {
 	uint64_t state = seed;
@@ -31,6 +42,7 @@ void plan_block(uint64_t seed, uint64_t block, size_t a_side, struct plan_run re
 		ret[i].slot = (uint32_t)i;
 		ret[i].padding = (uint32_t)random_below(&state, PLAN_MAX_PADDING);
 	}
+	number_sides(&state, a_side, ret);
 }
 
 size_t plan_looks(uint64_t first, uint64_t last, uint64_t ret[PLAN_MAX_LOOKS])

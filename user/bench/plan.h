@@ -18,6 +18,7 @@
 struct plan_run {
 	bool is_new;
 	uint32_t slot;	  /* place in the block, from 0 on */
+	uint32_t nth;	  /* of the side's runs of the block, in a random order, from 0 on */
 	uint32_t padding; /* bytes that the environment is to be longer, below PLAN_MAX_PADDING */
 };
 

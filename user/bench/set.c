@@ -208,7 +208,8 @@ int bench_set_say_ops(const struct bench *b, uint64_t ops)
 
 /* ---- the folder ---- */
 
-struct runs *bench_set_read(const struct bench *b)
+/* Each by itself, also those of a build. */
+static struct runs *read_apart(const struct bench *b)
 {
 	struct runs *runs = runs__new();
 	char path[PATH_MAX], text[1024] = "out of memory";
@@ -226,11 +227,39 @@ struct runs *bench_set_read(const struct bench *b)
 	return NULL;
 }
 
+struct runs *bench_set_read(const struct bench *b)
+{
+	struct runs *runs = read_apart(b);
+
+	if (!runs || !runs__join_builds(runs))
+		return runs;
+	log_error("out of memory");
+	runs__free(runs);
+	return NULL;
+}
+
+/* Builds that are not those of before cannot be told from them by number. 0 or -EINVAL, said. */
+static int check_builds(const struct bench *b)
+{
+	uint64_t now = b->opts->bench.builds, before = b->set.builds / (b->opts->bench.aa ? 2 : 1);
+
+	if (now == before)
+		return 0;
+	if (before)
+		log_error("the runs in '%s' are of %" PRIu64
+			  " builds a side: give --builds %" PRIu64,
+			  b->set.path, before, before);
+	else
+		log_error("the runs in '%s' are of one build a side: leave --builds out",
+			  b->set.path);
+	return -EINVAL;
+}
+
 /* What is there, to go on from. 0 or -EINVAL, said. */
 static int look_at(struct bench *b)
 {
 	struct bench_set *set = &b->set;
-	struct runs *runs = bench_set_read(b);
+	struct runs *runs = read_apart(b);
 
 	if (!runs)
 		return -EINVAL;
@@ -249,9 +278,11 @@ static int look_at(struct bench *b)
 		set->blocks = MAX(set->blocks, f->block + 1);
 		set->looks = MAX(set->looks, f->look);
 		set->ops_before = f->ops;
+		if (f->build != FACTS_NONE)
+			set->builds = MAX(set->builds, f->build);
 	}
 	runs__free(runs);
-	return 0;
+	return check_builds(b);
 }
 
 /* 0 or -errno, said. */

@@ -239,8 +239,8 @@ const char *judge_picture_side(const struct judge_result *r, enum runs_side side
 	const struct judge_metric *m = judge_picture_metric(r);
 	const char *mean = m->cnt[side] > 1 ? "mean of " : "";
 	double ops = mean_ops(r, m);
-	int len = snprintf(text, sz, "%s: %s%zu run%s", side == RUNS_BASE ? "base" : "new", mean,
-			   m->cnt[side], m->cnt[side] == 1 ? "" : "s");
+	int len = snprintf(text, sz, "%s: %s%zu %s%s", side == RUNS_BASE ? "base" : "new", mean,
+			   m->cnt[side], write_unit(r), m->cnt[side] == 1 ? "" : "s");
 
 	if (r->runs->runs[m->runs[0]].facts.ops != FACTS_NONE && (size_t)len < sz)
 		snprintf(text + len, sz - (size_t)len, ", each of %.0f operations", ops);

@@ -32,15 +32,19 @@ struct runs *runs__new(void)
 	return NULL;
 }
 
+void runs__free_run(struct runs_run *run)
+{
+	for (size_t m = 0; m < RUNS_METRICS_MAX; m++)
+		free(run->columns[m].costs);
+	free(run->path);
+}
+
 void runs__free(struct runs *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->run_cnt; i++) {
-		for (size_t m = 0; m < RUNS_METRICS_MAX; m++)
-			free(r->runs[i].columns[m].costs);
-		free(r->runs[i].path);
-	}
+	for (size_t i = 0; i < r->run_cnt; i++)
+		runs__free_run(&r->runs[i]);
 	strtab__free(r->strings);
 	hash__done(&r->by_name);
 	hash__done(&r->by_stack);
@@ -171,6 +175,12 @@ static int check_run(const struct runs *r, const struct runs_run *run, char *err
 				 "one of '%s' and '%s' says how many operations it did and the "
 				 "other does not",
 				 first->path, run->path);
+	if ((run->facts.build == FACTS_NONE) != (first->facts.build == FACTS_NONE))
+		return util_fail(
+			-EINVAL, err, err_sz,
+			"one of '%s' and '%s' says which build it is of and the other does "
+			"not",
+			first->path, run->path);
 	if (other_machine(first, run) && !r->cross_machine)
 		return util_fail(-EINVAL, err, err_sz,
 				 "'%s' and '%s' are of different machines, which says more than "

@@ -65,6 +65,7 @@ struct runs_run {
 	char *path;	 /* of its first file */
 	int64_t time_ns; /* when it began; 0: not known */
 	struct run_facts facts;
+	uint32_t parts; /* runs that it is: see runs__join_builds(). 1 without builds */
 	struct runs_column columns[RUNS_METRICS_MAX];
 };
 
@@ -79,6 +80,7 @@ struct runs {
 	uint64_t digest; /* of all that was read */
 	bool cross_machine; /* runs of different machines are let in; to be set before runs__finish() */
 	bool machines_differ; /* there are such runs */
+	bool are_builds;      /* each of them is a build: see runs__join_builds() */
 	/* private */
 	struct hash by_name, by_stack;
 	size_t function_cap, stack_cap, frame_cap, run_cap;
@@ -102,6 +104,13 @@ int runs__add_path(struct runs *r, enum runs_side side, const char *path, char *
 /* To be called when all are there: puts them in order, and refuses what cannot be compared. 0 or
  * -EINVAL with a sentence in err. */
 int runs__finish(struct runs *r, char *err, size_t err_sz);
+
+/*
+ * To be called then. Where runs say which build of their side they are of, all runs of a build become one,
+ * which is the evidence: with what all of them did, where they say how many operations that was, else with
+ * what one did on average. 0 or -ENOMEM.
+ */
+int runs__join_builds(struct runs *r);
 
 /* The metric of this name; -1: there is none. */
 int runs__find_metric(const struct runs *r, const char *name);

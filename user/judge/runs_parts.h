@@ -15,4 +15,7 @@ uint32_t runs__function(struct runs *r, const char *name, const char *file, cons
 /* The stack of these functions, cnt of them, above 0. The same. */
 uint32_t runs__stack(struct runs *r, const uint32_t *frames, uint32_t cnt);
 
+/* All that a run has. */
+void runs__free_run(struct runs_run *run);
+
 #endif

@@ -339,9 +339,9 @@ static int open_run(struct reader *rd, const struct run_facts *f, struct runs_ru
 		if (util_reserve(&r->runs, &r->run_cap, r->run_cnt + 1, sizeof(*r->runs)))
 			return -ENOMEM;
 		run = &r->runs[r->run_cnt];
-		*run = (struct runs_run){ .side = rd->side,
-					  .time_ns = rd->p->time_ns,
-					  .facts = *f };
+		*run = (struct runs_run){
+			.side = rd->side, .time_ns = rd->p->time_ns, .parts = 1, .facts = *f
+		};
 		run->path = strdup(rd->name);
 		if (!run->path)
 			return -ENOMEM;

@@ -121,6 +121,11 @@ static void write_moved(const struct judge_result *r, const struct judge_row *ro
 					runs__name(r->runs, row->moved_within)));
 }
 
+const char *write_unit(const struct judge_result *r)
+{
+	return r->runs->are_builds ? "build" : "run";
+}
+
 const char *write_verdict(const struct judge_result *r, const struct judge_metric *m,
 			  const struct judge_row *row, char *text, size_t sz)
 {
@@ -142,14 +147,16 @@ const char *write_verdict(const struct judge_result *r, const struct judge_metri
 		break;
 	case JUDGE_CANNOT_TELL:
 		if (m->cross_machine && !row->relative)
-			snprintf(text, sz, "CANNOT TELL, the runs are of different machines");
+			snprintf(text, sz, "CANNOT TELL, the %ss are of different machines",
+				 write_unit(r));
 		else if (m->confounded)
 			snprintf(text, sz, "CANNOT TELL, one side was recorded after the other");
 		else if (row->more >= JUDGE_MANY)
-			snprintf(text, sz, "CANNOT TELL, %d more runs a side or more", JUDGE_MANY);
+			snprintf(text, sz, "CANNOT TELL, %d more %ss a side or more", JUDGE_MANY,
+				 write_unit(r));
 		else
-			snprintf(text, sz, "CANNOT TELL, %" PRIu64 " more run%s a side", row->more,
-				 row->more == 1 ? "" : "s");
+			snprintf(text, sz, "CANNOT TELL, %" PRIu64 " more %s%s a side", row->more,
+				 write_unit(r), row->more == 1 ? "" : "s");
 		break;
 	default:
 		if (row->because != JUDGE_NONE)
@@ -214,10 +221,28 @@ const char *write_headline(const struct judge_result *r, char *text, size_t sz)
 	return text;
 }
 
+/* How often each build ran. */
+static const char *write_parts(const struct judge_result *r, const struct judge_metric *m,
+			       char *text, size_t sz)
+{
+	uint32_t least = UINT32_MAX, most = 0;
+
+	for (size_t i = 0; i < m->run_cnt; i++) {
+		least = MIN(least, r->runs->runs[m->runs[i]].parts);
+		most = MAX(most, r->runs->runs[m->runs[i]].parts);
+	}
+	*text = '\0';
+	if (most > 1 && least == most)
+		snprintf(text, sz, ", each of %" PRIu32 " runs", most);
+	else if (most > 1)
+		snprintf(text, sz, ", each of %" PRIu32 " to %" PRIu32 " runs", least, most);
+	return text;
+}
+
 const char *write_design(const struct judge_result *r, const struct judge_metric *m, char *text,
 			 size_t sz)
 {
-	char blocks[64] = "", test[128] = "", floor[128] = "", change[32];
+	char blocks[64] = "", test[128] = "", floor[128] = "", change[32], parts[64];
 
 	if (m->block_cnt > 1)
 		snprintf(blocks, sizeof(blocks), ", in %zu blocks", m->block_cnt);
@@ -237,8 +262,9 @@ const char *write_design(const struct judge_result *r, const struct judge_metric
 		snprintf(floor, sizeof(floor),
 			 "; a change of the total of %s would be found nine times out of ten",
 			 write_change(m->rows[0].detectable, change, sizeof(change)));
-	snprintf(text, sz, "%s: %zu runs of base, %zu of new%s; %zu compared; %s%s%s",
-		 r->runs->metrics[m->metric].name, m->cnt[0], m->cnt[1], blocks, m->row_cnt, test,
+	snprintf(text, sz, "%s: %zu %ss of base, %zu of new%s%s; %zu compared; %s%s%s",
+		 r->runs->metrics[m->metric].name, m->cnt[0], write_unit(r), m->cnt[1],
+		 write_parts(r, m, parts, sizeof(parts)), blocks, m->row_cnt, test,
 		 m->row_cnt == 1 ? "" :
 		 m->relative	 ? "; functions relative to what all have in common" :
 				   "; functions as they are",
@@ -302,9 +328,9 @@ const char *write_remark(const struct judge_result *r, const struct judge_metric
 	}
 	if (!m->one_run && m->least_p > m->alpha && i-- == 0) {
 		snprintf(text, sz,
-			 "%s: so few runs cannot show a regression: the least p that they allow is "
+			 "%s: so few %ss cannot show a regression: the least p that they allow is "
 			 "%.3f, above %.3f",
-			 metric, m->least_p, m->alpha);
+			 metric, write_unit(r), m->least_p, m->alpha);
 		return text;
 	}
 	if (m->confounded && i-- == 0) {

@@ -27,6 +27,9 @@ static void write_runs(struct json *j, const struct judge_result *r)
 			json__string(j, "run", run->facts.run);
 		if (*run->facts.machine)
 			json__string(j, "machine", run->facts.machine);
+		write_fact(j, "build", run->facts.build);
+		if (r->runs->are_builds)
+			json__u64(j, "runs", run->parts);
 		write_fact(j, "block", run->facts.block);
 		write_fact(j, "slot", run->facts.slot);
 		write_fact(j, "seed", run->facts.seed);

@@ -16,7 +16,7 @@ struct fact {
 	uint64_t *number, min;
 };
 
-#define FACT_CNT 12
+#define FACT_CNT 13
 
 static void list_facts(struct run_facts *f, struct fact ret[FACT_CNT])
 {
@@ -27,6 +27,7 @@ static void list_facts(struct run_facts *f, struct fact ret[FACT_CNT])
 		{ FACTS_OPS, NULL, &f->ops, 1 },      { FACTS_CPU, NULL, &f->cpu_ns, 1 },
 		{ FACTS_WALL, NULL, &f->wall_ns, 1 }, { FACTS_OTHERS, NULL, &f->other_ns, 0 },
 		{ FACTS_SEEN, NULL, &f->seen, 0 },    { FACTS_LOST, NULL, &f->lost, 0 },
+		{ FACTS_BUILD, NULL, &f->build, 1 },
 	};
 
 	memcpy(ret, facts, sizeof(facts));

@@ -14,9 +14,10 @@ struct profile;
 
 #define FACTS_RUN "bpfprof.run" /* text: files of a side with the same one are of one run */
 #define FACTS_BLOCK \
-	"bpfprof.block"		   /* number: runs of a block were made together, in random order */
-#define FACTS_SLOT "bpfprof.slot"  /* number: place in the block */
-#define FACTS_SEED "bpfprof.seed"  /* number that the order was drawn by */
+	"bpfprof.block"		  /* number: runs of a block were made together, in random order */
+#define FACTS_SLOT "bpfprof.slot" /* number: place in the block */
+#define FACTS_BUILD "bpfprof.build" /* number: of the build of its side that ran, from 1 on */
+#define FACTS_SEED "bpfprof.seed"   /* number that the order was drawn by */
 #define FACTS_LOOK "bpfprof.look"  /* number: of the verdict that the run was made for, from 1 on */
 #define FACTS_OPS "bpfprof.ops"	   /* number: units of work that the run did, above 0 */
 #define FACTS_CPU "bpfprof.cpu_ns" /* number: CPU time of the run, exactly */
@@ -33,7 +34,7 @@ struct profile;
 
 struct run_facts {
 	char run[FACTS_TEXT_SZ], machine[FACTS_TEXT_SZ]; /* "": not said */
-	uint64_t block, slot, seed, look, ops, cpu_ns, wall_ns, other_ns, seen, lost;
+	uint64_t block, slot, build, seed, look, ops, cpu_ns, wall_ns, other_ns, seen, lost;
 };
 
 /* Nothing is said. */
