@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* helper/sandbox: what the courier and the server may do, and what ends them. Of readers and openers test_reader knows
+/* helper/sandbox: what the courier, the fetcher and the server may do, and what ends them. Of readers and openers test_reader knows
  * more. */
 #include "helper/sandbox.h"
 
@@ -90,6 +90,24 @@ static int creates(void)
 	return opens("/etc/made-by-the-courier", O_RDONLY | O_CREAT);
 }
 
+static int file; /* 0, or one that is its standard output */
+
+static int writes_file(void)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	if (write(1, "x", 1) != 1)
+		return errno;
+	return ftruncate(1, 0) || lseek(1, 0, SEEK_SET) ? errno : 0;
+}
+
+static int writes_too_much(void)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	if (lseek(1, 512 << 20, SEEK_SET) < 0)
+		return 1;
+	return write(1, "x", 1) == 1 ? 0 : errno;
+}
+
 static int packet_socket(void)
 {
 	return socket(AF_PACKET, SOCK_RAW, 0) < 0 ? errno : 0;
@@ -159,7 +177,7 @@ static int in_sandbox_of(enum sandbox kind, int (*act)(void))
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	pid = fork();
 	if (!pid) {
-		if (sandbox_enter(kind, pair[1], pair[1], getppid()))
+		if (sandbox_enter(kind, pair[1], file ?: pair[1], getppid()))
 			_exit(120);
 		_exit(act());
 	}
@@ -219,6 +237,35 @@ static void may_not(void **state)
 	assert_int_equal(in_sandbox(reads_itself), EACCES);
 }
 
+/* What fetches is a courier that writes into files that it is sent, up to a size; whatever else ends or refuses
+ * a courier does so here. */
+static void fetcher(void **state)
+{
+	static int (*const acts[])(void) = { connects, looks_up, starts_threads, reads_etc };
+	static const struct {
+		int (*act)(void);
+		int err; /* -1: it is the end */
+	} not_acts[] = {
+		{ writes, EACCES }, { creates, EACCES }, { listens, -1 },      { executes, -1 },
+		{ forks, -1 },	    { kills, -1 },	 { becomes_root, -1 }, { makes_code, -1 },
+	};
+
+	(void)state;
+	file = memfd_create("file", MFD_CLOEXEC);
+	assert_int_equal(in_sandbox_of(SANDBOX_COURIER, writes_file), EFBIG);
+	assert_int_equal(in_sandbox_of(SANDBOX_FETCHER, writes_file), 0);
+	assert_int_equal(in_sandbox_of(SANDBOX_FETCHER, writes_too_much), EFBIG);
+	close(file);
+	file = 0;
+	for (size_t i = 1; i < ARRAY_SIZE(acts); i++)
+		if (in_sandbox_of(SANDBOX_FETCHER, acts[i]))
+			fail_msg("act %zu is refused", i);
+	for (size_t i = 0; i < ARRAY_SIZE(not_acts); i++)
+		if (in_sandbox_of(SANDBOX_FETCHER, not_acts[i].act) != not_acts[i].err)
+			fail_msg("act %zu: %d, not %d", i,
+				 in_sandbox_of(SANDBOX_FETCHER, not_acts[i].act), not_acts[i].err);
+}
+
 /* What serves has no use for a socket of its own, a file, or a thread. */
 static void server_may_not(void **state)
 {
@@ -245,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(may),
 		cmocka_unit_test(may_not),
+		cmocka_unit_test(fetcher),
 		cmocka_unit_test(server_may_not),
 	};
 

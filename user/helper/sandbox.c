@@ -39,6 +39,7 @@ struct rules {
 	bool nobody;	     /* becomes nobody, and loses them */
 	rlim_t max_fds;	     /* 0: as the parent */
 	uint64_t max_memory; /* bytes beyond what was there; 0: no limit */
+	rlim_t max_file;     /* bytes of a file that it writes */
 	bool lasts;	     /* is not the first to go when memory gets short */
 	bool any_path;	     /* sees all files, else those below `paths` */
 	const char *const *paths;
@@ -81,6 +82,15 @@ static const struct rules rules[] = {
 		.nobody = true,
 		.max_fds = 512,
 		.max_memory = 1ULL << 30,
+		.paths = network_paths,
+	},
+	[SANDBOX_FETCHER] = {
+		.name = "bpfprof-fetcher",
+		.rights = TO_BECOME_NOBODY,
+		.nobody = true,
+		.max_fds = 512,
+		.max_memory = 1ULL << 30,
+		.max_file = 512ULL << 20,
 		.paths = network_paths,
 	},
 	[SANDBOX_SERVER] = {
@@ -145,7 +155,7 @@ void sandbox_end_first(void)
 
 static int limit_resources(const struct rules *r)
 {
-	int err = limit(RLIMIT_FSIZE, 0);
+	int err = limit(RLIMIT_FSIZE, r->max_file);
 
 	if (!err)
 		err = limit(RLIMIT_CORE, 0);

@@ -19,6 +19,8 @@ enum sandbox {
 	 * file by name but what tells of machines and whom to trust, no new process or program or
 	 * executable memory, no port to listen at but one that it is sent. */
 	SANDBOX_COURIER,
+	/* The same, and writes into files that it is sent, up to so many bytes each. */
+	SANDBOX_FETCHER,
 	/* Answers those who connect to the socket that it is sent: no capability, no file by name, no
 	 * connection to anybody, no new process, program, thread or executable memory. */
 	SANDBOX_SERVER,
