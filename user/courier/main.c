@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* bpfprof-courier: carries profiles to stores, for bpfprof agent, and serves /debug/pprof/, for bpfprof
- * serve, which start it. */
+/* bpfprof-courier: carries profiles to stores, for bpfprof agent, serves /debug/pprof/, for bpfprof serve,
+ * and fetches debug information, for bpfprof record, which start it. */
 #include <curl/curl.h>
 #include <malloc.h>
 #include <stdio.h>
 
 #include "courier/courier.h"
+#include "courier/fetcher.h"
 #include "courier/server.h"
 #include "helper/helper.h"
 
@@ -26,9 +27,12 @@ int main(int argc, char **argv)
 	/* reads the configuration of its libraries */
 	if (curl_global_init(CURL_GLOBAL_ALL))
 		return 1;
+	entered = helper_enter(SANDBOX_FETCHER, argc, argv);
+	if (entered)
+		return entered > 0 && !fetcher_serve(0) ? 0 : 1;
 	entered = helper_enter(SANDBOX_COURIER, argc, argv);
 	if (!entered)
-		fprintf(stderr, "%s: is started by bpfprof agent and bpfprof serve\n",
+		fprintf(stderr, "%s: is started by bpfprof agent, serve and record\n",
 			argc ? argv[0] : "?");
 	return entered > 0 && !courier_serve(0) ? 0 : 1;
 }
