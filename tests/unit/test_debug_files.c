@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "target/objects.h"
+#include "target/reader.h"
 #include "toolrun.h"
 
 /* What is asked for: the addresses of three functions and, if they have debug information, of every
@@ -102,6 +103,27 @@ static void ask_gdb(void)
 	assert_int_equal(n, place_cnt);
 }
 
+/* Gives it what it lacks and is in the folder `fetched`, as ID.debug. */
+static void give(struct objects *o, uint32_t id)
+{
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
+	char name[256] = "fetched/";
+	size_t sz;
+	int fd;
+
+	while (!objects__lacks(o, id, build_id, &sz)) {
+		for (size_t i = 0; i < sz; i++)
+			sprintf(name + 8 + 2 * i, "%02x", build_id[i]);
+		strcat(name, ".debug");
+		fd = open(toolrun_path(name), O_PATH | O_CLOEXEC);
+		if (fd < 0)
+			return;
+		assert_int_equal(objects__give(o, build_id, sz, fd), 0);
+		assert_true(objects__has_given(o, build_id, sz));
+		objects__learn(o, id);
+	}
+}
+
 /* The same from us. */
 static void ask_us(struct answer *ret)
 {
@@ -115,6 +137,7 @@ static void ask_us(struct answer *ret)
 	assert_true(objects__wants_root(o, id));
 	objects__set_root(o, id, open(toolrun_path("root"), O_PATH | O_CLOEXEC));
 	assert_false(objects__wants_root(o, id));
+	give(o, id);
 	for (size_t i = 0; i < place_cnt; i++)
 		addrs[i] = gdbs[i].addr;
 	assert_int_equal(objects__symbolize(o, id, addrs, place_cnt, false, &s), 0);
@@ -156,7 +179,7 @@ static void compare(const char *cc, const char *flags, const char *prepare, bool
 	unsigned int names = 0, inner = 0;
 
 	build(cc, flags);
-	assert_true(toolrun("rm -rf root && mkdir -p root/opt/x root/usr/lib/debug"));
+	assert_true(toolrun("rm -rf root fetched && mkdir -p root/opt/x root/usr/lib/debug"));
 	assert_true(
 		toolrun("set -e; id=$(readelf -n full | sed -n 's/.*Build ID: //p'); "
 			"by_id=root/usr/lib/debug/.build-id/${id%%\"${id#??}\"}; "
@@ -164,6 +187,13 @@ static void compare(const char *cc, const char *flags, const char *prepare, bool
 			prepare));
 	find_places();
 	ask_gdb();
+	/* gdb's only */
+	if (strstr(prepare, "mkdir fetched"))
+		assert_true(toolrun(
+			"mv $(find root/usr/lib/debug/.build-id -name '*.debug') fetched && "
+			"cd fetched && for f in *; do "
+			"mv $f $(readelf -n $f 2>/dev/null | sed -n 's/.*Build ID: "
+			"//p').debug; done"));
 	ask_us(ours);
 	for (size_t i = 0; i < place_cnt; i++) {
 		assert_string_equal(ours[i].names, gdbs[i].names);
@@ -205,6 +235,91 @@ static void test_by_build_id(void **state)
 {
 	(void)state;
 	compare("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file", true);
+}
+
+/* ---- from elsewhere ---- */
+
+/* As if it were fetched, where gdb has it by its build id. */
+#define FETCHED "; rm -rf fetched; mkdir fetched"
+
+static void test_fetched(void **state)
+{
+	(void)state;
+	compare("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file" FETCHED, true);
+}
+
+/* A file of a build id that was not asked for, or of none, is none. */
+static void test_fetched_other(void **state)
+{
+	struct objects *o = objects__new();
+	uint32_t id = objects__add(o, open(toolrun_path("root/opt/x/prog"), O_PATH | O_CLOEXEC),
+				   "/opt/x/prog");
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
+	static const char *const others[] = { "id.debug", "no.debug", "places" };
+	size_t sz;
+
+	(void)state;
+	assert_true(
+		toolrun("gcc -g -shared -Wl,--build-id=sha1 -o id.debug -fPIC other.c; "
+			"gcc -g -shared -Wl,--build-id=none -o no.debug -fPIC other.c"));
+	assert_int_equal(objects__lacks(o, id, build_id, &sz), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		int fd = open(toolrun_path(others[i]), O_PATH | O_CLOEXEC);
+
+		assert_int_equal(objects__give(o, build_id, sz, fd), -EBADMSG);
+		assert_int_equal(fcntl(fd, F_GETFD), -1);
+	}
+	assert_false(objects__has_given(o, build_id, sz));
+	assert_int_equal(objects__give(o, build_id, 0, open(toolrun_path("no.debug"), O_PATH)),
+			 -EBADMSG);
+	objects__free(o);
+}
+
+/* What reads a fetched file dies of it: it is forgotten, and what it was for is named without it. */
+static bool harm;
+static unsigned int harmed;
+
+int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
+int __real_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
+int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
+			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
+{
+	if (harm && fds[READER_FD_DEBUG] >= 0) {
+		harmed++;
+		return -EPIPE;
+	}
+	return __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
+}
+
+static void test_fetched_harm(void **state)
+{
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
+	struct objects_stats stats;
+	struct objects *o;
+	struct symbols s;
+	size_t sz;
+	uint32_t id;
+
+	(void)state;
+	test_fetched(state);
+	o = objects__new();
+	id = objects__add(o, open(toolrun_path("root/opt/x/prog"), O_PATH | O_CLOEXEC),
+			  "/opt/x/prog");
+	assert_int_equal(objects__lacks(o, id, build_id, &sz), 0);
+	give(o, id);
+	assert_int_equal(objects__info(o, id)->fetched, 1);
+	harm = true;
+	assert_int_equal(objects__symbolize(o, id, &gdbs[0].addr, 1, false, &s), 0);
+	harm = false;
+	symbols__done(&s);
+	assert_int_equal(harmed, 1);
+	assert_false(objects__has_given(o, build_id, sz));
+	assert_true(objects__info(o, id)->readable);
+	objects__stats(o, &stats);
+	assert_int_equal(stats.set_aside, 1);
+	objects__free(o);
 }
 
 /* ---- compressed ---- */
@@ -276,6 +391,20 @@ static void test_dwz_by_build_id(void **state)
 		"id=$(readelf -n common.dwz 2>/dev/null | sed -n 's/.*Build ID: //p'); "
 		"by=root/usr/lib/debug/.build-id/${id%\"${id#??}\"}; mkdir -p $by; "
 		"mv common.dwz $by/${id#??}.debug",
+		true);
+}
+
+/* Both are fetched: the second one once the first one is there and tells of it. */
+static void test_dwz_fetched(void **state)
+{
+	(void)state;
+	if (!toolrun_have("dwz"))
+		skip();
+	compare("gcc", "",
+		DWZ("common.dwz", "nowhere")
+		"id=$(readelf -n common.dwz 2>/dev/null | sed -n 's/.*Build ID: //p'); "
+		"by=root/usr/lib/debug/.build-id/${id%\"${id#??}\"}; mkdir -p $by; "
+		"mv common.dwz $by/${id#??}.debug" FETCHED,
 		true);
 }
 
@@ -367,6 +496,10 @@ int main(void)
 		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_below_folder),
 		cmocka_unit_test(test_by_build_id),
+		cmocka_unit_test(test_fetched),
+		cmocka_unit_test(test_fetched_other),
+		cmocka_unit_test(test_fetched_harm),
+		cmocka_unit_test(test_dwz_fetched),
 		cmocka_unit_test(test_dwz_relative),
 		cmocka_unit_test(test_dwz_by_build_id),
 		cmocka_unit_test(test_minidebug_and_debug),

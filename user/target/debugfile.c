@@ -3,6 +3,7 @@
 #include "target/debugfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "target/fetched.h"
 
 static bool same_inode(const struct file_stat *a, const struct file_stat *b)
 {
@@ -116,6 +118,27 @@ static int open_by_link(struct debugfile *d, const struct debugfile_object *o, i
 	return err;
 }
 
+/* What was fetched, and by whom it may be read for, is not ruled by who may read it here. */
+static int open_fetched(struct debugfile *d, const struct debugfile_object *o, const uint8_t *id,
+			size_t sz)
+{
+	int fd = o->fetched && sz ? fetched__find(o->fetched, id, sz) : -1, err;
+
+	if (fd >= 0)
+		d->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (d->fd < 0)
+		return -ENOENT;
+	d->root = -1;
+	d->fetched = true;
+	d->path[0] = '\0';
+	err = file_stat_regular(d->fd, &d->st);
+	if (!err)
+		err = reader__describe(o->fetched_reader, d->fd, true, &d->file);
+	if (err)
+		debugfile__close(d);
+	return err == -ENOMEM ? err : check_id(d, id, sz, err ? -ENOENT : 0);
+}
+
 int debugfile__open(struct debugfile *d, const struct debugfile_object *o)
 {
 	int err = -ENOENT;
@@ -125,7 +148,7 @@ int debugfile__open(struct debugfile *d, const struct debugfile_object *o)
 		err = open_by_build_id(d, o, o->roots[i], o->file->build_id, o->file->build_id_sz);
 	for (size_t i = 0; i < o->root_cnt && err == -ENOENT; i++)
 		err = open_by_link(d, o, o->roots[i]);
-	return err;
+	return err == -ENOENT ? open_fetched(d, o, o->file->build_id, o->file->build_id_sz) : err;
 }
 
 /* Where the link leads from path, which has it. */
@@ -164,7 +187,7 @@ int debugfile__open_alt(struct debugfile *d, const struct debugfile_object *o,
 	for (size_t i = 0; i < o->root_cnt && err == -ENOENT; i++)
 		if (own || of->root == o->roots[i])
 			err = open_alt_by_link(d, o, o->roots[i], f, path);
-	return err;
+	return err == -ENOENT ? open_fetched(d, o, f->alt_id, f->alt_id_sz) : err;
 }
 
 int debugfile__open_split(struct debugfile *d, const struct debugfile_object *o, const char *path,

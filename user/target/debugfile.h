@@ -10,12 +10,15 @@
 #define TARGET_DEBUGFILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "target/file_stat.h"
 #include "target/reader.h"
 
 #define DEBUGFILE_FOLDER "/usr/lib/debug"
 #define DEBUGFILE_MAX_ROOTS 2
+
+struct fetched_files;
 
 /* What a file of debug information is looked for. All of it is borrowed. */
 struct debugfile_object {
@@ -26,6 +29,10 @@ struct debugfile_object {
 	/* Where to look, O_PATH: our own root folder, that of a process which has mapped it. */
 	int roots[DEBUGFILE_MAX_ROOTS];
 	size_t root_cnt;
+	/* what came from elsewhere and counts where there is nothing in the roots, NULL: nothing; and who
+	 * reads that: whoever has sent it may have meant harm */
+	const struct fetched_files *fetched;
+	struct reader *fetched_reader;
 };
 
 /* fd is -1 if there is none. */
@@ -33,21 +40,23 @@ struct debugfile {
 	int fd; /* O_PATH */
 	struct file_stat st;
 	struct reader_file file;
-	int root; /* where it was found, one of the object's */
+	int root;     /* where it was found, one of the object's; -1: it was fetched */
+	bool fetched; /* has no path */
 	char path[PATH_MAX];
 };
 
 /*
  * The debug file of an object. In each root FOLDER/.build-id/xx/yyy.debug with the same build id;
  * else, by .gnu_debuglink, NAME and .debug/NAME in the object's folder DIR, and FOLDER/DIR/NAME, with
- * the same build id or, where either has none, with the CRC that the link says. 0 or -ENOENT,
- * -ENOMEM; debugfile__close in any case.
+ * the same build id or, where either has none, with the CRC that the link says; else what was fetched
+ * for its build id, and has it. 0 or -ENOENT, -ENOMEM; debugfile__close in any case.
  */
 int debugfile__open(struct debugfile *d, const struct debugfile_object *o);
 
 /*
  * The supplementary file that dwz made for several debug files (.gnu_debugaltlink), by its build id:
- * FOLDER/.build-id/xx/yyy.debug, where the link leads from the file that has it, or FOLDER/.dwz/….
+ * FOLDER/.build-id/xx/yyy.debug, where the link leads from the file that has it, or FOLDER/.dwz/…;
+ * or as fetched.
  * of: the debug file that refers to it; without one (fd -1) the object itself.
  */
 int debugfile__open_alt(struct debugfile *d, const struct debugfile_object *o,

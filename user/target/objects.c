@@ -15,6 +15,7 @@
 #include "target/allocators.h"
 #include "target/custom_sites.h"
 #include "target/debugfile.h"
+#include "target/fetched.h"
 #include "target/file_stat.h"
 #include "target/probe_sites.h"
 #include "target/reader.h"
@@ -74,6 +75,9 @@ struct objects {
 	struct reader *foreign; /* of everything else; NULL until there is something */
 	/* of memory of processes: a file that has taken over the others gets none; NULL likewise */
 	struct reader *memory;
+	struct fetched_files fetched;
+	/* of the system's files whose debug information was fetched; NULL likewise */
+	struct reader *fetched_reader;
 	void (*meanwhile)(void *ctx);
 	void *meanwhile_ctx;
 };
@@ -142,6 +146,8 @@ void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx)
 		reader__meanwhile(o->foreign, call, ctx);
 	if (o->memory)
 		reader__meanwhile(o->memory, call, ctx);
+	if (o->fetched_reader)
+		reader__meanwhile(o->fetched_reader, call, ctx);
 }
 
 static void object__done(struct object *obj)
@@ -164,6 +170,8 @@ void objects__free(struct objects *o)
 	reader__free(o->reader);
 	reader__free(o->foreign);
 	reader__free(o->memory);
+	reader__free(o->fetched_reader);
+	fetched__done(&o->fetched);
 	roots__done(&o->roots);
 	hash__done(&o->by_file);
 	hash__done(&o->by_build_id);
@@ -562,6 +570,7 @@ void objects__stats(const struct objects *o, struct objects_stats *ret)
 	add_stats(ret, o->reader);
 	add_stats(ret, o->foreign);
 	add_stats(ret, o->memory);
+	add_stats(ret, o->fetched_reader);
 	for (size_t i = 0; i < o->end; i++) {
 		ret->lost += o->objects[i].lost;
 		ret->set_aside += o->objects[i].set_aside;
@@ -695,6 +704,92 @@ static struct debugfile_object for_debugfile(struct objects *o, const struct obj
 	return ret;
 }
 
+/* The same where also what was fetched will do. What strangers have written is read where all of that
+ * is: it could lie about the names of the system's files elsewhere. */
+static struct debugfile_object for_any_debugfile(struct objects *o, const struct object *obj)
+{
+	struct debugfile_object ret = for_debugfile(o, obj);
+
+	if (!o->fetched.cnt)
+		return ret;
+	ret.fetched_reader =
+		obj->reader == o->reader ? reader_of(o, &o->fetched_reader) : obj->reader;
+	if (ret.fetched_reader)
+		ret.fetched = &o->fetched;
+	return ret;
+}
+
+int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_BUILD_ID],
+		   size_t *ret_sz)
+{
+	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
+	struct object *obj = &o->objects[id];
+	int err = obj->is_file ? make_ready(o, id) : -ENOENT;
+	const struct reader_file *has = &obj->file;
+	struct debugfile_object from;
+
+	if (err)
+		return err;
+	from = for_any_debugfile(o, obj);
+	*ret_sz = 0;
+	if (!obj->file.has_debug_info) {
+		err = debugfile__open(&debug, &from);
+		has = &debug.file;
+		*ret_sz = err == -ENOENT ? obj->file.build_id_sz : 0;
+		memcpy(ret_id, obj->file.build_id, *ret_sz);
+	}
+	if (!err && has->alt_id_sz) {
+		err = debugfile__open_alt(&alt, &from, &debug);
+		*ret_sz = err == -ENOENT ? has->alt_id_sz : 0;
+		memcpy(ret_id, has->alt_id, *ret_sz);
+	}
+	debugfile__close(&alt);
+	debugfile__close(&debug);
+	return *ret_sz ? 0 : err ?: -ENOENT;
+}
+
+int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd)
+{
+	struct reader *r = reader_of(o, &o->fetched_reader);
+	struct reader_file f = { 0 };
+	int err = r ? reader__describe(r, fd, true, &f) : -ENOMEM;
+
+	if (!err && (!sz || f.build_id_sz != sz || memcmp(f.build_id, build_id, sz) != 0))
+		err = -EBADMSG;
+	reader_file__done(&f);
+	if (!err)
+		return fetched__add(&o->fetched, build_id, sz, fd);
+	close(fd);
+	return err == -ENOMEM ? err : -EBADMSG;
+}
+
+bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t sz)
+{
+	return fetched__find(&o->fetched, build_id, sz) >= 0;
+}
+
+void objects__learn(struct objects *o, uint32_t id)
+{
+	o->objects[id].info.fetched++;
+}
+
+/* Forgets what was fetched and did harm. False: nothing was. */
+static bool forget_fetched(struct objects *o, const struct debugfile *debug,
+			   const struct debugfile *alt)
+{
+	const struct debugfile *all[] = { debug, alt };
+	bool any = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!all[i]->fetched)
+			continue;
+		fetched__remove(&o->fetched, all[i]->file.build_id, all[i]->file.build_id_sz);
+		any = true;
+	}
+	o->harms += any;
+	return any;
+}
+
 int objects__custom_sites(struct objects *o, uint32_t id, struct custom_sites *ret)
 {
 	struct object *obj = &o->objects[id];
@@ -725,30 +820,40 @@ int objects__sites(struct objects *o, uint32_t id, const char *provider, const c
 	return err;
 }
 
-int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
-		       bool plain, struct symbols *ret)
+/* ret_again: what was fetched did harm, and is forgotten. */
+static int symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt, bool plain,
+		     struct symbols *ret, bool *ret_again)
 {
 	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
 	struct object *obj = &o->objects[id];
-	struct debugfile_object from;
-	int err = make_ready(o, id);
+	struct debugfile_object from = for_any_debugfile(o, obj);
+	int err = 0;
 
-	memset(ret, 0, sizeof(*ret));
-	if (err)
-		return err;
-	from = for_debugfile(o, obj);
 	if (!obj->file.has_debug_info)
 		err = debugfile__open(&debug, &from);
 	if (err != -ENOMEM)
 		err = debugfile__open_alt(&alt, &from, &debug);
+	if (debug.fetched || alt.fetched)
+		from.reader = from.fetched_reader;
 	if (err != -ENOMEM)
-		err = judge(o, obj,
-			    plain ? reader__names(obj->reader,
-						  (int[]){ obj->fd, debug.fd, alt.fd, -1 }, vaddrs,
-						  cnt, true, ret) :
-				    split_names(&from, obj->fd, &debug, &alt, vaddrs, cnt, ret));
+		err = plain ? reader__names(from.reader, (int[]){ obj->fd, debug.fd, alt.fd, -1 },
+					    vaddrs, cnt, true, ret) :
+			      split_names(&from, obj->fd, &debug, &alt, vaddrs, cnt, ret);
+	*ret_again = reader_harmed(err) && forget_fetched(o, &debug, &alt);
 	debugfile__close(&alt);
 	debugfile__close(&debug);
+	return *ret_again ? err : judge(o, obj, err);
+}
+
+int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
+		       bool plain, struct symbols *ret)
+{
+	int err = make_ready(o, id);
+	bool again = !err;
+
+	memset(ret, 0, sizeof(*ret));
+	while (again)
+		err = symbolize(o, id, vaddrs, cnt, plain, ret, &again);
 	return err;
 }
 

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/elf_file.h"
 #include "target/names.h"
 
 struct allocator_points;
@@ -43,8 +44,10 @@ struct object_info {
 	char build_id[129]; /* lower-case hex, "" if it has none */
 	char interp[32];    /* base name of its dynamic linker, cut; "": it has none */
 	char sanitizer
-		[32];  /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
-	bool readable; /* false: not ELF64 x86-64, damaged or harmful; neither table nor names */
+		[32]; /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
+	uint32_t
+		fetched; /* how often debug information came in that it lacked: see objects__give */
+	bool readable;	 /* false: not ELF64 x86-64, damaged or harmful; neither table nor names */
 };
 
 struct objects_stats {
@@ -115,6 +118,24 @@ bool objects__unchanged(struct objects *o, uint32_t id);
 bool objects__wants_root(const struct objects *o, uint32_t id);
 void objects__set_root(struct objects *o, uint32_t id, int root);
 
+/*
+ * The build id of a file of debug information that is in none of these places, and names of the object
+ * would be better with: its own, or the supplementary one of dwz. 0; -ENOENT: none; -errno.
+ */
+int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_BUILD_ID],
+		   size_t *ret_sz);
+
+/*
+ * Such a file, from elsewhere, for the objects that lack it; takes fd, O_PATH. Whoever has written it may
+ * have meant harm: it is read by a process that reads nothing of the system's. 0; -EBADMSG: it is no
+ * ELF file with that build id; -ENOMEM.
+ */
+int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd);
+/* Is there one of that build id? One that did harm is forgotten. */
+bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t sz);
+/* The object has a use for what was given: its names are others from now on. */
+void objects__learn(struct objects *o, uint32_t id);
+
 /* The virtual address in the object of a file offset; false if it lies in no executable segment. */
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
@@ -159,7 +180,7 @@ int objects__sites(struct objects *o, uint32_t id, const char *provider, const c
 
 /*
  * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. Separate debug
- * files are those that debugfile__open finds. Returns 0 or -errno; *ret is the caller's to release.
+ * files are those that debugfile__open finds; a fetched one that does harm is forgotten. Returns 0 or -errno; *ret is the caller's to release.
  */
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
 		       bool plain, struct symbols *ret);
