@@ -256,6 +256,18 @@ int capture__locate(struct capture *c, uint32_t pid, const uint64_t *addresses, 
 /* Names all of it, which may take long. 0 or -ENOMEM. */
 int capture__name(struct capture *c, struct capture_profile *p, struct symbolize_stats *ret);
 
+/*
+ * Files of debug information that are not here, of objects in whose code stacks have frames, by build
+ * ids: want is called for each such object, whose path it is given, once, and once more for another file
+ * that the first one tells of. max: objects that are looked at, each at some questions to its reader. True: there are more.
+ */
+typedef void (*capture_lacking)(void *ctx, const char *path, const uint8_t *build_id, size_t sz);
+bool capture__lacking(struct capture *c, size_t max, capture_lacking want, void *ctx);
+/* Such a file, as objects__give. */
+int capture__give_debug(struct capture *c, const uint8_t *build_id, size_t sz, int fd);
+/* Is it still of use? One that did harm is not. */
+bool capture__has_debug(const struct capture *c, const uint8_t *build_id, size_t sz);
+
 /* How many samples of a kind were recorded so far. */
 uint64_t capture__recorded(const struct capture *c, enum bpfprof_kind kind);
 void capture__stats(struct capture *c, struct capture_stats *ret);

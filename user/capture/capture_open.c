@@ -647,6 +647,7 @@ void capture__close(struct capture *c)
 	samples__free(c->samples);
 	tables__free(c->tables);
 	objects__free(c->objects);
+	free(c->lacks);
 	procs__free(c->procs);
 	events__free(c->events);
 	session__free(c->session);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a capture consists of: capture_open.c puts it together, capture.c lets it run,
- * capture_waits.c keeps the budget of waits, capture_ops.c counts operations. For these alone. */
+ * capture_waits.c keeps the budget of waits, capture_ops.c counts operations, capture_debug.c finds what
+ * debug information is missing. For these alone. */
 #ifndef CAPTURE_PARTS_H
 #define CAPTURE_PARTS_H
 
@@ -19,6 +20,7 @@
 #include "kernel/cpus.h"
 #include "kernel/uprobes.h"
 #include "kernel/waits_how.h"
+#include "target/elf_file.h"
 
 struct probe_waits;
 
@@ -35,6 +37,14 @@ struct switch_cost {
 	bool known;	       /* the following is of an earlier look */
 	struct cpus_work work; /* so far */
 	double share;	       /* of what CPUs are busy, 0..1 */
+};
+
+/* Of an object: the file of debug information that it lacks. */
+struct capture_lack {
+	uint64_t serial; /* of the object; 0: none */
+	bool looked;
+	uint8_t id[ELF_FILE_MAX_BUILD_ID];
+	size_t id_sz; /* 0: it lacks none, or has not got an id */
 };
 
 struct capture {
@@ -54,6 +64,8 @@ struct capture {
 	struct code *code;
 	struct samples *samples;
 	struct names_cache *names;
+	struct capture_lack *lacks; /* by number of an object */
+	size_t lack_cap;
 	struct ksyms *ksyms; /* NULL where the kernel cannot be asked: symbolize reads kallsyms */
 	struct collect *collect;
 	struct cpu_time *cpu_time; /* of the targets */

@@ -256,10 +256,14 @@ static int name_place(struct job *j, const struct place *place, const struct sym
 
 /* Of answers without inlined functions, in the cache: they are not to be taken for those with them. */
 #define PLAIN (1ULL << 63)
+/* Nor those that knew less debug information: how much there was stands above the serial number. */
+#define FETCHED_SHIFT 48
 
 static uint64_t serial_of(const struct job *j, const struct place *place)
 {
-	return objects__info(j->o, place->object)->serial;
+	const struct object_info *info = objects__info(j->o, place->object);
+
+	return info->serial | (uint64_t)info->fetched << FETCHED_SHIFT;
 }
 
 static bool look_up(const struct job *j, const struct place *place, struct symbol_frames *ret)

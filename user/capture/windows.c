@@ -126,6 +126,11 @@ struct window *windows__of_addresses(struct windows *w, uint32_t proc, const uin
 	return ret;
 }
 
+const struct stack_store *windows__store(const struct windows *w)
+{
+	return w->store;
+}
+
 void windows__close(struct windows *w, struct window *window)
 {
 	size_t i = 0;

@@ -40,6 +40,8 @@ struct window *windows__copy(struct windows *w, const struct window *window);
 /* One in which a thread of the process stands at each of these addresses. The same. */
 struct window *windows__of_addresses(struct windows *w, uint32_t proc, const uint64_t *addresses,
 				     size_t cnt);
+/* The stacks of all of them; borrowed. */
+const struct stack_store *windows__store(const struct windows *w);
 /* Frees it. */
 void windows__close(struct windows *w, struct window *window);
 
