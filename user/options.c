@@ -330,6 +330,18 @@ static int parse_keep(struct parser *p, const char *arg)
 	return 0;
 }
 
+static int parse_debuginfod_wait(struct parser *p, const char *arg)
+{
+	if (!util_parse_duration(arg, &p->o->debuginfod_wait_ns) &&
+	    p->o->debuginfod_wait_ns <= OPTIONS_MAX_DEBUGINFOD_WAIT_NS)
+		return 0;
+	return fail(
+		p,
+		"--debuginfod-wait: '%s' is no time above 0 and up to 1h: write for example 10s "
+		"or 2m",
+		arg);
+}
+
 static int parse_ready_fd(struct parser *p, const char *arg)
 {
 	uint64_t fd;
@@ -436,6 +448,13 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return parse_budget(p, &o->max_cpu, "--max-cpu", arg);
 	case OPT_MAX_MEMORY:
 		return parse_max_memory(p, arg);
+	case OPT_DEBUGINFOD:
+		o->debuginfod = true;
+		return 0;
+	case OPT_DEBUGINFOD_WAIT:
+		return parse_debuginfod_wait(p, arg);
+	case OPT_DEBUGINFOD_CACHE:
+		return parse_path(p, &o->debuginfod_cache, "--debuginfod-cache", arg);
 	case OPT_STATS:
 		return parse_path(p, &o->stats, "--stats", arg);
 	case OPT_STRICT:
@@ -628,6 +647,20 @@ static int check_window(struct parser *p)
 	return 0;
 }
 
+static int check_debuginfod(struct parser *p)
+{
+	struct options *o = p->o;
+
+	if (!o->debuginfod && (o->debuginfod_wait_ns || o->debuginfod_cache))
+		return fail(p, "%s goes with --debuginfod",
+			    o->debuginfod_wait_ns ? "--debuginfod-wait" : "--debuginfod-cache");
+	if (o->debuginfod && o->kernel_only)
+		return fail(p, "--debuginfod goes with user frames: --kernel has none");
+	o->debuginfod_wait_ns = o->debuginfod_wait_ns ?: OPTIONS_DEBUGINFOD_WAIT_NS;
+	o->debuginfod_cache = o->debuginfod_cache ?: OPTIONS_DEBUGINFOD_CACHE;
+	return 0;
+}
+
 static int check_output(struct parser *p)
 {
 	const struct options *o = p->o;
@@ -706,6 +739,8 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 	if (o->argv && !o->format->one_process)
 		o->follow = true;
 	err = check_output(p);
+	if (!err)
+		err = check_debuginfod(p);
 	return err ? err : check_window(p);
 }
 

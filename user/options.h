@@ -27,6 +27,9 @@ struct launch_settings;
 #define OPTIONS_MAX_WAIT_RATE_NS UINT32_MAX
 #define OPTIONS_DEFAULT_WAIT_BUDGET 1
 #define OPTIONS_AGENT_WAIT_BUDGET 0.25
+#define OPTIONS_DEBUGINFOD_WAIT_NS 10000000000ULL
+#define OPTIONS_MAX_DEBUGINFOD_WAIT_NS 3600000000000ULL
+#define OPTIONS_DEBUGINFOD_CACHE "/var/cache/bpfprof"
 #define OPTIONS_MIN_WINDOW_NS 10000000ULL /* to end one takes as long */
 /* Of the agent. */
 #define OPTIONS_AGENT_FREQUENCY 19
@@ -152,10 +155,13 @@ struct options {
 	double max_cpu;		 /* percent of all CPUs that it may cost; 0: no limit */
 	uint64_t max_memory;	 /* bytes; 0: no limit */
 	uint64_t dump_ns;	 /* OPTIONS_DUMP: how far back */
-	const char *stats;	 /* "-": standard output; NULL: none */
-	bool strict;		 /* see report_strict */
-	int ready_fd;		 /* see ready.h; -1: none */
-	bool thread_labels;	 /* keep threads of different names apart, by a label */
+	bool debuginfod;	 /* debug information is fetched from servers */
+	uint64_t debuginfod_wait_ns;
+	const char *debuginfod_cache; /* the folder for it */
+	const char *stats;	      /* "-": standard output; NULL: none */
+	bool strict;		      /* see report_strict */
+	int ready_fd;		      /* see ready.h; -1: none */
+	bool thread_labels;	      /* keep threads of different names apart, by a label */
 	enum log_level log_level;
 };
 

@@ -91,6 +91,15 @@ static const struct option_row record_rows[] = {
 	  "of the target's CPU time, or of one CPU if that is more, that recording waits may cost; "
 	  "above it --wait-rate is set as needed; 100: no limit" },
 
+	{ .help = "Names:" },
+	{ "debuginfod", OPT_DEBUGINFOD, NULL, NULL,
+	  "ask the servers that DEBUGINFOD_URLS names for debug information that is not here: "
+	  "build ids leave the machine" },
+	{ "debuginfod-wait", OPT_DEBUGINFOD_WAIT, "TIME", "10s",
+	  "that the end waits for it; a server that gives nothing for as long is not asked again" },
+	{ "debuginfod-cache", OPT_DEBUGINFOD_CACHE, "DIR", OPTIONS_DEBUGINFOD_CACHE,
+	  "the folder where it is kept, up to 2 GiB; it is made if it is not there" },
+
 	{ .help = "Result:" },
 	{ "output", 'o', "PATH", "bpfprof.TARGET.KIND.EXT", "the file, - for standard output" },
 	{ "format", 'f', "NAME", "pprof", "form of the result, see below" },

@@ -21,6 +21,9 @@ _bpfprof_options='
 . --min-wait TIME 1us
 . --wait-rate TIME .
 . --wait-budget PERCENT 1
+. --debuginfod . .
+. --debuginfod-wait TIME 10s
+. --debuginfod-cache DIR /var/cache/bpfprof
 -o --output PATH bpfprof.TARGET.KIND.EXT
 -f --format NAME pprof
 . --window TIME .

@@ -18,7 +18,7 @@
 #include "options.h"
 #include "options_table.h"
 
-#define MAX_ARGS 32
+#define MAX_ARGS 40
 
 static char err[256];
 
@@ -95,6 +95,11 @@ static void test_defaults(void **state)
 	assert_true(o.heap_budget == 1);
 	assert_true(o.wait_budget == 1);
 	assert_int_equal(o.min_age_ns, 0);
+	assert_false(o.debuginfod);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "-p1", "--debuginfod"), 0);
+	assert_int_equal(o.debuginfod_wait_ns, 10 * NSEC_PER_SEC);
+	assert_string_equal(o.debuginfod_cache, "/var/cache/bpfprof");
 	options_done(&o);
 	assert_int_equal(PARSE(&o, "-p1", "-P", "heap"), 0);
 	assert_true(o.heap_budget == 5);
@@ -212,7 +217,9 @@ static void test_long_options(void **state)
 			       "/a/b", "--comm", "ngin?*", "--user", "--profile", "cpu",
 			       "--duration", "500ms", "--frequency", "997", "--event", "cycles",
 			       "--output", "out", "--format", "folded", "--stats", "-",
-			       "--no-labels", "--strict", "--ready-fd", "5", "--verbose"),
+			       "--no-labels", "--strict", "--ready-fd", "5", "--verbose",
+			       "--debuginfod", "--debuginfod-wait", "1m", "--debuginfod-cache",
+			       "/c"),
 			 0);
 	assert_int_equal(o.pids.cnt, 2);
 	assert_int_equal(o.pids.ids[1], 8);
@@ -231,6 +238,9 @@ static void test_long_options(void **state)
 	assert_false(o.thread_labels);
 	assert_true(o.strict);
 	assert_int_equal(o.ready_fd, 5);
+	assert_true(o.debuginfod);
+	assert_int_equal(o.debuginfod_wait_ns, 60 * NSEC_PER_SEC);
+	assert_string_equal(o.debuginfod_cache, "/c");
 	assert_int_equal(o.log_level, LOG_DEBUG);
 	options_done(&o);
 }
@@ -402,6 +412,12 @@ static const struct {
 	{ { "-a", "-f", "svg", NULL }, "'svg'" },
 	{ { "-a", "--event", "instructions", NULL }, "'instructions'" },
 	{ { "-a", "-o", "", NULL }, "--output" },
+	{ { "-a", "--debuginfod-wait", "5s", NULL }, "--debuginfod-wait goes with --debuginfod" },
+	{ { "-a", "--debuginfod-cache", "/c", NULL }, "--debuginfod-cache goes with" },
+	{ { "-a", "--debuginfod", "--debuginfod-cache", "", NULL }, "--debuginfod-cache" },
+	{ { "-a", "--debuginfod", "--debuginfod-wait", "0", NULL }, "'0'" },
+	{ { "-a", "--debuginfod", "--debuginfod-wait", "2h", NULL }, "'2h'" },
+	{ { "-a", "-K", "-P", "cpu", "--debuginfod", NULL }, "--kernel" },
 	{ { "-a", "--stats", "", NULL }, "--stats" },
 	{ { "-a", "-P", "cpu", "-o", "-", "--stats", "-", NULL }, "--stats" },
 	{ { "-a", "-o", "-", NULL }, "standard output takes one profile" },
@@ -546,14 +562,17 @@ static void test_table_defaults(void **state)
 		if (!r->def || r->val == 'o')
 			continue;
 		snprintf(word, sizeof(word), "--%s", r->name);
-		assert_int_equal(PARSE(&left_out, "--pid", "1"), 0);
-		assert_int_equal(PARSE(&given, "--pid", "1", word, r->def), 0);
+		/* with which two others go */
+		assert_int_equal(PARSE(&left_out, "--pid", "1", "--debuginfod"), 0);
+		assert_int_equal(PARSE(&given, "--pid", "1", "--debuginfod", word, r->def), 0);
 		assert_same(&left_out, &given, r->val == 'P');
+		assert_int_equal(left_out.debuginfod_wait_ns, given.debuginfod_wait_ns);
+		assert_string_equal(left_out.debuginfod_cache, given.debuginfod_cache);
 		options_done(&left_out);
 		options_done(&given);
 		tried++;
 	}
-	assert_int_equal(tried, 8);
+	assert_int_equal(tried, 10);
 }
 
 /* ---- the agent's ---- */
@@ -908,14 +927,14 @@ static void test_agent_table(void **state)
 static void test_usage(void **state)
 {
 	static const char *const names[] = {
-		"-p, --pid",	 "-a, --all",	   "--follow",	      "-t, --tid",
-		"--cgroup",	 "--comm",	   "-U, --user",      "-K, --kernel",
-		"-P, --profile", "-d, --duration", "-F, --frequency", "--event",
-		"-o, --output",	 "-f, --format",   "--stats",	      "--no-labels",
-		"-q, --quiet",	 "-v, --verbose",  "--version",	      "-h, --help",
-		"-- COMMAND",	 "--heap-rate",	   "--heap-budget",   "--min-age",
-		"--min-wait",	 "--wait-rate",	   "--wait-budget",   "--strict",
-		"--ready-fd",
+		"-p, --pid",	 "-a, --all",	   "--follow",		"-t, --tid",
+		"--cgroup",	 "--comm",	   "-U, --user",	"-K, --kernel",
+		"-P, --profile", "-d, --duration", "-F, --frequency",	"--event",
+		"-o, --output",	 "-f, --format",   "--stats",		"--no-labels",
+		"-q, --quiet",	 "-v, --verbose",  "--version",		"-h, --help",
+		"-- COMMAND",	 "--heap-rate",	   "--heap-budget",	"--min-age",
+		"--min-wait",	 "--wait-rate",	   "--wait-budget",	"--strict",
+		"--ready-fd",	 "--debuginfod",   "--debuginfod-wait", "--debuginfod-cache",
 	};
 	char *text;
 	size_t sz;

@@ -124,6 +124,8 @@ static void handle(struct run *r, uint64_t id)
 		run_read_signals(r);
 	} else if (id == WATCH_PUSH) {
 		push__handle(r->push);
+	} else if (id == WATCH_FETCH) {
+		run_handle_debuginfod(r);
 	} else if (id >= WATCH_PID && r->pidfds[id - WATCH_PID] >= 0) {
 		close(r->pidfds[id - WATCH_PID]);
 		r->pidfds[id - WATCH_PID] = -1;
@@ -152,6 +154,8 @@ static int loop(struct run *r)
 			err = run_end_window(r);
 		if (!err)
 			err = run_choose_targets(r);
+		if (!err)
+			run_tend_debuginfod(r);
 		if (!err)
 			err = run_write_windows(r);
 		if (!err && r->push && util_monotonic_ns() >= r->next_status_ns)

@@ -70,6 +70,8 @@ static int check(struct run *r)
 		err = run_open_spool(r) ?: run_open_push(r);
 	if (!err)
 		err = run_check_targets(r);
+	if (!err)
+		err = run_open_debuginfod(r);
 	if (err)
 		return err;
 	inherited_say();
@@ -123,6 +125,12 @@ static int open_loop(struct run *r)
 	err = r->epoll_fd < 0 ? -errno : watch(r, r->signal_fd, WATCH_SIGNAL);
 	if (err)
 		log_error("cannot wait for signals: %s", strerror(-err));
+	if (!err && r->fetch) {
+		err = watch(r, run_debuginfod_fd(r), WATCH_FETCH);
+		if (err)
+			log_error("cannot wait for what fetches debug information: %s",
+				  strerror(-err));
+	}
 	return err ? err : run_watch_push(r);
 }
 
@@ -329,6 +337,7 @@ void run_close(struct run *r)
 	run_close_targets(r);
 	run_close_budget(r);
 	run_close_push(r);
+	run_close_debuginfod(r);
 	command_cost__close(&r->cost);
 	spool__close(r->spool);
 	for (size_t i = 0; r->pidfds && i < r->opts->pids.cnt; i++)

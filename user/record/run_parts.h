@@ -21,10 +21,12 @@
 struct capture;
 struct capture_boundary;
 struct capture_window;
+struct fetch;
 struct options;
 struct profile;
 struct push;
 struct report;
+struct report_debuginfod;
 struct run_budget;
 struct run_targets;
 struct spool;
@@ -66,6 +68,8 @@ struct run {
 	struct push *push;			    /* NULL: nothing is delivered */
 	struct run_targets *targets;		    /* NULL: the configuration has none */
 	struct run_budget *budget;		    /* NULL: it has no limit */
+	struct fetch *fetch;			    /* NULL: no debug information is fetched */
+	uint64_t next_look_ns;			    /* which is missing */
 	uint64_t pushed_bytes;			    /* of the spool, that it has heard of */
 	struct options *fresh; /* with the configuration in force; NULL: it is that of opts */
 	bool reload;	       /* it is to be read again */
@@ -90,6 +94,7 @@ enum {
 	WATCH_SIGNAL,
 	WATCH_CAPTURE,
 	WATCH_PUSH,
+	WATCH_FETCH,
 	WATCH_PID
 };
 
@@ -147,6 +152,20 @@ void run_close_push(struct run *r);
 const struct config *run_config(const struct run *r);
 /* A window is in the spool. */
 void run_push_news(struct run *r);
+/* --debuginfod: run_debuginfod.c. 0 or -errno, said. */
+int run_open_debuginfod(struct run *r);
+void run_close_debuginfod(struct run *r);
+/* -1: none is waited for. */
+int run_debuginfod_fd(const struct run *r);
+void run_handle_debuginfod(struct run *r);
+/* To be called often: looks now and then what is missing by now. */
+void run_tend_debuginfod(struct run *r);
+/* The last window has ended: waits for what is to come, and says what does not. */
+void run_finish_debuginfod(struct run *r);
+/* False: none is asked for. */
+bool run_debuginfod_stats(const struct run *r, struct report_debuginfod *ret);
+/* Names are there: what did harm is not kept for other runs. */
+void run_forget_debuginfod(struct run *r);
 /* Reads the configuration again. One that is wrong is said to be, and the old one stays. 0 or
  * -errno: the run cannot go on. */
 int run_reload(struct run *r);

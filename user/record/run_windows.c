@@ -77,7 +77,10 @@ int run_write_last(struct run *r)
 	if (err)
 		log_error("cannot take in what was sampled last: %s", strerror(-err));
 	else
+		run_finish_debuginfod(r);
+	if (!err)
 		err = write_window(r, &boundary);
+	run_forget_debuginfod(r);
 	capture_boundary__done(&boundary);
 	return err ? err : r->failed ? -EIO : 0;
 }

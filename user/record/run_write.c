@@ -281,9 +281,13 @@ int run_write_window(struct run *r, const struct capture_boundary *to)
 		.run_ns = to->ns - capture__start_ns(r->capture),
 		.startup_ns = r->startup_ns,
 	};
+	struct report_debuginfod debuginfod;
 	struct run_facts facts;
 	char text[1024];
 	int err;
+
+	if (run_debuginfod_stats(r, &debuginfod))
+		report.debuginfod = &debuginfod;
 
 	if (r->opts->command != OPTIONS_AGENT) {
 		tell_facts(r, &facts);

@@ -19,6 +19,11 @@ struct options;
 struct profile;
 struct run_facts;
 
+/* Debug information that was fetched: files. */
+struct report_debuginfod {
+	uint64_t asked, cached, fetched, bytes, missing, late, refused;
+};
+
 /* Facts about a finished recording; times in ns. */
 struct report {
 	const struct options *opts;
@@ -31,9 +36,10 @@ struct report {
 	const struct run_facts *facts; /* of the run, for those who compare runs; NULL: none */
 	struct collect_account accounts[BPFPROF_NR_KINDS];
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
-	size_t samples[BPFPROF_NR_KINDS]; /* distinct ones in the profile */
-	struct capture_stats stats;	  /* so far, but for late_ns */
-	struct capture_files_stats files; /* so far */
+	size_t samples[BPFPROF_NR_KINDS];	    /* distinct ones in the profile */
+	struct capture_stats stats;		    /* so far, but for late_ns */
+	struct capture_files_stats files;	    /* so far */
+	const struct report_debuginfod *debuginfod; /* so far; NULL: none is asked for */
 };
 
 /* Writes into the profile how it was made, what was lost and what is not whole. 0 or -ENOMEM. */

@@ -138,6 +138,19 @@ static void stats_readers(const struct report *r, struct json *j)
 	json__end_object(j);
 }
 
+static void stats_debuginfod(const struct report_debuginfod *d, struct json *j)
+{
+	json__begin_object(j, "debuginfod");
+	json__u64(j, "asked", d->asked);
+	json__u64(j, "cached", d->cached);
+	json__u64(j, "fetched", d->fetched);
+	json__u64(j, "bytes", d->bytes);
+	json__u64(j, "missing", d->missing);
+	json__u64(j, "late", d->late);
+	json__u64(j, "refused", d->refused);
+	json__end_object(j);
+}
+
 static void stats_perf_maps(const struct perf_maps_stats *m, struct json *j)
 {
 	json__begin_object(j, "perf_maps");
@@ -185,6 +198,8 @@ void report_stats(const struct report *r, FILE *f)
 	stats_tables(&r->files.code, &j);
 	stats_symbols(r, &j);
 	stats_readers(r, &j);
+	if (r->debuginfod)
+		stats_debuginfod(r->debuginfod, &j);
 	stats_perf_maps(&r->files.perf_maps, &j);
 	stats_copies(&r->files.code.copies, &j);
 	json__u64(&j, "events_lost", report_any_account(r)->events_lost);
