@@ -172,8 +172,10 @@ static void build(const char *cc, const char *flags)
 			what, what, what));
 }
 
-/* flags: of the compiler; prepare: makes what is below root of `full`, the linked program. */
-static void compare(const char *cc, const char *flags, const char *prepare, bool inlined)
+/* flags: of the compiler; prepare: makes what is below root of `full`, the linked program; then: what changes
+ * between gdb's answer and ours. */
+static void compare_then(const char *cc, const char *flags, const char *prepare, const char *then,
+			 bool inlined)
 {
 	struct answer ours[MAX_PLACES];
 	unsigned int names = 0, inner = 0;
@@ -187,13 +189,7 @@ static void compare(const char *cc, const char *flags, const char *prepare, bool
 			prepare));
 	find_places();
 	ask_gdb();
-	/* gdb's only */
-	if (strstr(prepare, "mkdir fetched"))
-		assert_true(toolrun(
-			"mv $(find root/usr/lib/debug/.build-id -name '*.debug') fetched && "
-			"cd fetched && for f in *; do "
-			"mv $f $(readelf -n $f 2>/dev/null | sed -n 's/.*Build ID: "
-			"//p').debug; done"));
+	assert_true(toolrun("set -e; %s", then));
 	ask_us(ours);
 	for (size_t i = 0; i < place_cnt; i++) {
 		assert_string_equal(ours[i].names, gdbs[i].names);
@@ -203,6 +199,11 @@ static void compare(const char *cc, const char *flags, const char *prepare, bool
 	/* gdb has found it */
 	assert_int_equal(names, place_cnt);
 	assert_int_equal(inner > 0, inlined);
+}
+
+static void compare(const char *cc, const char *flags, const char *prepare, bool inlined)
+{
+	compare_then(cc, flags, prepare, ":", inlined);
 }
 
 #define SPLIT_OFF "objcopy --only-keep-debug full prog.debug; strip -o root/opt/x/prog full; "
@@ -239,13 +240,17 @@ static void test_by_build_id(void **state)
 
 /* ---- from elsewhere ---- */
 
-/* As if it were fetched, where gdb has it by its build id. */
-#define FETCHED "; rm -rf fetched; mkdir fetched"
+/* What gdb had found by its build id is fetched for us. */
+#define FETCHED                                                                            \
+	"mkdir fetched; mv $(find root/usr/lib/debug/.build-id -name '*.debug') fetched; " \
+	"cd fetched; for f in *; do "                                                      \
+	"mv $f $(readelf -n $f 2>/dev/null | sed -n 's/.*Build ID: //p').debug; done"
 
 static void test_fetched(void **state)
 {
 	(void)state;
-	compare("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file" FETCHED, true);
+	compare_then("gcc", "", SPLIT_OFF "mkdir -p $by_id; cp prog.debug $by_id_file", FETCHED,
+		     true);
 }
 
 /* A file of a build id that was not asked for, or of none, is none. */
@@ -400,12 +405,12 @@ static void test_dwz_fetched(void **state)
 	(void)state;
 	if (!toolrun_have("dwz"))
 		skip();
-	compare("gcc", "",
-		DWZ("common.dwz", "nowhere")
-		"id=$(readelf -n common.dwz 2>/dev/null | sed -n 's/.*Build ID: //p'); "
-		"by=root/usr/lib/debug/.build-id/${id%\"${id#??}\"}; mkdir -p $by; "
-		"mv common.dwz $by/${id#??}.debug" FETCHED,
-		true);
+	compare_then("gcc", "",
+		     DWZ("common.dwz", "nowhere")
+		     "id=$(readelf -n common.dwz 2>/dev/null | sed -n 's/.*Build ID: //p'); "
+		     "by=root/usr/lib/debug/.build-id/${id%\"${id#??}\"}; mkdir -p $by; "
+		     "mv common.dwz $by/${id#??}.debug",
+		     FETCHED, true);
 }
 
 /* ---- split DWARF ---- */
@@ -429,6 +434,21 @@ static void test_dwp_4(void **state)
 		skip();
 	compare("gcc", "-gsplit-dwarf -gdwarf-4",
 		"cp full root/opt/x/prog; dwp -e full -o root/opt/x/prog.dwp; "
+		"mkdir away; mv *.dwo away",
+		true);
+	assert_true(toolrun("mv away/* . && rmdir away"));
+}
+
+/* Of clang's files, since LLVM's tool reads no others; gdb has these files, since it reads no package of DWARF 5. */
+static void test_dwp_5(void **state)
+{
+	(void)state;
+	if (!toolrun_have("llvm-dwp") || !toolrun_have("clang"))
+		skip();
+	compare_then(
+		"clang", "-gsplit-dwarf -gdwarf-5 -Dnoipa=noinline", "cp full root/opt/x/prog",
+		"timeout 60 llvm-dwp -e full -o root/opt/x/prog.dwp; "
+		"readelf --debug-dump=cu_index root/opt/x/prog.dwp 2>&1 | grep -q 'Version: *5'; "
 		"mkdir away; mv *.dwo away",
 		true);
 	assert_true(toolrun("mv away/* . && rmdir away"));
@@ -512,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_dwo),
 		cmocka_unit_test(test_dwo_4),
 		cmocka_unit_test(test_dwp_4),
+		cmocka_unit_test(test_dwp_5),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
