@@ -284,6 +284,17 @@ static void test_fetched_other(void **state)
 static bool harm;
 static unsigned int harmed;
 
+/* It takes so long to read a .dwo. */
+static uint64_t slow_ns, ahead_ns;
+static unsigned int slow_cnt, plain_cnt;
+
+uint64_t __wrap_util_monotonic_ns(void);
+uint64_t __real_util_monotonic_ns(void);
+uint64_t __wrap_util_monotonic_ns(void)
+{
+	return __real_util_monotonic_ns() + ahead_ns;
+}
+
 int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
 			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret);
 int __real_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
@@ -294,6 +305,11 @@ int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FIL
 	if (harm && fds[READER_FD_DEBUG] >= 0) {
 		harmed++;
 		return -EPIPE;
+	}
+	plain_cnt += plain;
+	if (slow_ns && fds[READER_FD_SPLIT] >= 0) {
+		slow_cnt++;
+		ahead_ns += slow_ns;
 	}
 	return __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
 }
@@ -421,6 +437,29 @@ static void test_dwo(void **state)
 	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
 }
 
+/* No more are read when it has taken too long, and what they would have named has symbols. */
+static void test_dwo_slow(void **state)
+{
+	struct answer ours[MAX_PLACES];
+	unsigned int inner = 0;
+
+	(void)state;
+	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
+	slow_ns = 21 * UINT64_C(1000000000);
+	ask_us(ours);
+	slow_ns = ahead_ns = 0;
+	assert_int_equal(slow_cnt, 1);
+	assert_int_equal(plain_cnt, 1);
+	for (size_t i = 0; i < place_cnt; i++) {
+		const char *outermost = strstr(gdbs[i].names, ours[i].names);
+
+		assert_true(strlen(ours[i].names) > 2 && outermost &&
+			    !strcmp(outermost, ours[i].names));
+		inner += strchr(ours[i].names, ' ')[1] != '\0';
+	}
+	assert_int_not_equal(inner, 0);
+}
+
 static void test_dwo_4(void **state)
 {
 	(void)state;
@@ -530,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_zlib_gnu),
 		cmocka_unit_test(test_zstd),
 		cmocka_unit_test(test_dwo),
+		cmocka_unit_test(test_dwo_slow),
 		cmocka_unit_test(test_dwo_4),
 		cmocka_unit_test(test_dwp_4),
 		cmocka_unit_test(test_dwp_5),

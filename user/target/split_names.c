@@ -14,7 +14,7 @@
 #include "target/reader.h"
 
 #define MAX_FILES 4096		      /* that are looked at in one request */
-#define MAX_NS (40ULL * NSEC_PER_SEC) /* for all of them, as for one */
+#define MAX_NS (20ULL * NSEC_PER_SEC) /* for all of them, as for one: MAX_NS of dwarf.c */
 
 /* What is known of the addresses, from one file. */
 struct part {
@@ -32,6 +32,7 @@ struct gathering {
 	uint64_t *addrs; /* scratch */
 	struct part *parts;
 	size_t part_cnt, part_cap;
+	uint64_t until_ns;
 };
 
 /* The path of an address's .dwo, as an offset; 0: none, or it is not there. */
@@ -42,7 +43,13 @@ static uint32_t file_of(const struct gathering *g, size_t i)
 	return w->first[i] == w->first[i + 1] ? 0 : w->frames[w->first[i]].name;
 }
 
-/* Asks for the addresses of one .dwo; 0: for those of none. */
+static bool is_late(const struct gathering *g)
+{
+	return util_monotonic_ns() > g->until_ns;
+}
+
+/* Asks for the addresses of one .dwo; 0: for those of none, of which there are symbols alone where it has
+ * become late. */
 static int ask(struct gathering *g, uint32_t file)
 {
 	struct part p = { .idx = calloc(g->cnt, sizeof(*p.idx)) };
@@ -60,7 +67,7 @@ static int ask(struct gathering *g, uint32_t file)
 		g->addrs[n++] = g->vaddrs[i];
 		g->asked[i] = true;
 	}
-	err = reader__names(g->o->reader, g->fds, g->addrs, n, false, &p.symbols);
+	err = reader__names(g->o->reader, g->fds, g->addrs, n, !file && is_late(g), &p.symbols);
 	if (err)
 		free(p.idx);
 	else
@@ -85,15 +92,13 @@ static int ask_file(struct gathering *g, uint32_t file)
 
 static int ask_all(struct gathering *g)
 {
-	uint64_t until_ns = util_monotonic_ns() + MAX_NS;
 	uint32_t file, last = 0;
 	size_t files = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < g->cnt && !err; i++) {
 		file = file_of(g, i);
-		if (!file || file == last || g->asked[i] || ++files > MAX_FILES ||
-		    util_monotonic_ns() > until_ns)
+		if (!file || file == last || g->asked[i] || ++files > MAX_FILES || is_late(g))
 			continue;
 		last = file;
 		err = ask_file(g, file);
@@ -157,7 +162,10 @@ static int put_together(struct gathering *g, struct symbols *ret)
 /* By the .dwo of each unit. */
 static int by_units(struct gathering *g, struct symbols *ret)
 {
-	int err = reader__split_files(g->o->reader, g->fds, g->vaddrs, g->cnt, &g->where);
+	int err;
+
+	g->until_ns = util_monotonic_ns() + MAX_NS;
+	err = reader__split_files(g->o->reader, g->fds, g->vaddrs, g->cnt, &g->where);
 
 	if (reader_harmed(err) || err == -ENOMEM)
 		return err;
