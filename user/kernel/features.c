@@ -21,6 +21,7 @@
 #include "base/caps.h"
 #include "base/knobs.h"
 #include "base/util.h"
+#include "kernel/tracing.h"
 #include "kernel/uprobes.h"
 #include "kernel/waits_how.h"
 
@@ -356,26 +357,9 @@ bool features_task_storage(void)
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
 
-/* Can a program be loaded that has the tracepoint's arguments by their types? libbpf's own probe of
- * the program type goes by the words of the verifier, which change. */
 static bool probe_tracepoint(const char *name)
 {
-	static const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP);
-	int id = libbpf_find_vmlinux_btf_id(name, BPF_TRACE_RAW_TP), fd;
-
-	if (id <= 0)
-		return false;
-	opts.attach_btf_id = id;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "Dual BSD/GPL", insns, ARRAY_SIZE(insns),
-			   &opts);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
+	return tracing_has_tracepoint(libbpf_find_vmlinux_btf_id(name, BPF_TRACE_RAW_TP));
 }
 
 static bool probe_tracepoints(void)

@@ -16,6 +16,7 @@
 
 #include "base/knobs.h"
 #include "base/util.h"
+#include "kernel/tracing.h"
 
 /* How many arguments a tracepoint gives to BPF programs; 0: there is none of this name. */
 static int tracepoint_args(const struct btf *btf, const char *name)
@@ -157,32 +158,18 @@ bool waits_how__resume_symbol(char *ret, size_t sz)
 }
 
 /* The kernel's functions that wait_queue, wait_unqueue and wait_unqueue_pi are attached to: is it
- * possible? Types do not tell: it takes ftrace, too. */
+ * possible? */
 static bool have_futex_probes(const struct btf *btf)
 {
 	static const char *const names[] = { "__futex_queue", "futex_unqueue", "futex_unqueue_pi" };
-	static const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
-	int prog, link = -1;
+	int id = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		int id = btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC);
-
+		id = btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC);
 		if (id <= 0)
 			return false;
-		opts.attach_btf_id = id;
 	}
-	prog = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "GPL", insns, ARRAY_SIZE(insns), &opts);
-	if (prog >= 0)
-		link = bpf_raw_tracepoint_open(NULL, prog);
-	if (link >= 0)
-		close(link);
-	if (prog >= 0)
-		close(prog);
-	return link >= 0;
+	return tracing_has_function(id);
 }
 
 /* What wait_switched needs, beside its tracepoint and bpf_rdonly_cast: CONFIG_SCHED_INFO and
