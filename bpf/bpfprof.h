@@ -44,6 +44,7 @@ enum bpfprof_kind {
 	BPFPROF_THREADS,
 	BPFPROF_FAULTS,
 	BPFPROF_CUSTOM,
+	BPFPROF_FDS,
 	BPFPROF_NR_KINDS,
 };
 
@@ -128,8 +129,8 @@ struct bpfprof_stats {
 	/* heap only */
 	__u64 hits[BPFPROF_NR_HITS]; /* of probes */
 	__u64 record_ns;	     /* time that sampled allocations took to be recorded */
-	/* heap, custom: recorded, but there was no room for them among those that are held: whether
-	 * they are freed, or removed, is not known */
+	/* heap, custom, fds: recorded, but there was no room for them among those that are held:
+	 * whether they are freed, removed or closed is not known */
 	__u64 untracked;
 	__u64 unseen; /* libraries that were loaded out of the preload library's sight */
 	/* all kinds: samples that were timed, lost ones as well, and how long that took */
@@ -536,6 +537,44 @@ _Static_assert(sizeof(struct bpfprof_live) == 24, "bpfprof_live");
 /* 0 and -1 are no values: what a function returns that has failed, and what is then passed on */
 #define BPFPROF_CUSTOM_MAY_FAIL (1ULL << 38)
 
+/*
+ * ---- Descriptors ----
+ * Who has put a file into a place of a table of descriptors last. That it is still there is not known
+ * from here: what is open is read from the kernel's tables, and is the same if it is the same file.
+ */
+struct bpfprof_fd_key {
+	__u64 files; /* the table, struct files_struct: of a process, or of several (CLONE_FILES) */
+	__u32 fd;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct bpfprof_fd_key) == 16, "bpfprof_fd_key");
+
+struct bpfprof_fd {
+	struct bpfprof_live live; /* time_ns 0: it was there when the recording began */
+	__u64 file;		  /* tells files apart */
+	__u64 start_ns; /* of the process, so that a later owner of the number is not meant */
+	__u32 tgid;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct bpfprof_fd) == 48, "bpfprof_fd");
+
+/* What is known of a descriptor that is open. */
+enum bpfprof_fd_origin {
+	BPFPROF_FD_OPENED,  /* by whom; hash 0: its stack was lost, which was counted then */
+	BPFPROF_FD_BEFORE,  /* it was there when the recording began */
+	BPFPROF_FD_UNKNOWN, /* neither: inherited, or opened in a way that is not seen */
+};
+
+/* Record of the iterator over descriptors (bpf_seq_write). */
+struct bpfprof_fd_open {
+	struct bpfprof_fd_key key;
+	struct bpfprof_count_key stack;
+	__u64 time_ns; /* when it was opened */
+	__u32 origin;  /* enum bpfprof_fd_origin */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct bpfprof_fd_open) == 48, "bpfprof_fd_open");
+
 /* ---- Kernel symbols, named in batches ---- */
 #define BPFPROF_KSYM_BATCH 256
 struct bpfprof_ksym {
@@ -636,9 +675,11 @@ struct bpfprof_config {
 	__s64 preempt_count_off;
 	/*
 	 * Slots of bp_scratch and bp_raw: one a CPU for the sampler, from trace_slot on one a CPU
-	 * for tracepoints, from first_slot on slot_cnt for programs that can be preempted.
+	 * for tracepoints, from fds_slot on one a CPU for one program of the fds kind, from
+	 * first_slot on slot_cnt for programs that can be preempted.
 	 */
 	__u32 trace_slot;
+	__u32 fds_slot;
 	__u32 first_slot;
 	__u32 slot_cnt;
 	__u32 interrupt_mask; /* bits of the preempt count: see probe_waits.c */
@@ -655,6 +696,13 @@ struct bpfprof_config {
 /* Of waits_on: */
 #define BPFPROF_WAITS_NEW 1 /* those that were under way have not all been found yet */
 #define BPFPROF_WAITS_ALL 2
+
+/* Of fds_on: what is opened is recorded, and then also: */
+enum bpfprof_fds_on {
+	BPFPROF_FDS_OFF,
+	BPFPROF_FDS_BEGIN, /* what the iterator meets was open before */
+	BPFPROF_FDS_READ,  /* it tells what is open */
+};
 
 /* ---- While it runs ---- */
 
@@ -676,8 +724,10 @@ struct bpfprof_control {
 	__u32 kinds_off;       /* bit i: kind i is not recorded for now: offcpu, block, mutex */
 	__u32 ops_not_exec_id; /* operations of processes with this exec_id do not count */
 	__u32 custom_on;       /* 1: what custom profiles' probes see is recorded */
+	__u32 fds_on;	       /* enum bpfprof_fds_on */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct bpfprof_control) == 72, "bpfprof_control");
+_Static_assert(sizeof(struct bpfprof_control) == 80, "bpfprof_control");
 
 /* Only the programs write it, whichever CPU they are on. */
 struct bpfprof_state {

@@ -70,6 +70,10 @@ __u64 heap_distance(__u32 random);
 int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
 /* custom.bpf.c: the same */
 int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int returned);
+/* fds.bpf.c: the same; slot: of bp_scratch */
+int fds_take_stack(__u32 slot);
+int fds_put(__u32 slot, __u32 fd, __u64 file);
+int fds_put_given(__u32 slot, __u64 at, __u32 cnt, __u32 fd);
 #define UNW_CALL(f, u, ...) stack_##f((u)->slot, ##__VA_ARGS__)
 /* arch_prctl and clone write it (arch/x86/kernel/process_64.c) */
 #define UNW_THREAD_POINTER(u) \
@@ -115,6 +119,7 @@ struct cached_kstack {
  * behind these, from bp_config.first_slot on, and own it while they hold its key in bp_slots.
  */
 struct scratch {
+	struct bpfprof_fd opened; /* of the fds kind: what is opened here */
 	__u32 busy;
 	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
 	struct cached_ustack cached; /* the one that is looked at */
@@ -166,6 +171,7 @@ extern struct bp_ksyms_map bp_ksyms SEC(".maps");
 extern struct bp_slots_map bp_slots SEC(".maps");
 extern struct bp_live_map bp_live SEC(".maps");
 extern struct bp_live_map bp_added SEC(".maps");
+extern struct bp_fds_map bp_fds SEC(".maps");
 extern struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 extern struct bp_heap_hash_map bp_heap_hash SEC(".maps");
 extern struct bp_waits_map bp_waits SEC(".maps");
@@ -294,6 +300,14 @@ struct bp_live_map {
 	__uint(max_entries, 1);
 	__type(key, struct bpfprof_live_key);
 	__type(value, struct bpfprof_live);
+};
+
+/* Sized when loaded. */
+struct bp_fds_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct bpfprof_fd_key);
+	__type(value, struct bpfprof_fd);
 };
 
 /* What a thread is doing in its allocator. */

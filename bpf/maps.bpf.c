@@ -25,6 +25,7 @@ struct bp_ksyms_map bp_ksyms SEC(".maps");
 struct bp_slots_map bp_slots SEC(".maps");
 struct bp_live_map bp_live SEC(".maps");
 struct bp_live_map bp_added SEC(".maps");
+struct bp_fds_map bp_fds SEC(".maps");
 struct bp_heap_tasks_map bp_heap_tasks SEC(".maps");
 struct bp_heap_hash_map bp_heap_hash SEC(".maps");
 struct bp_waits_map bp_waits SEC(".maps");

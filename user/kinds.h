@@ -20,7 +20,7 @@
 /* What the samples of one stack and labels stand for, together. */
 struct kind_sums {
 	double total;  /* how many of what is measured */
-	double held;   /* heap, custom: of these, still held */
+	double held;   /* heap, custom, fds: of these, still held */
 	double amount; /* ns that they took */
 	uint64_t size; /* heap: bytes of each */
 };

@@ -20,25 +20,26 @@
 
 /* What there is in a process. */
 struct there {
-	uint64_t threads;
+	uint64_t threads, fds;
 	char allocators[512]; /* "9 in libc.so.6, 4 in prog" */
 	struct custom_names custom;
 };
 
 /* ---- what is found ---- */
 
-static uint64_t thread_cnt(uint32_t pid)
+/* Entries of a folder of a process: "task" has one for each thread, "fd" for each descriptor. */
+static uint64_t entry_cnt(uint32_t pid, const char *folder)
 {
 	char path[64];
 	uint64_t n = 0;
-	DIR *tasks;
+	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	for (struct dirent *d; tasks && (d = readdir(tasks));)
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, folder);
+	dir = opendir(path);
+	for (struct dirent *d; dir && (d = readdir(dir));)
 		n += d->d_name[0] != '.';
-	if (tasks)
-		closedir(tasks);
+	if (dir)
+		closedir(dir);
 	return n;
 }
 
@@ -73,7 +74,8 @@ static int find(uint32_t pid, struct there *t)
 		custom_names__add(&t->custom, files.objects, files.ids[i]);
 	}
 	process_files__close(&files);
-	t->threads = thread_cnt(pid);
+	t->threads = entry_cnt(pid, "task");
+	t->fds = entry_cnt(pid, "fd");
 	return err ? err : t->threads ? 0 : -ESRCH;
 }
 
@@ -109,6 +111,9 @@ static void print_there(FILE *f, enum bpfprof_kind kind, struct there *t)
 		break;
 	case BPFPROF_CUSTOM:
 		print_custom(f, &t->custom);
+		break;
+	case BPFPROF_FDS:
+		fprintf(f, "  there     %" PRIu64 " descriptors open\n", t->fds);
 		break;
 	default: /* it comes and goes: only a recording tells */
 		break;

@@ -797,8 +797,10 @@ static int finish_bench(struct parser *p, int argc, char **argv, bool dashes)
 	if (optind == argc)
 		return fail(p, "nothing to compare: give --against 'BASE COMMAND' -- COMMAND");
 	err = options_bench_check(o, p->err, p->err_sz);
-	if (!err && o->kinds[BPFPROF_CUSTOM])
-		return fail(p, "bench compares no custom profiles: leave them out of -P");
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
+		if (o->kinds[i] && kinds[i].only_held)
+			return fail(p, "bench compares no %s profiles: leave them out of -P",
+				    kinds[i].name);
 	/* the folder is no file of a recording */
 	o->output = NULL;
 	if (!o->kinds_given)

@@ -165,7 +165,7 @@ static void test_stats_of_waits(void **state)
 	assert_true(
 		holds("k = s['kinds']\n"
 		      "assert list(k) == ['cpu', 'block', 'mutex', 'offcpu', 'threadcreate', "
-		      "'threads', 'faults', 'custom']\n"
+		      "'threads', 'faults', 'custom', 'fds']\n"
 		      "assert k['block']['below'] == 12345\n"
 		      "assert k['block']['below_ns'] == 2**64 - 1\n"
 		      "assert k['block']['kernel_stacks'] == {'cached': 514, 'checked': 3, "
@@ -177,7 +177,7 @@ static void test_stats_of_waits(void **state)
 		      "assert k['offcpu']['below'] == 0 and k['offcpu']['min_wait_ns'] == 0\n"
 		      "assert 'below' not in k['threads'] and 'below' not in k['cpu']\n"
 		      "assert [n for n in k if 'rules' in k[n]['unwind']] == "
-		      "['cpu', 'threadcreate', 'threads', 'faults', 'custom']\n"
+		      "['cpu', 'threadcreate', 'threads', 'faults', 'custom', 'fds']\n"
 		      "assert k['threads']['snapshot_ns'] == 7654321\n"
 		      "assert [n for n in k if 'period_ns' in k[n]] == ['cpu']\n"
 		      "assert 'threads_at_start' not in k['threadcreate']\n"));

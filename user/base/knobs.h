@@ -16,6 +16,8 @@ struct knobs {
 	/* BPFPROF_RESUME: futexes are not probed, context switches are: by the program on "kprobe",
 	 * at "both" ends of a switch, or as the kernel allows, "any"; NULL: nothing is forced */
 	const char *resume;
+	/* BPFPROF_FDS=syscalls: as if no programs could be attached to functions of the kernel */
+	bool fds_syscalls;
 	/* BPFPROF_STATES=hash: as if the kernel had no task storage */
 	bool hash_states;
 	/* BPFPROF_SAMPLE_SEED, 1 to 2^32 - 1: which allocations and waits are sampled follows

@@ -20,6 +20,7 @@
 #include "kernel/epochs.h"
 #include "kernel/events.h"
 #include "kernel/grace.h"
+#include "kernel/probe_fds.h"
 #include "kernel/probe_waits.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
@@ -34,7 +35,8 @@
 #define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */
 #define STALL_US 100000
 #define CLOCK_SET_NS 10000000 /* two readings of how far clocks are apart differ by less */
-#define POLLS 4		      /* at a time, at most */
+#define PRUNE_FDS_NS (10 * NSEC_PER_SEC)
+#define POLLS 4 /* at a time, at most */
 
 struct capture_window {
 	struct window *window;
@@ -60,6 +62,17 @@ int capture__fd(const struct capture *c)
 }
 
 /* ---- what is due ---- */
+
+/* Where children are followed, they come and go. */
+static void prune_fds(struct capture *c)
+{
+	uint64_t now = util_monotonic_ns();
+
+	if (!c->kinds[BPFPROF_FDS] || !c->opts.follow || now < c->fds_prune_ns)
+		return;
+	c->fds_prune_ns = now + PRUNE_FDS_NS;
+	probe_fds__prune(c->session);
+}
 
 static uint64_t tick_length(const struct capture *c)
 {
@@ -100,6 +113,7 @@ static bool tick(struct capture *c)
 	c->late_ns = MAX(c->late_ns, now - MIN(now, c->tick_ns));
 	c->tick_ns += expirations * tick_length(c);
 	follow_cpus(c);
+	prune_fds(c);
 	capture_waits_tick(c);
 	return true;
 }
@@ -225,6 +239,8 @@ static void tend_epoch(struct capture *c, bool wait)
 		heap__read_live(c->heap, &next_boundary(c)->heap);
 	if (c->custom)
 		custom__read_live(c->custom, &next_boundary(c)->custom);
+	if (c->kinds[BPFPROF_FDS])
+		fds_part__read(&next_boundary(c)->fds, c->session);
 	c->boundary_ending = false;
 	c->boundary_cnt++;
 }
@@ -266,6 +282,7 @@ void capture_boundary__done(struct capture_boundary *b)
 {
 	heap_part__done(&b->heap);
 	custom_part__done(&b->custom);
+	fds_part__done(&b->fds);
 }
 
 /* ---- at work ---- */
@@ -359,6 +376,11 @@ int capture__stop(struct capture *c, struct capture_boundary *ret)
 		heap__stop(c->heap, &ret->heap);
 	if (c->custom)
 		custom__stop(c->custom);
+	/* what is opened from here on is not known */
+	if (c->kinds[BPFPROF_FDS]) {
+		fds_part__read(&ret->fds, c->session);
+		probe_fds__stop(c->session);
+	}
 	err = take_snapshot(c, true);
 	probe_waits__free(c->waits);
 	c->waits = NULL;
@@ -479,7 +501,15 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 	*ret = (struct capture_profile){ 0 };
 	if (kind == BPFPROF_HEAP)
 		err = heap__finish(c->heap, w->window, &to->heap, &opts);
-	return err ? err : make_profile(c, w, to, kind, &opts, ret);
+	if (kind == BPFPROF_FDS)
+		err = fds_part__hold(&to->fds, collect__windows(c->collect), w->window, to->ns);
+	if (!err)
+		err = make_profile(c, w, to, kind, &opts, ret);
+	if (!err && kind == BPFPROF_FDS) {
+		ret->account.open_before = to->fds.before;
+		ret->account.open_unknown = to->fds.unknown;
+	}
+	return err;
 }
 
 int capture__custom_profile(struct capture *c, struct capture_window *w,

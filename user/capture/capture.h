@@ -36,6 +36,7 @@
 #include "capture/code.h"
 #include "capture/collect.h"
 #include "capture/symbolize.h"
+#include "capture/fds.h"
 #include "custom/custom.h"
 #include "heap/heap.h"
 #include "target/objects.h"
@@ -95,6 +96,7 @@ struct capture_boundary {
 	uint64_t events_lost, not_followed;
 	struct heap_part heap;
 	struct custom_part custom;
+	struct fds_part fds;
 };
 
 /* A profile, and what goes with it. */

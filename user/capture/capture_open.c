@@ -21,6 +21,7 @@
 #include "kernel/features.h"
 #include "kernel/grace.h"
 #include "kernel/ksyms.h"
+#include "kernel/probe_fds.h"
 #include "kernel/probe_waits.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
@@ -117,6 +118,17 @@ static int choose_waits(struct capture *c)
 	return 0;
 }
 
+static int choose_fds(struct capture *c)
+{
+	if (!c->kinds[BPFPROF_FDS])
+		return 0;
+	c->fds_how = probe_fds__how();
+	if (c->fds_how != FDS_NONE)
+		return 0;
+	log_error("%s", features_probe(FEATURE_FDS).text);
+	return -ENOTSUP;
+}
+
 /* Is there anything to listen to? Programs that are not needed take time to load. */
 static void choose_usdt(struct capture *c)
 {
@@ -144,6 +156,8 @@ static int choose(struct capture *c)
 		err = capture_ops_choose(c);
 	if (!err)
 		err = choose_waits(c);
+	if (!err)
+		err = choose_fds(c);
 	if (!err)
 		choose_usdt(c);
 	return err;
@@ -196,6 +210,7 @@ static int open_session(struct capture *c)
 		.ops = o->ops_probe != NULL,
 		.uprobes = c->uprobes,
 		.waits = c->waits_how,
+		.fds = c->fds_how,
 		.usdt = c->usdt,
 		.run_time_stats = o->run_time_stats,
 		.tight_maps = knobs.tight_maps,
@@ -533,6 +548,11 @@ static int arm(struct capture *c)
 		heap__start(c->heap);
 	if (c->custom)
 		custom__start(c->custom);
+	err = c->kinds[BPFPROF_FDS] ? probe_fds__start(c->session) : 0;
+	if (err) {
+		log_error("cannot watch descriptors: %s", strerror(-err));
+		return err;
+	}
 	c->armed_ns = c->boundary_ns = util_monotonic_ns();
 	c->start_shift_ns = c->shift_ns = util_realtime_shift_ns();
 	capture_rate_start(c);

@@ -18,6 +18,7 @@
 #include "capture/wait_budget.h"
 #include "heap/launch_heap.h"
 #include "kernel/cpus.h"
+#include "kernel/probe_fds.h"
 #include "kernel/uprobes.h"
 #include "kernel/waits_how.h"
 #include "target/elf_file.h"
@@ -53,6 +54,7 @@ struct capture {
 	uint32_t frequency;
 	enum uprobe_method uprobes;
 	struct waits_how waits_how;
+	enum fds_how fds_how;
 	bool usdt; /* some program may sample its heap by itself */
 	struct launch_heap launch_heap;
 	char *command_env[3];
@@ -72,6 +74,7 @@ struct capture {
 	struct cpu_time *heap_cpu; /* of those whose heap is chosen; NULL: all are */
 	struct heap *heap;	   /* NULL: not recorded */
 	struct custom *custom;	   /* NULL: not recorded */
+	uint64_t fds_prune_ns;	   /* when what ended processes have opened goes */
 	struct ops_sites ops_sites;
 	struct uprobes *ops;	   /* NULL: operations are not counted */
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */

@@ -52,6 +52,8 @@ struct collect_account {
 	struct bpfprof_cache_stats kernel_stacks, user_stacks, rules;
 	/* custom: values that were removed, see struct bpfprof_stats; not in seen */
 	uint64_t removed, duplicates, unknown, untracked;
+	/* fds: what is open besides, see struct fds_part: capture__profile sets them */
+	uint64_t open_before, open_unknown;
 	/* times that process events were lost and everything was read anew, and children that should
 	 * have been followed, of whom is not known what they have made: capture__profile sets them */
 	uint64_t events_lost, not_followed;

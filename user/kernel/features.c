@@ -21,6 +21,7 @@
 #include "base/caps.h"
 #include "base/knobs.h"
 #include "base/util.h"
+#include "kernel/probe_fds.h"
 #include "kernel/tracing.h"
 #include "kernel/uprobes.h"
 #include "kernel/waits_how.h"
@@ -395,6 +396,19 @@ static bool probe_futex(void)
 	return how_of_waits().futex;
 }
 
+static bool probe_openings(void)
+{
+	return probe_fds__how() != FDS_NONE;
+}
+
+static const char *openings_text(void)
+{
+	return probe_fds__how() == FDS_FUNCTIONS ?
+		       "fds: nothing but what opens a descriptor costs more" :
+		       "fds, as system calls return: while it is recorded, each one costs 0.1 us "
+		       "more, without ftrace";
+}
+
 static const struct {
 	const char *name, *purpose, *remedy;
 	bool needed;
@@ -523,6 +537,12 @@ static const struct {
 	[FEATURE_RESUME] = { "end of waits", "block and offcpu",
 			     "no block, no offcpu: needs Linux 6.15, or CONFIG_KPROBE_EVENTS",
 			     false, probe_resume, resume_text },
+	/* 5.5, fec56f5890d9: fentry; and without it, f1b9509c2fb0 */
+	[FEATURE_FDS] = { "descriptors", "fds",
+			  "no fds profile: run as root, or give CAP_BPF and CAP_PERFMON; needs "
+			  "Linux 5.5 with CONFIG_DEBUG_INFO_BTF, and ftrace or "
+			  "CONFIG_FTRACE_SYSCALLS",
+			  false, probe_openings, openings_text, .by_bpf = true },
 	[FEATURE_FUTEX] = { "futexes (fentry)",
 			    "block and mutex without offcpu look at no context switch",
 			    "block and mutex look at every context switch: needs Linux 5.16 with "

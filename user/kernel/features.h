@@ -35,6 +35,7 @@ enum feature {
 	FEATURE_TASK_STORAGE,
 	FEATURE_TRACEPOINTS,
 	FEATURE_RESUME,
+	FEATURE_FDS,
 	FEATURE_FUTEX, /* waits for futexes can be watched by themselves */
 	NR_FEATURES,
 };

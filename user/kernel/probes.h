@@ -12,5 +12,6 @@ extern const struct probe probe_threadcreate;
 extern const struct probe probe_threads; /* threads.c */
 extern const struct probe probe_faults;
 extern const struct probe probe_custom;
+extern const struct probe probe_fds;
 
 #endif

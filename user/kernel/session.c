@@ -122,7 +122,8 @@ static void configure_slots(struct session *s)
 	uint32_t cnt;
 
 	cfg->trace_slot = s->cpu_cnt;
-	cfg->first_slot = cfg->trace_slot + (s->needs & SESSION_TRACE_SLOTS ? s->cpu_cnt : 0);
+	cfg->fds_slot = cfg->trace_slot + (s->needs & SESSION_TRACE_SLOTS ? s->cpu_cnt : 0);
+	cfg->first_slot = cfg->fds_slot + (s->needs & SESSION_FDS_SLOTS ? s->cpu_cnt : 0);
 	cfg->slot_cnt = preempted ? MAX(s->cpu_cnt, SLOTS_MIN) : 0;
 	bpf_map__set_autocreate(s->skel->maps.bp_slots, preempted);
 	bpf_map__set_max_entries(s->skel->maps.bp_slots, MAX(cfg->slot_cnt, 1));

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpfprof.h"
+#include "kernel/probe_fds.h"
 #include "kernel/uprobes.h"
 #include "kernel/waits_how.h"
 
@@ -45,6 +46,7 @@ struct session_opts {
 	enum uprobe_method uprobes;		/* by which the heap's and these will be attached */
 	uint64_t min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are left out, and counted */
 	struct waits_how waits;			/* how waits will be watched */
+	enum fds_how fds;			/* where openings of descriptors will be */
 	bool usdt;	     /* listen to programs that sample their heap by themselves */
 	bool run_time_stats; /* let the kernel measure the programs' run time */
 	bool tight_maps;     /* tests: hash tables of 16 entries */
@@ -128,6 +130,7 @@ struct bpfprof_config *session__config(struct session *s);
 enum {
 	SESSION_TRACE_SLOTS = 1, /* its programs take stacks where the CPU's clock may interrupt */
 	SESSION_SLOTS = 2,	 /* they do it where they can be preempted */
+	SESSION_FDS_SLOTS = 16,	 /* the fds kind has some of its own */
 	SESSION_DENSE = 4,	 /* samples come so fast that the ring has to be large */
 	SESSION_STATES = 8,	 /* session__keep_states */
 };

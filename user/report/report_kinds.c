@@ -293,6 +293,45 @@ static void custom_stats(const struct report *r, enum bpfprof_kind kind, struct 
 	report_stats_cache(j, "user_stacks", &a->user_stacks);
 }
 
+/* ---- fds ---- */
+
+static int fds_notes(const struct report *r, enum bpfprof_kind kind, struct profile *to)
+{
+	const struct collect_account *a = &r->accounts[kind];
+	int err = 0;
+
+	if (a->open_before)
+		err = report_say(
+			to,
+			"%" PRIu64
+			" more descriptors were open before: where they were opened is not "
+			"known",
+			a->open_before);
+	if (!err && a->open_unknown)
+		err = report_say(
+			to,
+			"%" PRIu64
+			" more descriptors are open that were inherited, or opened in a way "
+			"that is not seen",
+			a->open_unknown);
+	if (!err && a->untracked)
+		err = report_say(to,
+				 "what is open is not complete: there was no room for %" PRIu64
+				 " descriptors that were opened",
+				 a->untracked);
+	return err;
+}
+
+static void fds_stats(const struct report *r, enum bpfprof_kind kind, struct json *j)
+{
+	const struct collect_account *a = &r->accounts[kind];
+
+	json__u64(j, "open_before", a->open_before);
+	json__u64(j, "open_unknown", a->open_unknown);
+	json__u64(j, "untracked", a->untracked);
+	report_stats_cache(j, "user_stacks", &a->user_stacks);
+}
+
 /* ---- the table ---- */
 
 #define WAITS                                                             \
@@ -308,5 +347,6 @@ const struct report_kind report_kinds[BPFPROF_NR_KINDS] = {
 	[BPFPROF_OFFCPU] = WAITS,
 	[BPFPROF_THREADCREATE] = { .notes = created_notes, .stats = created_stats },
 	[BPFPROF_CUSTOM] = { .notes = custom_notes, .stats = custom_stats },
+	[BPFPROF_FDS] = { .notes = fds_notes, .stats = fds_stats },
 	[BPFPROF_THREADS] = { .notes = snapshot_notes, .stats = snapshot_stats },
 };

@@ -72,6 +72,11 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 			r->accounts[BPFPROF_CUSTOM].untracked);
 		sep = "; ";
 	}
+	if (r->kinds[BPFPROF_FDS] && r->accounts[BPFPROF_FDS].untracked) {
+		fprintf(f, "%sfds: %" PRIu64 " descriptors were not followed", sep,
+			r->accounts[BPFPROF_FDS].untracked);
+		sep = "; ";
+	}
 	if (any->events_lost) {
 		fprintf(f, "%sprocess events lost %" PRIu64 " times", sep, any->events_lost);
 		sep = "; ";

@@ -13,11 +13,14 @@ struct cfs_rq;
 struct cgroup;
 struct cgroup_subsys_state;
 struct css_set;
+struct fdtable;
 struct file;
+struct files_struct;
 struct futex_pi_state;
 struct inode;
 struct kernfs_node;
 struct mm_struct;
+struct module;
 struct nsproxy;
 struct old_timespec32;
 struct pid;
@@ -180,6 +183,7 @@ struct task_struct {
 	long unsigned int nivcsw;
 	u64 start_boottime;
 	char comm[16];
+	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	sigset_t blocked;
@@ -326,8 +330,22 @@ struct kernfs_node {
 	u64 id;
 };
 
+struct file_operations {
+	struct module *owner;
+};
+
 struct file {
+	const struct file_operations *f_op;
 	struct inode *f_inode;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
 };
 
 struct inode {
@@ -361,6 +379,19 @@ struct bpf_iter__task {
 	};
 	union {
 		struct task_struct *task;
+	};
+};
+
+struct bpf_iter__task_file {
+	union {
+		struct bpf_iter_meta *meta;
+	};
+	union {
+		struct task_struct *task;
+	};
+	u32 fd;
+	union {
+		struct file *file;
 	};
 };
 
