@@ -100,6 +100,7 @@ enum bpfprof_hit {
 	BPFPROF_HIT_FREE,
 	BPFPROF_HIT_BEGIN, /* of a function that allocates, whose return is not waited for */
 	BPFPROF_HIT_USDT,  /* the program has sampled by itself */
+	BPFPROF_HIT_OTHER, /* of a shared link, in a process that is not profiled */
 	BPFPROF_NR_HITS,
 };
 
@@ -492,6 +493,15 @@ enum bpfprof_alloc_op {
 #define BPFPROF_COOKIE_THROWS 0x200
 /* The call is recorded at its entry: its return is not waited for. */
 #define BPFPROF_COOKIE_BEGIN 0x400
+/*
+ * The link is in all processes for those that are profiled, which share it. While links are changed,
+ * both it and links of processes are there: hits of which count says the bit of the file's number
+ * in heap_shared.
+ */
+#define BPFPROF_COOKIE_SHARED 0x800
+#define BPFPROF_COOKIE_OF_FILE(number) ((__u64)(number) << 16)
+#define BPFPROF_COOKIE_FILE(cookie) ((cookie) >> 16 & (BPFPROF_SHARED_FILES - 1))
+#define BPFPROF_SHARED_FILES 64
 
 /*
  * Attach cookie of a USDT probe: where its arguments are, 21 bits each, the first one lowest; above
@@ -720,6 +730,7 @@ struct bpfprof_control {
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
+	__u64 heap_shared;     /* bit i: of the i-th file the heap's shared link counts */
 	__u32 cpu_every;       /* of so many CPU samples one is taken, by chance; 0, 1: each */
 	__u32 kinds_off;       /* bit i: kind i is not recorded for now: offcpu, block, mutex */
 	__u32 ops_not_exec_id; /* operations of processes with this exec_id do not count */
@@ -727,7 +738,7 @@ struct bpfprof_control {
 	__u32 fds_on;	       /* enum bpfprof_fds_on */
 	__u32 pad;
 };
-_Static_assert(sizeof(struct bpfprof_control) == 80, "bpfprof_control");
+_Static_assert(sizeof(struct bpfprof_control) == 88, "bpfprof_control");
 
 /* Only the programs write it, whichever CPU they are on. */
 struct bpfprof_state {

@@ -137,6 +137,31 @@ static __always_inline void forget(__u64 ptr)
 
 /* ---- probes on allocators ---- */
 
+/* Is the current process one of those that share a link? What filters threads is asked when one
+ * allocates. */
+static __noinline bool shares(void)
+{
+	struct task_facts task;
+
+	task_facts(&task);
+	return task.key.tgid != bp_config.self_tgid &&
+	       (!bp_config.filter_tgid || in_set(&bp_tgids, task.key.tgid, task.key.start_ns)) &&
+	       is_chosen(BPFPROF_HEAP, compat_current());
+}
+
+/* Does a hit count? See BPFPROF_COOKIE_SHARED. */
+static __always_inline bool counts(__u64 cookie)
+{
+	bool shared = (cookie & BPFPROF_COOKIE_SHARED) != 0;
+
+	if ((bp_control.heap_shared >> BPFPROF_COOKIE_FILE(cookie) & 1) != shared)
+		return false;
+	if (!shared || shares())
+		return true;
+	hit(BPFPROF_HIT_OTHER);
+	return false;
+}
+
 /* Is the call that is waited for still under way, and the current one inside it? */
 static __always_inline bool inside(const struct heap_task *t, __u64 sp)
 {
@@ -255,6 +280,8 @@ static __always_inline int enter(struct pt_regs *ctx, __u64 cookie, bool optiona
 	__u32 op = BPFPROF_COOKIE_OP(cookie);
 	struct heap_task *t;
 
+	if (!counts(cookie))
+		return 1;
 	hit(BPFPROF_HIT_ENTRY);
 	t = begin(ctx, op, &size);
 	if (!t)
@@ -322,6 +349,8 @@ static __always_inline void begin_only(struct pt_regs *ctx, __u64 cookie)
 	struct heap_task *t;
 	__u64 size;
 
+	if (!counts(cookie))
+		return;
 	hit(BPFPROF_HIT_BEGIN);
 	t = begin(ctx, op, &size);
 	UNW_OPAQUE(op);
@@ -398,6 +427,8 @@ int heap_usdt_alloc(struct pt_regs *ctx)
 SEC("?uprobe")
 int heap_free(struct pt_regs *ctx)
 {
+	if (!counts(cookie_of(ctx)))
+		return 0;
 	hit(BPFPROF_HIT_FREE);
 	if (PT_REGS_PARM1(ctx) && !bp_control.heap_off)
 		forget(PT_REGS_PARM1(ctx));

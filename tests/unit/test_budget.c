@@ -456,6 +456,28 @@ static void test_learnt(void **state)
 	}
 }
 
+/* What hits cost programs that are not profiled counts as what they cost those that are, but is no
+ * part of their time. */
+static void test_others(void **state)
+{
+	struct budget_figures f = { .factor = 1 };
+	struct budget b;
+
+	(void)state;
+	budget__start(&b, 0.05, 1, &f);
+	for (int i = 0; b.state == BUDGET_FULL && i < 100; i++) {
+		f.now_ns += 20 * MS;
+		f.so_far.cpu += 10 * MS;
+		f.so_far.others += 2 * MS;
+		(void)budget__check(&b, &f);
+	}
+	/* 1.5 ms more each time than the 0.5 that the share allows use up the credit */
+	assert_int_equal(b.state, BUDGET_OFF);
+	assert_int_equal(f.now_ns / (20 * MS), 7);
+	assert_true(budget__hit_share(&b, 1) == 0);
+	assert_true(budget__stop(&b, &f) == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_burst),	cmocka_unit_test(test_sliced),
 		cmocka_unit_test(test_weights), cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_idle),	cmocka_unit_test(test_learnt),
+		cmocka_unit_test(test_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -532,6 +532,8 @@ static void test_notes_of_windows(void **state)
 						  .cost_ns = 1,
 						  .cpu_ns = 100,
 						  .sliced = true,
+						  .other_hits = 5000,
+						  .other_ns = 4000000,
 						  .attached_ns = 2500000000 };
 	report.stats.limited_ns = 5000000000;
 	opts.wait_budget = 1;
@@ -540,6 +542,7 @@ static void test_notes_of_windows(void **state)
 				"77 hits, which took 1.00 % of the program's CPU time since "
 				"the start of the run"));
 	assert_true(has_comment(heap, "attached 25.0 % of the time only since the start"));
+	assert_true(has_comment(heap, "others have hit the probes 5000 times, which took them 4"));
 	assert_int_equal(report_comment(&report, BPFPROF_BLOCK, block), 0);
 	assert_true(has_comment(block, "50.0 % of the time since the start of the run a wait"));
 	profile__free(heap);

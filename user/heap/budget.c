@@ -24,6 +24,12 @@ static double cost_of(const struct budget_time *t, double factor)
 	return factor * t->hits + t->record;
 }
 
+/* What the share has to do for. */
+static double spent_of(const struct budget_time *t, double factor)
+{
+	return cost_of(t, factor) + t->others;
+}
+
 /* The programs' own part. */
 static double own_of(const struct budget_time *t, double factor)
 {
@@ -35,6 +41,7 @@ static struct budget_time sum(const struct budget_time *a, const struct budget_t
 	return (struct budget_time){ .cpu = a->cpu + sign * b->cpu,
 				     .hits = a->hits + sign * b->hits,
 				     .record = a->record + sign * b->record,
+				     .others = a->others + sign * b->others,
 				     .calls = a->calls + sign * b->calls };
 }
 
@@ -46,7 +53,7 @@ static struct budget_time look(struct budget *b, const struct budget_figures *f)
 
 	b->last = *f;
 	b->edges += edge;
-	b->credit = MIN(b->credit + b->share * ret.cpu - cost_of(&ret, f->factor) - edge,
+	b->credit = MIN(b->credit + b->share * ret.cpu - spent_of(&ret, f->factor) - edge,
 			BUDGET_CREDIT_NS);
 	return ret;
 }
@@ -118,28 +125,28 @@ static void learn(struct budget *b, double cost, uint64_t ns)
 enum budget_state budget__check(struct budget *b, const struct budget_figures *f)
 {
 	struct budget_time t;
-	double cost, own;
+	double spent, own;
 	uint64_t ns;
 
 	if (f->now_ns < b->next_ns)
 		return b->state;
 	ns = f->now_ns - b->last.now_ns;
 	t = look(b, f);
-	cost = cost_of(&t, f->factor);
+	spent = spent_of(&t, f->factor);
 	own = own_of(&t, f->factor);
 	if (b->state == BUDGET_OFF) {
 		b->gap += own;
-		b->edges += cost;
+		b->edges += spent;
 		b->rate += NEWS * (own / MAX(ns, 1ULL) - b->rate);
 		b->state = BUDGET_ON;
 		return b->state;
 	}
 	b->pending = sum(&b->pending, &t, 1);
 	b->attached = sum(&b->attached, &t, 1);
-	learn(b, cost, ns);
+	learn(b, spent, ns);
 	/* what it would have been without probes */
 	if (b->state == BUDGET_FULL)
-		b->rate = (own + cost) / MAX(ns, 1ULL);
+		b->rate = (own + cost_of(&t, f->factor)) / MAX(ns, 1ULL);
 	if (b->state == BUDGET_ON || b->credit < 0)
 		go_off(b, f->now_ns);
 	else
@@ -175,7 +182,7 @@ double budget__attached(struct budget *b, const struct budget_figures *f)
 	double weight;
 
 	b->gap += own_of(&t, f->factor);
-	b->edges += cost_of(&t, f->factor);
+	b->edges += spent_of(&t, f->factor);
 	b->since_ns = f->now_ns;
 	b->next_ns = f->now_ns + BUDGET_SLICE_NS;
 	if (own_of(&b->pending, f->factor) < BUDGET_MIN_OWN_NS) {
@@ -195,7 +202,7 @@ static void end_part(struct budget *b, const struct budget_figures *f)
 	if (b->state == BUDGET_OFF) {
 		b->pending_unobserved_ns += b->gap + own_of(&t, f->factor);
 		b->gap = 0;
-		b->edges += cost_of(&t, f->factor);
+		b->edges += spent_of(&t, f->factor);
 		return;
 	}
 	b->pending = sum(&b->pending, &t, 1);

@@ -42,9 +42,10 @@ enum budget_state {
 };
 
 /* What there has been in some time: the programs' CPU time; what of it hits have cost, by what they
- * cost in another program; and what recording has, all in ns. And the calls that were seen. */
+ * cost in another program; what recording has; and what hits have cost programs that are not
+ * profiled, which is to fit into the same share, all in ns. And the calls that were seen. */
 struct budget_time {
-	double cpu, hits, record, calls;
+	double cpu, hits, record, others, calls;
 };
 
 /* At one moment: the clock; the CPU time that attaching and detaching have taken so far, which is

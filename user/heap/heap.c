@@ -43,7 +43,6 @@
 #define FREES_OFTEN 2	  /* in every so manieth slice frees are probed, to learn what hits cost; */
 #define FREES_RARELY 8	  /* and once that is known */
 #define STACKS_MAX 100000 /* with their sizes, before these are rounded */
-#define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
 
 struct heap {
 	struct heap_opts opts;
@@ -70,12 +69,12 @@ struct heap {
 	uint64_t gap_calls; /* that are to tell the next one, */
 	double gap_cpu_ns;  /* and their CPU time */
 	uint64_t cpu_ns, first_cpu_ns;
-	uint64_t edge_ns; /* CPU time of attaching and detaching in slices */
-	uint64_t forks, next_clean_ns;
-	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
-	uint64_t attach_ns; /* before the start */
-	size_t unreached;   /* processes */
-	uint32_t *said;	    /* by number of a process its id, once that is said of it */
+	uint64_t edge_ns;    /* CPU time of attaching and detaching in slices */
+	uint64_t other_hits; /* in processes that are not profiled */
+	uint64_t swept;	     /* samples recorded when the live ones were last looked through */
+	uint64_t attach_ns;  /* before the start */
+	size_t unreached;    /* processes */
+	uint32_t *said;	     /* by number of a process its id, once that is said of it */
 	size_t said_cap;
 	size_t late; /* processes, and how long they ran without probes */
 	uint64_t late_ns, start_ns;
@@ -316,17 +315,6 @@ static int sweep(struct heap *h)
 	return 0;
 }
 
-static void clean_children(struct heap *h)
-{
-	uint64_t forks = collect__forks(h->collect), now = util_monotonic_ns();
-
-	if (forks == h->forks || now < h->next_clean_ns)
-		return;
-	h->forks = forks;
-	h->next_clean_ns = now + CLEAN_NS;
-	heap_probes__clean_children(h->probes);
-}
-
 /* Are probes to stay in a process? */
 static bool is_probed(void *ctx, pid_t pid)
 {
@@ -337,16 +325,20 @@ static bool is_probed(void *ctx, pid_t pid)
 	return proc != PROCS_NONE && (proc == h->skip_proc || is_target(h, proc));
 }
 
-/* Is there something to be probed in what a process has mapped? */
-static bool has_allocator(struct heap *h, uint32_t proc)
+/* Since when all allocators that a process has mapped have been probed in all processes of the
+ * machine, CLOCK_MONOTONIC. UINT64_MAX: not all of them are. 0: it has none. */
+static uint64_t covered_ns(struct heap *h, uint32_t proc)
 {
 	const struct proc_space *s = procs__space(h->procs, proc);
+	uint64_t ret = 0;
 
-	for (size_t i = 0; i < s->map_cnt; i++)
-		if (has(h, mapped_files__object(h->files, proc, &s->maps[i])) !=
-		    HEAP_PROBES_NOTHING)
-			return true;
-	return false;
+	for (size_t i = 0; i < s->map_cnt; i++) {
+		uint32_t object = mapped_files__object(h->files, proc, &s->maps[i]);
+
+		if (has(h, object) != HEAP_PROBES_NOTHING)
+			ret = MAX(ret, heap_probes__shared_ns(h->probes, object));
+	}
+	return ret;
 }
 
 /* Did a process begin while it was recorded? Those that are found running, and chosen, are recorded
@@ -360,8 +352,10 @@ static bool began(const struct heap *h, const struct proc *p)
 /* A process has run until then, and was not probed. */
 static void note_late(struct heap *h, const struct proc *p, uint64_t until_ns)
 {
+	if (until_ns <= p->from_ns)
+		return;
 	h->late++;
-	h->late_ns += until_ns - MIN(p->from_ns, until_ns);
+	h->late_ns += until_ns - p->from_ns;
 }
 
 /* One that has ended before it was looked at. */
@@ -375,8 +369,8 @@ static int look_back(struct heap *h, uint32_t proc)
 	    mapped_files__has_looked(h->files, proc))
 		return 0;
 	err = mapped_files__look(h->files, proc, &news);
-	if (!err && !heap_probes__in(h->probes, (pid_t)p->tgid) && has_allocator(h, proc))
-		note_late(h, p, p->to_ns);
+	if (!err && !heap_probes__in(h->probes, (pid_t)p->tgid))
+		note_late(h, p, MIN(covered_ns(h, proc), p->to_ns));
 	return err;
 }
 
@@ -386,14 +380,19 @@ static int look_again(struct heap *h, uint32_t proc)
 	const struct proc *p = procs__get(h->procs, proc);
 	enum mapped_files_news news;
 	int err = mapped_files__look(h->files, proc, &news);
+	uint64_t covered;
 	bool was_probed;
 
 	if (err || news == MAPPED_FILES_SAME)
 		return err;
+	covered = covered_ns(h, proc);
 	was_probed = heap_probes__in(h->probes, (pid_t)p->tgid);
 	err = look_at(h, proc);
+	/* before, all at once, since many are probed in another way than few */
+	if (h->started)
+		heap_probes__settle(h->probes);
 	if (!was_probed && began(h, p) && heap_probes__in(h->probes, (pid_t)p->tgid))
-		note_late(h, p, util_monotonic_ns());
+		note_late(h, p, MIN(covered, util_monotonic_ns()));
 	if (!err && news == MAPPED_FILES_FIRST && h->opts.chosen)
 		complain(h, proc);
 	return err;
@@ -422,7 +421,8 @@ int heap__update(struct heap *h)
 		h->rounded = true;
 		probe_heap__round_sizes(h->session);
 	}
-	clean_children(h);
+	heap_probes__settle(h->probes);
+	heap_probes__clean_children(h->probes, collect__forks(h->collect));
 	if (!err && (heap_probes__drop(h->probes, is_probed, h) || h->opts.all))
 		err = sweep(h);
 	return err;
@@ -451,7 +451,7 @@ int heap__remove(struct heap *h, uint32_t tgid)
 int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload)
 {
 	uint32_t object;
-	int fd, copy;
+	int fd, copy, err;
 
 	h->skip_proc = procs__find_live(h->procs, pid);
 	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
@@ -467,7 +467,9 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 		return 0;
 	}
 	h->preloaded = preload != NULL;
-	return heap_probes__add(h->probes, preload ? 0 : pid, fd, object);
+	err = heap_probes__add(h->probes, preload ? 0 : pid, fd, object);
+	heap_probes__settle(h->probes);
+	return err;
 }
 
 void heap__complain(const struct heap *h)
@@ -523,6 +525,16 @@ static bool is_settled(const struct heap *h)
 	       heap_factor__settled(&h->factor, budget__hit_share(&h->budget, factor(h)));
 }
 
+/* What hits in processes that are not profiled have cost these, which is not in what the others do. */
+static void account_others(struct heap *h, uint64_t hits)
+{
+	struct heap_cost_point p;
+
+	heap_cost__after(&h->cost, h->gap_ns, &p);
+	h->other_hits += hits;
+	h->so_far.others += hits * p.hit[BPFPROF_HIT_OTHER];
+}
+
 /* What hits and recording have cost since the last time. attached: probes have been since then;
  * each hit has cost as by the processes that are probed by now. */
 static void account(struct heap *h, bool attached, double cpu_ns)
@@ -539,13 +551,16 @@ static void account(struct heap *h, bool attached, double cpu_ns)
 		h->hits[i] = stats.hits[i];
 		cnt += since[i];
 	}
+	account_others(h, since[BPFPROF_HIT_OTHER]);
+	cnt -= since[BPFPROF_HIT_OTHER];
+	since[BPFPROF_HIT_OTHER] = 0;
 	h->hit_cnt += cnt;
 	if (attached)
 		learn_gap(h, heap_cost__calls(since), cpu_ns - before.cpu);
 	h->so_far.calls += since[BPFPROF_HIT_ENTRY] + since[BPFPROF_HIT_BEGIN];
 	h->so_far.record = stats.record_ns;
 	h->so_far.hits += heap_cost__ns(&h->cost, h->opts.method, since,
-					heap_probes__sharing(h->probes), h->gap_ns);
+					heap_probes__most(h->probes), h->gap_ns);
 	/* of whole slices */
 	if (attached && h->budget.state == BUDGET_ON && util_monotonic_ns() >= h->budget.next_ns)
 		learn_factor(h, &before, cnt);
@@ -801,6 +816,9 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.unreached = h->unreached,
 		.late = h->late,
 		.late_ns = h->late_ns,
+		.shared = heap_probes__shared(h->probes),
+		.other_hits = h->other_hits,
+		.other_ns = h->so_far.others,
 		.points = heap_probes__cnt(h->probes),
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};

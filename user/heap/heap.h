@@ -9,7 +9,9 @@
  * for itself and for half of the time without probes on either side, measured in the program's own
  * CPU time, so that what was allocated stays unbiased; what is in use cannot be known any more,
  * since frees were missed, and is left out. What of a slice's CPU time is the program's own depends
- * on what hits cost in it: in some slices frees are probed as well, by which it is learnt.
+ * on what hits cost in it: in some slices frees are probed as well, by which it is learnt. Where many
+ * processes share a file, its probes are hit by processes that are not profiled, too, and what that
+ * costs these is within the budget as well.
  */
 #ifndef HEAP_H
 #define HEAP_H
@@ -60,7 +62,10 @@ struct heap_report {
 	size_t late;	      /* processes that began meanwhile, and ran without probes at first */
 	uint64_t late_ns;     /* that they did, all together */
 	size_t unreached;     /* processes that could not be probed: their main thread had ended */
-	size_t points;	      /* probes */
+	size_t shared; /* how often a file of many processes came to be probed in all of the machine */
+	uint64_t other_hits; /* of these, in processes that are not profiled, */
+	uint64_t other_ns;   /* and what that has cost those */
+	size_t points;	     /* probes */
 };
 
 /* Does one of the processes sample its heap by itself, so that there is something to listen to? */

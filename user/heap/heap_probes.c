@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "capture/attachments.h"
 #include "kernel/probe_heap.h"
 #include "target/allocators.h"
 #include "target/objects.h"
@@ -34,16 +35,11 @@ struct object_points {
 	struct point_set by_mode[HEAP_PROBES_NR_MODES];
 };
 
-/* A file that is probed, in one process or in all. */
-struct attachment {
-	pid_t pid; /* 0: all */
-	dev_t dev;
-	ino_t ino;
+/* Of a file's functions that may throw: see lock_throwing. */
+struct lock {
+	bool held;
 	int fd;
-	int lock_fd; /* of lock_throwing; -1: those functions are left out */
-	uint32_t object;
-	bool failed;
-	struct probe_heap probes;
+	pid_t pid; /* of the process whose links are there; 0: those in all processes */
 };
 
 struct heap_probes {
@@ -53,11 +49,27 @@ struct heap_probes {
 	struct objects *objects;
 	struct object_points *points; /* by object */
 	size_t point_cap;
-	struct attachment *attachments;
-	size_t attachment_cnt, attachment_cap;
+	struct attachments *attachments;
+	struct lock *locks; /* by number of a file */
+	size_t lock_cap;
 	size_t cnt;    /* of points in all attachments there have been */
-	bool attached; /* probes are set, or will be when files are added */
+	size_t shared; /* how often a file has become so */
 	enum heap_probes_mode mode;
+};
+
+static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
+		  struct uprobes *ret[ATTACHMENTS_SETS]);
+static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int err);
+static void released(void *ctx, const struct attachments_file *f, pid_t pid);
+static bool may_share(void *ctx, const struct attachments_file *f);
+static void share(void *ctx, const struct attachments_file *f, bool shared);
+
+static const struct attachments_ops ops = {
+	.attach = attach,
+	.failed = failed,
+	.released = released,
+	.may_share = may_share,
+	.share = share,
 };
 
 /* Some links for each file in each process: as many as we may have. */
@@ -82,17 +94,13 @@ struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struc
 	hp->usdt = usdt;
 	hp->session = session;
 	hp->objects = objects;
-	hp->attached = true;
+	hp->attachments = attachments__new(&ops, hp, objects);
+	if (!hp->attachments) {
+		free(hp);
+		return NULL;
+	}
 	raise_fd_limit();
 	return hp;
-}
-
-static void let_go(struct heap_probes *hp, struct attachment *a)
-{
-	objects__unref(hp->objects, a->object);
-	close(a->fd);
-	if (a->lock_fd >= 0)
-		close(a->lock_fd);
 }
 
 static void forget_points(struct object_points *op)
@@ -106,14 +114,11 @@ void heap_probes__free(struct heap_probes *hp)
 {
 	if (!hp)
 		return;
-	for (size_t i = 0; i < hp->attachment_cnt; i++) {
-		probe_heap__detach(&hp->attachments[i].probes, 1);
-		let_go(hp, &hp->attachments[i]);
-	}
+	attachments__free(hp->attachments);
 	for (size_t i = 0; i < hp->point_cap; i++)
 		forget_points(&hp->points[i]);
 	free(hp->points);
-	free(hp->attachments);
+	free(hp->locks);
 	free(hp);
 }
 
@@ -289,157 +294,199 @@ static int lock_throwing(const struct stat *st)
 	return fd;
 }
 
-static int attach(struct heap_probes *hp, struct attachment *a)
+/* May a link be put on the functions of a file that may throw? In all processes not while there are
+ * links in some, which wait for returns in all of them then. */
+static bool may_probe_throwing(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
+			       bool shared)
 {
-	struct probe_heap_points points;
-	int err;
+	struct stat st = { .st_dev = f->dev, .st_ino = f->ino };
+	struct lock *l;
 
-	choose(hp, &hp->points[a->object], a->lock_fd >= 0, &points);
-	err = probe_heap__attach(hp->session, hp->method, a->fd, a->pid, &points, &a->probes);
-	if (err && !a->failed && err != -ESRCH) {
-		a->failed = true;
-		log_error("cannot probe the allocator in '%s': %s",
-			  objects__info(hp->objects, a->object)->path, strerror(-err));
+	if (util_reserve_zeroed(&hp->locks, &hp->lock_cap, f->number, sizeof(*hp->locks)))
+		return false;
+	l = &hp->locks[f->number];
+	if (!l->held && !(shared && f->own)) {
+		l->fd = lock_throwing(&st);
+		l->held = l->fd >= 0;
+		l->pid = pid;
 	}
-	if (!err && hp->mode == HEAP_PROBES_ALWAYS)
-		log_debug("process %d: '%s' is probed", (int)a->pid,
-			  objects__info(hp->objects, a->object)->path);
-	return err;
+	return l->held && l->pid == pid;
 }
 
-static bool is_of(const struct attachment *a, dev_t dev, ino_t ino)
+static void released(void *ctx, const struct attachments_file *f, pid_t pid)
 {
-	return a->dev == dev && a->ino == ino;
+	struct heap_probes *hp = ctx;
+	struct lock *l = &hp->locks[f->number];
+
+	if (f->number >= hp->lock_cap || !l->held || l->pid != pid)
+		return;
+	close(l->fd);
+	*l = (struct lock){ 0 };
+}
+
+/* A copy with cookies that tell a shared link from others, and of which file it is. NULL: there is
+ * no memory. */
+static struct uprobe_point *mark(const struct attachments_file *f, bool shared,
+				 struct probe_heap_points *points)
+{
+	uint64_t cookie = BPFPROF_COOKIE_OF_FILE(f->number) | (shared ? BPFPROF_COOKIE_SHARED : 0);
+	struct uprobe_point *ret, *to;
+	size_t cnt = 0;
+
+	for (int g = 0; g < PROBE_HEAP_USDT_ALLOC; g++)
+		cnt += points->cnt[g];
+	ret = to = calloc(cnt + 1, sizeof(*ret));
+	for (int g = 0; ret && g < PROBE_HEAP_USDT_ALLOC; g++) {
+		for (size_t i = 0; i < points->cnt[g]; i++) {
+			to[i] = points->points[g][i];
+			to[i].cookie |= cookie;
+		}
+		points->points[g] = to;
+		to += points->cnt[g];
+	}
+	return ret;
+}
+
+static void note_first(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
+		       const struct probe_heap_points *points, bool left_out)
+{
+	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
+		hp->cnt += points->cnt[g];
+	if (left_out && !pid)
+		log_info(
+			"%s: C++ operators that may throw are not probed, since they are in a "
+			"process already",
+			objects__info(hp->objects, f->object)->path);
+	else if (left_out)
+		log_info(
+			"%s of process %d: C++ operators that may throw are not probed, since they "
+			"are in another process already",
+			objects__info(hp->objects, f->object)->path, (int)pid);
+}
+
+static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
+		  struct uprobes *ret[ATTACHMENTS_SETS])
+{
+	struct heap_probes *hp = ctx;
+	const struct object_points *op = &hp->points[f->object];
+	bool throws = has_throwing(op), throwing = throws && may_probe_throwing(hp, f, pid, shared);
+	const char *path = objects__info(hp->objects, f->object)->path;
+	struct probe_heap_points points;
+	struct uprobe_point *marked = NULL;
+	struct probe_heap probes;
+	int err = 0;
+
+	choose(hp, op, throwing, &points);
+	if (first)
+		note_first(hp, f, pid, &points, throws && !throwing);
+	if (hp->method == UPROBES_SESSION && f->number < BPFPROF_SHARED_FILES) {
+		marked = mark(f, shared, &points);
+		err = marked ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = probe_heap__attach(hp->session, hp->method, f->fd, pid, &points, &probes);
+	free(marked);
+	if (!err)
+		memcpy(ret, probes.sets, sizeof(probes.sets));
+	if (!err && hp->mode == HEAP_PROBES_ALWAYS)
+		log_debug("process %d: '%s' is probed", (int)pid, path);
+	return err;
+}
+_Static_assert(sizeof(struct probe_heap) == ATTACHMENTS_SETS * sizeof(struct uprobes *),
+	       "the sets of a file in a process");
+
+static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int err)
+{
+	struct heap_probes *hp = ctx;
+
+	(void)pid;
+	if (err != -ESRCH)
+		log_error("cannot probe the allocator in '%s': %s",
+			  objects__info(hp->objects, f->object)->path, strerror(-err));
+}
+
+static bool samples_itself(void *ctx, uint32_t object)
+{
+	const struct heap_probes *hp = ctx;
+
+	return has_usdt(hp, &hp->points[object]);
+}
+
+/*
+ * Only where a program may decline a return: else each call in each process of the machine would
+ * have its return address replaced. And not beside a process that samples by itself, whose
+ * libraries are not to be probed.
+ */
+static bool may_share(void *ctx, const struct attachments_file *f)
+{
+	struct heap_probes *hp = ctx;
+
+	return hp->method == UPROBES_SESSION && f->number < BPFPROF_SHARED_FILES &&
+	       !heap_probes__listens(hp);
+}
+
+static void share(void *ctx, const struct attachments_file *f, bool shared)
+{
+	struct heap_probes *hp = ctx;
+
+	probe_heap__share(hp->session, f->number, shared);
+	hp->shared += shared;
 }
 
 int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)
 {
-	struct probe_heap_points points;
-	const struct object_points *op;
-	struct attachment *a;
-	struct stat st;
-	bool throws;
-	int err = fstat(fd, &st) ? -errno : 0;
+	return attachments__add(hp->attachments, pid, fd, object);
+}
 
-	for (size_t i = 0; !err && i < hp->attachment_cnt; i++) {
-		a = &hp->attachments[i];
-		if ((a->pid == pid || !a->pid) && is_of(a, st.st_dev, st.st_ino)) {
-			close(fd);
-			return 0;
-		}
-	}
-	if (!err)
-		err = util_reserve(&hp->attachments, &hp->attachment_cap, hp->attachment_cnt + 1,
-				   sizeof(*hp->attachments));
-	if (err) {
-		close(fd);
-		return err;
-	}
-	a = &hp->attachments[hp->attachment_cnt++];
-	*a = (struct attachment){
-		.pid = pid, .dev = st.st_dev, .ino = st.st_ino, .fd = fd, .object = object
-	};
-	objects__ref(hp->objects, object);
-	op = &hp->points[object];
-	throws = has_throwing(op);
-	a->lock_fd = throws ? lock_throwing(&st) : -1;
-	if (throws && a->lock_fd < 0)
-		log_info(
-			"%s of process %d: C++ operators that may throw are not probed, since they "
-			"are in another process already",
-			objects__info(hp->objects, object)->path, (int)pid);
-	choose(hp, op, a->lock_fd >= 0, &points);
-	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
-		hp->cnt += points.cnt[g];
-	if (hp->attached)
-		(void)attach(hp, a);
-	return 0;
+void heap_probes__settle(struct heap_probes *hp)
+{
+	attachments__settle(hp->attachments);
 }
 
 size_t heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid), void *ctx)
 {
-	struct probe_heap dropped[64];
-	size_t kept = 0, cnt = 0;
-
-	for (size_t i = 0; i < hp->attachment_cnt; i++) {
-		struct attachment *a = &hp->attachments[i];
-
-		if (!a->pid || cnt == ARRAY_SIZE(dropped) || probed(ctx, a->pid)) {
-			hp->attachments[kept++] = *a;
-			continue;
-		}
-		let_go(hp, a);
-		dropped[cnt++] = a->probes;
-	}
-	hp->attachment_cnt = kept;
-	if (cnt)
-		probe_heap__detach(dropped, cnt);
-	return cnt;
+	return attachments__drop(hp->attachments, probed, ctx);
 }
 
 void heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode)
 {
-	hp->attached = true;
 	hp->mode = mode;
-	for (size_t i = 0; i < hp->attachment_cnt; i++)
-		(void)attach(hp, &hp->attachments[i]);
+	attachments__attach(hp->attachments);
 }
 
 int heap_probes__detach(struct heap_probes *hp)
 {
-	struct probe_heap *probes = calloc(hp->attachment_cnt + 1, sizeof(*probes));
-
-	if (!probes)
-		return -ENOMEM;
-	for (size_t i = 0; i < hp->attachment_cnt; i++) {
-		probes[i] = hp->attachments[i].probes;
-		memset(&hp->attachments[i].probes, 0, sizeof(hp->attachments[i].probes));
-	}
-	hp->attached = false;
-	probe_heap__detach(probes, hp->attachment_cnt);
-	free(probes);
-	return 0;
+	return attachments__detach(hp->attachments);
 }
 
-void heap_probes__clean_children(struct heap_probes *hp)
+void heap_probes__clean_children(struct heap_probes *hp, uint64_t forks)
 {
-	for (size_t i = 0; i < hp->attachment_cnt; i++)
-		if (hp->attachments[i].pid)
-			(void)probe_heap__clean_children(&hp->attachments[i].probes);
+	attachments__clean_children(hp->attachments, forks);
+}
+
+uint64_t heap_probes__shared_ns(const struct heap_probes *hp, uint32_t object)
+{
+	return attachments__shared_ns(hp->attachments, object);
 }
 
 bool heap_probes__in(const struct heap_probes *hp, pid_t pid)
 {
-	for (size_t i = 0; i < hp->attachment_cnt; i++)
-		if (!hp->attachments[i].pid || hp->attachments[i].pid == pid)
-			return true;
-	return false;
+	return attachments__in(hp->attachments, pid);
 }
 
-size_t heap_probes__sharing(const struct heap_probes *hp)
+size_t heap_probes__most(const struct heap_probes *hp)
 {
-	size_t most = 0;
-
-	for (size_t i = 0; i < hp->attachment_cnt; i++) {
-		const struct attachment *a = &hp->attachments[i];
-		size_t first = 0, cnt = 0;
-
-		/* of few files */
-		while (!is_of(&hp->attachments[first], a->dev, a->ino))
-			first++;
-		for (size_t j = i; first == i && j < hp->attachment_cnt; j++)
-			cnt += is_of(&hp->attachments[j], a->dev, a->ino);
-		most = MAX(most, cnt);
-	}
-	return most;
+	return attachments__most(hp->attachments);
 }
 
-bool heap_probes__listens(const struct heap_probes *hp)
+size_t heap_probes__shared(const struct heap_probes *hp)
 {
-	for (size_t i = 0; i < hp->attachment_cnt; i++)
-		if (has_usdt(hp, &hp->points[hp->attachments[i].object]))
-			return true;
-	return false;
+	return hp->shared;
+}
+
+bool heap_probes__listens(struct heap_probes *hp)
+{
+	return attachments__any(hp->attachments, samples_itself, hp);
 }
 
 size_t heap_probes__cnt(const struct heap_probes *hp)

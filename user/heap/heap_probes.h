@@ -41,8 +41,11 @@ void heap_probes__free(struct heap_probes *hp);
 enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object);
 
 /* Adds an object that has something, open at fd, in one process (pid 0: in all) to the files that
- * are probed, unless it is there already. Takes fd. 0 or -errno; what cannot be probed is said. */
+ * are probed, unless it is there already. Takes fd. 0 or -errno. */
 int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object);
+/* Sets the probes of what was added; a file that many processes have is probed in all processes of
+ * the machine (see capture/attachments.h). What cannot be probed is said. */
+void heap_probes__settle(struct heap_probes *hp);
 
 /* Sets the probes of all files that were added, and of those that will be; what fails is said. At
  * first they are set as by HEAP_PROBES_ALWAYS. */
@@ -52,15 +55,20 @@ int heap_probes__detach(struct heap_probes *hp);
 
 /* Forgets what processes have that probed(ctx, pid) says no of. Returns how many files. */
 size_t heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid), void *ctx);
-/* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
-void heap_probes__clean_children(struct heap_probes *hp);
+/* See attachments__clean_children. */
+void heap_probes__clean_children(struct heap_probes *hp, uint64_t forks);
 
+/* Since when an object has been probed in all processes of the machine, CLOCK_MONOTONIC; UINT64_MAX:
+ * it is not. */
+uint64_t heap_probes__shared_ns(const struct heap_probes *hp, uint32_t object);
 /* Is something probed in a process? */
 bool heap_probes__in(const struct heap_probes *hp, pid_t pid);
-/* In how many processes is the file probed that is in most? Each link costs all of them. */
-size_t heap_probes__sharing(const struct heap_probes *hp);
+/* How many links has the file, each for one process, that has the most? Each costs all of them. */
+size_t heap_probes__most(const struct heap_probes *hp);
+/* How often has a file come to be probed in all processes of the machine? */
+size_t heap_probes__shared(const struct heap_probes *hp);
 /* Does one of the files sample by itself? */
-bool heap_probes__listens(const struct heap_probes *hp);
+bool heap_probes__listens(struct heap_probes *hp);
 /* How many there have been. */
 size_t heap_probes__cnt(const struct heap_probes *hp);
 

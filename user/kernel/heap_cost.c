@@ -219,7 +219,7 @@ static int measure_points(const struct filler *filler, call *const calls[NR_ROWS
 		/* where returns are always waited for, the entry's cost has theirs in it */
 		hit[BPFPROF_HIT_RETURN] =
 			MAX(hit[BPFPROF_HIT_RETURN] - hit[BPFPROF_HIT_ENTRY], 0.0);
-		hit[BPFPROF_HIT_USDT] = hit[BPFPROF_HIT_FREE];
+		hit[BPFPROF_HIT_USDT] = hit[BPFPROF_HIT_OTHER] = hit[BPFPROF_HIT_FREE];
 	}
 	return 0;
 }

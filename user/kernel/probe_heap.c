@@ -91,20 +91,20 @@ void probe_heap__detach(struct probe_heap *heaps, size_t cnt)
 _Static_assert(sizeof(struct probe_heap) == (PROBE_HEAP_NR_GROUPS + 1) * sizeof(struct uprobes *),
 	       "an array of them is an array of sets");
 
-int probe_heap__clean_children(const struct probe_heap *h)
-{
-	int err = 0;
-
-	/* the returns' are at the same points as the entries' */
-	for (size_t i = 0; !err && i < PROBE_HEAP_NR_GROUPS; i++)
-		if (h->sets[i])
-			err = uprobes__clean_children(h->sets[i]);
-	return err;
-}
-
 void probe_heap__enable(struct session *s, bool on)
 {
 	__atomic_store_n(&session__skel(s)->bss->bp_control.heap_off, !on, __ATOMIC_SEQ_CST);
+}
+
+void probe_heap__share(struct session *s, uint32_t file, bool shared)
+{
+	struct bpfprof_control *c = (struct bpfprof_control *)&session__skel(s)->bss->bp_control;
+	uint64_t bit = UINT64_C(1) << file;
+
+	if (shared)
+		__atomic_fetch_or(&c->heap_shared, bit, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(&c->heap_shared, ~bit, __ATOMIC_SEQ_CST);
 }
 
 void probe_heap__round_sizes(struct session *s)

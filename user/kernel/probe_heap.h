@@ -51,12 +51,14 @@ int probe_heap__attach(struct session *s, enum uprobe_method m, int file_fd, pid
 		       const struct probe_heap_points *points, struct probe_heap *ret);
 /* Detaches them all at the same time and clears them. */
 void probe_heap__detach(struct probe_heap *heaps, size_t cnt);
-/* See uprobes__clean_children. */
-int probe_heap__clean_children(const struct probe_heap *h);
 
 /* Whether hits are recorded at all; attached probes cost the same. They are not when the session is
  * opened. */
 void probe_heap__enable(struct session *s, bool on);
+
+/* Of the file of that number (BPFPROF_COOKIE_OF_FILE) the hits of the link in all processes count
+ * from now on, or (!shared, and at first) those of the others. */
+void probe_heap__share(struct session *s, uint32_t file, bool shared);
 
 /* Rounds sizes from now on, so that there are fewer different ones. */
 void probe_heap__round_sizes(struct session *s);

@@ -466,6 +466,11 @@ failed:
 	return NULL;
 }
 
+size_t uprobes__point_cnt(const struct uprobes *set)
+{
+	return set->cnt;
+}
+
 /* ---- Detaching ---- */
 
 struct detach_work {

@@ -73,6 +73,8 @@ struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, con
 				int file_fd, pid_t pid, const struct uprobe_point *points,
 				size_t cnt);
 
+size_t uprobes__point_cnt(const struct uprobes *set);
+
 /*
  * Detaches all of them and frees them; NULLs are allowed. The breakpoints are gone within some ms;
  * that the kernel also waits until nobody runs in them any more (20 to 90 ms) is done for all at

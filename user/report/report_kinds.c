@@ -125,6 +125,13 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 				 "were probed%s: what they allocated until then is missing",
 				 h->late, report_time_text(h->late_ns, text, sizeof(text)),
 				 since_start(r));
+	if (!err && h->other_hits)
+		err = report_say(to,
+				 "a file that many of the processes map is probed in all processes "
+				 "of the machine: others have hit the probes %" PRIu64
+				 " times, which took them %s%s",
+				 h->other_hits, report_time_text(h->other_ns, text, sizeof(text)),
+				 since_start(r));
 	/* the messages have said it of each */
 	if (!err && to && h->unreached)
 		err = report_say(
@@ -164,6 +171,9 @@ static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__u64(j, "unreached", h->unreached);
 	json__u64(j, "late", h->late);
 	json__u64(j, "late_ns", h->late_ns);
+	json__u64(j, "shared", h->shared);
+	json__u64(j, "other_hits", h->other_hits);
+	json__u64(j, "other_ns", h->other_ns);
 	json__end_object(j);
 }
 

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which links there are, for how many processes: links that only count. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/types.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "capture/attachments.h"
+#include "target/objects.h"
+
+#define FILES 2
+static const char *const paths[FILES] = { "/proc/self/exe", "/bin/sh" };
+
+/* What was done to the links of a file. */
+static struct seen {
+	size_t attached, first, shared, released, failed; /* calls */
+	size_t own;					  /* at the last call for all */
+	bool shares, was_attached; /* a link for all was there when it began to count */
+	pid_t last_pid, last_released;
+} seen[FILES];
+static int refuse, refuse_shared; /* -errno */
+static bool may;
+
+static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
+		  struct uprobes *ret[ATTACHMENTS_SETS])
+{
+	struct seen *s = &seen[f->number];
+	int err = shared ? refuse_shared : refuse;
+
+	(void)ctx;
+	memset(ret, 0, ATTACHMENTS_SETS * sizeof(*ret));
+	assert_true(fcntl(f->fd, F_GETFD) >= 0);
+	s->first += first;
+	s->shared += shared;
+	s->attached += !shared;
+	s->last_pid = pid;
+	if (shared) {
+		assert_int_equal(pid, 0);
+		s->own = f->own;
+	}
+	return err;
+}
+
+static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int err)
+{
+	(void)ctx;
+	(void)pid;
+	assert_true(err < 0);
+	seen[f->number].failed++;
+}
+
+static void released(void *ctx, const struct attachments_file *f, pid_t pid)
+{
+	(void)ctx;
+	seen[f->number].released++;
+	seen[f->number].last_released = pid;
+}
+
+static bool may_share(void *ctx, const struct attachments_file *f)
+{
+	(void)ctx;
+	(void)f;
+	return may;
+}
+
+static void share(void *ctx, const struct attachments_file *f, bool shared)
+{
+	struct seen *s = &seen[f->number];
+
+	(void)ctx;
+	assert_int_not_equal(s->shares, shared);
+	s->shares = shared;
+	s->was_attached = shared ? s->shared : s->attached;
+}
+
+static const struct attachments_ops ops = { .attach = attach,
+					    .failed = failed,
+					    .released = released,
+					    .may_share = may_share,
+					    .share = share };
+
+static struct objects *objects;
+static uint32_t ids[FILES];
+
+static struct attachments *begin(void)
+{
+	struct attachments *a;
+
+	objects = objects__new();
+	assert_non_null(objects);
+	for (int i = 0; i < FILES; i++) {
+		int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+
+		assert_true(fd >= 0);
+		ids[i] = objects__add(objects, fd, paths[i]);
+		assert_int_not_equal(ids[i], OBJECTS_NONE);
+	}
+	memset(seen, 0, sizeof(seen));
+	refuse = refuse_shared = 0;
+	may = true;
+	a = attachments__new(&ops, NULL, objects);
+	assert_non_null(a);
+	return a;
+}
+
+static void end(struct attachments *a)
+{
+	attachments__free(a);
+	objects__free(objects);
+}
+
+static void add(struct attachments *a, int file, pid_t first, pid_t last)
+{
+	for (pid_t pid = first; pid <= last; pid++) {
+		int fd = open(paths[file], O_RDONLY | O_CLOEXEC);
+
+		assert_true(fd >= 0);
+		assert_int_equal(attachments__add(a, pid, fd, ids[file]), 0);
+	}
+}
+
+static bool up_to(void *ctx, pid_t pid)
+{
+	return pid <= *(pid_t *)ctx;
+}
+
+/* Until no process is left but those up to last. */
+static size_t drop(struct attachments *a, pid_t last)
+{
+	size_t ret = 0, n;
+
+	while ((n = attachments__drop(a, up_to, &last)))
+		ret += n;
+	return ret;
+}
+
+/* Few have their own links, many share one, also those that come later, and few have their own again;
+ * each time the new ones are there before those that are given up. */
+static void test_share(void **state)
+{
+	struct attachments *a = begin();
+	struct seen *s = &seen[0];
+
+	(void)state;
+	add(a, 0, 1, ATTACHMENTS_SHARED - 1);
+	add(a, 0, 1, 3);
+	assert_int_equal(s->attached, 0);
+	attachments__settle(a);
+	assert_int_equal(s->attached, ATTACHMENTS_SHARED - 1);
+	assert_int_equal(s->first, ATTACHMENTS_SHARED - 1);
+	assert_int_equal(attachments__most(a), ATTACHMENTS_SHARED - 1);
+	assert_true(attachments__shared_ns(a, ids[0]) == UINT64_MAX);
+	assert_true(attachments__in(a, 1) && !attachments__in(a, ATTACHMENTS_SHARED));
+
+	add(a, 0, ATTACHMENTS_SHARED, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	assert_int_equal(s->attached, ATTACHMENTS_SHARED - 1);
+	assert_int_equal(s->shared, 1);
+	assert_int_equal(s->own, ATTACHMENTS_SHARED - 1);
+	assert_true(s->shares && s->was_attached);
+	assert_int_equal(s->released, ATTACHMENTS_SHARED);
+	assert_int_equal(attachments__most(a), 0);
+	assert_true(attachments__shared_ns(a, ids[0]) <= util_monotonic_ns());
+	add(a, 0, ATTACHMENTS_SHARED + 1, 1000);
+	attachments__settle(a);
+	assert_int_equal(s->attached, ATTACHMENTS_SHARED - 1);
+	assert_int_equal(s->shared, 1);
+	assert_true(attachments__in(a, 1000));
+
+	assert_int_equal(drop(a, ATTACHMENTS_APART + 1), 1000 - ATTACHMENTS_APART - 1);
+	attachments__settle(a);
+	assert_true(s->shares);
+	assert_int_equal(drop(a, ATTACHMENTS_APART), 1);
+	s->attached = s->released = 0;
+	attachments__settle(a);
+	assert_true(!s->shares && s->was_attached);
+	assert_int_equal(s->attached, ATTACHMENTS_APART);
+	assert_int_equal(s->released, 1);
+	assert_int_equal(s->last_released, 0);
+	assert_int_equal(s->first, ATTACHMENTS_SHARED);
+	assert_int_equal(attachments__most(a), ATTACHMENTS_APART);
+	end(a);
+}
+
+/* While nothing is attached it is only noted who will share. */
+static void test_detached(void **state)
+{
+	struct attachments *a = begin();
+
+	(void)state;
+	assert_int_equal(attachments__detach(a), 0);
+	add(a, 0, 1, ATTACHMENTS_SHARED);
+	add(a, 1, 1, 2);
+	attachments__settle(a);
+	assert_int_equal(seen[0].shared + seen[0].attached + seen[1].attached, 0);
+	assert_true(seen[0].shares && !seen[1].shares);
+	for (size_t i = 1; i <= 2; i++) {
+		attachments__attach(a);
+		assert_int_equal(seen[0].shared, i);
+		assert_int_equal(seen[0].attached, 0);
+		assert_int_equal(seen[1].attached, 2 * i);
+		assert_int_equal(attachments__most(a), 2);
+		assert_int_equal(attachments__detach(a), 0);
+		assert_int_equal(attachments__most(a), 0);
+	}
+	end(a);
+}
+
+/* Where it must not be, or the kernel does not allow it, each has its own; that something could not be
+ * attached is said once of each. */
+static void test_refused(void **state)
+{
+	struct attachments *a = begin();
+
+	(void)state;
+	refuse_shared = -EPERM;
+	add(a, 0, 1, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	attachments__settle(a);
+	assert_int_equal(seen[0].shared, 1);
+	assert_int_equal(seen[0].failed, 1);
+	assert_int_equal(seen[0].attached, ATTACHMENTS_SHARED);
+	assert_false(seen[0].shares);
+
+	may = false;
+	refuse = -EPERM;
+	add(a, 1, 1, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	assert_int_equal(seen[1].attached, ATTACHMENTS_SHARED);
+	assert_int_equal(seen[1].shared, 0);
+	attachments__attach(a);
+	assert_int_equal(seen[1].attached, 2 * ATTACHMENTS_SHARED);
+	assert_int_equal(seen[1].failed, ATTACHMENTS_SHARED);
+
+	/* what may not be any more */
+	may = true;
+	refuse = refuse_shared = 0;
+	attachments__settle(a);
+	assert_true(seen[1].shares);
+	may = false;
+	attachments__settle(a);
+	assert_false(seen[1].shares);
+	assert_int_equal(attachments__most(a), ATTACHMENTS_SHARED);
+	end(a);
+}
+
+/* A file that nobody has any more is forgotten, and its number given to the next one. */
+static void test_number_used_again(void **state)
+{
+	struct attachments *a = begin();
+
+	(void)state;
+	add(a, 0, 1, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	assert_true(seen[0].shares);
+	assert_int_equal(drop(a, 0), ATTACHMENTS_SHARED);
+	assert_false(seen[0].shares);
+	memset(seen, 0, sizeof(seen));
+	add(a, 1, 5, 5);
+	attachments__settle(a);
+	assert_int_equal(seen[0].attached, 1);
+	assert_int_equal(seen[0].last_pid, 5);
+	end(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_detached),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_number_used_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
