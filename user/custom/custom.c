@@ -8,12 +8,12 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "bpfprof.h"
+#include "capture/attachments.h"
 #include "capture/collect.h"
 #include "capture/mapped_files.h"
 #include "capture/windows.h"
@@ -25,17 +25,6 @@
 #include "target/proc_maps.h"
 #include "target/procs.h"
 
-#define CLEAN_NS NSEC_PER_SEC /* between two looks after children that were forked */
-#define DROP_AT_ONCE 64	      /* attachments */
-
-/* A file that is probed in a process. */
-struct attachment {
-	pid_t pid;
-	dev_t dev;
-	ino_t ino;
-	struct uprobes *sets[PROBE_CUSTOM_NR_GROUPS];
-};
-
 struct custom {
 	enum uprobe_method method;
 	const struct custom_wanted *wanted;
@@ -45,11 +34,15 @@ struct custom {
 	struct collect *collect;
 	struct mapped_files *files;
 	struct custom_points *points;
-	struct attachment *attachments;
-	size_t cnt, cap;
+	struct attachments *attachments;
 	uint32_t skip_proc; /* our own image, before the command has become another */
-	uint64_t forks, next_clean_ns;
 };
+
+static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
+		  struct uprobes *ret[ATTACHMENTS_SETS]);
+static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int err);
+
+static const struct attachments_ops ops = { .attach = attach, .failed = failed };
 
 struct custom *custom__new(const struct custom_wanted *wanted, enum uprobe_method method,
 			   struct session *session, struct procs *procs, struct objects *objects,
@@ -68,44 +61,19 @@ struct custom *custom__new(const struct custom_wanted *wanted, enum uprobe_metho
 	c->skip_proc = PROCS_NONE;
 	c->files = mapped_files__new(procs, objects, code);
 	c->points = custom_points__new(wanted, objects);
-	if (c->files && c->points)
+	c->attachments = attachments__new(&ops, c, objects);
+	if (c->files && c->points && c->attachments)
 		return c;
 	custom__free(c);
 	errno = ENOMEM;
 	return NULL;
 }
 
-/* Takes the probes off processes that have ended, or off all, some at a time: the kernel takes as long
- * for all of these as for one. */
-static void detach(struct custom *c, bool all)
-{
-	struct uprobes *dropped[DROP_AT_ONCE][PROBE_CUSTOM_NR_GROUPS];
-	size_t kept = 0, cnt = 0;
-
-	for (size_t i = 0; i < c->cnt; i++) {
-		struct attachment *a = &c->attachments[i];
-
-		if (!all && procs__find_live(c->procs, (uint32_t)a->pid) != PROCS_NONE) {
-			c->attachments[kept++] = *a;
-			continue;
-		}
-		memcpy(dropped[cnt++], a->sets, sizeof(a->sets));
-		if (cnt < DROP_AT_ONCE)
-			continue;
-		uprobes__detach(dropped[0], cnt * PROBE_CUSTOM_NR_GROUPS);
-		cnt = 0;
-	}
-	c->cnt = kept;
-	if (cnt)
-		uprobes__detach(dropped[0], cnt * PROBE_CUSTOM_NR_GROUPS);
-}
-
 void custom__free(struct custom *c)
 {
 	if (!c)
 		return;
-	detach(c, true);
-	free(c->attachments);
+	attachments__free(c->attachments);
 	custom_points__free(c->points);
 	mapped_files__free(c->files);
 	free(c);
@@ -113,53 +81,39 @@ void custom__free(struct custom *c)
 
 /* ---- probes ---- */
 
-static int attach_groups(struct custom *c, struct attachment *a, int fd,
-			 const struct custom_object *o)
+static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
+		  struct uprobes *ret[ATTACHMENTS_SETS])
 {
+	struct custom *c = ctx;
+	const struct custom_object *o = custom_points__get(c->points, f->object);
 	int err = 0;
 
-	for (int g = 0; !err && g < PROBE_CUSTOM_NR_GROUPS; g++) {
+	(void)shared;
+	(void)first;
+	for (int g = 0; o && !err && g < PROBE_CUSTOM_NR_GROUPS; g++) {
 		if (!o->cnt[g])
 			continue;
-		a->sets[g] = probe_custom__attach(c->session, c->method, g, fd, a->pid,
-						  o->points[g], o->cnt[g]);
-		err = a->sets[g] ? 0 : -errno;
+		ret[g] = probe_custom__attach(c->session, c->method, g, f->fd, pid, o->points[g],
+					      o->cnt[g]);
+		err = ret[g] ? 0 : -errno;
 	}
 	if (err)
-		uprobes__detach(a->sets, PROBE_CUSTOM_NR_GROUPS);
+		uprobes__detach(ret, PROBE_CUSTOM_NR_GROUPS);
 	return err;
 }
+_Static_assert((int)PROBE_CUSTOM_NR_GROUPS <= ATTACHMENTS_SETS, "each group has a set");
 
-/* Probes an object, open at fd, in one process, unless it is there already. 0 or -errno; what cannot
- * be probed is said, and not tried again. */
-static int attach(struct custom *c, pid_t pid, int fd, uint32_t object,
-		  const struct custom_object *o)
+static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int err)
 {
-	struct attachment *a;
-	struct stat st;
-	int err = fstat(fd, &st) ? -errno : 0;
+	const struct custom *c = ctx;
 
-	for (size_t i = 0; !err && i < c->cnt; i++) {
-		a = &c->attachments[i];
-		if (a->pid == pid && a->dev == st.st_dev && a->ino == st.st_ino)
-			return 0;
-	}
-	if (!err)
-		err = util_reserve(&c->attachments, &c->cap, c->cnt + 1, sizeof(*a));
-	if (err)
-		return err;
-	a = &c->attachments[c->cnt++];
-	*a = (struct attachment){ .pid = pid, .dev = st.st_dev, .ino = st.st_ino };
-	err = attach_groups(c, a, fd, o);
-	if (err && err != -ESRCH)
+	if (err != -ESRCH)
 		log_error("cannot probe the custom profiles of '%s' in process %d: %s",
-			  objects__info(c->objects, object)->path, (int)pid, strerror(-err));
-	return err == -ENOMEM ? err : 0;
+			  objects__info(c->objects, f->object)->path, (int)pid, strerror(-err));
 }
 
 int custom__prepare_command(struct custom *c, pid_t pid, const char *argv0)
 {
-	const struct custom_object *o;
 	char path[PATH_MAX];
 	uint32_t object;
 	int fd, copy, err = 0;
@@ -171,11 +125,11 @@ int custom__prepare_command(struct custom *c, pid_t pid, const char *argv0)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	object = copy < 0 ? OBJECTS_NONE : objects__add(c->objects, copy, path);
-	o = object == OBJECTS_NONE ? NULL : custom_points__get(c->points, object);
-	if (o)
-		err = attach(c, pid, fd, object, o);
-	if (fd >= 0)
+	if (object != OBJECTS_NONE && custom_points__get(c->points, object))
+		err = attachments__add(c->attachments, pid, fd, object);
+	else if (fd >= 0)
 		close(fd);
+	attachments__settle(c->attachments);
 	return err;
 }
 
@@ -196,31 +150,21 @@ static int look_at(struct custom *c, uint32_t proc, bool first)
 	}
 	for (size_t i = 0; !err && i < s->map_cnt; i++) {
 		uint32_t object = mapped_files__object(c->files, proc, &s->maps[i]);
-		const struct custom_object *o;
 
-		o = object == OBJECTS_NONE ? NULL : custom_points__get(c->points, object);
-		fd = o ? mapped_files__open(c->files, proc, &s->maps[i], object) : -1;
-		if (fd < 0)
+		if (object == OBJECTS_NONE || !custom_points__get(c->points, object))
 			continue;
-		err = attach(c, pid, fd, object, o);
-		close(fd);
+		fd = mapped_files__open(c->files, proc, &s->maps[i], object);
+		if (fd >= 0)
+			err = attachments__add(c->attachments, pid, fd, object);
 	}
 	return err;
 }
 
-/* Forked children that are not followed inherit breakpoints, which cost them time for nothing. */
-static void clean_children(struct custom *c)
+static bool runs(void *ctx, pid_t pid)
 {
-	uint64_t forks = collect__forks(c->collect), now = util_monotonic_ns();
+	const struct custom *c = ctx;
 
-	if (forks == c->forks || now < c->next_clean_ns)
-		return;
-	c->forks = forks;
-	c->next_clean_ns = now + CLEAN_NS;
-	for (size_t i = 0; i < c->cnt; i++)
-		for (int g = 0; g < PROBE_CUSTOM_NR_GROUPS; g++)
-			if (c->attachments[i].sets[g])
-				(void)uprobes__clean_children(c->attachments[i].sets[g]);
+	return procs__find_live(c->procs, (uint32_t)pid) != PROCS_NONE;
 }
 
 int custom__update(struct custom *c)
@@ -239,8 +183,9 @@ int custom__update(struct custom *c)
 		if (!err && news != MAPPED_FILES_SAME)
 			err = look_at(c, i, news == MAPPED_FILES_FIRST);
 	}
-	detach(c, false);
-	clean_children(c);
+	attachments__settle(c->attachments);
+	(void)attachments__drop(c->attachments, runs, c);
+	attachments__clean_children(c->attachments, collect__forks(c->collect));
 	return err;
 }
 
