@@ -184,7 +184,7 @@ _bpfprof_argument() {
 	local formats='pprof folded text flamegraph debug1 debug2 legacy'
 	case $1 in
 	--profile) _bpfprof_list "$(_bpfprof_kinds)" ;;
-	--always) _bpfprof_list 'heap block mutex offcpu threadcreate custom' ;;
+	--always) _bpfprof_list 'heap block mutex offcpu threadcreate custom fds' ;;
 	--pid) _bpfprof_list "$(cd /proc && echo [0-9]*)" ;;
 	--format)
 		[ "$command" = view ] && formats='text html'

@@ -13,15 +13,16 @@
 
 static const struct heap_cost cost = {
 	.points = {
-		{ 0, { 500, 300, 400, 450, 400 }, { 30, 0, 20, 20, 20 } },
-		{ 2000, { 600, 300, 500, 550, 500 }, { 30, 0, 20, 20, 20 } },
-		{ 4000, { 1000, 300, 900, 950, 900 }, { 50, 0, 40, 40, 40 } },
-		{ 20000, { 2000, 700, 1700, 1750, 1700 }, { 50, 0, 40, 40, 40 } },
-		{ 60000, { 3000, 1100, 2500, 2550, 2500 }, { 50, 0, 40, 40, 40 } },
+		{ 0, { 500, 300, 400, 450, 400, 400 }, { 30, 0, 20, 20, 20, 0 } },
+		{ 2000, { 600, 300, 500, 550, 500, 500 }, { 30, 0, 20, 20, 20, 0 } },
+		{ 4000, { 1000, 300, 900, 950, 900, 900 }, { 50, 0, 40, 40, 40, 0 } },
+		{ 20000, { 2000, 700, 1700, 1750, 1700, 1700 }, { 50, 0, 40, 40, 40, 0 } },
+		{ 60000, { 3000, 1100, 2500, 2550, 2500, 2500 }, { 50, 0, 40, 40, 40, 0 } },
 	},
 };
 _Static_assert(BPFPROF_HIT_ENTRY == 0 && BPFPROF_HIT_RETURN == 1 && BPFPROF_HIT_FREE == 2 &&
-		       BPFPROF_HIT_BEGIN == 3 && BPFPROF_HIT_USDT == 4 && BPFPROF_NR_HITS == 5,
+		       BPFPROF_HIT_BEGIN == 3 && BPFPROF_HIT_USDT == 4 && BPFPROF_HIT_OTHER == 5 &&
+		       BPFPROF_NR_HITS == 6,
 	       "the order above");
 
 static void need(double got, double wanted)
@@ -54,10 +55,12 @@ static void test_after(void **state)
 static void test_one_process(void **state)
 {
 	const uint64_t hits[BPFPROF_NR_HITS] = { 100, 10, 90, 5, 1 };
+	const uint64_t others[BPFPROF_NR_HITS] = { [BPFPROF_HIT_OTHER] = 7 };
 
 	(void)state;
 	need(heap_cost__ns(&cost, UPROBES_SESSION, hits, 1, 1e9),
 	     100 * 3000 + 10 * 1100 + 90 * 2500 + 5 * 2550 + 2500);
+	need(heap_cost__ns(&cost, UPROBES_SESSION, others, 1, 1e9), 7 * 2500);
 	/* what they cost themselves is not other code */
 	need(heap_cost__ns(&cost, UPROBES_SESSION, hits, 1, 400),
 	     100 * 500 + 10 * 300 + 90 * 400 + 5 * 450 + 400);

@@ -427,6 +427,8 @@ struct capture_window *capture__open_change(struct capture *c, const struct capt
 		heap__begin_change(c->heap, w->window, &from->heap);
 	if (w && c->custom)
 		custom__begin_change(c->custom, w->window, &from->custom);
+	if (w)
+		fds_part__begin_change(&from->fds, collect__windows(c->collect), w->window);
 	return w;
 }
 

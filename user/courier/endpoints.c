@@ -36,6 +36,12 @@ const struct endpoint endpoints[] = {
 			       "(bpfprof/profile.h), by the stack that added it.",
 	},
 	{
+		.name = "fds",
+		.what = ENDPOINT_PROFILE,
+		.kind = "fds",
+		.description = "The descriptors that are open, by the stack that opened them.",
+	},
+	{
 		.name = "goroutine",
 		.what = ENDPOINT_PROFILE,
 		.kind = "threads",
