@@ -668,6 +668,7 @@ struct bpfprof_config {
 	__u8 wait_slots;   /* states of waits are in slots, see wait_machine.h */
 	__u8 one_cookie;   /* the program's probes have the cookie below: the kernel has none */
 	__u8 rdonly_cast;  /* the kernel has bpf_rdonly_cast */
+	__u8 heap_shares;  /* there may be links of BPFPROF_COOKIE_SHARED */
 	__u8 heap_strict;  /* memory is not overcommitted: any allocation may fail */
 	/* both ends of a wait are seen at switch-in (sched_exit_tp) alone */
 	__u8 switch_in_only;

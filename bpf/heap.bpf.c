@@ -154,6 +154,8 @@ static __always_inline bool counts(__u64 cookie)
 {
 	bool shared = (cookie & BPFPROF_COOKIE_SHARED) != 0;
 
+	if (!bp_config.heap_shares)
+		return true;
 	if ((bp_control.heap_shared >> BPFPROF_COOKIE_FILE(cookie) & 1) != shared)
 		return false;
 	if (!shared || shares())
@@ -427,7 +429,8 @@ int heap_usdt_alloc(struct pt_regs *ctx)
 SEC("?uprobe")
 int heap_free(struct pt_regs *ctx)
 {
-	if (!counts(cookie_of(ctx)))
+	/* a kernel without shared links may have no cookies */
+	if (bp_config.heap_shares && !counts(cookie_of(ctx)))
 		return 0;
 	hit(BPFPROF_HIT_FREE);
 	if (PT_REGS_PARM1(ctx) && !bp_control.heap_off)

@@ -178,6 +178,7 @@ static void configure(struct session *s)
 	bpf_program__set_autoload(skel->progs.heap_exec, hashed);
 	skel->bss->bp_control.heap_off = 1;
 	cfg->heap_rate = o->heap_rate;
+	cfg->heap_shares = session;
 	set_sure_sizes(cfg);
 	bpf_map__set_autocreate(skel->maps.bp_live, true);
 	bpf_map__set_max_entries(skel->maps.bp_live,
