@@ -95,7 +95,8 @@ static struct profile *profile; /* of what was recorded */
 static struct symbolize_source *sources;
 
 /* False, with the reason printed, where the test has to be skipped. */
-static bool start(const struct session_opts *s, const struct collect_opts *c, uint32_t chunks)
+static bool start_with(const struct session_opts *s, const struct collect_opts *c, uint32_t chunks,
+		       size_t ring_pages)
 {
 	struct collect_opts opts = *c;
 
@@ -104,7 +105,7 @@ static bool start(const struct session_opts *s, const struct collect_opts *c, ui
 		return false;
 	tables = tables__new(session, chunks);
 	samples = samples__new(session);
-	events = events__new(64);
+	events = events__new(ring_pages);
 	procs = procs__new("/proc");
 	objects = objects__new();
 	assert_true(tables && samples && events && procs && objects);
@@ -118,6 +119,11 @@ static bool start(const struct session_opts *s, const struct collect_opts *c, ui
 	window = windows__open(collect__windows(collect));
 	assert_non_null(window);
 	return true;
+}
+
+static bool start(const struct session_opts *s, const struct collect_opts *c, uint32_t chunks)
+{
+	return start_with(s, c, chunks, 64);
 }
 
 static int teardown(void **state)
@@ -440,6 +446,35 @@ static void inject_raw(void)
 	assert_int_equal(collect__inject(collect, &made.rec,
 					 sizeof(made.rec) + sizeof(made.raw) + made.raw.stack_sz),
 			 0);
+}
+
+/* More events than the rings have room for, on whichever CPU. */
+static void lose_events(void)
+{
+	char name[16];
+
+	for (int i = 0; i < 2000; i++) {
+		snprintf(name, sizeof(name), "lost%d", i);
+		prctl(PR_SET_NAME, name);
+	}
+}
+
+/* Events that were lost while everything was prepared harm nobody; later ones are said. */
+static void test_events_lost(void **state)
+{
+	const struct collect_opts opts = { .only_added = true };
+	uint32_t self = getpid();
+
+	(void)state;
+	if (!start_with(&of_named, &opts, 8, 1))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	lose_events();
+	assert_int_equal(collect__begin(collect), 0);
+	assert_int_equal(collect__events_lost(collect), 0);
+	lose_events();
+	assert_int_equal(collect__poll(collect), 0);
+	assert_true(collect__events_lost(collect) > 0);
 }
 
 static void test_injected(void **state)
@@ -1146,6 +1181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_ourselves, teardown),
 		cmocka_unit_test_teardown(test_prepared, teardown),
+		cmocka_unit_test_teardown(test_events_lost, teardown),
 		cmocka_unit_test_teardown(test_injected, teardown),
 		cmocka_unit_test_teardown(test_nowhere, teardown),
 		cmocka_unit_test_teardown(test_epochs_wait, teardown),

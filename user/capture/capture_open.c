@@ -538,8 +538,13 @@ static int open_waits(struct capture *c)
 static int arm(struct capture *c)
 {
 	char text[512];
-	int err = session__arm(c->session, text, sizeof(text));
+	int err = collect__begin(c->collect);
 
+	if (err) {
+		log_error("cannot read what processes have done: %s", strerror(-err));
+		return err;
+	}
+	err = session__arm(c->session, text, sizeof(text));
 	if (err) {
 		refuse(text);
 		return err;

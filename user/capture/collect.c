@@ -566,6 +566,11 @@ void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_a
 	ret->untracked = a->stats.untracked;
 }
 
+int collect__begin(struct collect *c)
+{
+	return targets__begin(c->targets);
+}
+
 uint64_t collect__events_lost(const struct collect *c)
 {
 	return targets__events_lost(c->targets);

@@ -145,7 +145,9 @@ bool collect__wants_cut(const struct collect *c);
 /* Of an open window, after a cut. */
 void collect__account(struct window *w, enum bpfprof_kind kind, struct collect_account *ret);
 
-/* How often process events were lost so far. */
+/* Recording is about to begin: see targets__begin(). 0 or -errno. */
+int collect__begin(struct collect *c);
+/* How often process events have been lost since. */
 uint64_t collect__events_lost(const struct collect *c);
 
 /* The windows that are open. */

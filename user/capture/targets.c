@@ -247,6 +247,16 @@ int targets__read_events(struct targets *t, uint64_t until_ns)
 	return err;
 }
 
+int targets__begin(struct targets *t)
+{
+	int err = targets__read_events(t, util_monotonic_ns());
+
+	/* what was lost before a scan that is later than it is known, and nothing was recorded yet */
+	if (!err && !t->rescan_wanted)
+		t->events_lost = 0;
+	return err;
+}
+
 static void publish_dirty(struct targets *t)
 {
 	struct bpfprof_proc value;

@@ -89,7 +89,9 @@ struct target_note *targets__note(struct targets *t, uint32_t proc);
 
 /* Processes that were forked by a target, or by one that is chosen, and are none themselves, so far. */
 uint64_t targets__forks(const struct targets *t);
-/* Times that events were lost, so far, and everything was read anew. */
+/* Takes what events told while everything was prepared: recording begins. 0 or -errno. */
+int targets__begin(struct targets *t);
+/* Times that events were lost since recording began, and everything was read anew. */
 uint64_t targets__events_lost(const struct targets *t);
 
 #endif
