@@ -324,12 +324,20 @@ static void released(void *ctx, const struct attachments_file *f, pid_t pid)
 	*l = (struct lock){ 0 };
 }
 
+/* Can cookies tell which file it is? The last number stands for all other files, which share no
+ * link. */
+static bool has_number(const struct attachments_file *f)
+{
+	return f->number < BPFPROF_SHARED_FILES - 1;
+}
+
 /* A copy with cookies that tell a shared link from others, and of which file it is. NULL: there is
  * no memory. */
 static struct uprobe_point *mark(const struct attachments_file *f, bool shared,
 				 struct probe_heap_points *points)
 {
-	uint64_t cookie = BPFPROF_COOKIE_OF_FILE(f->number) | (shared ? BPFPROF_COOKIE_SHARED : 0);
+	uint32_t number = has_number(f) ? f->number : BPFPROF_SHARED_FILES - 1;
+	uint64_t cookie = BPFPROF_COOKIE_OF_FILE(number) | (shared ? BPFPROF_COOKIE_SHARED : 0);
 	struct uprobe_point *ret, *to;
 	size_t cnt = 0;
 
@@ -379,7 +387,7 @@ static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool s
 	choose(hp, op, throwing, &points);
 	if (first)
 		note_first(hp, f, pid, &points, throws && !throwing);
-	if (hp->method == UPROBES_SESSION && f->number < BPFPROF_SHARED_FILES) {
+	if (hp->method == UPROBES_SESSION) {
 		marked = mark(f, shared, &points);
 		err = marked ? 0 : -ENOMEM;
 	}
@@ -421,8 +429,7 @@ static bool may_share(void *ctx, const struct attachments_file *f)
 {
 	struct heap_probes *hp = ctx;
 
-	return hp->method == UPROBES_SESSION && f->number < BPFPROF_SHARED_FILES &&
-	       !heap_probes__listens(hp);
+	return hp->method == UPROBES_SESSION && has_number(f) && !heap_probes__listens(hp);
 }
 
 static void share(void *ctx, const struct attachments_file *f, bool shared)
