@@ -11,6 +11,7 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/own_stack.h"
 #include "bench/bench.h"
 #include "check.h"
 #include "diff.h"
@@ -46,15 +47,13 @@ static bool reads_profiles(enum options_command command)
 	return command == OPTIONS_VIEW || command == OPTIONS_MERGE || command == OPTIONS_DIFF;
 }
 
-int main(int argc, char **argv)
+static int act(int argc, char **argv)
 {
 	struct options opts;
 	char err[512];
 	bool wrong;
 	int status;
 
-	/* a reader that goes away, or a file that is too large, is an error of write, with a message */
-	inherited_adapt();
 	knobs_read();
 	/* ignored by some who start us, which would hide the end of a command */
 	signal(SIGCHLD, SIG_DFL);
@@ -118,4 +117,27 @@ int main(int argc, char **argv)
 	}
 	options_done(&opts);
 	return status;
+}
+
+struct invocation {
+	int argc;
+	char **argv;
+	int status;
+};
+
+static void act_on(void *arg)
+{
+	struct invocation *i = arg;
+
+	i->status = act(i->argc, i->argv);
+}
+
+int main(int argc, char **argv)
+{
+	struct invocation i = { argc, argv, EXIT_FAILED };
+
+	/* a reader that goes away, or a file that is too large, is an error of write, with a message */
+	inherited_adapt();
+	own_stack_run(act_on, &i);
+	return i.status;
 }

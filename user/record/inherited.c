@@ -15,13 +15,13 @@
 #include "base/util.h"
 
 #define FILES 1024	       /* more is raised where it is met (target/objects.c) */
-#define STACK_SZ (8U << 20)    /* what nearly every system gives */
 #define MEMORY_SZ (1ULL << 30) /* is enough to read the debug information of large programs */
 
 static struct {
 	int resource;
 	const char *name, *option; /* of the shell's ulimit */
 	rlim_t enough, unit;	   /* that ulimit takes */
+	rlim_t least;		   /* below it nothing can be recorded */
 	struct rlimit inherited;
 	bool known;
 } limits[] = {
@@ -34,16 +34,13 @@ static struct {
 	  .name = "KiB of address space",
 	  .option = "v",
 	  .enough = MEMORY_SZ,
+	  .least = 64U << 20,
 	  .unit = 1024 },
 	{ .resource = RLIMIT_DATA,
 	  .name = "KiB of data",
 	  .option = "d",
 	  .enough = MEMORY_SZ,
-	  .unit = 1024 },
-	{ .resource = RLIMIT_STACK,
-	  .name = "KiB of stack",
-	  .option = "s",
-	  .enough = STACK_SZ,
+	  .least = 32U << 20,
 	  .unit = 1024 },
 };
 
@@ -97,17 +94,24 @@ void inherited_adapt(void)
 		raise_limit(limits[i].resource, limits[i].enough);
 }
 
-void inherited_say(void)
+int inherited_check(void)
 {
 	struct rlimit l;
+	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (!getrlimit(limits[i].resource, &l) && l.rlim_cur < limits[i].enough)
-			log_info("%" PRIu64
-				 " %s are all that is allowed: names may be missing, or the run "
-				 "fail (ulimit -%s %" PRIu64 ", or CAP_SYS_RESOURCE)",
+	for (size_t i = 0; i < ARRAY_SIZE(limits) && !err; i++) {
+		if (getrlimit(limits[i].resource, &l) || l.rlim_cur >= limits[i].enough)
+			continue;
+		err = l.rlim_cur < limits[i].least ? -ENOMEM : 0;
+		(err ? log_error :
+		       log_info)("%" PRIu64 " %s are all that is allowed: %s (ulimit -%s %" PRIu64
+				 ", or CAP_SYS_RESOURCE)",
 				 (uint64_t)(l.rlim_cur / limits[i].unit), limits[i].name,
+				 err ? "too little to record anything" :
+				       "names may be missing, or the run fail",
 				 limits[i].option, (uint64_t)(limits[i].enough / limits[i].unit));
+	}
+	return err;
 }
 
 void inherited_restore(void)

@@ -9,13 +9,13 @@
 /*
  * To be called before any file is opened. Takes the place of standard descriptors that are closed, so that
  * no other file gets their numbers; what is written to standard output fails with EBADF all the same.
- * SIGPIPE and SIGXFSZ become errors of write(2). Raises low limits of memory, stack and open files,
+ * SIGPIPE and SIGXFSZ become errors of write(2). Raises low limits of memory and open files,
  * which helpers inherit, as far as it may.
  */
 void inherited_adapt(void);
 
-/* Says which limits are low all the same. */
-void inherited_say(void);
+/* Says which limits are low all the same. 0; -ENOMEM: so low that nothing can be recorded, said. */
+int inherited_check(void);
 
 /* In a child, before its exec. */
 void inherited_restore(void);

@@ -72,9 +72,10 @@ static int check(struct run *r)
 		err = run_check_targets(r);
 	if (!err)
 		err = run_open_debuginfod(r);
+	if (!err)
+		err = inherited_check();
 	if (err)
 		return err;
-	inherited_say();
 	ns = features_probe(FEATURE_PID_NAMESPACE);
 	if (!ns.ok) {
 		log_error("%s", ns.text);

@@ -451,9 +451,10 @@ static int open_all(struct serve *s)
 		err = open_always(s);
 	if (!err)
 		err = open_server(s);
+	if (!err)
+		err = inherited_check();
 	if (err)
 		return err;
-	inherited_say();
 	err = rights_reduce_but_load(uprobes_by_events(uprobes_probe(UPROBES_SESSION)));
 	if (err)
 		log_info("all rights are kept, since they cannot be given up: %s", strerror(-err));

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/own_stack.h"
 #include "base/util.h"
 #include "helper/helper.h"
 #include "target/reader_worker.h"
@@ -15,14 +16,17 @@ static const struct {
 	{ SANDBOX_OPENER, reader_opener },
 };
 
-/*
- * Is this process one of them? A constructor, since every program that starts readers has to take
- * them on: a main that did not ask would start all over, and again for its own readers.
- */
-static void __attribute__((constructor)) serve(int argc, char **argv)
+struct arguments {
+	int argc;
+	char **argv;
+};
+
+static void serve(void *arg)
 {
+	const struct arguments *a = arg;
+
 	for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
-		int entered = helper_enter(helpers[i].kind, argc, argv);
+		int entered = helper_enter(helpers[i].kind, a->argc, a->argv);
 
 		if (entered < 0)
 			_exit(1);
@@ -31,6 +35,18 @@ static void __attribute__((constructor)) serve(int argc, char **argv)
 		helpers[i].serve();
 		_exit(0);
 	}
+}
+
+/*
+ * Is this process one of them? A constructor, since every program that starts readers has to take
+ * them on: a main that did not ask would start all over, and again for its own readers.
+ */
+static void __attribute__((constructor)) serve_if_started_for_it(int argc, char **argv)
+{
+	struct arguments a = { argc, argv };
+
+	/* in the sandbox it would be too late to ask what stack there is */
+	own_stack_run(serve, &a);
 }
 
 pid_t reader_start(enum sandbox kind, int in, int out)
