@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/knobs.h"
@@ -20,6 +21,8 @@
 #include "kernel/tracing.h"
 
 #define READ_MAX_BYTES (256U << 20) /* more than five million descriptors */
+#define READ_MAX_CPU_NS (5 * NSEC_PER_SEC)
+#define READ_STEP 65536
 #define BATCH 4096
 
 /* ---- where openings are seen ---- */
@@ -70,6 +73,50 @@ static void set_on(struct session *s, enum bpfprof_fds_on on)
 	__atomic_store_n(&session__skel(s)->bss->bp_control.fds_on, on, __ATOMIC_SEQ_CST);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec t = { 0 };
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * Reads an iterator to its end. After a million descriptors of which its program has written nothing
+ * (MAX_ITER_OBJECTS) the kernel has to be asked again. Programs have as many as they like, and for
+ * each of their threads, so it is bounded. The caller frees *ret. 0; -EFBIG; -ETIMEDOUT; -errno.
+ */
+static int read_iterator(int fd, char **ret, size_t *ret_sz)
+{
+	uint64_t until_ns = own_cpu_ns() + READ_MAX_CPU_NS;
+	size_t cap = 0, sz = 0;
+	char *buf = NULL;
+	ssize_t n = 1;
+	int err = 0;
+
+	while (!err && n) {
+		err = util_reserve(&buf, &cap, sz + READ_STEP, 1);
+		if (err)
+			break;
+		n = read(fd, buf + sz, cap - sz);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			err = -errno;
+		else if (n > 0)
+			sz += (size_t)n;
+		if (sz > READ_MAX_BYTES)
+			err = -EFBIG;
+		else if (n && own_cpu_ns() > until_ns)
+			err = -ETIMEDOUT;
+	}
+	if (err) {
+		free(buf);
+		return err;
+	}
+	*ret = buf;
+	*ret_sz = sz;
+	return 0;
+}
+
 /* Runs the iterator. 0 or -errno. */
 static int iterate(struct session *s, char **ret, size_t *ret_sz)
 {
@@ -89,7 +136,7 @@ static int iterate(struct session *s, char **ret, size_t *ret_sz)
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? -errno : util_read_fd(fd, READ_MAX_BYTES, ret, ret_sz);
+	err = fd < 0 ? -errno : read_iterator(fd, ret, ret_sz);
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
