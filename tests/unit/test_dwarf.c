@@ -398,6 +398,37 @@ static void test_c(void **state)
 	check_c("gcc -O1 -g -ffile-prefix-map=$PWD=/nowhere", false);
 }
 
+/* Code of a function that stands in another one, outside of whose ranges it lies. */
+static void test_nested(void **state)
+{
+	static const char nested[] =
+		"int outer(int x)\n{\n"
+		"	int __attribute__((noinline)) within(int y)\n"
+		"	{\n		volatile int v = y * x;\n		return v;\n	}\n"
+		"	return within(3) + within(4);\n}\n"
+		"int main(int argc, char **argv)\n{\n	(void)argv;\n	return outer(argc);\n}\n";
+	static const char *const functions[] = { "within.0", "outer" };
+	struct dwarf_answers r;
+	struct target t;
+	uint64_t addr;
+
+	(void)state;
+	toolrun_write("nested.c", nested, sizeof(nested) - 1);
+	assert_true(toolrun("gcc -O1 -g -fno-inline nested.c -o nested"));
+	target__open(&t, "nested");
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		size_t len = strcspn(functions[i], ".");
+
+		addr = symbol_address("nested", functions[i]);
+		assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
+		assert_int_equal(r.answers[0].cnt, 1);
+		assert_memory_equal(strtab__get(t.strings, r.frames[r.answers[0].first].name),
+				    functions[i], len);
+		dwarf_answers__done(&r);
+	}
+	target__close(&t);
+}
+
 /* The rows of a function that the linker has thrown away begin at 0 and reach over the others:
  * no line is better than a wrong one. */
 static void test_discarded_rows(void **state)
@@ -862,6 +893,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_discarded),
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_c),
+		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_discarded_rows),
 		cmocka_unit_test(test_large_line_table),
 		cmocka_unit_test(test_split),

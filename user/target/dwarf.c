@@ -67,6 +67,7 @@ struct resolver {
 	Dwarf_CU *cu; /* NULL before the first one */
 	Dwarf_Die unit;
 	struct dwarf_split split; /* its functions, if they are in split_file */
+	bool all;		  /* of its DIEs are walked */
 	uint32_t unit_idx;
 	bool cxx;
 	struct dwarf_lines lines;
@@ -245,7 +246,10 @@ static int next_sibling(struct resolver *r, Dwarf_Die *die)
 }
 
 /* Takes note of the functions among die and what follows it on its level. scope: the subprogram
- * around them, or 0. Where the unit is damaged or too deep, what was found before counts. */
+ * around them, or 0. Where the unit is damaged or too deep, what was found before counts.
+ *
+ * Below a subprogram without hits only a nested function could have one, whose code need not lie in the
+ * ranges of what is around it: that is looked at if an address has no function otherwise. */
 static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int depth)
 {
 	Dwarf_Die child;
@@ -254,6 +258,7 @@ static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int
 	for (; !more && spend(r, 1); more = next_sibling(r, &die)) {
 		struct function f = { .die = &die, .scope = scope };
 		int tag = dwarf_tag(&die);
+		size_t hits_before = r->hit_cnt;
 
 		r->reached = MAX(r->reached, (const char *)die.addr);
 		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
@@ -264,6 +269,8 @@ static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int
 					     each_in_ranges(r, &die, add_hit, &f);
 			if (!err)
 				f.scope = scope;
+			if (err >= 0 && r->hit_cnt == hits_before && !r->all && !r->discarded)
+				continue;
 		}
 		if (err >= 0 && !dwarf_child(&die, &child)) {
 			if (depth == MAX_DEPTH)
@@ -443,10 +450,29 @@ static int answer_path(struct resolver *r)
 	return 0;
 }
 
+static bool has_unnamed(const struct resolver *r)
+{
+	for (size_t i = 0; i < r->claimed_cnt; i++)
+		if (r->queries[r->claimed[i]].last == NONE)
+			return true;
+	return false;
+}
+
+static int walk_all(struct resolver *r, Dwarf_Die first)
+{
+	r->all = true;
+	r->hit_cnt = 0;
+	r->reached = first.addr;
+	for (size_t i = 0; i < r->claimed_cnt; i++)
+		r->queries[r->claimed[i]].last = NONE;
+	return walk(r, first, 0, 0);
+}
+
 /* The tree of the unit's functions: its own, or that of the split unit. Finds names in either. */
 static int walk_unit(struct resolver *r)
 {
-	Dwarf_Die *unit = &r->unit, child;
+	Dwarf_Die *unit = &r->unit, first;
+	int err;
 
 	if (r->split.dbg) {
 		unit = &r->split.unit;
@@ -454,7 +480,11 @@ static int walk_unit(struct resolver *r)
 		r->reached = unit->addr;
 		r->steps += r->split.info.sz * STEPS_PER_BYTE;
 	}
-	return dwarf_child(unit, &child) ? 0 : walk(r, child, 0, 0);
+	if (dwarf_child(unit, &first))
+		return 0;
+	r->all = false;
+	err = walk(r, first, 0, 0);
+	return !err && has_unnamed(r) ? walk_all(r, first) : err;
 }
 
 static int resolve_unit(struct resolver *r)
