@@ -22,18 +22,6 @@
 
 __thread jmp_buf dwarf_file_no_memory;
 
-/* Bytes of a section once it is expanded; 0 if libdw will have none. */
-static uint64_t expanded_size(Elf_Scn *scn, const GElf_Shdr *sh)
-{
-	GElf_Chdr ch;
-
-	if (sh->sh_type == SHT_NOBITS)
-		return 0;
-	if (sh->sh_flags & SHF_COMPRESSED)
-		return gelf_getchdr(scn, &ch) ? ch.ch_size : 0;
-	return sh->sh_size;
-}
-
 /* The sections that we look into ourselves. */
 enum {
 	INFO,
@@ -55,15 +43,11 @@ static bool is_needed(const char *name)
 	       strncmp(name, ".debug_mac", strlen(".debug_mac")) && strcmp(name, ".debug_frame");
 }
 
-/* Is it compressed in a way that not every libelf knows? GNU's older form it does, but expanded by it
- * once it may look compressed again. */
-static bool is_foreign(Elf_Scn *scn, const GElf_Shdr *sh, const char *name)
+/* Not all that libelf could expand, but it would take small pages for it, and read all of what is
+ * compressed at once. */
+static bool is_compressed(const GElf_Shdr *sh, const char *name)
 {
-	GElf_Chdr ch;
-
-	return !strncmp(name, ".zdebug", strlen(".zdebug")) ||
-	       (sh->sh_flags & SHF_COMPRESSED && gelf_getchdr(scn, &ch) &&
-		ch.ch_type == ELF_FILE_ZSTD);
+	return !strncmp(name, ".zdebug", strlen(".zdebug")) || sh->sh_flags & SHF_COMPRESSED;
 }
 
 /* What libdw ignores: a section that the file does not hold. */
@@ -74,7 +58,7 @@ static int hide(Elf_Scn *scn, GElf_Shdr *sh)
 }
 
 /* Finds them, adds the sizes of all that libdw would read up, and hides what is not needed.
- * -EOPNOTSUPP: there is one that libelf would not expand. */
+ * -EOPNOTSUPP: there is one that is compressed. */
 static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS], uint64_t *ret_total)
 {
 	uint64_t total = 0, sz;
@@ -91,14 +75,14 @@ static int check_sections(Elf *elf, Elf_Scn *scns[static NR_SCNS], uint64_t *ret
 			return -EBADMSG;
 		if (!strstr(name, "debug"))
 			continue;
-		if (is_foreign(scn, &sh, name))
+		if (is_compressed(&sh, name))
 			return -EOPNOTSUPP;
 		if (!is_needed(name)) {
 			if (hide(scn, &sh))
 				return -EBADMSG;
 			continue;
 		}
-		sz = expanded_size(scn, &sh);
+		sz = sh.sh_type == SHT_NOBITS ? 0 : sh.sh_size;
 		if (sz > ELF_FILE_MAX_SECTION || total + sz > MAX_TOTAL)
 			return -E2BIG;
 		total += sz;
@@ -162,7 +146,7 @@ static int begin(struct dwarf_file *f)
 	return 0;
 }
 
-/* The sections of the file, or, where libelf could not read them, of an image that has them. */
+/* The sections of the file, or, where they are compressed, of an image that has them. */
 static int open_sections(struct dwarf_file *f, const struct elf_file *elf,
 			 Elf_Scn *scns[static NR_SCNS])
 {

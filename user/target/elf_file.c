@@ -23,6 +23,7 @@
 #define MAX_NOTES (64U << 10)	      /* bytes of one note segment that are searched */
 /* zlib's deflate cannot do better than 1032 : 1 (zlib.net/zlib_tech.html): what promises more lies
  */
+#define INFLATE_CHUNK (64U << 10)
 #define MAX_DEFLATE_RATIO 1040
 
 struct elf_file {
@@ -370,31 +371,59 @@ bool elf_file__has_dwarf(const struct elf_file *e)
 	       elf_file__section(e, ".zdebug_info", &info);
 }
 
-/* Inflates in_sz bytes to exactly out_sz. */
-static int inflate_all(uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
+static int read_chunk(z_stream *z, const struct elf_file *e, uint64_t *off, uint64_t *left,
+		      uint8_t buf[static INFLATE_CHUNK])
 {
+	size_t n = MIN(*left, INFLATE_CHUNK);
+	int err = elf_file__read(e, *off, buf, n);
+
+	z->next_in = buf;
+	z->avail_in = (uInt)n;
+	*off += n;
+	*left -= n;
+	return err;
+}
+
+/* Inflates in_sz bytes at off to exactly out_sz. In chunks, since memory for all of what is compressed
+ * costs a good part of what the inflating does. */
+static int inflate_all(const struct elf_file *e, uint64_t off, uint64_t in_sz, uint8_t *out,
+		       size_t out_sz)
+{
+	uint8_t buf[INFLATE_CHUNK];
 	z_stream z = {};
-	int err;
+	int rc = Z_OK, err = 0;
 
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
-	/* both sizes are at most ELF_FILE_MAX_SECTION, which fits zlib's unsigned int */
-	z.next_in = in;
-	z.avail_in = in_sz;
+	/* at most ELF_FILE_MAX_SECTION, which fits zlib's unsigned int */
 	z.next_out = out;
-	z.avail_out = out_sz;
-	err = inflate(&z, Z_FINISH);
-	if (err == Z_STREAM_END && z.avail_out)
-		err = Z_DATA_ERROR;
+	z.avail_out = (uInt)out_sz;
+	while (!err && rc == Z_OK) {
+		if (!z.avail_in && in_sz)
+			err = read_chunk(&z, e, &off, &in_sz, buf);
+		/* Z_BUF_ERROR where nothing is left to read, or no room */
+		if (!err)
+			rc = inflate(&z, Z_NO_FLUSH);
+	}
 	inflateEnd(&z);
-	return err == Z_STREAM_END ? 0 : err == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+	if (err)
+		return err;
+	if (rc == Z_STREAM_END && !z.avail_out)
+		return 0;
+	return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
 /* The same by zstd (RFC 8878). */
-static int unzstd_all(const uint8_t *in, size_t in_sz, uint8_t *out, size_t out_sz)
+static int unzstd_all(const struct elf_file *e, uint64_t off, uint64_t in_sz, uint8_t *out,
+		      size_t out_sz)
 {
-	size_t n = ZSTD_decompress(out, out_sz, in, in_sz);
+	void *in = read_alloc(e, off, in_sz);
+	size_t n;
 
+	if (!in)
+		return -errno;
+	n = ZSTD_decompress(out, out_sz, in, in_sz);
+	free(in);
 	if (!ZSTD_isError(n))
 		return n == out_sz ? 0 : -EBADMSG;
 	return ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
@@ -426,82 +455,83 @@ static int read_packed(const uint8_t *raw, size_t raw_sz, bool gnu, struct packe
 	return ch.ch_type == ELFCOMPRESS_ZLIB || ch.ch_type == ELF_FILE_ZSTD ? 0 : -EOPNOTSUPP;
 }
 
-static int decompress(uint8_t *raw, size_t raw_sz, bool gnu, size_t max, void **ret_buf,
-		      size_t *ret_sz)
+/* What a section is, as its first bytes say; one that is not compressed has type 0. */
+static int look_into(const struct elf_file *e, const struct elf_section *s, bool gnu,
+		     struct packed *ret)
 {
-	struct packed p;
-	uint8_t *out;
-	int err = read_packed(raw, raw_sz, gnu, &p);
-
-	if (err)
-		return err;
-	raw += p.header_sz;
-	raw_sz -= p.header_sz;
-	if (p.size > max)
-		return -E2BIG;
-	if (p.type == ELFCOMPRESS_ZLIB && p.size / MAX_DEFLATE_RATIO > raw_sz)
-		return -EBADMSG;
-	out = malloc(p.size + 1);
-	if (!out)
-		return -ENOMEM;
-	err = p.type == ELFCOMPRESS_ZLIB ? inflate_all(raw, raw_sz, out, p.size) :
-					   unzstd_all(raw, raw_sz, out, p.size);
-	if (err) {
-		free(out);
-		return err;
-	}
-	out[p.size] = '\0';
-	*ret_buf = out;
-	*ret_sz = p.size;
-	return 0;
-}
-
-static int read_section(const struct elf_file *e, const struct elf_section *s, bool gnu, size_t max,
-			void **ret_buf, size_t *ret_sz)
-{
-	void *raw;
+	uint8_t head[sizeof(Elf64_Chdr)];
+	size_t sz = MIN(sizeof(head), s->size);
 	int err;
 
 	if (s->type == SHT_NOBITS)
 		return -ENODATA;
-	if (s->size > max)
-		return -E2BIG;
-	raw = read_alloc(e, s->offset, s->size);
-	if (!raw)
-		return errno == ENODATA ? -EBADMSG : -errno;
-	if (!gnu && !(s->flags & SHF_COMPRESSED)) {
-		*ret_buf = raw;
-		*ret_sz = s->size;
+	*ret = (struct packed){ 0, s->size, 0 };
+	if (!gnu && !(s->flags & SHF_COMPRESSED))
 		return 0;
+	err = elf_file__read(e, s->offset, head, sz);
+	return err ? err : read_packed(head, sz, gnu, ret);
+}
+
+/* Its contents, of p's size. */
+static int fill(const struct elf_file *e, const struct elf_section *s, const struct packed *p,
+		uint8_t *to)
+{
+	uint64_t off = s->offset + p->header_sz, sz = s->size - p->header_sz;
+
+	switch (p->type) {
+	case ELFCOMPRESS_ZLIB:
+		return p->size / MAX_DEFLATE_RATIO > sz ? -EBADMSG :
+							  inflate_all(e, off, sz, to, p->size);
+	case ELF_FILE_ZSTD:
+		return unzstd_all(e, off, sz, to, p->size);
 	}
-	err = decompress(raw, s->size, gnu, max, ret_buf, ret_sz);
-	free(raw);
-	return err;
+	return elf_file__read(e, off, to, sz);
 }
 
 int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
 			   void **ret_buf, size_t *ret_sz)
 {
-	return read_section(e, s, false, max, ret_buf, ret_sz);
-}
+	struct packed p;
+	uint8_t *buf;
+	int err;
 
-int elf_file__read_gnu_section(const struct elf_file *e, const struct elf_section *s, size_t max,
-			       void **ret_buf, size_t *ret_sz)
-{
-	return read_section(e, s, true, max, ret_buf, ret_sz);
+	if (s->size > max)
+		return s->type == SHT_NOBITS ? -ENODATA : -E2BIG;
+	err = look_into(e, s, false, &p);
+	if (err)
+		return err == -ENODATA && s->type != SHT_NOBITS ? -EBADMSG : err;
+	if (p.size > max)
+		return -E2BIG;
+	buf = malloc(p.size + 1);
+	if (!buf)
+		return -ENOMEM;
+	err = fill(e, s, &p, buf);
+	if (err) {
+		free(buf);
+		return err == -ENODATA ? -EBADMSG : err;
+	}
+	buf[p.size] = '\0';
+	*ret_buf = buf;
+	*ret_sz = p.size;
+	return 0;
 }
 
 uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_section *s, bool gnu)
 {
-	uint8_t head[sizeof(Elf64_Chdr)];
-	size_t sz = MIN(sizeof(head), s->size);
 	struct packed p;
 
-	if (!gnu && !(s->flags & SHF_COMPRESSED))
-		return s->size;
-	if (elf_file__read(e, s->offset, head, sz) || read_packed(head, sz, gnu, &p))
-		return 0;
-	return p.size;
+	return look_into(e, s, gnu, &p) ? 0 : p.size;
+}
+
+int elf_file__expand(const struct elf_file *e, const struct elf_section *s, bool gnu, void *to,
+		     size_t sz)
+{
+	struct packed p;
+	int err = look_into(e, s, gnu, &p);
+
+	if (!err && p.size != sz)
+		err = -EBADMSG;
+	return err ? err : fill(e, s, &p, to);
 }
 
 bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,

@@ -71,11 +71,12 @@ bool elf_file__section_by_index(const struct elf_file *e, size_t idx, struct elf
 int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
 			   void **ret_buf, size_t *ret_sz);
 
-/* The same of a section that is compressed in GNU's older form (.zdebug_…). */
-int elf_file__read_gnu_section(const struct elf_file *e, const struct elf_section *s, size_t max,
-			       void **ret_buf, size_t *ret_sz);
-/* How many bytes either of them would have, as the section says; 0 where it cannot be expanded. */
+/* How many bytes a section would have, as it says; 0 where it cannot be expanded. gnu: it is compressed in
+ * GNU's older form (.zdebug_…). */
 uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_section *s, bool gnu);
+/* Its contents, which have to be of that size. 0; -EBADMSG, -ENOMEM, -errno. */
+int elf_file__expand(const struct elf_file *e, const struct elf_section *s, bool gnu, void *to,
+		     size_t sz);
 
 /* sz bytes at a file offset: 0 or -errno, -ENODATA past the end. */
 int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz);
