@@ -363,6 +363,18 @@ bool elf_file__section(const struct elf_file *e, const char *name, struct elf_se
 	return false;
 }
 
+bool elf_file__is_whole(const struct elf_file *e)
+{
+	for (size_t i = 0; i < e->sh_cnt; i++) {
+		const Elf64_Shdr *sh = &e->sh[i];
+
+		if (sh->sh_type != SHT_NULL && sh->sh_type != SHT_NOBITS &&
+		    !in_file(e, sh->sh_offset, sh->sh_size))
+			return false;
+	}
+	return e->sh_cnt > 0;
+}
+
 bool elf_file__has_dwarf(const struct elf_file *e)
 {
 	struct elf_section info;

@@ -56,6 +56,8 @@ bool elf_file__program_header(const struct elf_file *e, uint32_t type, struct el
  * the file (SHT_NOBITS has no bytes). */
 bool elf_file__section(const struct elf_file *e, const char *name, struct elf_section *ret);
 
+/* Has it section headers, and all that they name? Not if it is a part of a file. */
+bool elf_file__is_whole(const struct elf_file *e);
 /* Has it debug information, compressed in whatever form? */
 bool elf_file__has_dwarf(const struct elf_file *e);
 /* Indices of sections are below this; 0: there are no section headers. */

@@ -754,7 +754,9 @@ int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd)
 	struct reader_file f = { 0 };
 	int err = r ? reader__describe(r, fd, true, &f) : -ENOMEM;
 
-	if (!err && (!sz || f.build_id_sz != sz || memcmp(f.build_id, build_id, sz) != 0))
+	/* a server that ends in the middle does not always say how much there is */
+	if (!err &&
+	    (!sz || f.build_id_sz != sz || memcmp(f.build_id, build_id, sz) != 0 || !f.is_whole))
 		err = -EBADMSG;
 	reader_file__done(&f);
 	if (!err)

@@ -128,7 +128,7 @@ int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_B
 /*
  * Such a file, from elsewhere, for the objects that lack it; takes fd, O_PATH. Whoever has written it may
  * have meant harm: it is read by a process that reads nothing of the system's. 0; -EBADMSG: it is no
- * ELF file with that build id; -ENOMEM.
+ * ELF file with that build id, or a part of one; -ENOMEM.
  */
 int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd);
 /* Is there one of that build id? One that did harm is forgotten. */

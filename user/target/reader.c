@@ -563,6 +563,7 @@ static int take_description(struct reader *r, const struct query *q, void *ret)
 	strcpy(f->debuglink, d.debuglink);
 	strcpy(f->alt_name, d.alt_name);
 	f->debuglink_crc = d.debuglink_crc;
+	f->is_whole = d.is_whole;
 	f->has_debug_info = d.has_debug_info;
 	f->may_be_split = d.may_be_split;
 	err = take_segments(r, f, d.segment_cnt);

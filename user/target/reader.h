@@ -56,6 +56,7 @@ struct reader_file {
 	char debuglink[256]; /* base name, "": none */
 	uint32_t debuglink_crc;
 	char alt_name[READER_MAX_LINK]; /* path of the supplementary file, or "" */
+	bool is_whole;			/* see elf_file__is_whole */
 	bool has_debug_info;
 	bool may_be_split; /* its DWARF: some of it may be in other files */
 };

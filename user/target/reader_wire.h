@@ -74,7 +74,7 @@ struct reader_opened {
 
 struct reader_description {
 	uint32_t segment_cnt;
-	uint32_t has_debug_info, may_be_split;
+	uint32_t is_whole, has_debug_info, may_be_split;
 	uint32_t build_id_sz, alt_id_sz;
 	uint32_t debuglink_crc;
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID], alt_id[ELF_FILE_MAX_BUILD_ID];

@@ -270,6 +270,7 @@ static int describe(struct job *j)
 	d.build_id_sz = sz;
 	segments = elf_file__segments(elf, &cnt);
 	d.segment_cnt = cnt;
+	d.is_whole = elf_file__is_whole(elf);
 	d.has_debug_info = elf_file__has_dwarf(elf);
 	d.may_be_split = elf_file__section(elf, ".debug_addr", &info);
 	read_interp(elf, d.interp, sizeof(d.interp));
