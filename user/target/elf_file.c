@@ -21,9 +21,9 @@
 #define MAX_SECTIONS (1U << 16)
 #define MAX_SECTION_NAMES (16U << 20) /* bytes of .shstrtab */
 #define MAX_NOTES (64U << 10)	      /* bytes of one note segment that are searched */
+#define INFLATE_CHUNK (64U << 10)     /* bytes of what is compressed that are read at once */
 /* zlib's deflate cannot do better than 1032 : 1 (zlib.net/zlib_tech.html): what promises more lies
  */
-#define INFLATE_CHUNK (64U << 10)
 #define MAX_DEFLATE_RATIO 1040
 
 struct elf_file {
