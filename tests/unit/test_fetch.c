@@ -10,9 +10,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -136,6 +138,34 @@ static void test_cache(void **state)
 	cache__close(other);
 }
 
+/* What is begun stays, whoever looks for what was left behind at that moment. */
+static void test_at_once(void **state)
+{
+	struct cache *c = open_cache(FILE_SZ);
+	struct cache_part part;
+	uint64_t sz;
+	int status, fd;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	while (!pid)
+		if (cache__begin(c, &part) || cache__end(c, &part, "gg", &sz))
+			_exit(1);
+	for (int i = 0; i < 500; i++) {
+		assert_int_equal(cache__begin(c, &part), 0);
+		fd = cache__look(c, &part);
+		assert_true(fd >= 0);
+		close(fd);
+		assert_int_equal(cache__end(c, &part, NULL, &sz), 0);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	cache__close(c);
+	assert_true(toolrun("rm -rf cache"));
+}
+
 /* A link among its files leads nowhere. */
 static void test_links(void **state)
 {
@@ -186,9 +216,8 @@ static void test_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_servers),
-		cmocka_unit_test(test_cache),
-		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_servers), cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_at_once), cmocka_unit_test(test_links),
 		cmocka_unit_test(test_folder),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #define PART ".part-"
 #define ENDING ".debug"
 #define MAX_NAME 160
+#define BEGINS 16 /* of a file */
 
 struct cache {
 	int folder;
@@ -214,9 +215,11 @@ int cache__look(struct cache *c, const struct cache_part *part)
 	return look(c, part->name);
 }
 
-int cache__begin(struct cache *c, struct cache_part *ret)
+/* 0, -EAGAIN or -errno. */
+static int begin(struct cache *c, struct cache_part *ret)
 {
 	uint64_t number;
+	struct stat st;
 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		number = util_monotonic_ns();
@@ -225,8 +228,21 @@ int cache__begin(struct cache *c, struct cache_part *ret)
 			 0600);
 	if (ret->fd < 0)
 		return -errno;
-	(void)flock(ret->fd, LOCK_EX | LOCK_NB);
-	return 0;
+	/* somebody may have taken it for one that was left behind, before it was locked */
+	if (!flock(ret->fd, LOCK_EX) && !fstat(ret->fd, &st) && st.st_nlink)
+		return 0;
+	close(ret->fd);
+	ret->fd = -1;
+	return -EAGAIN;
+}
+
+int cache__begin(struct cache *c, struct cache_part *ret)
+{
+	int err = -EAGAIN;
+
+	for (int i = 0; err == -EAGAIN && i < BEGINS; i++)
+		err = begin(c, ret);
+	return err;
 }
 
 int cache__end(struct cache *c, struct cache_part *part, const char *id, uint64_t *ret_sz)
