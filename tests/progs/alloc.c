@@ -13,6 +13,7 @@
  *   hammer     pairs of malloc and free without end, with work=N turns of a loop behind each,
  *              which goes through 256 KiB of memory; prints every 100 ms how many there were
  *   loop       one such pair in a ms; with `forks` in a child too
+ *   paths      n=N (10000) blocks of 40 bytes, each by a stack of its own, which the ledger leaves out
  */
 #include <malloc.h>
 #include <sys/wait.h>
@@ -382,9 +383,50 @@ static NOIPA void loop(void)
 	}
 }
 
+/* ---- paths: which of two functions is called is a bit of the path, one after the other ---- */
+
+#define PATH_BITS 14
+#define PATH_BLOCK 40
+
+static NOIPA void *path_right(long path, int bits);
+static NOIPA void *path_left(long path, int bits);
+
+static void *path_next(long path, int bits)
+{
+	if (!bits)
+		return malloc(PATH_BLOCK);
+	return path & 1 ? path_right(path >> 1, bits - 1) : path_left(path >> 1, bits - 1);
+}
+
+static NOIPA void *path_right(long path, int bits)
+{
+	void *p = path_next(path, bits);
+
+	NO_TAIL_CALL();
+	return p;
+}
+
+static NOIPA void *path_left(long path, int bits)
+{
+	void *p = path_next(path, bits);
+
+	NO_TAIL_CALL();
+	return p;
+}
+
+static NOIPA void paths(void)
+{
+	long n = alloc_number("n", 10000), i;
+
+	for (i = 0; i < n; i++)
+		if (!path_next(i, PATH_BITS))
+			_exit(3);
+}
+
 static const struct alloc_mode modes[] = {
-	{ "schedule", schedule }, { "old", old },   { "fork", family },	  { "exec", exec_self },
-	{ "spawn", spawn },	  { "ages", ages }, { "hammer", hammer }, { "loop", loop },
+	{ "schedule", schedule }, { "old", old },     { "fork", family },
+	{ "exec", exec_self },	  { "spawn", spawn }, { "ages", ages },
+	{ "hammer", hammer },	  { "loop", loop },   { "paths", paths },
 };
 
 int main(int argc, char **argv)

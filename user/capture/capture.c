@@ -245,11 +245,25 @@ static void tend_epoch(struct capture *c, bool wait)
 	c->boundary_cnt++;
 }
 
+/* capture__fd becomes readable when the epoch that is ending has ended. Once, and for nothing else
+ * that waits for a grace period: to be woken for that would cost more than it is worth. */
+static int watch_epoch(const struct capture *c)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
+	int fd = grace__fd(session__grace(c->session));
+
+	if (!collect__is_ending(c->collect))
+		return 0;
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, fd, &ev) ? -errno : 0;
+}
+
 int capture__cut(struct capture *c)
 {
 	int err = collect__can_end(c->collect) ? take_snapshot(c, false) : -EAGAIN;
 
-	return err ? err : pass_boundary(c);
+	if (!err)
+		err = pass_boundary(c);
+	return err ? err : watch_epoch(c);
 }
 
 bool capture__has_boundary(const struct capture *c)
@@ -313,18 +327,6 @@ static int tend_heap(struct capture *c)
 		return heap__end_slice(c->heap);
 	err = heap__update(c->heap);
 	return err ? err : heap__tick(c->heap);
-}
-
-/* capture__fd becomes readable when the epoch that is ending has ended. Once, and for nothing else
- * that waits for a grace period: to be woken for that would cost more than it is worth. */
-static int watch_epoch(const struct capture *c)
-{
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
-	int fd = grace__fd(session__grace(c->session));
-
-	if (!collect__is_ending(c->collect))
-		return 0;
-	return epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, fd, &ev) ? -errno : 0;
 }
 
 int capture__poll(struct capture *c)
