@@ -19,6 +19,10 @@ CFLAGS ?= $(if $(SAN),-Og -g1,-O2 -g)
 # a warning that only -O2 has few enough of
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-format-truncation
 override CFLAGS += -std=gnu11 $(WARN) $(if $(SAN),$(SANITIZE))
+ifneq ($(SAN),)
+# a hundred tests are linked, which takes it half as long
+override LDFLAGS += $(shell echo 'int main(void) { return 0; }' | $(CC) -fuse-ld=gold -x c -o /dev/null - 2>/dev/null && echo -fuse-ld=gold)
+endif
 CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -Iinclude -I$(BASE)/gen -MMD -MP
 LDLIBS := -linih -lbpf -ldw -lelf -lz -llzma -lzstd -lprotobuf-c -liberty -lcapstone -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
@@ -113,9 +117,16 @@ $(OUT)/%.o: %.c | $(SKEL) $(SKEL_NOLOOP) $(PROTO_H) $(SYSCALLS_H) $(PAGE_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
+ifneq ($(SAN),)
+# what there is to warn of has been said, of the same files without sanitizers
+$(OUT)/user/%.o: override CFLAGS := $(filter-out $(WARN),$(CFLAGS))
+# the time of a test is spent in what it tests
+$(OUT)/tests/unit/%.o: override CFLAGS += -O0
+endif
+
 $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # sets the clock
 $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
@@ -143,7 +154,7 @@ $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 
 $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # Goes into other programs: no sanitizers, exceptions pass through it, nothing is looked up in the middle of malloc.
 PRELOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fexceptions \
@@ -211,7 +222,7 @@ FUZZ_SECONDS ?= 600
 
 $(FUZZ_OUT)/%.o: %.c
 	$(call say,FUZZ,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 $(WARN) -O1 -g -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
+	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g1 -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
 		-c -o $@ $<
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) \

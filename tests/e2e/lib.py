@@ -286,6 +286,20 @@ def wait_worked(pid, seconds):
     wait_until(lambda: cpu_seconds(pid) - begin > seconds, f"{seconds} s of CPU time")
 
 
+def halt(*processes):
+    """Stops them, until they take turns: what waits for another should not take its time."""
+    for p in processes:
+        kill(p.pid, signal.SIGSTOP)
+
+
+def take_turns(seconds, *processes):
+    """Each works for so much CPU time, while the others of them are stopped, and is stopped then."""
+    for p in processes:
+        kill(p.pid, signal.SIGCONT)
+        wait_worked(p.pid, seconds)
+        kill(p.pid, signal.SIGSTOP)
+
+
 def worked(pid, seconds):
     """For `until`: a bpfprof is there, and the process has had so much CPU time since."""
 

@@ -2,12 +2,13 @@
 /*
  * A program whose profile is known: busy_60, busy_30 and busy_10 take 60, 30 and 10 % of its time.
  *
- * usage: busy [SECONDS [counts]]
+ * usage: busy [SECONDS [counts | rests]]
  *
  * Prints "ready", works for 10 s unless told otherwise (SIGTERM ends it after the current round),
  * and prints what it measured; with `counts` a line for each function: its name, its CPU time in
  * ns, and the number of uninterrupted stretches of which that consists. A clock that ticks once in
- * a period ticks in a stretch as often as there are periods in it, or once less or more.
+ * a period ticks in a stretch as often as there are periods in it, or once less or more. With `rests`
+ * it sleeps after each round, four times as long: for tests in which others have work to do.
  *
  * It does not count iterations, which machines run at different speeds, but asks for its own CPU
  * time after each slice of about a millisecond and goes on where the plan says. The plan's rounds
@@ -129,12 +130,13 @@ static __attribute__((noipa)) void work_share(struct part *p, uint64_t round_ns,
 
 int main(int argc, char **argv)
 {
-	bool counts = argc > 2 && !strcmp(argv[2], "counts");
+	bool counts = argc > 2 && !strcmp(argv[2], "counts"),
+	     rests = argc > 2 && !strcmp(argv[2], "rests");
 	double seconds = argc > 1 ? atof(argv[1]) : 10;
 	uint64_t start = now_ns(CLOCK_MONOTONIC), cpu_ns, total = 0;
 
 	if (!(seconds > 0 && seconds <= 86400)) {
-		fprintf(stderr, "usage: busy [SECONDS [counts]]\n");
+		fprintf(stderr, "usage: busy [SECONDS [counts | rests]]\n");
 		return 2;
 	}
 	signal(SIGTERM, stop);
@@ -146,6 +148,8 @@ int main(int argc, char **argv)
 
 		for (size_t i = 0; i < PART_CNT; i++)
 			work_share(&parts[i], round_ns, &cpu_ns);
+		if (rests)
+			nanosleep(&(struct timespec){ .tv_nsec = (long)(4 * round_ns) }, NULL);
 		if (now_ns(CLOCK_MONOTONIC) - start > (uint64_t)(seconds * 1e9))
 			break;
 	}
