@@ -3,6 +3,7 @@
  * More stacks than small tables hold: 24 threads, each of which takes one of 8^5 ways from
  * storm_thread through f0 … f7 to leaf, at random, again and again. What it does there is the mode:
  *   cpu      20 us of work, without end
+ *   rest     the same, with 5 ms of sleep
  *   heap     a malloc and a free
  *   locks    a mutex that all the others want
  *   create   a thread that ends at once
@@ -35,6 +36,12 @@ static void work(long us)
 static void leaf_cpu(void)
 {
 	work(20);
+}
+
+static void leaf_rest(void)
+{
+	work(20);
+	usleep(5000);
 }
 
 static void leaf_heap(void)
@@ -76,8 +83,8 @@ static const struct mode {
 	void (*leaf)(void);
 	long rounds; /* of each thread */
 } modes[] = {
-	{ "cpu", leaf_cpu, -1 },       { "heap", leaf_heap, 600 }, { "locks", leaf_locks, 100 },
-	{ "create", leaf_create, 30 }, { "park", leaf_park, 1 },
+	{ "cpu", leaf_cpu, -1 },      { "rest", leaf_rest, -1 },     { "heap", leaf_heap, 600 },
+	{ "locks", leaf_locks, 100 }, { "create", leaf_create, 30 }, { "park", leaf_park, 1 },
 };
 static const struct mode *mode;
 
