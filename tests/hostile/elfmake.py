@@ -130,6 +130,15 @@ def compressed(data, kind=1, claim=None):
     return struct.pack("<IIQQ", kind, 0, len(data) if claim is None else claim, 1) + zlib.compress(data, 9)
 
 
+def zeros(mib):
+    """So many MiB of them, compressed: one, again and again."""
+    c = zlib.compressobj(9)
+    one = c.compress(bytes(1 << 20)) + c.flush(zlib.Z_FULL_FLUSH)
+    again = c.compress(bytes(1 << 20)) + c.flush(zlib.Z_FULL_FLUSH)
+    end = b"\x03\x00"  # an empty last block
+    return struct.pack("<IIQQ", 1, 0, mib << 20, 1) + one + again * (mib - 1) + end + struct.pack(">HH", (mib << 20) % 65521, 1)
+
+
 # ---- DWARF 4 ----
 
 CU, SUBPROGRAM, BLOCK = 0x11, 0x2E, 0x0B
