@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/proc_status.h"
+
 #define CLOCK_READS 3
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
@@ -313,18 +315,14 @@ static int64_t read_shift_ns(const char *name)
 
 uint64_t util_peak_rss(pid_t pid)
 {
-	unsigned long long kb = 0;
-	char path[64], *buf, *s;
-	size_t sz;
+	uint64_t kib;
+	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (util_read_file(path, 65536, &buf, &sz))
+	if (proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &text))
 		return 0;
-	s = strstr(buf, "\nVmHWM:");
-	if (s)
-		kb = strtoull(s + 7, NULL, 10);
-	free(buf);
-	return kb * 1024;
+	kib = proc_status_number(text, "VmHWM");
+	free(text);
+	return kib << 10;
 }
 
 static struct {

@@ -14,6 +14,7 @@
 
 #include "base/knobs.h"
 #include "base/log.h"
+#include "base/proc_status.h"
 #include "base/util.h"
 #include "capture/capture_parts.h"
 #include "heap/cpu_time.h"
@@ -363,18 +364,13 @@ static int open_readers(struct capture *c)
 /* The process of a thread, and the process's start, for the filter by thread. */
 static int add_thread(struct capture *c, uint32_t tid)
 {
-	char path[64], *buf, *s;
-	size_t sz;
-	uint32_t proc;
-	int err, tgid = 0;
+	uint32_t proc, tgid = 0;
+	char *text;
+	int err = proc_status_read(PROC_STATUS_DIR, tid, &text);
 
-	snprintf(path, sizeof(path), "/proc/%u/status", tid);
-	err = util_read_file(path, 65536, &buf, &sz);
 	if (!err) {
-		s = strstr(buf, "\nTgid:");
-		if (s)
-			tgid = atoi(s + 6);
-		free(buf);
+		tgid = (uint32_t)proc_status_number(text, "Tgid");
+		free(text);
 	}
 	proc = tgid ? procs__find_live(c->procs, tgid) : PROCS_NONE;
 	if (proc == PROCS_NONE) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deleted.h"
 #include "base/hash.h"
 #include "base/util.h"
 #include "capture/code.h"
@@ -261,7 +262,6 @@ static uint32_t make_mapping(struct stack_store *s, uint32_t proc, const struct 
 		.source = { .what = SYMBOLIZE_NOTHING, .object = OBJECTS_NONE },
 	};
 	char path[4096];
-	size_t len;
 
 	if (owner) {
 		m.source.what = SYMBOLIZE_PERF_MAP;
@@ -271,11 +271,9 @@ static uint32_t make_mapping(struct stack_store *s, uint32_t proc, const struct 
 	}
 	/* equal paths may be different files, in two containers for example */
 	m.owner = owner ? owner : m.source.object + 1;
-	/* as Go does: " (deleted)" is the kernel's remark, not the name */
 	snprintf(path, sizeof(path), "%s", f->kind == PROC_FILE_ANON ? "//anon" : f->path);
-	len = strlen(path);
-	if (len > 10 && !strcmp(path + len - 10, " (deleted)"))
-		path[len - 10] = '\0';
+	/* as Go does */
+	path[deleted_path_length(path, strlen(path))] = '\0';
 	return new_mapping(s, &m, path);
 }
 

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deleted.h"
 #include "base/util.h"
 #include "profile/legacy_reader.h"
-
-#define DELETED " (deleted)"
 
 bool legacy_is_maps_head(struct legacy_text line)
 {
@@ -46,9 +45,7 @@ static bool take_kernels(struct legacy_text *line, struct legacy_map *ret)
 	    !legacy_take_hex(&in, &device) || !legacy_take_number(&in, &inode))
 		return false;
 	legacy_skip_blanks(&in);
-	if ((size_t)(in.end - in.at) >= strlen(DELETED) &&
-	    !memcmp(in.end - strlen(DELETED), DELETED, strlen(DELETED)))
-		in.end -= strlen(DELETED);
+	in.end = in.at + deleted_path_length(in.at, (size_t)(in.end - in.at));
 	ret->offset = offset;
 	ret->path = in;
 	*line = in;

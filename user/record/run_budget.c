@@ -15,6 +15,7 @@
 
 #include "agent/node_budget.h"
 #include "base/log.h"
+#include "base/proc_status.h"
 #include "base/util.h"
 #include "capture/capture.h"
 #include "options.h"
@@ -87,27 +88,17 @@ static uint64_t processes_ns(const pid_t *children, size_t cnt)
 	return sum;
 }
 
-/* A line of kB in a file of /proc, in bytes. */
-static uint64_t kilobytes(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 10) << 10 : 0;
-}
-
 /* Memory of a process that no other has and that cannot be given back: not what is mapped of files. */
 static uint64_t memory_of(pid_t pid)
 {
-	uint64_t sum = 0;
-	char path[64], *buf;
-	size_t sz;
+	uint64_t kib;
+	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (util_read_file(path, 65536, &buf, &sz))
+	if (proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &text))
 		return 0;
-	sum = kilobytes(buf, "\nRssAnon:") + kilobytes(buf, "\nRssShmem:");
-	free(buf);
-	return sum;
+	kib = proc_status_number(text, "RssAnon") + proc_status_number(text, "RssShmem");
+	free(text);
+	return kib << 10;
 }
 
 /* BPF maps, and programs, as they are charged: by the descriptors that we have (bpf(2)). */

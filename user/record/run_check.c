@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/proc_status.h"
 #include "base/util.h"
 #include "options.h"
 #include "record/run_parts.h"
-
-#define MAX_STATUS 65536
 
 /* Of proc_pid_status(5). */
 struct status {
@@ -25,26 +24,19 @@ struct status {
 	bool zombie;
 };
 
-static uint32_t number_behind(const char *text, const char *key)
-{
-	const char *s = strstr(text, key);
-
-	return s ? (uint32_t)strtoul(s + strlen(key), NULL, 10) : 0;
-}
-
 /* False: it cannot be told, as where /proc is mounted with hidepid. */
 static bool read_status(uint32_t tid, struct status *ret)
 {
-	char path[64], *buf;
-	size_t sz;
+	const char *state;
+	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%u/status", tid);
-	if (util_read_file(path, MAX_STATUS, &buf, &sz))
+	if (proc_status_read(PROC_STATUS_DIR, tid, &text))
 		return false;
-	*ret = (struct status){ .tgid = number_behind(buf, "\nTgid:"),
-				.threads = number_behind(buf, "\nThreads:"),
-				.zombie = strstr(buf, "\nState:\tZ") != NULL };
-	free(buf);
+	state = proc_status_line(text, "State");
+	*ret = (struct status){ .tgid = (uint32_t)proc_status_number(text, "Tgid"),
+				.threads = (uint32_t)proc_status_number(text, "Threads"),
+				.zombie = state && !strncmp(state, "\tZ", 2) };
+	free(text);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/process_rule.h"
+#include "base/deleted.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -85,16 +86,13 @@ struct facts {
 
 static void read_exe(uint32_t pid, char ret[PATH_MAX])
 {
-	static const char deleted[] = " (deleted)";
 	char link[64];
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
 	n = readlink(link, ret, PATH_MAX - 1);
-	ret[MAX(n, 0)] = '\0';
 	/* a newer one has been installed meanwhile: proc_pid_exe(5) */
-	if (n > (ssize_t)strlen(deleted) && !strcmp(ret + n - strlen(deleted), deleted))
-		ret[n - strlen(deleted)] = '\0';
+	ret[n > 0 ? deleted_path_length(ret, (size_t)n) : 0] = '\0';
 }
 
 /* The caller gives the group back. */

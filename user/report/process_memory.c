@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc_status.h"
 #include "base/util.h"
-
-#define MAX_STATUS 65536
 
 /* "VmRSS:	    4 kB": is it memory of the process? */
 static bool print_line(const char *line, FILE *f)
@@ -26,13 +25,12 @@ static bool print_line(const char *line, FILE *f)
 
 char *process_memory(pid_t pid)
 {
-	char path[64], *status, *ret = NULL;
+	char *status, *ret = NULL;
 	bool any = false;
 	size_t sz;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (pid <= 0 || util_read_file(path, MAX_STATUS, &status, &sz))
+	if (pid <= 0 || proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &status))
 		return NULL;
 	f = open_memstream(&ret, &sz);
 	if (f) {

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc_status.h"
 #include "base/util.h"
 
 #define MAX_CMDLINE (4U << 20) /* the kernel's own limit is a quarter of the stack's */
-#define MAX_STATUS 65536
 
 int process_cmdline(pid_t pid, char **ret, size_t *ret_sz)
 {
@@ -25,20 +25,13 @@ int process_cmdline(pid_t pid, char **ret, size_t *ret_sz)
 
 int process_threads(pid_t pid, uint64_t *ret)
 {
-	char path[64], *buf, *tgid, *threads;
-	size_t sz;
-	int err = -ESRCH;
+	bool found;
+	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (util_read_file(path, MAX_STATUS, &buf, &sz))
+	if (proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &text))
 		return -ESRCH;
-	/* the name in front has its newlines escaped: proc_pid_status(5) */
-	tgid = strstr(buf, "\nTgid:");
-	threads = strstr(buf, "\nThreads:");
-	if (tgid && threads && atoi(tgid + 6) == pid) {
-		*ret = strtoull(threads + 9, NULL, 10);
-		err = 0;
-	}
-	free(buf);
-	return err;
+	*ret = proc_status_number(text, "Threads");
+	found = *ret && proc_status_number(text, "Tgid") == (uint64_t)pid;
+	free(text);
+	return found ? 0 : -ESRCH;
 }

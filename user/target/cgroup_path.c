@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deleted.h"
 #include "base/util.h"
 
 struct part {
@@ -208,12 +209,11 @@ static bool take_entry(struct cgroup_path *ret, const struct part *part, const s
 
 void cgroup_path__parse(const char *path, struct cgroup_path *ret)
 {
-	static const char gone[] = " (deleted)";
-	struct part whole = { path, strlen(path) }, parent = { "", 0 }, above = { "", 0 };
+	struct part whole = { path, deleted_path_length(path, strlen(path)) }, parent = { "", 0 },
+		    above = { "", 0 };
 	bool in_kubepods = false, in_pod = false;
 
 	memset(ret, 0, sizeof(*ret));
-	strip(&whole, "", gone);
 	while (whole.len) {
 		const char *slash = memchr(whole.s, '/', whole.len);
 		struct part p = { whole.s, slash ? (size_t)(slash - whole.s) : whole.len };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc_status.h"
 #include "base/util.h"
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
@@ -150,24 +151,22 @@ bool proc_is_kthread(const char *proc_dir, uint32_t tgid)
 
 int proc_status_ids(const char *proc_dir, uint32_t tgid, struct proc_ids *ret)
 {
-	char path[4096], *buf, *s;
-	size_t sz;
-	int err;
+	const char *uids, *pids;
+	char *buf;
+	int err = proc_status_read(proc_dir, tgid, &buf);
 
-	snprintf(path, sizeof(path), "%s/%u/status", proc_dir, tgid);
-	err = util_read_file(path, 65536, &buf, &sz);
 	if (err)
 		return err == -ENOENT ? -ESRCH : err;
-	/* the name, in the first line, has its line breaks escaped */
-	s = strstr(buf, "\nUid:");
-	if (!s || sscanf(s, "\nUid: %*u %u", &ret->euid) != 1)
+	uids = proc_status_line(buf, "Uid");
+	if (!uids || sscanf(uids, "%*u %u", &ret->euid) != 1)
 		err = -EBADMSG;
 	/* from the namespace of /proc inwards; without pid namespaces there is no such line */
 	ret->ns_pid = tgid;
-	s = strstr(buf, "\nNSpid:");
-	if (s) {
-		s[strcspn(s + 1, "\n") + 1] = '\0';
-		ret->ns_pid = strtoul(strrchr(s, '\t') ? strrchr(s, '\t') : "", NULL, 10);
+	pids = proc_status_line(buf, "NSpid");
+	if (pids) {
+		const char *last = memrchr(pids, '\t', strcspn(pids, "\n"));
+
+		ret->ns_pid = last ? (uint32_t)strtoul(last, NULL, 10) : 0;
 	}
 	free(buf);
 	return err ? err : ret->ns_pid ? 0 : -EBADMSG;

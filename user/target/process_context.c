@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/deleted.h"
 #include "base/util.h"
 #include "process_context.pb-c.h"
 #include "target/proc_maps.h"
@@ -36,8 +37,7 @@ static bool is_context(const struct proc_maps_line *line)
 		size_t len = strlen(names[i]);
 
 		/* a memfd has never had another name: the kernel takes it for deleted */
-		if (!strncmp(path, names[i], len) &&
-		    (!path[len] || !strcmp(path + len, " (deleted)")))
+		if (!strncmp(path, names[i], len) && deleted_path_length(path, strlen(path)) == len)
 			return true;
 	}
 	return false;
