@@ -345,6 +345,40 @@ static void test_fetched_harm(void **state)
 	objects__free(o);
 }
 
+/* The same of a stranger's object: another one of that build id keeps what was fetched. */
+static void test_fetched_harm_of_stranger(void **state)
+{
+	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
+	struct objects *o = objects__new();
+	uint32_t ids[2];
+	struct symbols s;
+	size_t sz;
+
+	(void)state;
+	assert_true(toolrun("cp root/opt/x/prog other_prog; chmod 0777 other_prog"));
+	ids[0] = objects__add(o, open(toolrun_path("root/opt/x/prog"), O_PATH | O_CLOEXEC),
+			      "/opt/x/prog");
+	ids[1] = objects__add(o, open(toolrun_path("other_prog"), O_PATH | O_CLOEXEC),
+			      toolrun_path("other_prog"));
+	assert_int_not_equal(ids[0], ids[1]);
+	assert_int_equal(objects__lacks(o, ids[0], build_id, &sz), 0);
+	give(o, ids[0]);
+	harm = true;
+	assert_int_equal(objects__symbolize(o, ids[1], &gdbs[0].addr, 1, false, &s), 0);
+	harm = false;
+	symbols__done(&s);
+	assert_true(objects__has_given(o, build_id, sz));
+	assert_int_equal(objects__lacks(o, ids[0], build_id, &sz), -ENOENT);
+	/* it does without from then on */
+	harm = true;
+	harmed = 0;
+	assert_int_equal(objects__symbolize(o, ids[1], &gdbs[0].addr, 1, false, &s), 0);
+	harm = false;
+	symbols__done(&s);
+	assert_int_equal(harmed, 0);
+	objects__free(o);
+}
+
 /* ---- compressed ---- */
 
 static void compare_packed(const char *how)
@@ -560,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_fetched),
 		cmocka_unit_test(test_fetched_other),
 		cmocka_unit_test(test_fetched_harm),
+		cmocka_unit_test(test_fetched_harm_of_stranger),
 		cmocka_unit_test(test_dwz_fetched),
 		cmocka_unit_test(test_dwz_relative),
 		cmocka_unit_test(test_dwz_by_build_id),

@@ -41,8 +41,9 @@ struct object {
 	char *path;
 	struct file_stat st; /* of the file when it was added */
 	bool set_aside;
-	bool has_root; /* was asked for: see objects__set_root */
-	uint32_t root; /* of a process that has mapped it, or ROOTS_NONE */
+	bool unfetched; /* names do without what was fetched: see forget_fetched */
+	bool has_root;	/* was asked for: see objects__set_root */
+	uint32_t root;	/* of a process that has mapped it, or ROOTS_NONE */
 };
 
 /* An object is found again as the same file, or, if the file is trusted, by its build id. */
@@ -710,7 +711,7 @@ static struct debugfile_object for_any_debugfile(struct objects *o, const struct
 {
 	struct debugfile_object ret = for_debugfile(o, obj);
 
-	if (!o->fetched.cnt)
+	if (!o->fetched.cnt || obj->unfetched)
 		return ret;
 	ret.fetched_reader =
 		obj->reader == o->reader ? reader_of(o, &o->fetched_reader) : obj->reader;
@@ -775,21 +776,24 @@ void objects__learn(struct objects *o, uint32_t id)
 	o->objects[id].info.fetched++;
 }
 
-/* Forgets what was fetched and did harm. False: nothing was. */
-static bool forget_fetched(struct objects *o, const struct debugfile *debug,
+/*
+ * Forgets what was fetched and did harm. False: nothing was. A stranger's object may have done it itself,
+ * under the build id of another one: that one keeps its names.
+ */
+static bool forget_fetched(struct objects *o, struct object *obj, const struct debugfile *debug,
 			   const struct debugfile *alt)
 {
 	const struct debugfile *all[] = { debug, alt };
-	bool any = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (!all[i]->fetched)
-			continue;
-		fetched__remove(&o->fetched, all[i]->file.build_id, all[i]->file.build_id_sz);
-		any = true;
-	}
-	o->harms += any;
-	return any;
+	if (!debug->fetched && !alt->fetched)
+		return false;
+	obj->unfetched = true;
+	for (size_t i = 0; obj->reader == o->reader && i < ARRAY_SIZE(all); i++)
+		if (all[i]->fetched)
+			fetched__remove(&o->fetched, all[i]->file.build_id,
+					all[i]->file.build_id_sz);
+	o->harms++;
+	return true;
 }
 
 int objects__custom_sites(struct objects *o, uint32_t id, struct custom_sites *ret)
@@ -841,7 +845,7 @@ static int symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, siz
 		err = plain ? reader__names(from.reader, (int[]){ obj->fd, debug.fd, alt.fd, -1 },
 					    vaddrs, cnt, true, ret) :
 			      split_names(&from, obj->fd, &debug, &alt, vaddrs, cnt, ret);
-	*ret_again = reader_harmed(err) && forget_fetched(o, &debug, &alt);
+	*ret_again = reader_harmed(err) && forget_fetched(o, obj, &debug, &alt);
 	debugfile__close(&alt);
 	debugfile__close(&debug);
 	return *ret_again ? err : judge(o, obj, err);

@@ -131,7 +131,7 @@ int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_B
  * ELF file with that build id, or a part of one; -ENOMEM.
  */
 int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd);
-/* Is there one of that build id? One that did harm is forgotten. */
+/* Is there one of that build id? One that did harm is forgotten, unless it was with a stranger's object. */
 bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t sz);
 /* The object has a use for what was given: its names are others from now on. */
 void objects__learn(struct objects *o, uint32_t id);
