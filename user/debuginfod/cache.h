@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A folder of files of debug information, each under its build id. It is ours alone, and holds so many
- * bytes at most: those that were not used for the longest time go to make room. Several processes may
- * have it open: a file appears whole, and stays whole for whoever has opened it.
+ * bytes at most whenever a file has come: those that were not used for the longest time go to make
+ * room. Several processes may have it open: a file appears whole, and stays whole for whoever has
+ * opened it.
  *
  *   .part-…   what is being fetched, locked (flock(2)) for as long: one without a lock was left behind
  */
