@@ -261,7 +261,8 @@ int capture__name(struct capture *c, struct capture_profile *p, struct symbolize
 /*
  * Files of debug information that are not here, of objects in whose code stacks have frames, by build
  * ids: want is called for each such object, whose path it is given, once, and once more for another file
- * that the first one tells of. max: objects that are looked at, each at some questions to its reader. True: there are more.
+ * that the first one tells of. max: objects that are looked at, each at some questions to its reader.
+ * True: there are more.
  */
 typedef void (*capture_lacking)(void *ctx, const char *path, const uint8_t *build_id, size_t sz);
 bool capture__lacking(struct capture *c, size_t max, capture_lacking want, void *ctx);

@@ -316,9 +316,9 @@ static bool may_probe_throwing(struct heap_probes *hp, const struct attachments_
 static void released(void *ctx, const struct attachments_file *f, pid_t pid)
 {
 	struct heap_probes *hp = ctx;
-	struct lock *l = &hp->locks[f->number];
+	struct lock *l = f->number < hp->lock_cap ? &hp->locks[f->number] : NULL;
 
-	if (f->number >= hp->lock_cap || !l->held || l->pid != pid)
+	if (!l || !l->held || l->pid != pid)
 		return;
 	close(l->fd);
 	*l = (struct lock){ 0 };

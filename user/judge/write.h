@@ -50,10 +50,9 @@ const char *write_cost(double cost, const char *unit, char *text, size_t sz);
 /* "work", "work and what it calls", "total"; printable */
 const char *write_name(const struct judge_result *r, const struct judge_row *row, char *text,
 		       size_t sz);
-/* "OK, at most +2.1 %", "MOVED from f (a caller)", "CANNOT TELL, 6 more runs a side" */
 /* What the evidence is of, in the singular: "run", or "build". */
 const char *write_unit(const struct judge_result *r);
-
+/* "OK, at most +2.1 %", "MOVED from f (a caller)", "CANNOT TELL, 6 more runs a side" */
 const char *write_verdict(const struct judge_result *r, const struct judge_metric *m,
 			  const struct judge_row *row, char *text, size_t sz);
 const char *write_p(double p, char *text, size_t sz);

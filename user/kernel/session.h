@@ -130,9 +130,9 @@ struct bpfprof_config *session__config(struct session *s);
 enum {
 	SESSION_TRACE_SLOTS = 1, /* its programs take stacks where the CPU's clock may interrupt */
 	SESSION_SLOTS = 2,	 /* they do it where they can be preempted */
-	SESSION_FDS_SLOTS = 16,	 /* the fds kind has some of its own */
 	SESSION_DENSE = 4,	 /* samples come so fast that the ring has to be large */
 	SESSION_STATES = 8,	 /* session__keep_states */
+	SESSION_FDS_SLOTS = 16,	 /* the fds kind has some of its own */
 };
 void session__need(struct session *s, unsigned int needs);
 /* Threads have states of the kind, in task storage, else in the hash: true. */

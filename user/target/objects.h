@@ -44,10 +44,9 @@ struct object_info {
 	char build_id[129]; /* lower-case hex, "" if it has none */
 	char interp[32];    /* base name of its dynamic linker, cut; "": it has none */
 	char sanitizer
-		[32]; /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
-	uint32_t
-		fetched; /* how often debug information came in that it lacked: see objects__give */
-	bool readable;	 /* false: not ELF64 x86-64, damaged or harmful; neither table nor names */
+		[32];	  /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
+	uint32_t fetched; /* how often debug information came in that it lacked: objects__give */
+	bool readable;	  /* false: not ELF64 x86-64, damaged or harmful; neither table nor names */
 };
 
 struct objects_stats {
@@ -131,7 +130,8 @@ int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_B
  * ELF file with that build id, or a part of one; -ENOMEM.
  */
 int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd);
-/* Is there one of that build id? One that did harm is forgotten, unless it was with a stranger's object. */
+/* Is there one of that build id? One that did harm is forgotten, unless it was with a stranger's
+ * object. */
 bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t sz);
 /* The object has a use for what was given: its names are others from now on. */
 void objects__learn(struct objects *o, uint32_t id);
@@ -180,7 +180,8 @@ int objects__sites(struct objects *o, uint32_t id, const char *provider, const c
 
 /*
  * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. Separate debug
- * files are those that debugfile__open finds; a fetched one that does harm is forgotten. Returns 0 or -errno; *ret is the caller's to release.
+ * files are those that debugfile__open finds; a fetched one that does harm is forgotten. Returns 0 or
+ * -errno; *ret is the caller's to release.
  */
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
 		       bool plain, struct symbols *ret);
