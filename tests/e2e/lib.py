@@ -301,10 +301,13 @@ def take_turns(seconds, *processes):
 
 
 def worked(pid, seconds):
-    """For `until`: a bpfprof is there, and the process has had so much CPU time since."""
+    """For `until`: a bpfprof is there, and the process has had so much CPU time since. It stands still before: nothing else may wait
+    for it."""
+    kill(pid, signal.SIGSTOP)
 
     def until(p):
         wait_attached(p)
+        kill(pid, signal.SIGCONT)
         wait_worked(pid, seconds)
 
     return until
