@@ -62,9 +62,10 @@ __u32 kstack_find(__u32 slot, __u64 addr);
 int kstack_trim(__u32 slot, __u32 first);
 __u64 kstack_hash(__u32 slot);
 int kstack_places(__u32 slot);
-/* record.bpf.c: the same: a slot of bp_scratch for a program that can be preempted, which owns it
- * until it deletes it from bp_slots. -1: there is none. */
-int record_take_slot(void);
+/* The same: a slot of bp_scratch for a program that can be preempted, which owns it until it gives
+ * it back. -1: there is none. */
+int stack_take_slot(void);
+int stack_give_slot(__u32 slot);
 /* heap.bpf.c: the same, for the same reason */
 __u64 heap_distance(__u32 random);
 int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int returned);
@@ -116,10 +117,11 @@ struct cached_kstack {
  * Memory to take a stack in. The sampler has one for each CPU: it runs in interrupts and is
  * interrupted by itself only where the clock is an NMI (hardware events); `busy` turns that away.
  * Programs that run in tasks can be preempted by others of their kind: they take one of the slots
- * behind these, from bp_config.first_slot on, and own it while they hold its key in bp_slots.
+ * behind these, from bp_config.first_slot on, and own it until they give it back.
  */
 struct scratch {
 	struct bpfprof_fd opened; /* of the fds kind: what is opened here */
+	__u64 taken;		  /* by a program that can be preempted: see stack_take_slot */
 	__u32 busy;
 	__u32 kernel_left; /* the kernel's frames are counted, but not there: see kstack_slept */
 	struct cached_ustack cached; /* the one that is looked at */
@@ -168,7 +170,6 @@ extern struct bp_chosen_map bp_chosen SEC(".maps");
 extern struct bp_cgroup_map bp_cgroup SEC(".maps");
 extern struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 extern struct bp_ksyms_map bp_ksyms SEC(".maps");
-extern struct bp_slots_map bp_slots SEC(".maps");
 extern struct bp_live_map bp_live SEC(".maps");
 extern struct bp_live_map bp_added SEC(".maps");
 extern struct bp_fds_map bp_fds SEC(".maps");
@@ -254,7 +255,7 @@ struct bp_chosen_map {
 	__type(value, struct bpfprof_chosen);
 };
 
-/* By slot: one a CPU, then those of bp_slots; sized when loaded. A per-CPU map's values may not
+/* By slot: one a CPU, then those that are taken; sized when loaded. A per-CPU map's values may not
  * exceed 32 KiB. */
 struct bp_scratch_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -281,14 +282,6 @@ struct bp_cgroup_map {
 struct bp_cpus_gone_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* one for each CPU there can be, when loaded */
-	__type(key, __u32);
-	__type(value, __u32);
-};
-
-/* The slots that are taken: a lock, since inserting fails where the key is. */
-struct bp_slots_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* slot_cnt, when loaded */
 	__type(key, __u32);
 	__type(value, __u32);
 };

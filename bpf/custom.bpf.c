@@ -27,7 +27,7 @@ static __always_inline void take_stack(struct pt_regs *ctx, const struct task_fa
 		.returned = returned != 0,
 		.size = set,
 	};
-	int slot = record_take_slot();
+	int slot = stack_take_slot();
 	__u32 id = slot;
 
 	if (slot < 0) {
@@ -36,7 +36,7 @@ static __always_inline void take_stack(struct pt_regs *ctx, const struct task_fa
 	}
 	if (!record_sample(ctx, id, task, &what, RECORD_USER_MODE | RECORD_JOINED | RECORD_CACHED))
 		*ret = what.ret_key;
-	bpf_map_delete_elem(&bp_slots, &id);
+	stack_give_slot(id);
 }
 
 /*

@@ -242,7 +242,7 @@ int BPF_PROG(fds_dup, struct files_struct *files, struct file *file, __u32 fd, _
 	/* somebody may have been faster, and have closed it, and opened another one */
 	if (ret < 0 || !wanted() || file_at(fd) != address)
 		return 0;
-	taken = record_take_slot();
+	taken = stack_take_slot();
 	if (taken < 0) {
 		lose(BPFPROF_FDS, BPFPROF_LOST_no_slot);
 		return 0;
@@ -250,7 +250,7 @@ int BPF_PROG(fds_dup, struct files_struct *files, struct file *file, __u32 fd, _
 	slot = taken;
 	fds_take_stack(slot);
 	fds_put(slot, fd, address);
-	bpf_map_delete_elem(&bp_slots, &slot);
+	stack_give_slot(slot);
 	return 0;
 }
 

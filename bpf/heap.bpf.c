@@ -98,14 +98,14 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 	task_facts(&task);
 	if (!is_wanted(&task))
 		return 0;
-	slot = record_take_slot();
+	slot = stack_take_slot();
 	if (slot < 0) {
 		lose(BPFPROF_HEAP, BPFPROF_LOST_no_slot);
 		return 0;
 	}
 	id = slot;
 	lost = record_sample(ctx, id, &task, &what, RECORD_USER_MODE | RECORD_JOINED);
-	bpf_map_delete_elem(&bp_slots, &id);
+	stack_give_slot(id);
 	stats = stats_in(what.ret_side, BPFPROF_HEAP);
 	if (lost || !stats)
 		return 0;

@@ -22,7 +22,6 @@ struct bp_chosen_map bp_chosen SEC(".maps");
 struct bp_cgroup_map bp_cgroup SEC(".maps");
 struct bp_cpus_gone_map bp_cpus_gone SEC(".maps");
 struct bp_ksyms_map bp_ksyms SEC(".maps");
-struct bp_slots_map bp_slots SEC(".maps");
 struct bp_live_map bp_live SEC(".maps");
 struct bp_live_map bp_added SEC(".maps");
 struct bp_fds_map bp_fds SEC(".maps");

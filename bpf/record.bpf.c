@@ -8,21 +8,6 @@
  */
 #include "common.bpf.h"
 
-#define SLOT_TRIES 8
-
-/* Takes a slot of bp_scratch for a program that can be preempted. Returns it, or -1. */
-__noinline int record_take_slot(void)
-{
-	__u32 slot, cnt = bp_config.slot_cnt, at = bpf_get_smp_processor_id();
-
-	for (__u32 i = 0; i < SLOT_TRIES && i < cnt; i++) {
-		slot = bp_config.first_slot + (at + i) % cnt;
-		if (!bpf_map_update_elem(&bp_slots, &slot, &cnt, BPF_NOEXIST))
-			return slot;
-	}
-	return -1;
-}
-
 __hidden bool record_wanted_more(void)
 {
 	char comm[BPFPROF_COMM_SZ];

@@ -10,6 +10,62 @@
  */
 #define XOL_SLOT_SIZE 128
 
+#define SLOT_TRIES 8
+
+/*
+ * A slot is taken by an exchange. Kernels before 5.12 (5ffa25502b5a) refuse the instruction, even
+ * where it is never run: this file is compiled twice, see walk. There, a key in a hash is the lock,
+ * since inserting fails where it is.
+ */
+#ifdef WITHOUT_LOOP
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* slot_cnt, when loaded */
+	__type(key, __u32);
+	__type(value, __u32);
+} bp_slots SEC(".maps");
+
+static __always_inline bool try_slot(__u32 slot)
+{
+	return !bpf_map_update_elem(&bp_slots, &slot, &slot, BPF_NOEXIST);
+}
+
+__noinline int stack_give_slot(__u32 slot)
+{
+	return bpf_map_delete_elem(&bp_slots, &slot);
+}
+#else
+static __always_inline bool try_slot(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s && !__sync_val_compare_and_swap(&s->taken, 0, 1);
+}
+
+__noinline int stack_give_slot(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	/* behind all that was done with it: x86-64 keeps the order of stores */
+	UNW_FORGET();
+	if (s)
+		s->taken = 0;
+	return 0;
+}
+#endif
+
+__noinline int stack_take_slot(void)
+{
+	__u32 slot, cnt = bp_config.slot_cnt, at = bpf_get_smp_processor_id();
+
+	for (__u32 i = 0; i < SLOT_TRIES && i < cnt; i++) {
+		slot = bp_config.first_slot + (at + i) % cnt;
+		if (try_slot(slot))
+			return slot;
+	}
+	return -1;
+}
+
 /* The parts of the unwinder that UNW_CALL names. */
 __noinline int stack_unw_search_map(__u32 slot, __u64 addr)
 {

@@ -75,14 +75,14 @@ static __always_inline void record_preemptible(void *ctx, struct record_what *wh
 	task_facts(&task);
 	if (!record_wanted(&task))
 		return;
-	taken = record_take_slot();
+	taken = stack_take_slot();
 	if (taken < 0) {
 		lose(what->kind, BPFPROF_LOST_no_slot);
 		return;
 	}
 	slot = taken;
 	record_sample(ctx, slot, &task, what, how);
-	bpf_map_delete_elem(&bp_slots, &slot);
+	stack_give_slot(slot);
 }
 
 /* How long a task has been on run queues in all its life. A kernel without CONFIG_SCHED_INFO does

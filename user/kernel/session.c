@@ -118,6 +118,8 @@ bool session__keep_states(struct session *s, struct bpf_map *storage, struct bpf
 static void configure_slots(struct session *s)
 {
 	struct bpfprof_config *cfg = session__config(s);
+	/* only where slots are not taken by an exchange: see stack.bpf.c */
+	struct bpf_map *slots = bpf_object__find_map_by_name(s->skel->obj, "bp_slots");
 	bool preempted = s->needs & SESSION_SLOTS;
 	uint32_t cnt;
 
@@ -125,8 +127,10 @@ static void configure_slots(struct session *s)
 	cfg->fds_slot = cfg->trace_slot + (s->needs & SESSION_TRACE_SLOTS ? s->cpu_cnt : 0);
 	cfg->first_slot = cfg->fds_slot + (s->needs & SESSION_FDS_SLOTS ? s->cpu_cnt : 0);
 	cfg->slot_cnt = preempted ? MAX(s->cpu_cnt, SLOTS_MIN) : 0;
-	bpf_map__set_autocreate(s->skel->maps.bp_slots, preempted);
-	bpf_map__set_max_entries(s->skel->maps.bp_slots, MAX(cfg->slot_cnt, 1));
+	if (slots) {
+		bpf_map__set_autocreate(slots, preempted);
+		bpf_map__set_max_entries(slots, MAX(cfg->slot_cnt, 1));
+	}
 	cnt = cfg->first_slot + cfg->slot_cnt;
 	bpf_map__set_max_entries(s->skel->maps.bp_scratch, cnt);
 	bpf_map__set_max_entries(s->skel->maps.bp_raw, cnt);
