@@ -58,7 +58,6 @@ __noinline int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int re
 	if (bpf_map_lookup_elem(&bp_added, &key)) {
 		err = -EEXIST;
 	} else {
-		live.time_ns = bpf_ktime_get_ns();
 		take_stack(ctx, &task, set, returned, &live.stack);
 		err = bpf_map_update_elem(&bp_added, &key, &live, BPF_NOEXIST);
 	}
@@ -90,18 +89,20 @@ int custom_remove(struct pt_regs *ctx)
 	struct bpfprof_live_key key;
 	struct bpfprof_stats *stats;
 	struct task_facts task;
-	bool known;
 
 	if (!bp_control.custom_on || !value_of(ctx, cookie, &value))
 		return 0;
 	/* by whichever thread: it is gone */
 	live_key(&key, BPFPROF_CUSTOM_SET(cookie), value);
-	known = live_forget(&bp_added, &key);
+	if (!bpf_map_delete_elem(&bp_added, &key)) {
+		stats = stats_of(BPFPROF_CUSTOM);
+		if (stats)
+			STATS_ADD(stats->removed, 1);
+		return 0;
+	}
 	task_facts(&task);
-	stats = known || record_wanted(&task) ? stats_of(BPFPROF_CUSTOM) : NULL;
-	if (stats && known)
-		STATS_ADD(stats->removed, 1);
-	else if (stats)
+	stats = record_wanted(&task) ? stats_of(BPFPROF_CUSTOM) : NULL;
+	if (stats)
 		STATS_ADD(stats->unknown, 1);
 	return 0;
 }

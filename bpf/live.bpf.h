@@ -19,11 +19,11 @@ static __always_inline void live_key(struct bpfprof_live_key *key, __u32 set, __
 	key->pad = 0;
 }
 
-/* False if it was not there. */
-static __always_inline bool live_forget(void *map, const struct bpfprof_live_key *key)
+static __always_inline void live_forget(void *map, const struct bpfprof_live_key *key)
 {
-	/* most are not: to look costs less than to delete */
-	return bpf_map_lookup_elem(map, key) && !bpf_map_delete_elem(map, key);
+	/* most are not there: to look costs less than to delete */
+	if (bpf_map_lookup_elem(map, key))
+		bpf_map_delete_elem(map, key);
 }
 
 #endif

@@ -12,59 +12,48 @@ static __always_inline __u64 cookie_of(struct pt_regs *ctx)
 	return bp_config.one_cookie ? bp_config.cookie : bpf_get_attach_cookie(ctx);
 }
 
-static __always_inline __u64 usdt_reg(const struct pt_regs *regs, __u32 reg)
+/* A register of the context: in assembly, since the compiler would choose an address and then read,
+ * which the verifier refuses. */
+#define USDT_REG(number, name)                                                      \
+	case number:                                                                \
+		__asm__ volatile("%0 = *(u64 *)(%1 + %2)"                           \
+				 : "=r"(v)                                          \
+				 : "r"(regs), "i"(offsetof(struct pt_regs, name))); \
+		break
+
+static __always_inline __u64 usdt_reg(struct pt_regs *regs, __u32 reg)
 {
+	__u64 v = 0;
+
 	switch (reg) {
-	case 0:
-		return regs->ax;
-	case 1:
-		return regs->dx;
-	case 2:
-		return regs->cx;
-	case 3:
-		return regs->bx;
-	case 4:
-		return regs->si;
-	case 5:
-		return regs->di;
-	case 6:
-		return regs->bp;
-	case 7:
-		return regs->sp;
-	case 8:
-		return regs->r8;
-	case 9:
-		return regs->r9;
-	case 10:
-		return regs->r10;
-	case 11:
-		return regs->r11;
-	case 12:
-		return regs->r12;
-	case 13:
-		return regs->r13;
-	case 14:
-		return regs->r14;
-	case 15:
-		return regs->r15;
-	default:
-		return 0;
+		USDT_REG(0, ax);
+		USDT_REG(1, dx);
+		USDT_REG(2, cx);
+		USDT_REG(3, bx);
+		USDT_REG(4, si);
+		USDT_REG(5, di);
+		USDT_REG(6, bp);
+		USDT_REG(7, sp);
+		USDT_REG(8, r8);
+		USDT_REG(9, r9);
+		USDT_REG(10, r10);
+		USDT_REG(11, r11);
+		USDT_REG(12, r12);
+		USDT_REG(13, r13);
+		USDT_REG(14, r14);
+		USDT_REG(15, r15);
 	}
+	return v;
 }
 
 static __noinline __u64 usdt_arg(struct pt_regs *ctx, __u64 cookie, int i)
 {
 	__u32 spec = cookie >> (i * BPFPROF_USDT_ARG_BITS) & ((1 << BPFPROF_USDT_ARG_BITS) - 1);
-	struct pt_regs regs;
 	__u64 v;
 
 	if (BPFPROF_USDT_REG(spec) == BPFPROF_USDT_CONST)
 		return (__s64)BPFPROF_USDT_OFF(spec);
-	/* a copy: the verifier allows no arithmetic on the context, which the compiler makes of
-	 * this choice */
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), ctx))
-		return 0;
-	v = usdt_reg(&regs, BPFPROF_USDT_REG(spec));
+	v = usdt_reg(ctx, BPFPROF_USDT_REG(spec));
 	if (BPFPROF_USDT_DEREF(spec) &&
 	    bpf_probe_read_user(&v, sizeof(v), (void *)(v + (__s64)BPFPROF_USDT_OFF(spec))))
 		return 0;
