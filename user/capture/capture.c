@@ -423,14 +423,18 @@ struct capture_window *capture__open_window(struct capture *c, const struct capt
 
 struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from)
 {
-	struct capture_window *w = capture__open_window(c, from);
+	int err = from->heap.err ?: from->custom.err ?: from->fds.err;
+	struct capture_window *w = err ? NULL : capture__open_window(c, from);
 
+	if (err)
+		errno = -err;
 	if (w && c->heap)
 		heap__begin_change(c->heap, w->window, &from->heap);
 	if (w && c->custom)
 		custom__begin_change(c->custom, w->window, &from->custom);
 	if (w)
-		fds_part__begin_change(&from->fds, collect__windows(c->collect), w->window);
+		fds_part__begin_change(&from->fds, collect__windows(c->collect), w->window,
+				       from->ns);
 	return w;
 }
 

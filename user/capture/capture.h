@@ -224,8 +224,8 @@ int capture__stop(struct capture *c, struct capture_boundary *ret);
 /* A window since a boundary that was settled just now; NULL: since the start, before it. NULL with
  * errno. */
 struct capture_window *capture__open_window(struct capture *c, const struct capture_boundary *from);
-/* The same, where what it has of the heap in use, and of custom profiles, is the change since then, also
- * below 0. */
+/* The same, where what it has of the heap in use, of custom profiles and of descriptors is the change since
+ * then, also below 0. */
 struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from);
 void capture__close_window(struct capture *c, struct capture_window *w);
 /* When it began, CLOCK_MONOTONIC. */

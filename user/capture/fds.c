@@ -19,28 +19,29 @@ void fds_part__read(struct fds_part *part, struct session *s)
 	}
 }
 
-/* What was open before the recording began, or was opened unseen, has no stack; nor has one whose stack
- * was lost: that was counted then. */
-static bool has_stack(const struct bpfprof_fd_open *o)
+/* Was it open then, and has it a stack? What was open before the recording began, or was opened unseen,
+ * has none; nor has one whose stack was lost: that was counted then. */
+static bool counts(const struct bpfprof_fd_open *o, uint64_t ns)
 {
-	return o->origin == BPFPROF_FD_OPENED;
+	return o->origin == BPFPROF_FD_OPENED && o->time_ns <= ns;
 }
 
 int fds_part__hold(const struct fds_part *part, struct windows *windows, struct window *w,
 		   uint64_t to_ns)
 {
 	for (size_t i = 0; i < part->open_cnt; i++)
-		if (has_stack(&part->open[i]) && part->open[i].time_ns <= to_ns)
+		if (counts(&part->open[i], to_ns))
 			(void)windows__hold(windows, w, &part->open[i].stack);
 	if (!part->err)
 		windows__drop_freed(windows, BPFPROF_FDS);
 	return part->err;
 }
 
-void fds_part__begin_change(const struct fds_part *part, struct windows *windows, struct window *w)
+void fds_part__begin_change(const struct fds_part *part, struct windows *windows, struct window *w,
+			    uint64_t from_ns)
 {
 	for (size_t i = 0; i < part->open_cnt; i++)
-		if (has_stack(&part->open[i]))
+		if (counts(&part->open[i], from_ns))
 			windows__unhold(windows, w, &part->open[i].stack);
 }
 

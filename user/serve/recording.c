@@ -268,7 +268,7 @@ static void take_boundary(struct recording *r, const struct capture_boundary *b)
 			continue;
 		}
 		if (!w->window) {
-			/* without memory it is tried again at the next one */
+			/* what fails is tried again at the next one */
 			w->window = capture__open_change(r->capture, b);
 			w->end_ns = b->ns + length_ns(r, &w->asked);
 		}
