@@ -222,7 +222,7 @@ FUZZ_SECONDS ?= 600
 
 $(FUZZ_OUT)/%.o: %.c
 	$(call say,FUZZ,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g1 -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
+	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 $(WARN) -O1 -g1 -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
 		-c -o $@ $<
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) \
