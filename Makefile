@@ -120,8 +120,6 @@ $(OUT)/%.o: %.c | $(SKEL) $(SKEL_NOLOOP) $(PROTO_H) $(SYSCALLS_H) $(PAGE_H)
 ifneq ($(SAN),)
 # what there is to warn of has been said, of the same files without sanitizers
 $(OUT)/user/%.o: override CFLAGS := $(filter-out $(WARN),$(CFLAGS))
-# the time of a test is spent in what it tests
-$(OUT)/tests/unit/%.o: override CFLAGS += -O0
 endif
 
 $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
