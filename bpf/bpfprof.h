@@ -454,11 +454,14 @@ enum bpfprof_wake {
 	BPFPROF_NR_WAKES,
 };
 
-/* bpfprof_rec.wait. syscall: number of the system call, or BPFPROF_NO_SYSCALL. */
+/* bpfprof_rec.wait. syscall: number of the system call, or one of those that are none. */
 #define BPFPROF_NO_SYSCALL 0xffff
+#define BPFPROF_OF_KERNEL 0xfffe /* a kernel thread, in none ever */
+#define BPFPROF_EXITING 0xfffd	 /* the thread ends, whatever it was in before */
 #define BPFPROF_WAIT_PACK(syscall, state, wake) \
 	((__u32)(syscall) | (__u32)(state) << 16 | (__u32)(wake) << 24)
 #define BPFPROF_WAIT_SYSCALL(wait) ((wait)&0xffff)
+#define BPFPROF_WAIT_IN_SYSCALL(wait) (BPFPROF_WAIT_SYSCALL(wait) < BPFPROF_EXITING)
 #define BPFPROF_WAIT_STATE(wait) ((wait) >> 16 & 0xff) /* enum bpfprof_thread_state */
 #define BPFPROF_WAIT_WAKE(wait) ((wait) >> 24)	       /* enum bpfprof_wake */
 

@@ -710,7 +710,7 @@ static __always_inline int task_regs(struct task_struct *task, struct pt_regs *r
 static __always_inline __u32 regs_syscall(const struct pt_regs *regs)
 {
 	/* interrupts and exceptions set orig_ax to -1; 32-bit calls have other numbers */
-	if ((long)regs->orig_ax < 0 || regs->orig_ax >= BPFPROF_NO_SYSCALL || regs->cs == CS_USER32)
+	if ((long)regs->orig_ax < 0 || regs->orig_ax >= BPFPROF_EXITING || regs->cs == CS_USER32)
 		return BPFPROF_NO_SYSCALL;
 	return regs->orig_ax;
 }

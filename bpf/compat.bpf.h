@@ -83,6 +83,7 @@ static __always_inline bool compat_on_cpu(const struct task_struct *task)
 #define COMPAT_PF_KTHREAD 0x00200000
 #define COMPAT_PF_IO_WORKER 0x00000010
 #define COMPAT_PF_WORKER (COMPAT_PF_KTHREAD | COMPAT_PF_IO_WORKER)
+#define COMPAT_PF_EXITING 0x00000004
 
 /* A thread's stack in the kernel, arch/x86/include/asm/page_64_types.h without KASAN */
 #define COMPAT_THREAD_SIZE 16384

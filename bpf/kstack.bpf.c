@@ -242,7 +242,7 @@ static __always_inline void learn_caller(const struct scratch *s)
 {
 	__u32 wait = s->u.rec.wait;
 
-	if (s->kstack.cnt > 3 && BPFPROF_WAIT_SYSCALL(wait) != BPFPROF_NO_SYSCALL &&
+	if (s->kstack.cnt > 3 && BPFPROF_WAIT_IN_SYSCALL(wait) &&
 	    BPFPROF_WAIT_STATE(wait) != BPFPROF_STATE_runnable)
 		bp_state.kstack_caller = s->kstack.places[2];
 }

@@ -144,17 +144,17 @@ static __always_inline __u32 set_wait(struct bpfprof_thread *t, struct task_stru
 static __always_inline __u32 read_waiting(struct task_struct *task, struct thread_buf *b)
 {
 	struct bpfprof_thread *t = &b->head;
-	__u32 syscall = BPFPROF_NO_SYSCALL;
+	__u32 syscall = no_syscall(BPF_CORE_READ(task, flags));
 	struct pt_regs regs;
 	long sz = 0;
 
-	if (t->has_user) {
-		if (!task_regs(task, &regs)) {
-			set_regs(t, &regs);
+	if (syscall != BPFPROF_OF_KERNEL && !task_regs(task, &regs)) {
+		set_regs(t, &regs);
+		if (syscall == BPFPROF_NO_SYSCALL)
 			syscall = task_syscall(task, &regs);
-		}
-		set_urets(t, task);
 	}
+	if (t->has_user)
+		set_urets(t, task);
 	t->since_ns = since_ns(task);
 	t->wait = BPFPROF_WAIT_PACK(
 		syscall, set_wait(t, task, task_state(task, false, compat_task_state(task))),
@@ -215,15 +215,19 @@ int threads_sample(struct bpf_perf_event_data *ctx)
 	};
 	struct task_facts task;
 	bool user_mode = perf_event_in_user(ctx);
+	__u32 syscall;
 
 	task_facts(&task);
 	if (bpf_map_delete_elem(&bp_threads_due, &task.tid))
 		return 0;
 	if (bp_config.kernel_only && user_mode)
 		return 0;
-	if (!user_mode && task.has_user && compat_have_task_btf())
-		what.wait = BPFPROF_WAIT_PACK(syscall_of(bpf_get_current_task_btf()),
-					      BPFPROF_STATE_running, 0);
+	if (!user_mode) {
+		syscall = no_syscall(COMPAT_TASK(compat_current(), flags));
+		if (syscall == BPFPROF_NO_SYSCALL && compat_have_task_btf())
+			syscall = syscall_of(bpf_get_current_task_btf());
+		what.wait = BPFPROF_WAIT_PACK(syscall, BPFPROF_STATE_running, 0);
+	}
 	what.size = task.tid;
 	/* joined: not to be merged with another thread's */
 	record_sample(ctx, bpf_get_smp_processor_id(), &task, &what,

@@ -147,10 +147,9 @@ static __always_inline void record_offcpu(void *ctx, struct task_struct *task, s
 	}
 	if (!cnt)
 		return;
-	/* a thread of the kernel has no registers of a program's */
-	syscall = bp_config.kthreads && COMPAT_TASK(task, flags) & COMPAT_PF_KTHREAD ?
-			  BPFPROF_NO_SYSCALL :
-			  syscall_of(task);
+	syscall = no_syscall(COMPAT_TASK(task, flags));
+	if (syscall == BPFPROF_NO_SYSCALL)
+		syscall = syscall_of(task);
 	w->waits[0].wait = BPFPROF_WAIT_PACK(syscall, w->waits[0].wait, 0);
 	w->waits[1].wait = BPFPROF_WAIT_PACK(syscall, w->waits[1].wait, 0);
 	/* a thread that was preempted may be anywhere */

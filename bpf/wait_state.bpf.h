@@ -32,6 +32,15 @@ static __always_inline __u64 wait_number(struct task_struct *task)
 	return (const char *)task - (const char *)&bp_control;
 }
 
+/* What a task with these flags is in if that is no system call, though its registers may name one;
+ * else BPFPROF_NO_SYSCALL. */
+static __always_inline __u32 no_syscall(__u32 flags)
+{
+	if (flags & COMPAT_PF_WORKER)
+		return BPFPROF_OF_KERNEL;
+	return flags & COMPAT_PF_EXITING ? BPFPROF_EXITING : BPFPROF_NO_SYSCALL;
+}
+
 static __always_inline bool wait_on_cpu(struct task_struct *task)
 {
 	return compat_on_cpu(task);

@@ -85,13 +85,6 @@ static void wait_values(const struct kind_sums *sums, int64_t period, int64_t *r
 	ret[1] = whole(sums->amount);
 }
 
-/* A kernel thread has no user stack; one that is cut short before its first frame says so. */
-static bool is_kthread(const struct bpfprof_rec *rec)
-{
-	return rec->type == BPFPROF_REC_SAMPLE && !rec->user_cnt &&
-	       rec->result == BPFPROF_STACK_complete;
-}
-
 static size_t futex_labels(const struct bpfprof_rec *rec, struct kind_label *ret)
 {
 	const char *woken = waits_woken(rec->wait);
@@ -104,8 +97,7 @@ static size_t offcpu_labels(const struct bpfprof_rec *rec, struct kind_label *re
 {
 	const char *syscall = waits_syscall(rec->wait);
 
-	ret[0] = (struct kind_label){ .key = "reason",
-				      .str = waits_reason(rec->wait, is_kthread(rec)) };
+	ret[0] = (struct kind_label){ .key = "reason", .str = waits_reason(rec->wait) };
 	ret[1] = (struct kind_label){ .key = "syscall", .str = syscall };
 	return 1 + (syscall != NULL);
 }
@@ -122,7 +114,7 @@ static size_t thread_labels(const struct bpfprof_rec *rec, struct kind_label *re
 {
 	ret[0] = (struct kind_label){ .key = "tid", .num = rec->tid, .unit = "tid" };
 	ret[1] = (struct kind_label){ .key = "state", .str = waits_state(rec->wait) };
-	ret[2] = (struct kind_label){ .key = "in", .str = waits_in(rec->wait, is_kthread(rec)) };
+	ret[2] = (struct kind_label){ .key = "in", .str = waits_in(rec->wait) };
 	ret[3] = (struct kind_label){ .key = "since",
 				      .num = MIN(rec->amount, INT64_MAX),
 				      .unit = "nanoseconds" };

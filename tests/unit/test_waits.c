@@ -57,44 +57,46 @@ static void reasons(void **state)
 	static const struct {
 		long nr;
 		enum bpfprof_thread_state state;
-		bool kthread;
 		const char *reason;
 	} rows[] = {
-		{ SYS_futex, BPFPROF_STATE_sleeping, false, "futex" },
-		{ 455, BPFPROF_STATE_sleeping, false, "futex" },
-		{ 449, BPFPROF_STATE_sleeping, false, "futex" },
-		{ SYS_nanosleep, BPFPROF_STATE_sleeping, false, "sleep" },
-		{ SYS_clock_nanosleep, BPFPROF_STATE_sleeping, false, "sleep" },
-		{ SYS_poll, BPFPROF_STATE_sleeping, false, "poll" },
-		{ SYS_select, BPFPROF_STATE_sleeping, false, "poll" },
-		{ SYS_epoll_pwait, BPFPROF_STATE_sleeping, false, "poll" },
-		{ SYS_read, BPFPROF_STATE_sleeping, false, "io" },
-		{ SYS_recvfrom, BPFPROF_STATE_sleeping, false, "io" },
-		{ SYS_read, BPFPROF_STATE_io, false, "disk" },
-		{ SYS_fsync, BPFPROF_STATE_disk_sleep, false, "disk" },
-		{ SYS_wait4, BPFPROF_STATE_sleeping, false, "child" },
-		{ SYS_clone, BPFPROF_STATE_disk_sleep, false, "child" },
-		{ SYS_flock, BPFPROF_STATE_sleeping, false, "lock" },
-		{ SYS_pause, BPFPROF_STATE_sleeping, false, "signal" },
+		{ SYS_futex, BPFPROF_STATE_sleeping, "futex" },
+		{ 455, BPFPROF_STATE_sleeping, "futex" },
+		{ 449, BPFPROF_STATE_sleeping, "futex" },
+		{ SYS_nanosleep, BPFPROF_STATE_sleeping, "sleep" },
+		{ SYS_clock_nanosleep, BPFPROF_STATE_sleeping, "sleep" },
+		{ SYS_poll, BPFPROF_STATE_sleeping, "poll" },
+		{ SYS_select, BPFPROF_STATE_sleeping, "poll" },
+		{ SYS_epoll_pwait, BPFPROF_STATE_sleeping, "poll" },
+		{ SYS_read, BPFPROF_STATE_sleeping, "io" },
+		{ SYS_recvfrom, BPFPROF_STATE_sleeping, "io" },
+		{ SYS_read, BPFPROF_STATE_io, "disk" },
+		{ SYS_fsync, BPFPROF_STATE_disk_sleep, "disk" },
+		{ SYS_wait4, BPFPROF_STATE_sleeping, "child" },
+		{ SYS_clone, BPFPROF_STATE_disk_sleep, "child" },
+		{ SYS_flock, BPFPROF_STATE_sleeping, "lock" },
+		{ SYS_pause, BPFPROF_STATE_sleeping, "signal" },
 		/* no part of another name */
-		{ SYS_dup, BPFPROF_STATE_sleeping, false, "other" },
-		{ SYS_mmap, BPFPROF_STATE_disk_sleep, false, "kernel" },
-		{ 60000, BPFPROF_STATE_sleeping, false, "other" },
+		{ SYS_dup, BPFPROF_STATE_sleeping, "other" },
+		{ SYS_mmap, BPFPROF_STATE_disk_sleep, "kernel" },
+		{ 60000, BPFPROF_STATE_sleeping, "other" },
 		/* whatever it was in when it was sent off its CPU */
-		{ SYS_read, BPFPROF_STATE_runnable, false, "run queue" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_running, false, "run queue" },
-		{ SYS_read, BPFPROF_STATE_stopped, false, "stopped" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_traced, false, "stopped" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_io, false, "page fault" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_disk_sleep, false, "page fault" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_disk_sleep, true, "kernel" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_sleeping, true, "kernel" },
-		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_io, true, "disk" },
+		{ SYS_read, BPFPROF_STATE_runnable, "run queue" },
+		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_running, "run queue" },
+		{ SYS_read, BPFPROF_STATE_stopped, "stopped" },
+		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_traced, "stopped" },
+		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_io, "page fault" },
+		{ BPFPROF_NO_SYSCALL, BPFPROF_STATE_disk_sleep, "page fault" },
+		{ BPFPROF_OF_KERNEL, BPFPROF_STATE_disk_sleep, "kernel" },
+		{ BPFPROF_OF_KERNEL, BPFPROF_STATE_sleeping, "kernel" },
+		{ BPFPROF_OF_KERNEL, BPFPROF_STATE_io, "disk" },
+		{ BPFPROF_EXITING, BPFPROF_STATE_sleeping, "kernel" },
+		{ BPFPROF_EXITING, BPFPROF_STATE_io, "disk" },
+		{ BPFPROF_EXITING, BPFPROF_STATE_runnable, "run queue" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const char *got = waits_reason(wait_in(rows[i].nr, rows[i].state), rows[i].kthread);
+		const char *got = waits_reason(wait_in(rows[i].nr, rows[i].state));
 
 		if (strcmp(got, rows[i].reason))
 			fail_msg("row %zu: '%s' instead of '%s'", i, got, rows[i].reason);
@@ -106,13 +108,16 @@ static void what_threads_are_in(void **state)
 	const long none = BPFPROF_NO_SYSCALL;
 
 	(void)state;
-	assert_string_equal(waits_in(wait_in(SYS_futex, BPFPROF_STATE_sleeping), false), "futex");
-	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_running), false), "user code");
-	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_runnable), false), "user code");
-	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_stopped), false), "user code");
-	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_io), false), "page fault");
-	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_io), true), "kernel thread");
-	assert_string_equal(waits_in(wait_in(60000, BPFPROF_STATE_sleeping), false), "system call");
+	assert_string_equal(waits_in(wait_in(SYS_futex, BPFPROF_STATE_sleeping)), "futex");
+	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_running)), "user code");
+	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_runnable)), "user code");
+	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_stopped)), "user code");
+	assert_string_equal(waits_in(wait_in(none, BPFPROF_STATE_io)), "page fault");
+	assert_string_equal(waits_in(wait_in(BPFPROF_OF_KERNEL, BPFPROF_STATE_io)),
+			    "kernel thread");
+	assert_string_equal(waits_in(wait_in(BPFPROF_EXITING, BPFPROF_STATE_io)), "exit");
+	assert_string_equal(waits_in(wait_in(BPFPROF_EXITING, BPFPROF_STATE_running)), "exit");
+	assert_string_equal(waits_in(wait_in(60000, BPFPROF_STATE_sleeping)), "system call");
 }
 
 static void states_and_wakes(void **state)
@@ -134,8 +139,8 @@ static void states_and_wakes(void **state)
 	assert_string_equal(waits_state(wait_in(0, BPFPROF_STATE_sleeping)), "sleeping");
 	assert_string_equal(waits_state(wait_in(0xffff, BPFPROF_STATE_disk_sleep)), "disk sleep");
 	assert_string_equal(waits_state(UINT32_MAX), "unknown");
-	assert_non_null(waits_reason(UINT32_MAX, false));
-	assert_non_null(waits_in(UINT32_MAX, true));
+	assert_non_null(waits_reason(UINT32_MAX));
+	assert_non_null(waits_in(UINT32_MAX));
 }
 
 /* ---- hidden frames ---- */

@@ -641,7 +641,7 @@ static void reasons_are_labels(void **state)
 	rec.hash = 3;
 	rec.kernel_cnt = 1;
 	rec.user_cnt = 0;
-	rec.wait = BPFPROF_WAIT_PACK(BPFPROF_NO_SYSCALL, BPFPROF_STATE_disk_sleep, 0);
+	rec.wait = BPFPROF_WAIT_PACK(BPFPROF_OF_KERNEL, BPFPROF_STATE_disk_sleep, 0);
 	windows__add(windows, 0, PROCS_NONE, &rec, (uint64_t[]){ ~0xfffUL }, NULL, 0,
 		     BPFPROF_STACK_complete);
 	p = finish(BPFPROF_OFFCPU, false);

@@ -72,9 +72,16 @@ static const char *syscall_reason(uint32_t wait)
 	return BPFPROF_WAIT_STATE(wait) == BPFPROF_STATE_disk_sleep ? "kernel" : "other";
 }
 
-const char *waits_reason(uint32_t wait, bool kthread)
+/* In none of a program's: neither in its code nor in one of its system calls. */
+static bool of_kernel(uint32_t wait)
 {
-	bool in_syscall = BPFPROF_WAIT_SYSCALL(wait) != BPFPROF_NO_SYSCALL;
+	return BPFPROF_WAIT_SYSCALL(wait) == BPFPROF_OF_KERNEL ||
+	       BPFPROF_WAIT_SYSCALL(wait) == BPFPROF_EXITING;
+}
+
+const char *waits_reason(uint32_t wait)
+{
+	bool in_syscall = BPFPROF_WAIT_IN_SYSCALL(wait), kernel = of_kernel(wait);
 
 	switch (BPFPROF_WAIT_STATE(wait)) {
 	case BPFPROF_STATE_running:
@@ -84,25 +91,27 @@ const char *waits_reason(uint32_t wait, bool kthread)
 	case BPFPROF_STATE_traced:
 		return "stopped";
 	case BPFPROF_STATE_io:
-		return in_syscall || kthread ? "disk" : "page fault";
+		return in_syscall || kernel ? "disk" : "page fault";
 	case BPFPROF_STATE_dead:
 		return "kernel";
 	default:
 		if (in_syscall)
 			return syscall_reason(wait);
-		return kthread ? "kernel" : "page fault";
+		return kernel ? "kernel" : "page fault";
 	}
 }
 
-const char *waits_in(uint32_t wait, bool kthread)
+const char *waits_in(uint32_t wait)
 {
 	const char *name = waits_syscall(wait);
 
 	if (name)
 		return name;
-	if (kthread)
+	if (BPFPROF_WAIT_SYSCALL(wait) == BPFPROF_OF_KERNEL)
 		return "kernel thread";
-	if (BPFPROF_WAIT_SYSCALL(wait) != BPFPROF_NO_SYSCALL)
+	if (BPFPROF_WAIT_SYSCALL(wait) == BPFPROF_EXITING)
+		return "exit";
+	if (BPFPROF_WAIT_IN_SYSCALL(wait))
 		return "system call";
 	switch (BPFPROF_WAIT_STATE(wait)) {
 	case BPFPROF_STATE_sleeping:

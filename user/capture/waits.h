@@ -11,12 +11,13 @@
 struct profile;
 
 /* Why a thread was off its CPU: "futex", "sleep", "poll", "io", "disk", "page fault", "run queue",
- * "child", "lock", "signal", "stopped", "kernel", "other"; static. kthread: it has no user part. */
-const char *waits_reason(uint32_t wait, bool kthread);
+ * "child", "lock", "signal", "stopped", "kernel", "other"; static. */
+const char *waits_reason(uint32_t wait);
 /* Name of the system call, as in syscalls(2), or NULL if it was in none that is known; static. */
 const char *waits_syscall(uint32_t wait);
-/* What a thread is in: the system call, else "user code", "page fault", "kernel thread"; static. */
-const char *waits_in(uint32_t wait, bool kthread);
+/* What a thread is in: the system call, else "user code", "page fault", "exit", "kernel thread";
+ * static. */
+const char *waits_in(uint32_t wait);
 /* How a wait for a futex ended, if not by a peer: "time-out", "signal", "requeue", "not yet"; else
  * NULL. Static. */
 const char *waits_woken(uint32_t wait);
