@@ -191,6 +191,10 @@ static int take_kinds(struct reading *r, const char *value)
 				    "profile: there is no kind '%.*s': choose from %s",
 				    (int)MIN(sz, (size_t)64), value, names);
 		}
+		if (kinds[kind].of_processes)
+			return fail(r, -EINVAL, r->line,
+				    "profile: the agent records no %s profiles: bpfprof --pid does",
+				    kinds[kind].name);
 		if (!kinds[kind].of_chosen)
 			return fail(r, -EINVAL, r->line,
 				    "profile: %s is recorded of the whole machine, if at all",

@@ -265,6 +265,8 @@ static void what_is_wrong_with_a_target_is_said(void **state)
 	refused("[target \"a\"]\ncomm = x\n", 1, "it does not say what to record");
 	refused("[target \"a\"]\ncomm = x\nprofile = cpu\n", 3,
 		"cpu is recorded of the whole machine");
+	refused("[target \"a\"]\ncomm = x\nprofile = custom\n", 3,
+		"the agent records no custom profiles");
 	refused("[target \"a\"]\ncomm = x\nprofile = heap,gpu\n", 3, "there is no kind 'gpu'");
 	refused("[target \"a\"]\ncomm = x\nprofile = heap\nprofile = block\n", 4,
 		"profile stands twice");
