@@ -169,27 +169,32 @@ __noinline int stack_unw_run(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_run(&s->u, &s->rules) : 0;
+	return s ? unw_run(&s->u, &s->rules) : UNW_RUN_OVER;
 }
 
-/* As many as a stack may have. */
+/* As many as a stack may have, if none ends early. */
 #define RUNS (BPFPROF_MAX_UFRAMES / UNW_RUN_MAX)
 
 /* One frame or more. As unw_step_known. */
 static __always_inline int walk_on(struct scratch *s)
 {
-	int result, known;
+	int result, known, run = UNW_RUN_OVER;
 	__u64 addr;
 
 	if (s->way == WALK_RUN) {
 		s->by_rules.cached -= s->u.nr;
-		for (int i = 0; i < RUNS && stack_unw_run(s->u.slot); i++)
-			;
+		for (int i = 0; i < RUNS; i++) {
+			run = stack_unw_run(s->u.slot);
+			if (run != UNW_RUN_MORE)
+				break;
+		}
 		s->by_rules.cached += s->u.nr;
+		if (run == UNW_RUN_END)
+			return BPFPROF_STACK_complete;
 	}
 	addr = s->u.pc - !s->u.exact;
 	result = unw_step_known(&s->u);
-	if (s->way == WALK_TABLES || result != UNW_CONTINUE)
+	if (s->way == WALK_TABLES || (result != UNW_CONTINUE && result != BPFPROF_STACK_complete))
 		return result;
 	known = unw_learn(&s->u, &s->rules, addr);
 	s->by_rules.checked += known != 0;

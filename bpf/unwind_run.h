@@ -6,10 +6,10 @@
  * the return address lies below. Such a rule is remembered by the frame's address, in 32 bytes that
  * are all a step reads beside the stack.
  *
- * unw_step decides all the rest: addresses that are not remembered, other rules, words outside of
- * the window, the end of a stack. A run of remembered frames leaves in struct unw what as many
- * calls of unw_step would leave there, but for the mapping that the last search found, and for what
- * unw_step notes of the words that have decided the walk.
+ * unw_step decides all the rest: addresses that are not remembered, other rules, words that cannot
+ * be read, stacks that end in another way than at a first function. A run of remembered frames leaves in struct unw what as many
+ * calls of unw_step would leave there, but for the mapping that the last search found, for where the
+ * window lies, and for what unw_step notes of the words that have decided the walk.
  *
  * Pure C, and of its includer it wants what unwind.h wants.
  */
@@ -35,6 +35,16 @@ _Static_assert(sizeof(struct unw_known) == 32, "unw_known");
 #define UNW_KNOWN_SAVED_FP 2ULL /* rbp is saved */
 #define UNW_KNOWN_SAVED_BX 4ULL /* rbx is saved */
 #define UNW_KNOWN_LOST_BX 8ULL	/* rbx is not known: no function of Go preserves it */
+#define UNW_KNOWN_END 16ULL	/* a first function: it has no caller, and cfa_off is UNW_NOWHERE */
+
+/* From any rsp to outside of the window: so that a frame with a caller takes no test for one
+ * without. */
+#define UNW_NOWHERE (1LL << 62)
+
+/* Results of a run. */
+#define UNW_RUN_OVER 0 /* unw_step has to go on */
+#define UNW_RUN_MORE 1 /* another run may */
+#define UNW_RUN_END 2  /* the stack is complete */
 
 /* A cache, in which a rule has one place. */
 struct unw_rules {
@@ -49,40 +59,62 @@ static __always_inline __u32 unw_known_at(__u64 key)
 	return key * 0x9e3779b97f4a7c15ULL >> (64 - UNW_RULES_BITS);
 }
 
-/*
- * Remembers the rule u->rule, by which unw_step has gone on from the frame at addr, if it says what
- * most do. Returns 0 if none was remembered, 1 if this one was, -1 if it was another.
- */
-static __always_inline int unw_learn(const struct unw *u, struct unw_rules *rules, __u64 addr)
+/* Does the rule say what most do? */
+static __always_inline int unw_is_common(const struct bpfprof_rule *rule)
 {
-	const struct bpfprof_rule *rule = &u->rule;
-	__u64 key = rules->whose ^ addr, how = 0;
-	__s32 saved_at = -8;
-	struct unw_known *k = &rules->known[unw_known_at(key)];
-	int known = k->key != key ? 0 : -1;
-
 	if ((rule->cfa != BPFPROF_CFA_SP && rule->cfa != BPFPROF_CFA_FP) ||
-	    rule->ra != BPFPROF_RA_CFA || rule->reg != BPFPROF_R12_UNKNOWN)
-		return known;
-	if (rule->fp == BPFPROF_FP_CFA) {
-		saved_at = rule->fp_off;
+	    rule->reg != BPFPROF_R12_UNKNOWN)
+		return 0;
+	if (rule->ra == BPFPROF_RA_END)
+		return rule->fp == BPFPROF_FP_SAME;
+	return rule->ra == BPFPROF_RA_CFA &&
+	       (rule->fp == BPFPROF_FP_SAME || rule->fp == BPFPROF_FP_CFA);
+}
+
+/* Of a common rule: how is UNW_KNOWN_… */
+static __always_inline __u64 unw_how(const struct bpfprof_rule *rule)
+{
+	__u64 how = 0;
+
+	if (rule->ra == BPFPROF_RA_END)
+		return UNW_KNOWN_END;
+	if (rule->fp == BPFPROF_FP_CFA)
 		how |= UNW_KNOWN_SAVED_FP;
-	} else if (rule->fp != BPFPROF_FP_SAME) {
-		return known;
-	}
 	if (rule->cfa == BPFPROF_CFA_FP)
 		how |= UNW_KNOWN_FP;
 	if (rule->bx_off == BPFPROF_BX_UNKNOWN)
 		how |= UNW_KNOWN_LOST_BX;
 	else if (rule->bx_off)
 		how |= UNW_KNOWN_SAVED_BX;
-	if (known && k->cfa_off == rule->cfa_off && k->saved_at == saved_at &&
-	    k->bx_off == rule->bx_off && k->how == how)
+	return how;
+}
+
+/*
+ * Remembers the rule u->rule, by which unw_step has gone on from the frame at addr or found it to be
+ * the first, if it says what most do. Returns 0 if none was remembered, 1 if this one was, -1 if it
+ * was another.
+ */
+static __always_inline int unw_learn(const struct unw *u, struct unw_rules *rules, __u64 addr)
+{
+	const struct bpfprof_rule *rule = &u->rule;
+	__u64 key = rules->whose ^ addr, how;
+	struct unw_known *k = &rules->known[unw_known_at(key)];
+	int known = k->key != key ? 0 : -1;
+	__s32 saved_at, bx_off = rule->bx_off;
+	__s64 cfa_off;
+
+	if (!unw_is_common(rule))
+		return known;
+	how = unw_how(rule);
+	saved_at = how & UNW_KNOWN_SAVED_FP ? rule->fp_off : -8;
+	cfa_off = how & UNW_KNOWN_END ? UNW_NOWHERE : rule->cfa_off;
+	if (known && k->cfa_off == cfa_off && k->saved_at == saved_at && k->bx_off == bx_off &&
+	    k->how == how)
 		return 1;
 	k->key = key;
-	k->cfa_off = rule->cfa_off;
+	k->cfa_off = cfa_off;
 	k->saved_at = saved_at;
-	k->bx_off = rule->bx_off;
+	k->bx_off = bx_off;
 	k->how = how;
 	return known;
 }
@@ -98,19 +130,21 @@ static __always_inline __u64 unw_pick(__u64 how, __u64 bit, __u64 v, __u64 old)
 }
 
 /* Records the current frame and those behind it, as long as their rules are remembered and the
- * window has their words. Returns 1 if that may go on: these were all that a run has. */
+ * stack can be read. Returns UNW_RUN_…: there is MORE where a window has ended, or a run. */
 static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 {
 	__u64 addr = u->pc - !u->exact, sp = u->sp, fp = u->fp, bx_at = u->bx_at, pc = 0;
-	/* the window, and how far from there its last word is */
-	__u64 begin = u->win_addr, last = (__u64)u->win_sz - 8;
-	__u32 i;
+	__u64 begin, last, how = 0, want = 0;
+	__u32 before = u->nr;
 
-	if (u->win_sz < 8)
-		return 0;
+	if (u->win_sz < 8 && (UNW_CALL(unw_fill, u, sp) || u->win_sz < 8))
+		return UNW_RUN_OVER;
+	/* the window, and how far from there its last word is */
+	begin = u->win_addr;
+	last = (__u64)u->win_sz - 8;
 #pragma GCC unroll 1
-	for (i = 0; i < UNW_RUN_MAX; i++) {
-		__u64 key = rules->whose ^ addr, how, cfa, saved_at, ra_at, ra;
+	for (__u32 i = 0; i < UNW_RUN_MAX; i++) {
+		__u64 key = rules->whose ^ addr, cfa, saved_at, ra_at, ra;
 		const struct unw_known *k = &rules->known[unw_known_at(key)];
 
 		if (k->key != key || u->nr >= u->max)
@@ -119,8 +153,12 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 		cfa = unw_pick(how, UNW_KNOWN_FP, fp, sp) + k->cfa_off;
 		saved_at = cfa + k->saved_at - begin;
 		ra_at = cfa - 8 - begin;
-		if (saved_at > last || ra_at > last)
+		if (saved_at > last || ra_at > last) {
+			/* the lower of the two: without a branch */
+			want = (__u64)k->saved_at + 8;
+			want = cfa - 8 + (want & -(want >> 63));
 			break;
+		}
 		ra = UNW_WORD(u->win + (ra_at & (UNW_WINDOW - 1)));
 		/* the end; or what a return probe has put there; or a frame that may be its own
 		 * caller */
@@ -135,13 +173,20 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 		addr = ra - 1;
 		sp = cfa;
 	}
-	if (!pc)
-		return 0;
-	u->bx_at = bx_at;
-	u->r12_at = UNW_REG_UNKNOWN;
-	u->trusted = 1;
-	unw_caller(u, pc, sp, fp);
-	return i == UNW_RUN_MAX;
+	if (pc) {
+		u->bx_at = bx_at;
+		u->r12_at = UNW_REG_UNKNOWN;
+		u->trusted = 1;
+		unw_caller(u, pc, sp, fp);
+	}
+	if (how & UNW_KNOWN_END) {
+		unw_add_frame(u, addr);
+		return UNW_RUN_END;
+	}
+	if (!want)
+		return u->nr - before == UNW_RUN_MAX ? UNW_RUN_MORE : UNW_RUN_OVER;
+	/* a window that begins there has been tried */
+	return want == u->win_addr || UNW_CALL(unw_fill, u, want) ? UNW_RUN_OVER : UNW_RUN_MORE;
 }
 
 #endif

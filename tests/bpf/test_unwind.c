@@ -1580,21 +1580,31 @@ static void usual_stack(void)
 	}
 }
 
-static int run_all(struct unw *u, struct unw_rules *rules, uint32_t *ret_runs)
+/* As the walk in the kernel. *runs: frames by remembered rules. */
+static int run_on(struct unw *u, struct unw_rules *rules, uint32_t *runs)
 {
-	int result = UNW_CONTINUE;
+	uint32_t before = u->nr;
+	int run, result;
+	uint64_t addr;
 
-	while (result == UNW_CONTINUE) {
-		uint32_t before = u->nr;
-		uint64_t addr;
+	while ((run = unw_run(u, rules)) == UNW_RUN_MORE)
+		;
+	*runs += u->nr - before;
+	if (run == UNW_RUN_END)
+		return BPFPROF_STACK_complete;
+	addr = u->pc - !u->exact;
+	result = unw_step_known(u);
+	if (result == UNW_CONTINUE || result == BPFPROF_STACK_complete)
+		unw_learn(u, rules, addr);
+	return result == UNW_GUESS ? unw_step_guess(u) : result;
+}
 
-		unw_run(u, rules);
-		*ret_runs += u->nr - before;
-		addr = u->pc - !u->exact;
-		result = unw_step(u);
-		if (result == UNW_CONTINUE)
-			unw_learn(u, rules, addr);
-	}
+static int run_all(struct unw *u, struct unw_rules *rules, uint32_t *runs)
+{
+	int result;
+
+	while ((result = run_on(u, rules, runs)) == UNW_CONTINUE)
+		;
 	return result;
 }
 
@@ -1659,6 +1669,66 @@ static void test_remembered_rules(void **state)
 	assert_in_range(ends, 1000, 19000);
 	/* they are neither all remembered nor none of them */
 	assert_in_range(runs, frames / 10, frames * 2 - 20000);
+}
+
+/* Frames over several windows, down to a first function, take no table: there is none any more. */
+static void test_remembered_stack(void **state)
+{
+	struct row rows[] = { { 0, 0 }, { 0x200, 1 }, { 0x300, 2 } };
+	struct bpfprof_rule all[] = { { .cfa = BPFPROF_CFA_SP, .cfa_off = 0x110 },
+				      { .cfa = BPFPROF_CFA_SP, .cfa_off = UNW_WINDOW + 0x100 },
+				      { .cfa = BPFPROF_CFA_SP, .ra = BPFPROF_RA_END } };
+	uint64_t sp = STACK + 0x100;
+	static struct unw_rules rules;
+	static struct unw u, again;
+	uint32_t runs = 0;
+
+	(void)state;
+	program(&u, all[0]);
+	put_part(chunks[1], 16, CODE_SZ, rows, 3, all, 3);
+	u.regs[UNW_REG_SP] = sp;
+	for (int i = 0; i < 40; i++) {
+		sp += i == 20 ? UNW_WINDOW + 0x100 : 0x110;
+		poke(sp - 8, i == 19 ? CODE + 0x280 : i == 39 ? CODE + 0x301 : CODE + 0x20 + i);
+	}
+	assert_true(sp < STACK + STACK_SZ);
+	again = u;
+	unw_start(&u, 7, 0);
+	assert_int_equal(run_all(&u, &rules, &runs), BPFPROF_STACK_complete);
+	assert_int_equal(u.nr, 41);
+	again.proc.map_cnt = 0;
+	unw_start(&again, 7, 0);
+	runs = 0;
+	assert_int_equal(run_all(&again, &rules, &runs), BPFPROF_STACK_complete);
+	assert_int_equal(runs, 41);
+	assert_int_equal(again.hash, u.hash);
+	assert_memory_equal(again.frames, u.frames, 41 * 8);
+	/* no more than are wanted, the first function among them */
+	for (again.max = 39; again.max <= 40; again.max++) {
+		again.proc = u.proc;
+		unw_start(&again, 7, 0);
+		assert_int_equal(run_all(&again, &rules, &runs), BPFPROF_STACK_too_deep);
+		assert_int_equal(again.nr, again.max);
+	}
+}
+
+/* A stack that ends in the middle of a remembered frame is none. */
+static void test_remembered_frame_unreadable(void **state)
+{
+	struct bpfprof_rule rule = { .cfa = BPFPROF_CFA_SP, .cfa_off = 0x110 };
+	static struct unw_rules rules;
+	uint32_t runs = 0;
+	struct unw u;
+
+	(void)state;
+	program(&u, rule);
+	u.regs[UNW_REG_SP] = STACK + STACK_SZ - 0x100;
+	u.rule = rule;
+	unw_start(&u, 7, 0);
+	unw_learn(&u, &rules, u.pc);
+	assert_int_equal(run_all(&u, &rules, &runs), BPFPROF_STACK_read_fault);
+	assert_int_equal(u.nr, 1);
+	assert_int_equal(runs, 0);
 }
 
 /* What is remembered has one place; what is there then is another's. */
@@ -1917,7 +1987,7 @@ static void random_case(struct unw *u, int round)
 				     .bx_off = rnd_below(2) ? 0 : (int16_t)rnd() };
 	static struct unw_rules rules;
 	int steps = 0, result;
-	uint64_t addr;
+	uint32_t runs = 0;
 
 	program(u, rule);
 	u->max = 1 + rnd_below(BPFPROF_MAX_UFRAMES);
@@ -1957,12 +2027,7 @@ static void random_case(struct unw *u, int round)
 	rules.whose = rnd_below(4);
 	do {
 		assert_true(++steps <= (int)u->max + 1);
-		if (round & 1)
-			unw_run(u, &rules);
-		addr = u->pc - !u->exact;
-		result = unw_step(u);
-		if (result == UNW_CONTINUE)
-			unw_learn(u, &rules, addr);
+		result = round & 1 ? run_on(u, &rules, &runs) : unw_step(u);
 	} while (result == UNW_CONTINUE);
 	assert_true(u->nr <= u->max);
 	fail_read = -1;
@@ -2010,6 +2075,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_half_a_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered_stack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remembered_frame_unreadable, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rules_collide, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remembered_rule_leads_nowhere, setup,
 						teardown),

@@ -234,12 +234,14 @@ static void compare_remembered(const struct unw *u, struct unw_rules *rules, int
 	while (got == UNW_CONTINUE) {
 		uint32_t before = again.nr;
 		uint64_t addr;
+		int run;
 
-		unw_run(&again, rules);
+		while ((run = unw_run(&again, rules)) == UNW_RUN_MORE)
+			;
 		seen.runs += again.nr - before;
 		addr = again.pc - !again.exact;
-		got = unw_step(&again);
-		if (got == UNW_CONTINUE)
+		got = run == UNW_RUN_END ? BPFPROF_STACK_complete : unw_step(&again);
+		if (run == UNW_RUN_OVER && (got == UNW_CONTINUE || got == BPFPROF_STACK_complete))
 			unw_learn(&again, rules, addr);
 	}
 	if (got != result || again.nr != u->nr || again.hash != u->hash || again.pc != u->pc ||
