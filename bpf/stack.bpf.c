@@ -172,6 +172,13 @@ __noinline int stack_unw_run(__u32 slot)
 	return s ? unw_run(&s->u, &s->rules) : UNW_RUN_OVER;
 }
 
+__noinline int stack_unw_learn(__u32 slot, __u64 addr)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_learn(&s->u, &s->rules, addr) : 0;
+}
+
 /* As many as a stack may have, if none ends early. */
 #define RUNS (BPFPROF_MAX_UFRAMES / UNW_RUN_MAX)
 
@@ -196,7 +203,7 @@ static __always_inline int walk_on(struct scratch *s)
 	result = unw_step_known(&s->u);
 	if (s->way == WALK_TABLES || (result != UNW_CONTINUE && result != BPFPROF_STACK_complete))
 		return result;
-	known = unw_learn(&s->u, &s->rules, addr);
+	known = stack_unw_learn(s->u.slot, addr);
 	s->by_rules.checked += known != 0;
 	s->by_rules.mismatched += known < 0;
 	return result;

@@ -1749,9 +1749,27 @@ static void test_remembered_rules_collide(void **state)
 	assert_int_equal(u.nr, 0);
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 0);
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 1);
+	/* there is room for two; the third takes that of the first */
+	for (int i = 0; i < 2; i++, other++) {
+		while (unw_known_at(rules.whose ^ other) != unw_known_at(rules.whose ^ u.pc))
+			other++;
+		assert_int_equal(unw_learn(&u, &rules, other), 0);
+		assert_int_equal(unw_learn(&u, &rules, other), 1);
+		assert_int_equal(unw_learn(&u, &rules, u.pc), i ? 0 : 1);
+	}
+	/* another rule takes the place of the same address */
+	u.rule.cfa_off = 32;
+	assert_int_equal(unw_learn(&u, &rules, other - 1), -1);
+	u.rule.cfa_off = 16;
+	assert_int_equal(unw_learn(&u, &rules, other - 1), -1);
+	/* of these, the first one that was learned has gone */
 	while (unw_known_at(rules.whose ^ other) != unw_known_at(rules.whose ^ u.pc))
 		other++;
 	assert_int_equal(unw_learn(&u, &rules, other), 0);
+	unw_learn(&u, &rules, other + 1);
+	assert_int_equal(unw_learn(&u, &rules, u.pc), 1);
+	rules.known[unw_known_at(rules.whose ^ u.pc)].key = 0;
+	rules.known[unw_known_at(rules.whose ^ u.pc) + 1].key = 0;
 	unw_run(&u, &rules);
 	assert_int_equal(u.nr, 0);
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 0);
