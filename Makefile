@@ -257,7 +257,7 @@ check-kernels: $(OUT)/bpfprof $(PRELOAD) progs
 	$(Q)scripts/check-kernels $(OUT) $(KERNELS)
 
 # ---- what it costs, against others, in one run ----
-BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp fpwalk herd node tables symbols heap_pairs heap_links \
+BENCH := $(addprefix $(OUT)/tests/bench/,deep_fp deep_nofp walkcost herd node tables symbols heap_pairs heap_links \
 	cputime.so switches offcpu pausable $(if $(shell $(GO) version 2>/dev/null),deep_go))
 
 $(OUT)/tests/bench/deep_fp: tests/bench/deep.c
@@ -272,7 +272,7 @@ $(OUT)/tests/bench/deep_go: tests/bench/deep.go
 $(BASE)/gen/fpwalk.skel.h: $(OUT)/tests/bench/fpwalk.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name fpwalk > $@
 
-$(OUT)/tests/bench/fpwalk.o: $(BASE)/gen/fpwalk.skel.h
+$(OUT)/tests/bench/walkcost.o: $(BASE)/gen/fpwalk.skel.h
 
 $(BASE)/gen/offcpu.skel.h: $(OUT)/tests/bench/offcpu.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name offcpu > $@
