@@ -697,6 +697,9 @@ struct bpfprof_config {
 	__u32 first_slot;
 	__u32 slot_cnt;
 	__u32 interrupt_mask; /* bits of the preempt count: see probe_waits.c */
+	__u32 type_regs;      /* number of struct pt_regs among the kernel's types; 0: unknown */
+	__u32 type_task;      /* of struct task_struct */
+	__u32 pad;
 	/*
 	 * Thread name pattern as an automaton that reads one byte a step (shift-and, Baeza-Yates
 	 * and Gonnet 1992): state bit i means that the first i bytes of the pattern, stars not
@@ -705,6 +708,24 @@ struct bpfprof_config {
 	__u64 comm_match[256]; /* bit i: the byte may follow in state i */
 	__u64 comm_loop;       /* bit i: a star stands here */
 	__u64 comm_accept;     /* the final state */
+};
+
+/*
+ * Functions of the kernel that are no helpers (kfuncs). The programs call helpers of these numbers,
+ * which there are none of; when they are loaded the calls lead where the kernel's types say. As
+ * externs they would make libbpf read all of these types.
+ */
+enum bpfprof_kfunc {
+	BPFPROF_KFUNC_FIRST = 0x42500000,
+	BPFPROF_KFUNC_rdonly_cast = BPFPROF_KFUNC_FIRST,
+	BPFPROF_KFUNC_task_from_pid,
+	BPFPROF_KFUNC_task_release,
+	BPFPROF_KFUNC_local_irq_save,
+	BPFPROF_KFUNC_local_irq_restore,
+	BPFPROF_KFUNC_iter_num_new,
+	BPFPROF_KFUNC_iter_num_next,
+	BPFPROF_KFUNC_iter_num_destroy,
+	BPFPROF_KFUNC_END,
 };
 
 /* Of waits_on: */

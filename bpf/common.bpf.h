@@ -10,6 +10,9 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpfprof.h"
+
+extern const volatile struct bpfprof_config bp_config;
+
 #include "compat.bpf.h"
 #include "sample.h"
 #include "wait_types.h"
@@ -153,7 +156,6 @@ struct raw_buf {
 };
 
 /* ---- maps and globals, see maps.bpf.c ---- */
-extern const volatile struct bpfprof_config bp_config;
 extern volatile struct bpfprof_control bp_control;
 extern volatile struct bpfprof_state bp_state;
 

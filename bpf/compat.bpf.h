@@ -28,34 +28,38 @@ static __always_inline bool compat_have_task_pt_regs(void)
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
 }
 
+/* Where a function of the kernel is called until the program is loaded, see enum bpfprof_kfunc. */
+#define COMPAT_KFUNC(name) __attribute__((unused)) = (void *)BPFPROF_KFUNC_##name
+
 /* A pointer that may be followed though nothing is known of where it leads, and costs no call: 6.2
  * (a35b9af4ec2c). */
-extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+static void *(*const bpf_rdonly_cast)(const void *obj, __u32 btf_id)COMPAT_KFUNC(rdonly_cast);
 
 static __always_inline const struct pt_regs *compat_as_regs(const void *at)
 {
-	return bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct pt_regs));
+	return bpf_rdonly_cast(at, bp_config.type_regs);
 }
 
 static __always_inline struct task_struct *compat_as_task(__u64 at)
 {
-	return bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct task_struct));
+	return bpf_rdonly_cast((void *)at, bp_config.type_task);
 }
 
 /* A reference to the thread of that id, among those of the machine, or NULL: 6.2,
  * Documentation/bpf/kfuncs.rst */
-extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
-extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+static struct task_struct *(*const bpf_task_from_pid)(__s32 pid)COMPAT_KFUNC(task_from_pid);
+static void (*const bpf_task_release)(struct task_struct *task) COMPAT_KFUNC(task_release);
 
 /* Keeps interrupts out of this CPU in between: 6.14, Documentation/bpf/kfuncs.rst */
-extern void bpf_local_irq_save(unsigned long *flags) __ksym __weak;
-extern void bpf_local_irq_restore(unsigned long *flags) __ksym __weak;
+static void (*const bpf_local_irq_save)(unsigned long *flags) COMPAT_KFUNC(local_irq_save);
+static void (*const bpf_local_irq_restore)(unsigned long *flags) COMPAT_KFUNC(local_irq_restore);
 
 /* A loop that is followed once, not each time it goes round, and needs no callback: 6.4,
  * Documentation/bpf/verifier.rst */
-extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym __weak;
-extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym __weak;
-extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
+static int (*const bpf_iter_num_new)(struct bpf_iter_num *it, int start, int end)
+	COMPAT_KFUNC(iter_num_new);
+static int *(*const bpf_iter_num_next)(struct bpf_iter_num *it)COMPAT_KFUNC(iter_num_next);
+static void (*const bpf_iter_num_destroy)(struct bpf_iter_num *it) COMPAT_KFUNC(iter_num_destroy);
 
 /* task_struct.__state, `state` before 5.14 (2f064a59a11f) */
 struct task_struct___before_5_14 {

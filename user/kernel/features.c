@@ -21,6 +21,7 @@
 #include "base/caps.h"
 #include "base/knobs.h"
 #include "base/util.h"
+#include "kernel/kernel_types.h"
 #include "kernel/probe_fds.h"
 #include "kernel/tracing.h"
 #include "kernel/uprobes.h"
@@ -210,8 +211,9 @@ static bool probe_mmapable(void)
 
 static bool probe_iterator(void)
 {
-	return libbpf_find_vmlinux_btf_id("bpf_iter_task", 0) > 0 ||
-	       libbpf_find_vmlinux_btf_id("task", BPF_TRACE_ITER) > 0;
+	const struct kernel_types *kt = kernel_types__get();
+
+	return kt && kernel_types__target(kt, "task", BPF_TRACE_ITER);
 }
 
 static bool probe_loop(void)
@@ -358,15 +360,10 @@ bool features_task_storage(void)
 	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_task_storage_get, NULL) == 1;
 }
 
-static bool probe_tracepoint(const char *name)
-{
-	return tracing_has_tracepoint(libbpf_find_vmlinux_btf_id(name, BPF_TRACE_RAW_TP));
-}
-
 static bool probe_tracepoints(void)
 {
-	return probe_tracepoint("sched_switch") && probe_tracepoint("sched_waking") &&
-	       probe_tracepoint("task_newtask");
+	return tracing_has_tracepoint("sched_switch") && tracing_has_tracepoint("sched_waking") &&
+	       tracing_has_tracepoint("task_newtask");
 }
 
 static struct waits_how how_of_waits(void)

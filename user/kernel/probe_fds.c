@@ -29,17 +29,14 @@
 
 static bool has_functions(void)
 {
-	return tracing_has_function(libbpf_find_vmlinux_btf_id("fd_install", BPF_TRACE_FENTRY)) &&
-	       tracing_has_function(libbpf_find_vmlinux_btf_id("do_dup2", BPF_TRACE_FENTRY));
+	return tracing_has_function("fd_install") && tracing_has_function("do_dup2");
 }
 
 enum fds_how probe_fds__how(void)
 {
 	if (!knobs.fds_syscalls && has_functions())
 		return FDS_FUNCTIONS;
-	return tracing_has_tracepoint(libbpf_find_vmlinux_btf_id("sys_exit", BPF_TRACE_RAW_TP)) ?
-		       FDS_SYSCALLS :
-		       FDS_NONE;
+	return tracing_has_tracepoint("sys_exit") ? FDS_SYSCALLS : FDS_NONE;
 }
 
 static void configure(struct session *s)

@@ -162,7 +162,7 @@ static int attach(struct probe_waits *w)
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(progs); i++)
 		if (bpf_program__autoload(progs[i]))
-			err = keep(w, bpf_program__attach(progs[i]));
+			err = keep(w, bpf_program__attach_trace(progs[i]));
 	if (!err && bpf_program__autoload(skel->progs.wait_resumed_kprobe)) {
 		if (!waits_how__resume_symbol(symbol, sizeof(symbol)))
 			return -ENOTSUP;

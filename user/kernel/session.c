@@ -254,7 +254,11 @@ static int configure(struct session *s, char *err, size_t err_sz)
 
 int session__attach(struct bpf_program *prog, struct bpf_link **ret)
 {
-	*ret = bpf_program__autoload(prog) ? bpf_program__attach(prog) : NULL;
+	bool traces = bpf_program__type(prog) == BPF_PROG_TYPE_TRACING;
+
+	*ret = NULL;
+	if (bpf_program__autoload(prog))
+		*ret = traces ? bpf_program__attach_trace(prog) : bpf_program__attach(prog);
 	return bpf_program__autoload(prog) && !*ret ? -errno : 0;
 }
 
@@ -264,7 +268,7 @@ static int load(struct session *s, char *err, size_t err_sz)
 	char what[128];
 	int ret;
 
-	ret = bpfprof_bpf__load(s->skel);
+	ret = skeleton__load(s->skel);
 	if (ret) {
 		/* EACCES would be the verifier's */
 		if (ret == -EPERM)

@@ -9,13 +9,16 @@ struct bpf_program;
 struct bpfprof_bpf;
 
 /* The skeleton, with the programs that this kernel takes; nothing is loaded. NULL with errno.
- * bpfprof_bpf__destroy frees it. */
+ * bpfprof_bpf__destroy frees it. The one that was opened last is the one that can be loaded. */
 struct bpfprof_bpf *skeleton__open(void);
+
+/* Loads what is not turned off. 0 or -errno. */
+int skeleton__load(struct bpfprof_bpf *skel);
 
 /*
  * Loads a program of a loaded skeleton once more, or at last, for probes that have this cookie (see
- * bpfprof_config.one_cookie). It has the skeleton's configuration and maps. Takes some 50 ms for
- * the kernel's types and what the verifier needs. A descriptor, the caller's own, or -errno.
+ * bpfprof_config.one_cookie). It has the skeleton's configuration and maps. Takes what the
+ * verifier needs, some 10 ms. A descriptor, the caller's own, or -errno.
  */
 int skeleton__load_copy(const struct bpfprof_bpf *skel, const struct bpf_program *prog,
 			uint64_t cookie);

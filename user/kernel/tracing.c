@@ -7,25 +7,27 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "kernel/kernel_types.h"
 
-static int load(int btf_id, enum bpf_attach_type type)
+static int load(const char *name, enum bpf_attach_type type)
 {
 	static const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
+	const struct kernel_types *kt = kernel_types__get();
 
-	if (btf_id <= 0)
+	opts.attach_btf_id = kt ? kernel_types__target(kt, name, type) : 0;
+	if (!opts.attach_btf_id)
 		return -1;
-	opts.attach_btf_id = (__u32)btf_id;
 	return bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "Dual BSD/GPL", insns, ARRAY_SIZE(insns),
 			     &opts);
 }
 
-bool tracing_has_function(int btf_id)
+bool tracing_has_function(const char *name)
 {
-	int prog = load(btf_id, BPF_TRACE_FENTRY), link = -1;
+	int prog = load(name, BPF_TRACE_FENTRY), link = -1;
 
 	if (prog >= 0)
 		link = bpf_raw_tracepoint_open(NULL, prog);
@@ -36,9 +38,9 @@ bool tracing_has_function(int btf_id)
 	return link >= 0;
 }
 
-bool tracing_has_tracepoint(int btf_id)
+bool tracing_has_tracepoint(const char *name)
 {
-	int prog = load(btf_id, BPF_TRACE_RAW_TP);
+	int prog = load(name, BPF_TRACE_RAW_TP);
 
 	if (prog >= 0)
 		close(prog);

@@ -7,54 +7,48 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/knobs.h"
 #include "base/util.h"
+#include "kernel/kernel_types.h"
 #include "kernel/tracing.h"
 
 /* How many arguments a tracepoint gives to BPF programs; 0: there is none of this name. */
-static int tracepoint_args(const struct btf *btf, const char *name)
+static int tracepoint_args(const struct kernel_types *kt, const char *name)
 {
 	const struct btf_type *t;
-	char type[128];
-	int id;
 
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF);
-	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
-	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	t = kernel_types__type(kt, kernel_types__target(kt, name, BPF_TRACE_RAW_TP));
+	t = t ? kernel_types__type(kt, t->type) : NULL;
 	if (t && btf_is_ptr(t))
-		t = btf__type_by_id(btf, t->type);
+		t = kernel_types__type(kt, t->type);
 	/* the first one is for the tracepoint itself */
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : 0;
 }
 
 /* A variable among those that each CPU has its own of; NULL: it is none. */
-static const struct btf_var_secinfo *per_cpu(const struct btf *btf, const char *name)
+static const struct btf_var_secinfo *per_cpu(const struct kernel_types *kt, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	uint32_t id = kernel_types__find(kt, ".data..percpu", BTF_KIND_DATASEC);
+	const struct btf_type *t = kernel_types__type(kt, id);
 	const struct btf_var_secinfo *var = t ? btf_var_secinfos(t) : NULL;
 
 	for (int i = 0; t && i < btf_vlen(t); i++) {
-		const struct btf_type *v = btf__type_by_id(btf, var[i].type);
+		const struct btf_type *v = kernel_types__type(kt, var[i].type);
 
-		if (v && !strcmp(btf__name_by_offset(btf, v->name_off), name))
+		if (v && !strcmp(kernel_types__name(kt, v->name_off), name))
 			return &var[i];
 	}
 	return NULL;
 }
 
 /* Where it stands among them; -1: it is none. */
-static int64_t per_cpu_offset(const struct btf *btf, const char *name)
+static int64_t per_cpu_offset(const struct kernel_types *kt, const char *name)
 {
-	const struct btf_var_secinfo *var = per_cpu(btf, name);
+	const struct btf_var_secinfo *var = per_cpu(kt, name);
 
 	return var ? (int64_t)var->offset : -1;
 }
@@ -78,19 +72,19 @@ static int64_t symbol_offset(const char *name)
 
 /* Bits before a member of a struct; -1: there is none. What is in an unnamed struct or union, at
  * most so deep, is a member too: in struct pcpu_hot all are, two deep. */
-static int64_t member_bits(const struct btf *btf, const struct btf_type *t, const char *name,
-			   int depth)
+static int64_t member_bits(const struct kernel_types *kt, const struct btf_type *t,
+			   const char *name, int depth)
 {
 	const struct btf_member *m = t && btf_is_composite(t) ? btf_members(t) : NULL;
 
 	for (int i = 0; m && i < btf_vlen(t); i++) {
-		const char *member = btf__name_by_offset(btf, m[i].name_off);
+		const char *member = kernel_types__name(kt, m[i].name_off);
 		int64_t bits = -1;
 
 		if (!strcmp(member, name))
 			return btf_member_bit_offset(t, i);
 		if (!*member && depth > 0)
-			bits = member_bits(btf, btf__type_by_id(btf, m[i].type), name, depth - 1);
+			bits = member_bits(kt, kernel_types__type(kt, m[i].type), name, depth - 1);
 		if (bits >= 0)
 			return btf_member_bit_offset(t, i) + bits;
 	}
@@ -98,22 +92,22 @@ static int64_t member_bits(const struct btf *btf, const struct btf_type *t, cons
 }
 
 /* The same in bytes, of a struct by name. */
-static int64_t member_offset(const struct btf *btf, const char *type, const char *name)
+static int64_t member_offset(const struct kernel_types *kt, const char *type, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
-	int64_t bits = id > 0 ? member_bits(btf, btf__type_by_id(btf, id), name, 4) : -1;
+	uint32_t id = kernel_types__find(kt, type, BTF_KIND_STRUCT);
+	int64_t bits = member_bits(kt, kernel_types__type(kt, id), name, 4);
 
 	return bits < 0 ? -1 : bits / 8;
 }
 
 /* A variable of its own, but from 6.2 to 6.14 a field of pcpu_hot (64701838bf05, 46e8fff6d45f). */
-static int64_t preempt_count_off(const struct btf *btf)
+static int64_t preempt_count_off(const struct kernel_types *kt)
 {
-	int64_t rq = per_cpu_offset(btf, "runqueues"), hot = per_cpu_offset(btf, "pcpu_hot"),
-		count = per_cpu_offset(btf, "__preempt_count"), in_hot;
+	int64_t rq = per_cpu_offset(kt, "runqueues"), hot = per_cpu_offset(kt, "pcpu_hot"),
+		count = per_cpu_offset(kt, "__preempt_count"), in_hot;
 
 	if (hot >= 0) {
-		in_hot = member_offset(btf, "pcpu_hot", "preempt_count");
+		in_hot = member_offset(kt, "pcpu_hot", "preempt_count");
 		count = in_hot < 0 ? -1 : hot + in_hot;
 	}
 	if (rq < 0) {
@@ -128,9 +122,9 @@ static int64_t preempt_count_off(const struct btf *btf)
  * (include/linux/preempt.h). By 7.3 it has become a number of 64 bits, eight of which, for
  * interrupts that are disabled, were put below those of hard ones.
  */
-static uint32_t interrupt_mask(const struct btf *btf)
+static uint32_t interrupt_mask(const struct kernel_types *kt)
 {
-	const struct btf_var_secinfo *count = per_cpu(btf, "__preempt_count");
+	const struct btf_var_secinfo *count = per_cpu(kt, "__preempt_count");
 
 	return count && count->size == 8 ? 0x1f000100 : 0x00ff0100;
 }
@@ -159,74 +153,50 @@ bool waits_how__resume_symbol(char *ret, size_t sz)
 
 /* The kernel's functions that wait_queue, wait_unqueue and wait_unqueue_pi are attached to: is it
  * possible? */
-static bool have_futex_probes(const struct btf *btf)
+static bool have_futex_probes(const struct kernel_types *kt)
 {
 	static const char *const names[] = { "__futex_queue", "futex_unqueue", "futex_unqueue_pi" };
-	int id = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		id = btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC);
-		if (id <= 0)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!kernel_types__find(kt, names[i], BTF_KIND_FUNC))
 			return false;
-	}
-	return tracing_has_function(id);
+	return tracing_has_function(names[0]);
 }
 
 /* What wait_switched needs, beside its tracepoint and bpf_rdonly_cast: CONFIG_SCHED_INFO and
  * CONFIG_FAIR_GROUP_SCHED. */
-static bool have_switch_in_only(const struct btf *btf)
+static bool have_switch_in_only(const struct kernel_types *kt)
 {
-	return btf__find_by_name_kind(btf, "bpf_task_from_pid", BTF_KIND_FUNC) > 0 &&
-	       btf__find_by_name_kind(btf, "bpf_task_release", BTF_KIND_FUNC) > 0 &&
-	       btf__find_by_name_kind(btf, "bpf_local_irq_save", BTF_KIND_FUNC) > 0 &&
-	       member_offset(btf, "task_struct", "sched_contributes_to_load") >= 0 &&
-	       member_offset(btf, "sched_info", "run_delay") >= 0 &&
-	       member_offset(btf, "sched_entity", "cfs_rq") >= 0 &&
-	       member_offset(btf, "rq", "nr_switches") >= 0 &&
-	       member_offset(btf, "rq", "idle_stamp") >= 0;
-}
-
-/* From 6.16 on they can be mapped: some MB less to be read and copied than by libbpf (1.1). NULL if
- * there are none. */
-static struct btf *kernel_types(void)
-{
-	int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
-	void *at = MAP_FAILED;
-	struct btf *ret;
-	struct stat st;
-
-	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
-		at = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (at == MAP_FAILED)
-		return btf__load_vmlinux_btf();
-	ret = btf__new(at, st.st_size);
-	munmap(at, st.st_size);
-	return ret;
+	return kernel_types__find(kt, "bpf_task_from_pid", BTF_KIND_FUNC) &&
+	       kernel_types__find(kt, "bpf_task_release", BTF_KIND_FUNC) &&
+	       kernel_types__find(kt, "bpf_local_irq_save", BTF_KIND_FUNC) &&
+	       member_offset(kt, "task_struct", "sched_contributes_to_load") >= 0 &&
+	       member_offset(kt, "sched_info", "run_delay") >= 0 &&
+	       member_offset(kt, "sched_entity", "cfs_rq") >= 0 &&
+	       member_offset(kt, "rq", "nr_switches") >= 0 &&
+	       member_offset(kt, "rq", "idle_stamp") >= 0;
 }
 
 void waits_how__probe(struct waits_how *ret)
 {
 	const char *forced = knobs.resume;
-	struct btf *btf = kernel_types();
+	const struct kernel_types *kt = kernel_types__get();
 
 	*ret = (struct waits_how){ .resume = WAITS_RESUME_NONE };
-	if (!btf)
+	if (!kt)
 		return;
 	/* (preempt, prev, next) before */
-	ret->preempt_count_off = preempt_count_off(btf);
-	ret->interrupt_mask = interrupt_mask(btf);
-	ret->rdonly_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-	ret->switch_state = tracepoint_args(btf, "sched_switch") > 3;
-	if (tracepoint_args(btf, "sched_exit_tp") && !(forced && !strcmp(forced, "kprobe")))
+	ret->preempt_count_off = preempt_count_off(kt);
+	ret->interrupt_mask = interrupt_mask(kt);
+	ret->rdonly_cast = kernel_types__find(kt, "bpf_rdonly_cast", BTF_KIND_FUNC);
+	ret->switch_state = tracepoint_args(kt, "sched_switch") > 3;
+	if (tracepoint_args(kt, "sched_exit_tp") && !(forced && !strcmp(forced, "kprobe")))
 		ret->resume = WAITS_RESUME_EXIT;
 	else if (!access("/sys/bus/event_source/devices/kprobe/type", R_OK) &&
 		 waits_how__resume_symbol(NULL, 0))
 		ret->resume = WAITS_RESUME_KPROBE;
 	ret->switch_in_only = ret->resume == WAITS_RESUME_EXIT && ret->rdonly_cast &&
-			      have_switch_in_only(btf) && !(forced && !strcmp(forced, "both"));
+			      have_switch_in_only(kt) && !(forced && !strcmp(forced, "both"));
 	/* a test that wants a place to resume wants the switches watched */
-	ret->futex = !forced && have_futex_probes(btf);
-	btf__free(btf);
+	ret->futex = !forced && have_futex_probes(kt);
 }
