@@ -452,19 +452,26 @@ static __noinline int forget(__u32 fd)
 	return 0;
 }
 
-__noinline int fds_put_given(__u32 slot, __u64 at, __u32 cnt, __u32 fd)
+/* The same of a file that is there, whose number stands at an address unless that is 0. 1: it does not. By
+ * itself, for what the verifier follows once: each field that is read through such pointers takes it
+ * a ms. */
+__noinline int fds_put_at(__u32 slot, __u64 at, __u32 fd)
 {
-	/* not in the loop: the verifier takes a ms for each field that is read through such pointers */
-	struct places places = current_places();
 	__u64 file;
 
-	for (__u32 i = 0; i < SCM_MAX_FD && i < cnt; i++) {
-		if (at && bpf_probe_read_user(&fd, sizeof(fd), (const void *)(at + i * sizeof(fd))))
+	if (at && bpf_probe_read_user(&fd, sizeof(fd), (const void *)at))
+		return 1;
+	file = file_at(fd);
+	if (file)
+		fds_put(slot, fd, file);
+	return 0;
+}
+
+__noinline int fds_put_given(__u32 slot, __u64 at, __u32 cnt, __u32 fd)
+{
+	for (__u32 i = 0; i < SCM_MAX_FD && i < cnt; i++)
+		if (fds_put_at(slot, at ? at + i * sizeof(fd) : 0, fd))
 			return 0;
-		file = file_in(&places, fd);
-		if (file)
-			fds_put(slot, fd, file);
-	}
 	return 0;
 }
 
