@@ -10,11 +10,15 @@
 #include <cmocka.h>
 
 #include <linux/types.h>
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1240,6 +1244,90 @@ static void numbers_go_with_their_stacks(void **state)
 	assert_int_equal(objects__cnt(objects), 3);
 }
 
+#define FILES 64 /* that are mapped at a time */
+#define PAGE 4096
+
+static size_t open_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t cnt = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		cnt++;
+	closedir(dir);
+	return cnt - 3; /* ., .. and its own */
+}
+
+/* The smallest program that there is; one of its own each time. */
+static void *map_program(void)
+{
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr code;
+	} image = {
+		.header = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_DYN,
+			    .e_machine = EM_X86_64,
+			    .e_version = EV_CURRENT,
+			    .e_phoff = sizeof(Elf64_Ehdr),
+			    .e_ehsize = sizeof(Elf64_Ehdr),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = 1 },
+		.code = { .p_type = PT_LOAD,
+			  .p_flags = PF_R | PF_X,
+			  .p_filesz = PAGE,
+			  .p_memsz = PAGE,
+			  .p_align = PAGE },
+	};
+	char path[] = "/tmp/bpfprof-test-XXXXXX";
+	int fd = mkstemp(path);
+	void *at;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &image, sizeof(image)), sizeof(image));
+	assert_int_equal(ftruncate(fd, PAGE), 0);
+	at = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	close(fd);
+	unlink(path);
+	return at;
+}
+
+/* A process with so many programs, all of which are looked at; then it ends. */
+static void programs_come_and_go(void)
+{
+	uint32_t proc = procs__add(procs, getpid(), 0, 0, "tester", false, 0);
+	void *at[FILES];
+
+	for (int i = 0; i < FILES; i++)
+		at[i] = map_program();
+	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
+	for (int i = 0; i < FILES; i++) {
+		const struct proc_map *m = procs__map_at(procs, proc, (uintptr_t)at[i]);
+
+		assert_non_null(m);
+		assert_int_not_equal(code__object(code, proc, m), OBJECTS_NONE);
+		munmap(at[i], PAGE);
+	}
+	code__forget(code, proc);
+	procs__remove(procs, proc);
+	code__release_unused(code);
+}
+
+/* Files that nobody maps any more keep their descriptors for a while, not for ever. */
+static void descriptors_are_bounded(void **state)
+{
+	size_t before = open_fds(), most = 0;
+
+	(void)state;
+	for (int i = 0; i < 12; i++) {
+		programs_come_and_go();
+		most = MAX(most, open_fds() - before);
+	}
+	assert_in_range(most, FILES, CODE_SPARE_FILES + 3 * FILES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1274,6 +1362,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stats_are_the_windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(stacks_go_with_their_windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_go_with_their_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(descriptors_are_bounded, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
