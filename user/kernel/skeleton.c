@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -117,9 +118,19 @@ static int register_sections(void)
 
 /* ---- opening and loading ---- */
 
+#define TYPES_MAX_SZ (4U << 20) /* some 200 KB */
+
 static int types_fd = -1; /* what the programs are fitted to, until they are loaded */
 
-/* Has libbpf read them from there. */
+/* A file in memory has to keep to ulimit -f, too. */
+static bool may_write(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= TYPES_MAX_SZ;
+}
+
+/* Has libbpf read them from there; where there can be no such file, it reads all by itself. */
 static int open_with(struct bpfprof_bpf *skel)
 {
 	const struct kernel_types *kt = kernel_types__get();
@@ -131,9 +142,9 @@ static int open_with(struct bpfprof_bpf *skel)
 		return -errno;
 	if (types_fd >= 0)
 		close(types_fd);
-	types_fd = memfd_create("types", MFD_CLOEXEC);
+	types_fd = may_write() ? memfd_create("types", MFD_CLOEXEC) : -1;
 	if (types_fd < 0)
-		return -errno;
+		return bpf_object__open_skeleton(skel->skeleton, NULL);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", types_fd);
 	opts.btf_custom_path = path;
 	err = bpf_object__open_skeleton(skel->skeleton, &opts);
@@ -177,7 +188,8 @@ int skeleton__load(struct bpfprof_bpf *skel)
 {
 	int err = bpfprof_bpf__load(skel);
 
-	close(types_fd);
+	if (types_fd >= 0)
+		close(types_fd);
 	types_fd = -1;
 	kernel_types__drop();
 	return err;
