@@ -503,10 +503,8 @@ static const struct {
 			      "heap profile of running programs, custom profiles, bench "
 			      "--ops-probe",
 			      "no heap profile, no custom profiles, no bench --ops-probe: run as "
-			      "root, or give "
-			      "CAP_BPF and "
-			      "CAP_PERFMON; "
-			      "needs CONFIG_UPROBE_EVENTS",
+			      "root, or give CAP_BPF and CAP_PERFMON, and before Linux 6.6 "
+			      "CAP_SYS_ADMIN too; needs CONFIG_UPROBE_EVENTS",
 			      false, probe_uprobes, uprobes_text },
 	/* 4.17, 65074d43fc77 and 33ea4b24277b */
 	[FEATURE_TRACEFS] = { "tracefs", "not needed: probes hang on perf's descriptors",
