@@ -20,6 +20,7 @@ extern const volatile struct bpfprof_config bp_config;
 /* stack.bpf.c: parts of the unwinder as global functions, which the verifier follows once; slot: of
  * bp_scratch */
 int stack_unw_run(__u32 slot);
+int stack_unw_run_fill(__u32 slot);
 int stack_unw_learn(__u32 slot, __u64 addr);
 int stack_unw_search_map(__u32 slot, __u64 addr);
 int stack_unw_fill(__u32 slot, __u64 addr);

@@ -32,7 +32,8 @@ static __always_inline bool try_slot(__u32 slot)
 
 __noinline int stack_give_slot(__u32 slot)
 {
-	return bpf_map_delete_elem(&bp_slots, &slot);
+	/* without slots there is no such map */
+	return bp_config.slot_cnt ? bpf_map_delete_elem(&bp_slots, &slot) : 0;
 }
 #else
 static __always_inline bool try_slot(__u32 slot)
@@ -172,6 +173,13 @@ __noinline int stack_unw_run(__u32 slot)
 	return s ? unw_run(&s->u, &s->rules) : UNW_RUN_OVER;
 }
 
+__noinline int stack_unw_run_fill(__u32 slot)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_run_fill(&s->u) : UNW_RUN_OVER;
+}
+
 __noinline int stack_unw_learn(__u32 slot, __u64 addr)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
@@ -192,6 +200,8 @@ static __always_inline int walk_on(struct scratch *s)
 		s->by_rules.cached -= s->u.nr;
 		for (int i = 0; i < RUNS; i++) {
 			run = stack_unw_run(s->u.slot);
+			if (run == UNW_RUN_FILL)
+				run = stack_unw_run_fill(s->u.slot);
 			if (run != UNW_RUN_MORE)
 				break;
 		}

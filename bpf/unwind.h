@@ -127,6 +127,9 @@ struct unw {
 	__u64 hole;
 	/* what was last read of the stack */
 	__u64 win_addr;
+	/* of a run, see unwind_run.h: where the window of the next one has to begin; is the frame the
+	 * first? */
+	__u64 win_want, run_ends;
 	__u32 win_sz; /* bytes valid, 0: nothing */
 	__u8 win[UNW_WINDOW + 8];
 

@@ -45,6 +45,7 @@ _Static_assert(sizeof(struct unw_known) == 32, "unw_known");
 #define UNW_RUN_OVER 0 /* unw_step has to go on */
 #define UNW_RUN_MORE 1 /* another run may */
 #define UNW_RUN_END 2  /* the stack is complete */
+#define UNW_RUN_FILL 3 /* another run may, in a window that begins at u->win_want */
 
 /* A cache, in which a rule has two places, the latest in the first. With a single one, of 40
  * addresses of a stack two share it in three processes of four, and each walk takes the tables for
@@ -149,22 +150,24 @@ static __always_inline __u64 unw_pick(__u64 how, __u64 bit, __u64 v, __u64 old)
 	return old ^ ((old ^ v) & mask);
 }
 
-/* Records the current frame and those behind it, as long as their rules are remembered and the
- * stack can be read. Returns UNW_RUN_…: there is MORE where a window has ended, or a run. */
+/* Records the current frame and those behind it, as long as their rules are remembered and the window
+ * has their words. Returns UNW_RUN_… */
 static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 {
 	__u64 addr = u->pc - !u->exact, sp = u->sp, fp = u->fp, bx_at = u->bx_at, pc = 0;
-	__u64 begin, last, how = 0, want = 0;
-	__u32 before = u->nr;
+	__u64 begin, last;
+	__u32 i;
 
-	if (u->win_sz < 8 && (UNW_CALL(unw_fill, u, sp) || u->win_sz < 8))
-		return UNW_RUN_OVER;
+	u->win_want = sp;
+	if (u->win_sz < 8)
+		return UNW_RUN_FILL;
 	/* the window, and how far from there its last word is */
 	begin = u->win_addr;
 	last = (__u64)u->win_sz - 8;
+	u->win_want = 0;
 #pragma GCC unroll 1
-	for (__u32 i = 0; i < UNW_RUN_MAX; i++) {
-		__u64 key = rules->whose ^ addr, cfa, saved_at, ra_at, ra;
+	for (i = 0; i < UNW_RUN_MAX; i++) {
+		__u64 key = rules->whose ^ addr, how, cfa, saved_at, ra_at, ra;
 		const struct unw_known *k = &rules->known[unw_known_in(rules, key)];
 
 		if (k->key != key || u->nr >= u->max)
@@ -174,9 +177,12 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 		saved_at = cfa + k->saved_at - begin;
 		ra_at = cfa - 8 - begin;
 		if (saved_at > last || ra_at > last) {
+			__u64 lower = (__u64)k->saved_at + 8;
+
+			/* in memory, not on the stack */
+			u->run_ends = how & UNW_KNOWN_END;
 			/* the lower of the two: without a branch */
-			want = (__u64)k->saved_at + 8;
-			want = cfa - 8 + (want & -(want >> 63));
+			u->win_want = cfa - 8 + (lower & -(lower >> 63));
 			break;
 		}
 		ra = UNW_WORD(u->win + (ra_at & (UNW_WINDOW - 1)));
@@ -199,14 +205,30 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 		u->trusted = 1;
 		unw_caller(u, pc, sp, fp);
 	}
-	if (how & UNW_KNOWN_END) {
-		unw_add_frame(u, addr);
-		return UNW_RUN_END;
-	}
-	if (!want)
-		return u->nr - before == UNW_RUN_MAX ? UNW_RUN_MORE : UNW_RUN_OVER;
+	if (!u->win_want)
+		return i == UNW_RUN_MAX ? UNW_RUN_MORE : UNW_RUN_OVER;
+	if (!u->run_ends)
+		return UNW_RUN_FILL;
+	unw_add_frame(u, addr);
+	return UNW_RUN_END;
+}
+
+/* Behind UNW_RUN_FILL. Returns MORE or OVER. By itself, since stacks of programs are small: it does
+ * not stand on that of a run. */
+static __always_inline int unw_run_fill(struct unw *u)
+{
 	/* a window that begins there has been tried */
-	return want == u->win_addr || UNW_CALL(unw_fill, u, want) ? UNW_RUN_OVER : UNW_RUN_MORE;
+	if (u->win_sz >= 8 && u->win_addr == u->win_want)
+		return UNW_RUN_OVER;
+	return UNW_CALL(unw_fill, u, u->win_want) || u->win_sz < 8 ? UNW_RUN_OVER : UNW_RUN_MORE;
+}
+
+/* Both. Returns MORE, OVER or END. */
+static __always_inline int unw_run_on(struct unw *u, const struct unw_rules *rules)
+{
+	int run = unw_run(u, rules);
+
+	return run == UNW_RUN_FILL ? unw_run_fill(u) : run;
 }
 
 #endif

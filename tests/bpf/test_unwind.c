@@ -1587,7 +1587,7 @@ static int run_on(struct unw *u, struct unw_rules *rules, uint32_t *runs)
 	int run, result;
 	uint64_t addr;
 
-	while ((run = unw_run(u, rules)) == UNW_RUN_MORE)
+	while ((run = unw_run_on(u, rules)) == UNW_RUN_MORE)
 		;
 	*runs += u->nr - before;
 	if (run == UNW_RUN_END)
@@ -1745,7 +1745,7 @@ static void test_remembered_rules_collide(void **state)
 	poke(STACK + 0x108, CODE + 0x200);
 	assert_int_equal(unw_peek8(&u, STACK + 0x100, &(__u64){ 0 }), 0);
 	rules.whose = 0x123456789abcdefULL;
-	unw_run(&u, &rules);
+	unw_run_on(&u, &rules);
 	assert_int_equal(u.nr, 0);
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 0);
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 1);
@@ -1770,15 +1770,15 @@ static void test_remembered_rules_collide(void **state)
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 1);
 	rules.known[unw_known_at(rules.whose ^ u.pc)].key = 0;
 	rules.known[unw_known_at(rules.whose ^ u.pc) + 1].key = 0;
-	unw_run(&u, &rules);
+	unw_run_on(&u, &rules);
 	assert_int_equal(u.nr, 0);
 	assert_int_equal(unw_learn(&u, &rules, u.pc), 0);
 	rules.whose++;
-	unw_run(&u, &rules);
+	unw_run_on(&u, &rules);
 	assert_int_equal(u.nr, 0);
 	rules.whose--;
 	u.trusted = 0;
-	unw_run(&u, &rules);
+	unw_run_on(&u, &rules);
 	assert_int_equal(u.nr, 1);
 	assert_true(u.trusted && !u.exact && !u.have_regs);
 	assert_int_equal(u.pc, CODE + 0x200);
@@ -1799,7 +1799,7 @@ static void test_remembered_rule_leads_nowhere(void **state)
 	poke(STACK + 0xf8, u.pc);
 	unw_learn(&u, &rules, u.pc - 1);
 	assert_int_equal(unw_peek8(&u, STACK, &(__u64){ 0 }), 0);
-	unw_run(&u, &rules);
+	unw_run_on(&u, &rules);
 	assert_int_equal(u.nr, 0);
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_bad_frame);
 	rule.cfa_off = 16;
@@ -1810,7 +1810,7 @@ static void test_remembered_rule_leads_nowhere(void **state)
 	for (u.uret_pc = 0; u.uret_pc < 2; u.uret_pc++) {
 		unw_start(&u, 0, 1);
 		assert_int_equal(unw_peek8(&u, STACK, &(__u64){ 0 }), 0);
-		unw_run(&u, &rules);
+		unw_run_on(&u, &rules);
 		assert_int_equal(u.nr, 0);
 	}
 }

@@ -236,7 +236,7 @@ static void compare_remembered(const struct unw *u, struct unw_rules *rules, int
 		uint64_t addr;
 		int run;
 
-		while ((run = unw_run(&again, rules)) == UNW_RUN_MORE)
+		while ((run = unw_run_on(&again, rules)) == UNW_RUN_MORE)
 			;
 		seen.runs += again.nr - before;
 		addr = again.pc - !again.exact;
