@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -234,21 +235,6 @@ static int take_by_name(struct reduction *r, const struct btf *local)
 	return err;
 }
 
-static int write_all(int fd, const void *data, size_t sz)
-{
-	const char *at = data;
-
-	while (sz) {
-		ssize_t n = write(fd, at, sz);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		at += MAX(n, 0);
-		sz -= MAX(n, 0);
-	}
-	return 0;
-}
-
 static int write_reduced(const struct reduction *r, int fd)
 {
 	struct btf_header h = {
@@ -259,11 +245,18 @@ static int write_reduced(const struct reduction *r, int fd)
 		.str_off = r->types.sz,
 		.str_len = r->strings.sz,
 	};
-	int err = write_all(fd, &h, sizeof(h));
+	size_t sz = sizeof(h) + r->types.sz + r->strings.sz;
+	char *to;
 
-	if (!err)
-		err = write_all(fd, r->types.at, r->types.sz);
-	return err ? err : write_all(fd, r->strings.at, r->strings.sz);
+	if (ftruncate(fd, (off_t)sz))
+		return -errno;
+	to = mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (to == MAP_FAILED)
+		return -errno;
+	memcpy(to, &h, sizeof(h));
+	memcpy(to + sizeof(h), r->types.at, r->types.sz);
+	memcpy(to + sizeof(h) + r->types.sz, r->strings.at, r->strings.sz);
+	return munmap(to, sz) ? -errno : 0;
 }
 
 int reduced_types__write(const struct kernel_types *kt, const struct btf *local, int fd)

@@ -484,6 +484,12 @@ static int look_into(const struct elf_file *e, const struct elf_section *s, bool
 	return err ? err : read_packed(head, sz, gnu, ret);
 }
 
+/* Can so few bytes expand to what it says? Asked before there is memory for that. */
+static bool is_credible(const struct elf_section *s, const struct packed *p)
+{
+	return p->type != ELFCOMPRESS_ZLIB || p->size / MAX_DEFLATE_RATIO <= s->size - p->header_sz;
+}
+
 /* Its contents, of p's size. */
 static int fill(const struct elf_file *e, const struct elf_section *s, const struct packed *p,
 		uint8_t *to)
@@ -492,8 +498,7 @@ static int fill(const struct elf_file *e, const struct elf_section *s, const str
 
 	switch (p->type) {
 	case ELFCOMPRESS_ZLIB:
-		return p->size / MAX_DEFLATE_RATIO > sz ? -EBADMSG :
-							  inflate_all(e, off, sz, to, p->size);
+		return inflate_all(e, off, sz, to, p->size);
 	case ELF_FILE_ZSTD:
 		return unzstd_all(e, off, sz, to, p->size);
 	}
@@ -514,6 +519,8 @@ int elf_file__read_section(const struct elf_file *e, const struct elf_section *s
 		return err == -ENODATA && s->type != SHT_NOBITS ? -EBADMSG : err;
 	if (p.size > max)
 		return -E2BIG;
+	if (!is_credible(s, &p))
+		return -EBADMSG;
 	buf = malloc(p.size + 1);
 	if (!buf)
 		return -ENOMEM;
@@ -532,7 +539,10 @@ uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_sect
 {
 	struct packed p;
 
-	return look_into(e, s, gnu, &p) ? 0 : p.size;
+	if (look_into(e, s, gnu, &p))
+		return 0;
+	/* what would be too large is said to be that, whether it lies or not */
+	return p.size > ELF_FILE_MAX_SECTION || is_credible(s, &p) ? p.size : 0;
 }
 
 int elf_file__expand(const struct elf_file *e, const struct elf_section *s, bool gnu, void *to,
@@ -541,7 +551,7 @@ int elf_file__expand(const struct elf_file *e, const struct elf_section *s, bool
 	struct packed p;
 	int err = look_into(e, s, gnu, &p);
 
-	if (!err && p.size != sz)
+	if (!err && (p.size != sz || !is_credible(s, &p)))
 		err = -EBADMSG;
 	return err ? err : fill(e, s, &p, to);
 }
