@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A program that maps files as code and spins in them: each argument is HOW:PATH.
 
-run: map it and call its function at 4096; map: map it only; many: map it 100,000 times, or as often as is allowed; memfd: map a copy
-in a memfd and call it; zero: map /dev/zero; long: call a copy whose path has nearly 9 KB in /proc/PID/maps; load: dlopen each file of
-the folder in turn, when there is a line, or the end, of standard input, and call its `spin`.
+run: map it and call its function at 4096; below: the same, below what was mapped before; map: map it only; many: map it 100,000
+times, or as often as is allowed; memfd: map a copy in a memfd and call it; zero: map /dev/zero; long: call a copy whose path has
+nearly 9 KB in /proc/PID/maps; load: dlopen each file of the folder in turn, when there is a line, or the end, of standard input, and
+call its `spin`.
 """
 
 import ctypes
@@ -17,8 +18,8 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
 
-def map_code(fd, size):
-    at = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, fd, 0)
+def map_code(fd, size, hint=None):
+    at = libc.mmap(hint, size, mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, fd, 0)
     if at == ctypes.c_void_p(-1).value:
         sys.exit(f"mmap: {os.strerror(ctypes.get_errno())}")
     os.close(fd)
@@ -48,7 +49,7 @@ def long_path(path):
     return fd
 
 
-calls, folder = [], None
+calls, folder, at = [], None, None
 for arg in sys.argv[1:]:
     how, path = arg.split(":", 1)
     if how == "load":
@@ -67,8 +68,8 @@ for arg in sys.argv[1:]:
         allowed = int(open("/proc/sys/vm/max_map_count").read()) - 2000
         for _ in range(min(100000, allowed)):
             map_code(os.dup(fd), size)
-    at = map_code(fd, size)
-    if how in ("run", "memfd", "long"):
+    at = map_code(fd, size, at - (size + 4095) // 4096 * 4096 if how == "below" else None)
+    if how in ("run", "below", "memfd", "long"):
         calls.append(function(at))
 print("ready", flush=True)
 if folder:

@@ -20,6 +20,7 @@
 #define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
 #define PIECES 256   /* of code that are kept */
 #define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
+#define MAX_SKIPS 16 /* of these, ranges at either end that do not fit: to try each takes some us */
 
 /* By number of a proc_file. */
 struct file_state {
@@ -540,23 +541,37 @@ static bool add_whole(struct code *c, const struct proc_map *map, size_t limit, 
 	return false;
 }
 
+/* Chooses ranges from one on in steps of 1 or -1, up to `end`, that fit into half of the list, which is
+ * written over. Some that do not are passed over. Returns how many. */
+static size_t choose(struct code *c, const struct proc_space *s, size_t from, size_t end, int step,
+		     uint32_t ret[MAX_LIST / 2])
+{
+	size_t cnt = 0, chosen = 0, skips = 0;
+
+	for (size_t i = from; i != end && skips <= MAX_SKIPS; i += (size_t)step)
+		if (add_whole(c, &s->maps[i], MAX_LIST / 2, &cnt))
+			ret[chosen++] = (uint32_t)i;
+		else
+			skips++;
+	return chosen;
+}
+
 /*
  * A process has more ranges than there is room for: takes those at both ends. Its program lies
- * below what it maps by itself, its libraries above.
+ * below what it maps by itself, its libraries above, and what it has mapped last at either end, or
+ * in a gap beside what it has mapped first.
  */
 static size_t add_ends(struct code *c, const struct proc_space *s)
 {
-	size_t cnt = 0, low = 0, high = s->map_cnt;
+	uint32_t low[MAX_LIST / 2], high[MAX_LIST / 2];
+	size_t cnt = 0, highs = choose(c, s, s->map_cnt - 1, SIZE_MAX, -1, high);
+	size_t lows = choose(c, s, 0, highs ? high[highs - 1] : s->map_cnt, 1, low);
 
-	/* how many of the upper ones there is room for; they are added behind the lower ones */
-	while (high && add_whole(c, &s->maps[high - 1], MAX_LIST / 2, &cnt))
-		high--;
-	cnt = 0;
-	while (low < high && add_whole(c, &s->maps[low], MAX_LIST / 2, &cnt))
-		low++;
-	for (size_t i = high; i < s->map_cnt; i++)
-		add_range(c, &s->maps[i], &cnt);
-	c->stats.cut_maps = MAX(c->stats.cut_maps, high - low + s->cut_cnt);
+	for (size_t i = 0; i < lows; i++)
+		add_range(c, &s->maps[low[i]], &cnt);
+	for (size_t i = highs; i-- > 0;)
+		add_range(c, &s->maps[high[i]], &cnt);
+	c->stats.cut_maps = MAX(c->stats.cut_maps, s->map_cnt - lows - highs + s->cut_cnt);
 	return cnt;
 }
 
