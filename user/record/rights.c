@@ -12,8 +12,8 @@
 	(CAPS_BIT(CAP_BPF) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SYS_PTRACE) |                    \
 	 CAPS_BIT(CAP_DAC_READ_SEARCH) | CAPS_BIT(CAP_CHECKPOINT_RESTORE) | CAPS_BIT(CAP_SYSLOG) | \
 	 CAPS_BIT(CAP_KILL) | CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
-/* libbpf before 1.3 loads nothing without the former before Linux 6.14; maps of kernels before 5.11 are
- * bounded by a limit that takes the latter. */
+/* The former does where there are no CAP_BPF and CAP_PERFMON; maps of kernels before 5.11 are bounded
+ * by a limit that takes the latter. */
 #define TO_LOAD (CAPS_BIT(CAP_SYS_ADMIN) | CAPS_BIT(CAP_SYS_RESOURCE))
 #define TO_WRITE (CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER))
 

@@ -12,7 +12,7 @@
  * and, in force only while it writes its files,
  *   CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER    for the user who called sudo, in their folders
  * What serves does not write files; it has, in force only while it begins a recording,
- *   CAP_SYS_ADMIN, CAP_SYS_RESOURCE            programs and maps of older kernels
+ *   CAP_SYS_ADMIN, CAP_SYS_RESOURCE            programs without CAP_BPF; maps of older kernels
  */
 #ifndef RIGHTS_H
 #define RIGHTS_H
