@@ -732,11 +732,11 @@ enum bpfprof_kfunc {
 #define BPFPROF_WAITS_NEW 1 /* those that were under way have not all been found yet */
 #define BPFPROF_WAITS_ALL 2
 
-/* Of fds_on: what is opened is recorded, and then also: */
+/* Of fds_on. What is opened is recorded in all but the first. */
 enum bpfprof_fds_on {
 	BPFPROF_FDS_OFF,
-	BPFPROF_FDS_BEGIN, /* what the iterator meets was open before */
-	BPFPROF_FDS_READ,  /* it tells what is open */
+	BPFPROF_FDS_BEGIN, /* what the iterator (fds_read) meets was open before */
+	BPFPROF_FDS_READ,  /* the iterator tells what is open */
 };
 
 /* ---- While it runs ---- */

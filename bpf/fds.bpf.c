@@ -109,36 +109,18 @@ static __always_inline struct files_struct *current_files(void)
 	return COMPAT_TASK(task, files);
 }
 
-/* Where the files of the current task's table are, and how many places it has. */
-struct places {
-	struct file **at;
-	__u32 cnt;
-};
-
-static __always_inline struct places current_places(void)
-{
-	struct files_struct *files = current_files();
-
-	if (compat_have_task_btf())
-		return (struct places){ files->fdt->fd, files->fdt->max_fds };
-	return (struct places){ BPF_CORE_READ(files, fdt, fd), BPF_CORE_READ(files, fdt, max_fds) };
-}
-
-/* The file in a place, the address of a struct file; 0: there is none. */
-static __always_inline __u64 file_in(const struct places *places, __u32 fd)
-{
-	__u64 file = 0;
-
-	if (fd >= places->cnt || bpf_probe_read_kernel(&file, sizeof(file), &places->at[fd]))
-		return 0;
-	return file;
-}
-
+/* The file in this place of the current task's table, the address of a struct file; 0: there is none. */
 static __always_inline __u64 file_at(__u32 fd)
 {
-	struct places places = current_places();
+	struct files_struct *files = current_files();
+	bool typed = compat_have_task_btf();
+	struct file **places = typed ? files->fdt->fd : BPF_CORE_READ(files, fdt, fd);
+	__u32 cnt = typed ? files->fdt->max_fds : BPF_CORE_READ(files, fdt, max_fds);
+	__u64 file = 0;
 
-	return file_in(&places, fd);
+	if (fd >= cnt || bpf_probe_read_kernel(&file, sizeof(file), &places[fd]))
+		return 0;
+	return file;
 }
 
 /* ---- who opens ---- */
@@ -378,7 +360,7 @@ static __always_inline void given_in_message(__u64 msg, struct given *ret)
 	}
 }
 
-/* Not inlined: see syscall_of. nr: none of WAY_NONE and WAY_CLOSED. It has not failed. */
+/* Not inlined: see syscall_of. way: neither WAY_NONE nor WAY_CLOSED. The call has not failed. */
 static __noinline int find_given(const struct pt_regs *regs, __u32 way, __u64 value,
 				 struct given *ret)
 {
@@ -452,9 +434,9 @@ static __noinline int forget(__u32 fd)
 	return 0;
 }
 
-/* The same of a file that is there, whose number stands at an address unless that is 0. 1: it does not. By
- * itself, for what the verifier follows once: each field that is read through such pointers takes it
- * a ms. */
+/* Records the opening of what is in place fd, or, unless `at` is 0, in the place whose number a program has at
+ * this address. Returns 1 if it cannot be read. A global function, which the verifier follows once and
+ * not for each of a message's descriptors: each field behind such a pointer takes it a ms. */
 __noinline int fds_put_at(__u32 slot, __u64 at, __u32 fd)
 {
 	__u64 file;

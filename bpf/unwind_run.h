@@ -7,9 +7,10 @@
  * are all a step reads beside the stack.
  *
  * unw_step decides all the rest: addresses that are not remembered, other rules, words that cannot
- * be read, stacks that end in another way than at a first function. A run of remembered frames leaves in struct unw what as many
- * calls of unw_step would leave there, but for the mapping that the last search found, for where the
- * window lies, and for what unw_step notes of the words that have decided the walk.
+ * be read, stacks that end in another way than at a first function. A run of remembered frames
+ * leaves in struct unw what as many calls of unw_step would leave there, but for the mapping that
+ * the last search found, for where the window lies, and for what unw_step notes of the words that
+ * have decided the walk.
  *
  * Pure C, and of its includer it wants what unwind.h wants.
  */
@@ -213,8 +214,8 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 	return UNW_RUN_END;
 }
 
-/* Behind UNW_RUN_FILL. Returns MORE or OVER. By itself, since stacks of programs are small: it does
- * not stand on that of a run. */
+/* What a run asks for by UNW_RUN_FILL. Returns MORE or OVER. Not called by unw_run, since up to 6.12
+ * all functions that are active share 512 bytes of stack. */
 static __always_inline int unw_run_fill(struct unw *u)
 {
 	/* a window that begins there has been tried */

@@ -42,7 +42,7 @@ static const struct section {
 	{ "kprobe", BPF_PROG_TYPE_KPROBE, BPF_PROG_TYPE_KPROBE, 0 },
 };
 
-/* Without the words that they have in common. */
+/* Of enum bpfprof_kfunc, from the first one on. */
 static const char *const kfuncs[BPFPROF_KFUNC_END - BPFPROF_KFUNC_FIRST] = {
 #define KFUNC(name) [BPFPROF_KFUNC_##name - BPFPROF_KFUNC_FIRST] = "bpf_" #name
 	KFUNC(rdonly_cast),    KFUNC(task_from_pid),	 KFUNC(task_release),

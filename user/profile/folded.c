@@ -72,7 +72,7 @@ static int add_line(struct folded *fo, const struct profile_sample *s)
 	*line = (struct line){ .first = fo->name_cnt,
 			       .value = profile__values(fo->p, s)[fo->p->folded_value] };
 	if (fo->is_difference && difference_of_base(fo->p, s)) {
-		line->base = line->value == INT64_MIN ? INT64_MAX : -line->value;
+		line->base = util_negate_saturated(line->value);
 		line->value = 0;
 	}
 	if (*root && push_text(fo, root))

@@ -37,7 +37,7 @@ struct table {
 
 static int64_t minus(int64_t now, int64_t base)
 {
-	return util_add_saturated(now, base == INT64_MIN ? INT64_MAX : -base);
+	return util_add_saturated(now, util_negate_saturated(base));
 }
 
 /* ---- The rows ---- */
