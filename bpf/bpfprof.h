@@ -16,6 +16,9 @@
 #ifndef BPFPROF_H
 #define BPFPROF_H
 
+/* Of the programs, as the kernel wants to hear it (include/linux/license.h) */
+#define BPFPROF_LICENSE "Dual BSD/GPL"
+
 /* ---- Limits ---- */
 #define BPFPROF_MAX_UFRAMES 512 /* user frames of a stack where the kernel has bpf_loop (5.17) */
 #define BPFPROF_MIN_UFRAMES 64	/* the same where it has not */

@@ -2,7 +2,7 @@
 /* Defines every map, the configuration and the licence; nothing else. */
 #include "common.bpf.h"
 
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
+char LICENSE[] SEC("license") = BPFPROF_LICENSE;
 
 const volatile struct bpfprof_config bp_config = {};
 volatile struct bpfprof_control bp_control = {};

@@ -21,6 +21,7 @@
 #include "bpfprof.h"
 #include "bpfprof.skel.h"
 #include "kernel/kernel_types.h"
+#include "kernel/loads.h"
 #include "kernel/reduced_types.h"
 #include "noloop.skel.h"
 
@@ -82,6 +83,8 @@ static int lead_calls(const struct kernel_types *kt, struct bpf_program *prog)
 	return err;
 }
 
+static struct loads *loads; /* what skeleton__load loads at the moment */
+
 static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
 	const struct section *section = &sections[cookie];
@@ -92,12 +95,16 @@ static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, lo
 	if (!kt)
 		return -errno;
 	err = lead_calls(kt, prog);
-	if (err || section->type == section->at_first)
+	if (err)
 		return err;
-	opts->attach_btf_id = name ? kernel_types__target(kt, name + 1, section->attach) : 0;
-	if (!opts->attach_btf_id)
-		return -ESRCH;
-	return bpf_program__set_type(prog, section->type);
+	if (section->type != section->at_first) {
+		opts->attach_btf_id =
+			name ? kernel_types__target(kt, name + 1, section->attach) : 0;
+		if (!opts->attach_btf_id)
+			return -ESRCH;
+		err = bpf_program__set_type(prog, section->type);
+	}
+	return err ? err : loads__begin(loads, prog, section->type, opts);
 }
 
 static int register_sections(void)
@@ -186,13 +193,19 @@ struct bpfprof_bpf *skeleton__open(void)
 
 int skeleton__load(struct bpfprof_bpf *skel)
 {
-	int err = bpfprof_bpf__load(skel);
+	int err, refused;
 
+	loads = loads__new();
+	if (!loads)
+		return -ENOMEM;
+	err = bpfprof_bpf__load(skel);
+	refused = loads__finish(loads, !err);
+	loads = NULL;
 	if (types_fd >= 0)
 		close(types_fd);
 	types_fd = -1;
 	kernel_types__drop();
-	return err;
+	return err ? err : refused;
 }
 
 /* Takes the maps of another one, but for the configuration. */
