@@ -245,6 +245,7 @@ static int open_heap(struct capture *c)
 		.usdt = c->usdt,
 		.all = c->opts.all,
 		.chosen = c->opts.chosen[BPFPROF_HEAP],
+		.one = c->opts.pid_cnt == 1 && !c->opts.follow,
 		.budget = c->opts.heap_budget,
 		.min_age_ns = c->opts.min_age_ns,
 	};

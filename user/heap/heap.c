@@ -131,7 +131,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->skip_proc = PROCS_NONE;
 	h->gap_ns = UNKNOWN_GAP_NS;
 	/* it runs while the tables of the targets are loaded; heap__measure waits for it */
-	h->cost_fd = heap_cost__begin(session, opts->method);
+	h->cost_fd = heap_cost__begin(session, opts->method, opts->one);
 	return h;
 }
 

@@ -40,6 +40,7 @@ struct heap_opts {
 	bool all;	     /* every process: probes are attached to files, not to processes */
 	bool chosen;	     /* with all: of those only that are chosen (collect__chosen), to which
 				probes are attached */
+	bool one;	     /* process, and no others later */
 	double budget;	     /* share of the targets' CPU time that probes may cost; 1: any */
 	uint64_t min_age_ns; /* count as in use only what has been held so long; 0: all */
 };

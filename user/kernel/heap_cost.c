@@ -257,7 +257,8 @@ static void set_links(enum uprobe_method m, const struct heap_cost_point shared[
 }
 
 /* In a process made for it, which leaves the links to its exit. */
-static int measure(struct session *s, enum uprobe_method m, int pipe_fd, struct heap_cost *ret)
+static int measure(struct session *s, enum uprobe_method m, bool one, int pipe_fd,
+		   struct heap_cost *ret)
 {
 	struct heap_cost_point shared[HEAP_COST_POINTS];
 	struct probe_heap mine, others[OTHERS];
@@ -278,7 +279,7 @@ static int measure(struct session *s, enum uprobe_method m, int pipe_fd, struct 
 	if (err)
 		return err;
 	/* perf events are of their process only */
-	if (uprobes_by_events(m))
+	if (one || uprobes_by_events(m))
 		return 0;
 	other = start_other();
 	for (int i = 0; i < OTHERS && !err; i++)
@@ -293,7 +294,7 @@ static int measure(struct session *s, enum uprobe_method m, int pipe_fd, struct 
 	return err;
 }
 
-int heap_cost__begin(struct session *s, enum uprobe_method m)
+int heap_cost__begin(struct session *s, enum uprobe_method m, bool one)
 {
 	struct heap_cost got;
 	int fds[2], status;
@@ -309,7 +310,7 @@ int heap_cost__begin(struct session *s, enum uprobe_method m)
 		if (fork())
 			_exit(0);
 		close(fds[0]);
-		_exit(measure(s, m, fds[1], &got) ||
+		_exit(measure(s, m, one, fds[1], &got) ||
 		      write(fds[1], &got, sizeof(got)) != sizeof(got));
 	}
 	close(fds[1]);

@@ -19,6 +19,7 @@
 #define KERNEL_HEAP_COST_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,11 +43,12 @@ struct heap_cost {
 
 /*
  * Begins to measure, which takes some 40 ms of CPU time, and longer than that since probes are attached
- * and detached; meanwhile the caller can do something else. The session was opened for method m, and
+ * and detached; meanwhile the caller can do something else. Of one: no further process will be
+ * probed, so that half of it is not measured: links are 0. The session was opened for method m, and
  * until the end nothing else that is attached may be hit: the hits of the measuring are in its counters.
  * Returns a descriptor for heap_cost__end; closing it ends the measuring, too. -errno.
  */
-int heap_cost__begin(struct session *s, enum uprobe_method m);
+int heap_cost__begin(struct session *s, enum uprobe_method m, bool one);
 /* Waits for the figures. 0 or -errno, with nothing in *ret. */
 int heap_cost__end(struct session *s, int fd, struct heap_cost *ret);
 
