@@ -6,12 +6,12 @@
  */
 #include "target/code_flow.h"
 
-#include <capstone/capstone.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "target/disassembler.h"
 #include "target/elf_file.h"
 
 #define UNKNOWN INT32_MIN
@@ -33,9 +33,9 @@ struct way { /* to be followed */
 
 struct code_flow {
 	const struct elf_file *elf;
-	csh cs;
-	cs_insn *insn;
-	size_t left; /* instructions */
+	struct disassembler dis;
+	const cs_insn *insn; /* of that */
+	size_t left;	     /* instructions */
 	uint64_t start;
 	size_t sz;
 	uint8_t code[CODE_FLOW_MAX_SZ];
@@ -50,18 +50,19 @@ struct code_flow {
 struct code_flow *code_flow__new(const struct elf_file *elf)
 {
 	struct code_flow *f = calloc(1, sizeof(*f));
+	int err;
 
 	if (!f)
 		return NULL;
 	f->elf = elf;
 	f->left = CODE_FLOW_MAX_INSNS;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &f->cs) != CS_ERR_OK ||
-	    cs_option(f->cs, CS_OPT_DETAIL, CS_OPT_ON) != CS_ERR_OK ||
-	    !(f->insn = cs_malloc(f->cs))) {
+	err = disassembler__open(&f->dis);
+	if (err) {
 		code_flow__free(f);
-		errno = ENOMEM;
+		errno = -err;
 		return NULL;
 	}
+	f->insn = f->dis.insn;
 	return f;
 }
 
@@ -69,10 +70,7 @@ void code_flow__free(struct code_flow *f)
 {
 	if (!f)
 		return;
-	if (f->insn)
-		cs_free(f->insn, 1);
-	if (f->cs)
-		cs_close(&f->cs);
+	disassembler__close(&f->dis);
 	free(f);
 }
 
@@ -88,12 +86,12 @@ static bool decode(struct code_flow *f, size_t pos)
 	if (pos >= f->sz || !f->left)
 		return false;
 	f->left--;
-	return cs_disasm_iter(f->cs, &code, &sz, &addr, f->insn);
+	return disassembler__decode(&f->dis, &code, &sz, &addr);
 }
 
 static bool in_group(const struct code_flow *f, unsigned int group)
 {
-	return cs_insn_group(f->cs, f->insn, group);
+	return disassembler__in_group(&f->dis, group);
 }
 
 static bool is_jump(const struct code_flow *f)
@@ -152,7 +150,7 @@ static bool writes(const struct code_flow *f, x86_reg reg64, x86_reg reg32)
 	cs_regs read, written;
 	uint8_t read_cnt = 0, written_cnt = 0, i;
 
-	if (cs_regs_access(f->cs, f->insn, read, &read_cnt, written, &written_cnt) != CS_ERR_OK)
+	if (disassembler__regs(&f->dis, read, &read_cnt, written, &written_cnt))
 		return true;
 	for (i = 0; i < written_cnt; i++) {
 		if (written[i] == reg64 || written[i] == reg32)
@@ -266,8 +264,7 @@ static bool uses_result(struct code_flow *f, size_t pos)
 		/* what is behind it may be anything */
 		if (is_padding(f))
 			return false;
-		if (cs_regs_access(f->cs, f->insn, read, &read_cnt, written, &written_cnt) !=
-		    CS_ERR_OK)
+		if (disassembler__regs(&f->dis, read, &read_cnt, written, &written_cnt))
 			return false;
 		for (i = 0; i < read_cnt && !is_idiom(f) && !may_stay(f); i++) {
 			if (is_rax(read[i]))

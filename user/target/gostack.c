@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/gostack.h"
 
-#include <capstone/capstone.h>
 #include <errno.h>
+
+#include "target/disassembler.h"
 
 /* What is known of a register while a function is gone through in a straight line. */
 enum content {
@@ -129,21 +130,15 @@ static int read_code(const struct gostack_code *code, struct reading *r)
 	const uint8_t *p = code->bytes;
 	uint64_t vaddr = code->vaddr;
 	size_t sz = code->sz;
-	cs_insn *insn;
-	csh cs;
+	struct disassembler dis;
+	int err = disassembler__open(&dis);
 
 	*r = (struct reading){};
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &cs) != CS_ERR_OK)
-		return -ENOMEM;
-	insn = cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK ? cs_malloc(cs) : NULL;
-	if (!insn) {
-		cs_close(&cs);
-		return -ENOMEM;
-	}
-	while (cs_disasm_iter(cs, &p, &sz, &vaddr, insn))
-		read_insn(r, insn);
-	cs_free(insn, 1);
-	cs_close(&cs);
+	if (err)
+		return err;
+	while (disassembler__decode(&dis, &p, &sz, &vaddr))
+		read_insn(r, dis.insn);
+	disassembler__close(&dis);
 	return 0;
 }
 

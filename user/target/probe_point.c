@@ -5,13 +5,13 @@
  */
 #include "target/probe_point.h"
 
-#include <capstone/capstone.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "target/disassembler.h"
 #include "target/elf_file.h"
 
 #define PAGE 4096U
@@ -41,8 +41,8 @@ struct stack { /* of addresses to follow; no instruction adds more than one to e
 
 struct probe_decoder {
 	const struct elf_file *elf;
-	csh cs;
-	cs_insn *insn;
+	struct disassembler dis;
+	const cs_insn *insn; /* of that */
 	struct page pages[PAGES];
 	struct visited visited[VISITED];
 	uint64_t scan;
@@ -63,17 +63,18 @@ struct scan {
 struct probe_decoder *probe_decoder__new(const struct elf_file *elf)
 {
 	struct probe_decoder *d = calloc(1, sizeof(*d));
+	int err;
 
 	if (!d)
 		return NULL;
 	d->elf = elf;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &d->cs) != CS_ERR_OK ||
-	    cs_option(d->cs, CS_OPT_DETAIL, CS_OPT_ON) != CS_ERR_OK ||
-	    !(d->insn = cs_malloc(d->cs))) {
+	err = disassembler__open(&d->dis);
+	if (err) {
 		probe_decoder__free(d);
-		errno = ENOMEM;
+		errno = -err;
 		return NULL;
 	}
+	d->insn = d->dis.insn;
 	return d;
 }
 
@@ -81,10 +82,7 @@ void probe_decoder__free(struct probe_decoder *d)
 {
 	if (!d)
 		return;
-	if (d->insn)
-		cs_free(d->insn, 1);
-	if (d->cs)
-		cs_close(&d->cs);
+	disassembler__close(&d->dis);
 	free(d);
 }
 
@@ -132,14 +130,14 @@ static bool decode(struct probe_decoder *d, uint64_t vaddr)
 	size_t sz;
 
 	code = code_at(d, vaddr, &sz);
-	return code && cs_disasm_iter(d->cs, &code, &sz, &addr, d->insn);
+	return code && disassembler__decode(&d->dis, &code, &sz, &addr);
 }
 
 /* ---- kinds of instructions ---- */
 
 static bool in_group(const struct probe_decoder *d, unsigned int group)
 {
-	return cs_insn_group(d->cs, d->insn, group);
+	return disassembler__in_group(&d->dis, group);
 }
 
 static bool is_jump(const struct probe_decoder *d)
@@ -456,7 +454,7 @@ static unsigned int written(const struct probe_decoder *d)
 	uint8_t read_cnt = 0, write_cnt = 0, i;
 	unsigned int id = d->insn->id, bits = 0;
 
-	if (cs_regs_access(d->cs, d->insn, reads, &read_cnt, writes, &write_cnt) != CS_ERR_OK)
+	if (disassembler__regs(&d->dis, reads, &read_cnt, writes, &write_cnt))
 		return ~0U;
 	for (i = 0; i < write_cnt; i++)
 		bits |= reg_bit(writes[i]);

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/reader_start.h"
 
+#include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/own_stack.h"
 #include "base/util.h"
 #include "helper/helper.h"
+#include "target/disassembler.h"
 #include "target/reader_worker.h"
 
 static const struct {
 	enum sandbox kind;
 	void (*serve)(void);
+	bool disassembles;
 } helpers[] = {
-	{ SANDBOX_READER, reader_worker },
-	{ SANDBOX_OPENER, reader_opener },
+	{ SANDBOX_READER, reader_worker, true },
+	{ SANDBOX_OPENER, reader_opener, false },
 };
 
 struct arguments {
@@ -26,8 +30,13 @@ static void serve(void *arg)
 	const struct arguments *a = arg;
 
 	for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
-		int entered = helper_enter(helpers[i].kind, a->argc, a->argv);
+		int entered;
 
+		/* nothing can be loaded in the sandbox */
+		if (helpers[i].disassembles && a->argc &&
+		    !strcmp(a->argv[0], sandbox_name(helpers[i].kind)) && disassembler_load())
+			_exit(1);
+		entered = helper_enter(helpers[i].kind, a->argc, a->argv);
 		if (entered < 0)
 			_exit(1);
 		if (!entered)
