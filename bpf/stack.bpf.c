@@ -138,11 +138,18 @@ __noinline int stack_unw_leads_to(__u32 slot, __u64 ra, __u64 from)
 	return s ? unw_leads_to(&s->u, ra, from) : 0;
 }
 
-__noinline __u64 stack_unw_equal_words(__u32 slot, __u32 at, __u32 cnt)
+__noinline int stack_unw_equal_words(__u32 slot, __u32 from)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
 
-	return s ? unw_equal_words(&s->u, at, cnt) : 0;
+	return s ? unw_equal_words(&s->u, from) : 0;
+}
+
+__noinline int stack_unw_skips_at(__u32 slot, __u32 at, __u64 target)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+
+	return s ? unw_skips_at(&s->u, at, target) : 0;
 }
 
 __noinline int stack_unw_skips(__u32 slot)
@@ -187,25 +194,20 @@ __noinline int stack_unw_learn(__u32 slot, __u64 addr)
 	return s ? unw_learn(&s->u, &s->rules, addr) : 0;
 }
 
-/* As many as a stack may have, if none ends early. */
-#define RUNS (BPFPROF_MAX_UFRAMES / UNW_RUN_MAX)
-
 /* One frame or more. As unw_step_known. */
 static __always_inline int walk_on(struct scratch *s)
 {
-	int result, known, run = UNW_RUN_OVER;
+	int result, known, run;
 	__u64 addr;
 
 	if (s->way == WALK_RUN) {
 		s->by_rules.cached -= s->u.nr;
-		for (int i = 0; i < RUNS; i++) {
-			run = stack_unw_run(s->u.slot);
-			if (run == UNW_RUN_FILL)
-				run = stack_unw_run_fill(s->u.slot);
-			if (run != UNW_RUN_MORE)
-				break;
-		}
+		run = stack_unw_run(s->u.slot);
+		if (run == UNW_RUN_FILL)
+			run = stack_unw_run_fill(s->u.slot);
 		s->by_rules.cached += s->u.nr;
+		if (run == UNW_RUN_MORE)
+			return UNW_CONTINUE;
 		if (run == UNW_RUN_END)
 			return BPFPROF_STACK_complete;
 	}

@@ -113,7 +113,9 @@ struct unw {
 	__u64 target;	  /* of the direct call that was last seen */
 	__u64 code_start; /* of the mapping that pc lies in */
 	__u32 code_size;
-	__u32 below_at, below_cnt; /* the words of the stack between rsp and rbp: see unw_skips */
+	/* the words of the stack between rsp and rbp, and which are what rbp is: see unw_skips */
+	__u32 below_at, below_cnt;
+	__u64 below_equal;
 
 	/* addresses of the words of the stack that have decided where the walk goes, beside the
 	 * sampled frame's pc and sp */
@@ -127,9 +129,8 @@ struct unw {
 	__u64 hole;
 	/* what was last read of the stack */
 	__u64 win_addr;
-	/* of a run, see unwind_run.h: where the window of the next one has to begin; is the frame the
-	 * first? */
-	__u64 win_want, run_ends;
+	/* of a run, see unwind_run.h: where the window of the next one has to begin, how it ended */
+	__u64 win_want, run;
 	__u32 win_sz; /* bytes valid, 0: nothing */
 	__u8 win[UNW_WINDOW + 8];
 

@@ -309,22 +309,25 @@ static __always_inline int unw_check_call(struct unw *u, __u64 ra)
 /* Of the stack between rsp and rbp, what is looked at: words, and words that may be return addresses
  * of the same mapping. */
 #define UNW_SKIP_WORDS 64
+#define UNW_EQUAL_WORDS 16 /* at a time: the verifier follows each */
 #define UNW_SKIP_CALLS 16
 
-/* Which of the cnt words from `at` on in the window are what fp is? A bit each. */
-static __always_inline __u64 unw_equal_words(const struct unw *u, __u32 at, __u32 cnt)
+/* Of the words between rsp and rbp, at most UNW_EQUAL_WORDS from number `from` on: notes which are
+ * what rbp is. */
+static __always_inline int unw_equal_words(struct unw *u, __u32 from)
 {
+	__u32 at = u->below_at, cnt = u->below_cnt;
 	__u64 v, found = 0;
 
-#pragma GCC unroll 1
-	for (__u32 i = 0; i < UNW_SKIP_WORDS && i < cnt; i++) {
-		v = UNW_WORD(u->win + ((at + i * 8) & (UNW_WINDOW - 1))) ^ u->fp;
+	for (__u32 i = 0; i < UNW_EQUAL_WORDS && from + i < cnt; i++) {
+		v = UNW_WORD(u->win + ((at + (from + i) * 8) & (UNW_WINDOW - 1))) ^ u->fp;
 		/* without a branch, which the verifier would follow */
 		v |= -v;
 		UNW_OPAQUE(v);
 		found |= ((v >> 63) ^ 1) << i;
 	}
-	return found;
+	u->below_equal |= found << from;
+	return 0;
 }
 
 /* The number of the lowest bit that is set. */
@@ -373,7 +376,17 @@ static __always_inline int unw_find_below(struct unw *u)
 		cnt = (__u32)((u->fp - u->sp) / 8);
 	u->below_at = at;
 	u->below_cnt = cnt;
+	u->below_equal = 0;
 	return 0;
+}
+
+/* Is the word there in the window a return address of the same mapping, whose call leads nearer to the
+ * pc than target? */
+static __always_inline int unw_skips_at(struct unw *u, __u32 at, __u64 target)
+{
+	__u64 v = UNW_WORD(u->win + (at & (UNW_WINDOW - 1)));
+
+	return v - u->code_start < u->code_size && unw_leads_to(u, v, target + 1);
 }
 
 /*
@@ -390,21 +403,23 @@ static __always_inline int unw_skips(struct unw *u)
 
 	if ((!u->exact && unw_is_return_entry(u, u->pc)) || unw_find_below(u))
 		return 0;
-	/* read back: the verifier would follow the rest for each way in which they are found */
+	/* read back, both times: the verifier would follow the rest for each way in which they are
+	 * found */
+	UNW_FORGET();
+	for (__u32 i = 0; i < UNW_SKIP_WORDS && i < u->below_cnt; i += UNW_EQUAL_WORDS)
+		UNW_CALL(unw_equal_words, u, i);
 	UNW_FORGET();
 	at = u->below_at;
 	cnt = u->below_cnt;
-	v = UNW_CALL(unw_equal_words, u, at, cnt);
+	v = u->below_equal;
 	if (v) {
 		v = UNW_WORD(u->win + ((at + (unw_lowest(v) + 1) * 8) & (UNW_WINDOW - 1)));
 		if (UNW_CALL(unw_leads_to, u, v, target) || unw_is_return_entry(u, v))
 			return 1;
 	}
-	for (__u32 i = 0; i < UNW_SKIP_CALLS && i < cnt && target; i++) {
-		v = UNW_WORD(u->win + ((at + i * 8) & (UNW_WINDOW - 1)));
-		if (v - u->code_start < u->code_size && UNW_CALL(unw_leads_to, u, v, target + 1))
+	for (__u32 i = 0; i < UNW_SKIP_CALLS && i < cnt && target; i++)
+		if (UNW_CALL(unw_skips_at, u, at + i * 8, target))
 			return 1;
-	}
 	return 0;
 }
 

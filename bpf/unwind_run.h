@@ -45,7 +45,7 @@ _Static_assert(sizeof(struct unw_known) == 32, "unw_known");
 /* Results of a run. */
 #define UNW_RUN_OVER 0 /* unw_step has to go on */
 #define UNW_RUN_MORE 1 /* another run may */
-#define UNW_RUN_END 2  /* the stack is complete */
+#define UNW_RUN_END 2  /* the stack is complete; one below the next */
 #define UNW_RUN_FILL 3 /* another run may, in a window that begins at u->win_want */
 
 /* A cache, in which a rule has two places, the latest in the first. With a single one, of 40
@@ -162,6 +162,7 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 	u->win_want = sp;
 	if (u->win_sz < 8)
 		return UNW_RUN_FILL;
+	u->run = UNW_RUN_OVER;
 	/* the window, and how far from there its last word is */
 	begin = u->win_addr;
 	last = (__u64)u->win_sz - 8;
@@ -180,10 +181,9 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 		if (saved_at > last || ra_at > last) {
 			__u64 lower = (__u64)k->saved_at + 8;
 
-			/* in memory, not on the stack */
-			u->run_ends = how & UNW_KNOWN_END;
-			/* the lower of the two: without a branch */
+			/* the lower of the two, and which result: without a branch */
 			u->win_want = cfa - 8 + (lower & -(lower >> 63));
+			u->run = UNW_RUN_FILL - (how & UNW_KNOWN_END) / UNW_KNOWN_END;
 			break;
 		}
 		ra = UNW_WORD(u->win + (ra_at & (UNW_WINDOW - 1)));
@@ -200,18 +200,19 @@ static __always_inline int unw_run(struct unw *u, const struct unw_rules *rules)
 		addr = ra - 1;
 		sp = cfa;
 	}
+	if (i == UNW_RUN_MAX)
+		u->run = UNW_RUN_MORE;
 	if (pc) {
 		u->bx_at = bx_at;
 		u->r12_at = UNW_REG_UNKNOWN;
 		u->trusted = 1;
 		unw_caller(u, pc, sp, fp);
 	}
-	if (!u->win_want)
-		return i == UNW_RUN_MAX ? UNW_RUN_MORE : UNW_RUN_OVER;
-	if (!u->run_ends)
-		return UNW_RUN_FILL;
-	unw_add_frame(u, addr);
-	return UNW_RUN_END;
+	/* read back: the verifier would follow the rest for each way out of the loop */
+	UNW_FORGET();
+	if (u->run == UNW_RUN_END)
+		unw_add_frame(u, addr);
+	return u->run;
 }
 
 /* What a run asks for by UNW_RUN_FILL. Returns MORE or OVER. Not called by unw_run, since up to 6.12
