@@ -486,9 +486,10 @@ struct bp_threads_due_map {
 	__type(value, __u8);
 };
 
-/* Discards the range and the known bits that comparisons have given the verifier of a 64-bit
- * number, so that its states behind them are pruned. It knows nothing of what byte swaps leave. */
-#define VERIFIER_FORGET(x) __asm__ volatile("%0 = be64 %0\n%0 = be64 %0" : "+r"(x))
+/* Discards the range and the known bits that comparisons have given the verifier of a number, so that its
+ * states behind them are pruned; by: another number, of which it knows nothing. (Of what byte swaps
+ * leave it knew nothing either until some time before 6.18.) */
+#define VERIFIER_FORGET(x, by) __asm__ volatile("%0 ^= %1\n%0 ^= %1" : "+r"(x) : "r"(by))
 
 /* ---- what unwind.h asks of its includer ---- */
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr)

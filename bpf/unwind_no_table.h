@@ -403,11 +403,9 @@ static __always_inline int unw_skips(struct unw *u)
 
 	if ((!u->exact && unw_is_return_entry(u, u->pc)) || unw_find_below(u))
 		return 0;
-	/* read back, both times: the verifier would follow the rest for each way in which they are
-	 * found */
-	UNW_FORGET();
-	for (__u32 i = 0; i < UNW_SKIP_WORDS && i < u->below_cnt; i += UNW_EQUAL_WORDS)
+	for (__u32 i = 0; i < UNW_SKIP_WORDS; i += UNW_EQUAL_WORDS)
 		UNW_CALL(unw_equal_words, u, i);
+	/* read back: the verifier would follow the rest for each way in which they are found */
 	UNW_FORGET();
 	at = u->below_at;
 	cnt = u->below_cnt;

@@ -23,9 +23,14 @@ static __always_inline void count_below(__u32 kind, __u32 cnt, __u64 ns)
 	stats->below_ns += ns;
 }
 
+/* By the sign of a difference, which tells the verifier nothing of ns: it would follow what comes next
+ * for each range that it may be in. */
 static __always_inline bool is_below(__u32 kind, __u64 ns)
 {
-	return !ns || ns < bp_config.min_wait_ns[kind];
+	__u64 least = bp_config.min_wait_ns[kind], sign = ns - (least ? least : 1);
+
+	UNW_OPAQUE(sign);
+	return sign >> 63;
 }
 
 /* Is a wait of ns, which is not below, to be recorded? How much it stands for goes to ret. */
@@ -101,16 +106,19 @@ static __always_inline void record_block(void *ctx, struct task_struct *task, st
 	const struct futex_q *q = bp_config.futex_probes ? (void *)((__u64 *)ctx)[0] : NULL;
 	struct record_what what = { .kind = BPFPROF_BLOCK };
 	struct futex wait;
+	bool below;
 
 	if (!is_chosen(BPFPROF_BLOCK, task))
 		return;
+	VERIFIER_FORGET(blocked_ns, off_ns);
+	below = is_below(BPFPROF_BLOCK, blocked_ns);
 	/* of many waits most are not recorded: drawn before what costs more */
-	if (!is_below(BPFPROF_BLOCK, blocked_ns) && !weigh(blocked_ns, &w->waits[0]))
+	if (!below && !weigh(blocked_ns, &w->waits[0]))
 		return;
 	read_futex(task, &wait);
 	if (!wait.waits)
 		return;
-	if (is_below(BPFPROF_BLOCK, blocked_ns)) {
+	if (below) {
 		count_below(BPFPROF_BLOCK, 1, blocked_ns);
 		return;
 	}
@@ -195,9 +203,9 @@ static __always_inline void resumed_at(void *ctx, struct task_struct *task, stru
 	}
 	blocked_ns = slept_ns(w, wake_ns - off_ns);
 	runq_ns = now - wake_ns;
-	VERIFIER_FORGET(off_ns);
-	VERIFIER_FORGET(blocked_ns);
-	VERIFIER_FORGET(runq_ns);
+	VERIFIER_FORGET(off_ns, now);
+	VERIFIER_FORGET(blocked_ns, now);
+	VERIFIER_FORGET(runq_ns, now);
 	if (bp_config.filter_cgroup || bp_config.filter_comm)
 		if (!record_wanted_more())
 			return;
