@@ -454,9 +454,34 @@ static void test_probe_no_rights(void **state)
 	pid = fork();
 	if (!pid)
 		_exit(setgid(65534) || setuid(65534) ||
-		      uprobes_probe(UPROBES_SESSION) != UPROBES_NONE);
+		      uprobes_probe(UPROBES_SESSION) != UPROBES_NONE ||
+		      strcmp(uprobes_refused(), uprobes_refused_by(-EPERM, 0)) != 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		int program, event;
+		const char *named;
+	} cases[] = {
+		{ -EPERM, 0, "CAP_BPF and CAP_PERFMON" },
+		{ -EPERM, -ENODEV, "CAP_BPF and CAP_PERFMON" },
+		{ -EINVAL, 0, "CONFIG_BPF_EVENTS" },
+		{ 3, -ENODEV, "CONFIG_UPROBE_EVENTS" },
+		{ 3, -EACCES, "CAP_SYS_ADMIN" },
+		{ 3, -EOPNOTSUPP, "refuses perf events" },
+	};
+
+	(void)state;
+	/* the cause, and none of the others */
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(cases); j++)
+			assert_int_equal(
+				strstr(uprobes_refused_by(cases[i].program, cases[i].event),
+				       cases[j].named) != NULL,
+				!strcmp(cases[i].named, cases[j].named));
 }
 
 /* ---- what is counted ---- */
@@ -882,12 +907,19 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_probe),	 cmocka_unit_test(test_probe_no_rights),
-		cmocka_unit_test(test_entries),	 cmocka_unit_test(test_returns),
-		cmocka_unit_test(test_threads),	 cmocka_unit_test(test_all_processes),
-		cmocka_unit_test(test_ref_ctr),	 cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_killed),	 cmocka_unit_test(test_killed_attaching),
-		cmocka_unit_test(test_children), cmocka_unit_test(test_returns_left_alone),
+		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_probe_no_rights),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_returns),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_all_processes),
+		cmocka_unit_test(test_ref_ctr),
+		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_attaching),
+		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_returns_left_alone),
 		cmocka_unit_test(test_many),
 	};
 

@@ -37,7 +37,7 @@ int bench_ops_check(const struct bench *b)
 	if (!b->opts->bench.ops_probe || b->opts->bench.prepare)
 		return 0;
 	if (uprobes_probe(UPROBES_SESSION) == UPROBES_NONE) {
-		log_error("--ops-probe: %s", OPS_NO_UPROBES);
+		log_error("--ops-probe: %s", uprobes_refused());
 		return -ENOTSUP;
 	}
 	objects = objects__new();

@@ -27,6 +27,7 @@
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
+#include "kernel/uprobes.h"
 #include "kinds.h"
 #include "target/names_cache.h"
 #include "target/proc_maps.h"
@@ -78,7 +79,7 @@ static int choose_uprobes(struct capture *c)
 	if (c->uprobes != UPROBES_NONE)
 		return 0;
 	if (c->opts.ops_probe) {
-		log_error("cannot count operations: %s", OPS_NO_UPROBES);
+		log_error("cannot count operations: %s", uprobes_refused());
 		return -ENOTSUP;
 	}
 	uprobes = features_probe(FEATURE_UPROBES);

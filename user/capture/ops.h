@@ -17,11 +17,6 @@ struct ops_probe {
 	char name[PROBE_SITES_MAX_NAME];
 };
 
-/* Why there is no probe at all. */
-#define OPS_NO_UPROBES                                                                      \
-	"this kernel, or these rights, allow no uprobes: run as root, or give CAP_BPF and " \
-	"CAP_PERFMON; needs CONFIG_UPROBE_EVENTS"
-
 /* In "::" of a function's name there is no end of a file's. 0; -EINVAL: it is of neither form. */
 int ops_probe_parse(const char *text, struct ops_probe *ret);
 

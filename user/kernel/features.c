@@ -347,6 +347,16 @@ static const char *uprobes_text(void)
 	return text[uprobes_probe(UPROBES_SESSION)];
 }
 
+static const char *no_uprobes_text(void)
+{
+	static char text[256];
+
+	snprintf(text, sizeof(text),
+		 "no heap profile, no custom profiles, no bench --ops-probe: %s",
+		 uprobes_refused());
+	return text;
+}
+
 bool features_cgroup_id(void)
 {
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_cgroup_id,
@@ -406,13 +416,26 @@ static const char *openings_text(void)
 		       "more, without ftrace";
 }
 
+/* What has to be there for another feature to be told, and what is said where it is not. */
+struct ground {
+	enum feature feature;
+	const char *text;
+};
+
+static const struct ground
+	btf = { FEATURE_BTF, "cannot be told without the kernel's types: see BTF" },
+	bpf = { FEATURE_BPF, "cannot be told without the right to use BPF: see there" },
+	cpu_clock = { FEATURE_PERF_EVENT,
+		      "cannot be told without the right to sample: see perf cpu-clock" },
+	band = { FEATURE_SIDE_BAND, "cannot be told without the side band of perf: see there" };
+
 static const struct {
 	const char *name, *purpose, *remedy;
 	bool needed;
 	bool (*probe)(void);
 	const char *(*text)(void); /* in place of the purpose, where there are several ways */
-	bool by_bpf;		   /* without the right to use BPF there is no telling */
-	bool by_perf;		   /* perf_event_paranoid may be what refuses it */
+	const struct ground *on;
+	bool by_perf; /* perf_event_paranoid may be what refuses it */
 } table[NR_FEATURES] = {
 	[FEATURE_PID_NAMESPACE] = { "host's pid namespace", "process ids as the kernel counts them",
 				    "runs in a pid namespace of its own, where process ids are not "
@@ -450,7 +473,7 @@ static const struct {
 	/* 5.11, 97306be45fbe and what follows: maps are counted as memory of the control group */
 	[FEATURE_MEMLOCK] = { "memory for maps", "not limited by RLIMIT_MEMLOCK",
 			      "run as root, give CAP_SYS_RESOURCE, or set ulimit -l unlimited",
-			      false, probe_memlock, .by_bpf = true },
+			      false, probe_memlock, .on = &bpf },
 	/* 5.4, 9d1f8be5cf42 */
 	[FEATURE_LOCKDOWN] = { "lockdown", "the kernel does not keep its memory from root",
 			       "lockdown=confidentiality refuses programs that read the kernel's "
@@ -464,32 +487,32 @@ static const struct {
 			  true, probe_bpf },
 	/* 5.8, 457f44363a88 */
 	[FEATURE_RINGBUF] = { "BPF ring buffer", "stacks on their way to user space",
-			      "needs Linux 5.8", true, probe_ringbuf, .by_bpf = true },
+			      "needs Linux 5.8", true, probe_ringbuf, .on = &bpf },
 	/* 5.5, fc9702273e2e */
 	[FEATURE_MMAPABLE] = { "mmapable BPF arrays", "unwind tables without system calls",
-			       "needs Linux 5.5", true, probe_mmapable, .by_bpf = true },
+			       "needs Linux 5.5", true, probe_mmapable, .on = &bpf },
 	/* 5.8, eaaacd23910f */
 	[FEATURE_ITERATOR] = { "BPF task iterator", "the list of processes", "needs Linux 5.8",
-			       true, probe_iterator },
+			       true, probe_iterator, .on = &btf },
 	/* 5.17, e6f2dd0f8067 */
 	[FEATURE_LOOP] = { "unwinding (bpf_loop)", "stacks of up to 512 frames",
 			   "without it (before Linux 5.17) stacks end after 64 frames", false,
-			   probe_loop, .by_bpf = true },
+			   probe_loop, .on = &bpf },
 	[FEATURE_PERF_EVENT] = { "perf cpu-clock", "the sampling clock",
 				 "run as root, give CAP_PERFMON, or lower "
 				 "kernel.perf_event_paranoid",
 				 true, probe_perf_event, .by_perf = true },
 	[FEATURE_CYCLES] = { "perf cycles", "--event cycles",
-			     "this machine has no cycle counter for us: --event cpu-clock (the "
+			     "this machine has no cycle counter: --event cpu-clock (the "
 			     "default) works all the same",
-			     false, probe_cycles },
+			     false, probe_cycles, .on = &cpu_clock },
 	[FEATURE_SIDE_BAND] = { "perf side band", "processes and their mappings as they come",
 				"run as root, or give CAP_PERFMON", true, probe_side_band,
 				.by_perf = true },
 	/* 5.12, 88a16a130933 */
 	[FEATURE_BUILD_ID] = { "mmap build ids", "files told apart when they are mapped",
 			       "needs Linux 5.12; device and inode serve below", false,
-			       probe_build_id, .by_bpf = true },
+			       probe_build_id, .on = &band },
 	[FEATURE_KALLSYMS] = { "kallsyms", NULL,
 			       "run as root, give CAP_SYSLOG, or set kernel.kptr_restrict=0; "
 			       "kernel "
@@ -502,10 +525,7 @@ static const struct {
 	[FEATURE_UPROBES] = { "uprobes",
 			      "heap profile of running programs, custom profiles, bench "
 			      "--ops-probe",
-			      "no heap profile, no custom profiles, no bench --ops-probe: run as "
-			      "root, or give CAP_BPF and CAP_PERFMON, and before Linux 6.6 "
-			      "CAP_SYS_ADMIN too; needs CONFIG_UPROBE_EVENTS",
-			      false, probe_uprobes, uprobes_text },
+			      NULL, false, probe_uprobes, uprobes_text },
 	/* 4.17, 65074d43fc77 and 33ea4b24277b */
 	[FEATURE_TRACEFS] = { "tracefs", "not needed: probes hang on perf's descriptors",
 			      "no heap profile before Linux 6.6: the kernel needs "
@@ -515,51 +535,56 @@ static const struct {
 	[FEATURE_LINKS] = { "BPF links", "everything is detached with its descriptor",
 			    "perf events carry their programs themselves until Linux 5.15, and "
 			    "are detached with their descriptors all the same",
-			    false, uprobes_have_links },
+			    false, uprobes_have_links, .on = &bpf },
 	/* 5.11, 4cf1bc1f1045; in tracing programs 5.12, a10787e6d58c */
 	[FEATURE_TASK_STORAGE] = { "BPF task storage",
 				   "heap samples drawn for each thread; what each one waits for",
 				   "heap and waits of 65536 threads at most, those of more are "
 				   "counted as lost: run as root, or give CAP_BPF and CAP_PERFMON; "
 				   "needs Linux 5.12",
-				   false, features_task_storage, .by_bpf = true },
+				   false, features_task_storage, .on = &bpf },
 	/* 5.5, f1b9509c2fb0 */
 	[FEATURE_TRACEPOINTS] = { "typed tracepoints", "block, mutex, offcpu, threadcreate",
 				  "no block, mutex, offcpu, threadcreate: run as root, or give "
 				  "CAP_BPF and CAP_PERFMON; needs Linux 5.5 with "
 				  "CONFIG_DEBUG_INFO_BTF",
-				  false, probe_tracepoints, .by_bpf = true },
+				  false, probe_tracepoints, .on = &bpf },
 	[FEATURE_RESUME] = { "end of waits", "block and offcpu",
 			     "no block, no offcpu: needs Linux 6.15, or CONFIG_KPROBE_EVENTS",
-			     false, probe_resume, resume_text },
+			     false, probe_resume, resume_text, .on = &btf },
 	/* 5.5, fec56f5890d9: fentry; and without it, f1b9509c2fb0 */
 	[FEATURE_FDS] = { "descriptors", "fds",
 			  "no fds profile: run as root, or give CAP_BPF and CAP_PERFMON; needs "
 			  "Linux 5.5 with CONFIG_DEBUG_INFO_BTF, and ftrace or "
 			  "CONFIG_FTRACE_SYSCALLS",
-			  false, probe_openings, openings_text, .by_bpf = true },
+			  false, probe_openings, openings_text, .on = &bpf },
 	[FEATURE_FUTEX] = { "futexes (fentry)",
 			    "block and mutex without offcpu look at no context switch",
 			    "block and mutex look at every context switch: needs Linux 5.16 with "
 			    "ftrace",
-			    false, probe_futex },
+			    false, probe_futex, .on = &bpf },
 };
 
 static const char *remedy(enum feature f)
 {
-	bool paranoid = f == FEATURE_PARANOID || (table[f].by_perf && !probe_paranoid());
-
-	return paranoid ? paranoid_text() : table[f].remedy;
+	if (f == FEATURE_UPROBES)
+		return no_uprobes_text();
+	if (f == FEATURE_PARANOID || (table[f].by_perf && !probe_paranoid()))
+		return paranoid_text();
+	return table[f].remedy;
 }
 
 struct feature_result features_probe(enum feature f)
 {
 	struct feature_result r = { .name = table[f].name, .needed = table[f].needed };
+	const struct ground *on = table[f].on;
+	bool told;
 
 	libbpf_set_print(NULL);
-	r.ok = (!table[f].by_bpf || probe_bpf()) && table[f].probe();
-	if (!r.ok && table[f].by_bpf && !probe_bpf())
-		r.text = "cannot be told without the right to use BPF: see there";
+	told = !on || table[on->feature].probe();
+	r.ok = told && table[f].probe();
+	if (!told)
+		r.text = on->text;
 	else if (!r.ok)
 		r.text = remedy(f);
 	else

@@ -185,21 +185,26 @@ static int event_attr(enum uprobe_side side, struct perf_event_attr *ret, uint64
 	return 0;
 }
 
-/* Are there perf events at points? The kernel looks for the file only once all else is found good.
- */
-static bool have_events(void)
+/* Are there perf events at points? 0: yes; -ENODEV: the kernel has none; else what it says. It looks
+ * for the file only once all else is found good. */
+static int try_event(void)
 {
 	struct perf_event_attr attr;
 	uint64_t shift;
 	int fd;
 
 	if (event_attr(UPROBES_ENTRY, &attr, &shift))
-		return false;
+		return -ENODEV;
 	attr.uprobe_path = (uintptr_t) "/proc/self/fd/-1";
 	fd = open_event(&attr, getpid(), -1);
 	if (fd >= 0)
 		close(fd);
-	return fd == -ENOENT;
+	return fd == -ENOENT || fd >= 0 ? 0 : fd;
+}
+
+static bool have_events(void)
+{
+	return !try_event();
 }
 
 /* Are there links from perf events? A kernel without them calls it no valid type before it looks at
@@ -251,6 +256,28 @@ enum uprobe_method uprobes_probe(enum uprobe_method at_best)
 			return m;
 	}
 	return UPROBES_NONE;
+}
+
+const char *uprobes_refused_by(int program, int event)
+{
+	if (program == -EPERM || program == -EACCES)
+		return "run as root, or give CAP_BPF and CAP_PERFMON";
+	if (program < 0)
+		return "the kernel has no BPF programs for them (CONFIG_BPF_EVENTS)";
+	if (event == -ENODEV)
+		return "the kernel needs CONFIG_UPROBE_EVENTS: there is no " EVENT_SOURCE "type";
+	if (event == -EPERM || event == -EACCES)
+		return "run as root, or give CAP_SYS_ADMIN, which this kernel wants for uprobes";
+	return "the kernel refuses perf events for them";
+}
+
+const char *uprobes_refused(void)
+{
+	int program = load_empty(UPROBES_EVENT);
+
+	if (program >= 0)
+		close(program);
+	return uprobes_refused_by(program, try_event());
 }
 
 /* Who is killed as a group, as a shell's job is, is killed without the processes that let go of its

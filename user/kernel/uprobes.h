@@ -46,6 +46,13 @@ struct uprobe_point {
 enum uprobe_method uprobes_probe(enum uprobe_method at_best);
 const char *uprobes_method_name(enum uprobe_method m); /* "session" */
 
+/*
+ * Why there is no method at all, and what to do: of this machine, and of a program and a perf event
+ * for user code as the kernel answers (-errno; -ENODEV: it has no such events).
+ */
+const char *uprobes_refused(void);
+const char *uprobes_refused_by(int program, int event);
+
 /* Can a perf event be linked to a program? */
 bool uprobes_have_links(void);
 
