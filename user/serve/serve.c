@@ -158,13 +158,15 @@ static void count_all(const struct serve *s, const struct asked *a, uint64_t thr
 		      uint64_t ret[static ENDPOINTS_MAX])
 {
 	for (size_t i = 0; i < endpoint_cnt; i++) {
-		const char *kind = endpoints[i].kind;
+		const char *name = endpoints[i].kind;
+		int kind = name ? kinds_find(name, strlen(name)) : -1;
 
 		if (endpoints[i].at_once)
 			ret[i] = threads;
-		else if (kind)
-			ret[i] = count_samples(s, a->pid,
-					       (enum bpfprof_kind)kinds_find(kind, strlen(kind)));
+		else if (kind == BPFPROF_FDS)
+			ret[i] = process_fds((pid_t)a->pid);
+		else if (kind >= 0)
+			ret[i] = count_samples(s, a->pid, (enum bpfprof_kind)kind);
 	}
 }
 
