@@ -78,7 +78,7 @@ int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 weight, int re
 /* custom.bpf.c: the same */
 int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int returned);
 /* fds.bpf.c: the same; slot: of bp_scratch */
-int fds_take_stack(__u32 slot);
+int fds_take_stack(__u32 slot, int asked);
 int fds_put(__u32 slot, __u32 fd, __u64 file);
 int fds_put_at(__u32 slot, __u64 at, __u32 fd);
 int fds_put_given(__u32 slot, __u64 at, __u32 cnt, __u32 fd);

@@ -7,6 +7,7 @@
 #include "common.bpf.h"
 #include "live.bpf.h"
 #include "usdt.bpf.h"
+#include "user_task.bpf.h"
 
 #define EEXIST 17
 
@@ -51,7 +52,7 @@ __noinline int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int re
 	struct task_facts task;
 	long err;
 
-	task_facts(&task);
+	user_task_facts(&task);
 	if (!record_wanted(&task))
 		return 0;
 	live_key(&key, set, value);
@@ -100,7 +101,7 @@ int custom_remove(struct pt_regs *ctx)
 			STATS_ADD(stats->removed, 1);
 		return 0;
 	}
-	task_facts(&task);
+	user_task_facts(&task);
 	stats = record_wanted(&task) ? stats_of(BPFPROF_CUSTOM) : NULL;
 	if (stats)
 		STATS_ADD(stats->unknown, 1);

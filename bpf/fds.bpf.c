@@ -11,6 +11,7 @@
  * what is known of each; every system call then costs the test whether it is one of these.
  */
 #include "common.bpf.h"
+#include "user_task.bpf.h"
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 #define NR_OPEN 2
@@ -133,7 +134,7 @@ static __always_inline bool is_other(void)
 	return only && bpf_get_current_pid_tgid() >> 32 != only;
 }
 
-/* Is what the current task opens recorded? */
+/* Is what the current task opens recorded? Whichever it is: workers of io_uring open files, too. */
 static __always_inline bool wanted(void)
 {
 	struct task_facts task;
@@ -144,9 +145,21 @@ static __always_inline bool wanted(void)
 	return task.has_user && record_wanted(&task);
 }
 
-/* The current task and its stack, which the caller's slot has from then on. What is opened with a stack
- * that is lost, which was counted, is opened all the same. */
-__noinline int fds_take_stack(__u32 slot)
+/* The same of one that ends a system call, and is_other says that it is not. */
+static __always_inline bool caller_wanted(void)
+{
+	struct task_facts task;
+
+	user_task_facts(&task);
+	return record_wanted(&task);
+}
+
+/*
+ * The current task and its stack, which the caller's slot has from then on; asked: what it opens is
+ * known to be recorded. Returns 0, or 1: it is not. What is opened with a stack that is lost, which was
+ * counted, is opened all the same.
+ */
+__noinline int fds_take_stack(__u32 slot, int asked)
 {
 	struct record_what what = { .kind = BPFPROF_FDS };
 	struct bpfprof_count_key none = {};
@@ -155,7 +168,9 @@ __noinline int fds_take_stack(__u32 slot)
 	__u64 now = bpf_ktime_get_ns();
 	int lost;
 
-	task_facts(&task);
+	user_task_facts(&task);
+	if (!asked && !record_wanted(&task))
+		return 1;
 	/* there are no kernel frames, for which alone the context would be asked */
 	lost = record_sample(NULL, slot, &task, &what,
 			     RECORD_USER_ONLY | RECORD_JOINED | RECORD_CACHED);
@@ -208,7 +223,7 @@ int BPF_PROG(fds_install, __u32 fd, struct file *file)
 
 	if (!wanted())
 		return 0;
-	fds_take_stack(own_slot());
+	fds_take_stack(own_slot(), 1);
 	fds_put(own_slot(), fd, address);
 	return 0;
 }
@@ -230,7 +245,7 @@ int BPF_PROG(fds_dup, struct files_struct *files, struct file *file, __u32 fd, _
 		return 0;
 	}
 	slot = taken;
-	fds_take_stack(slot);
+	fds_take_stack(slot, 1);
 	fds_put(slot, fd, address);
 	stack_give_slot(slot);
 	return 0;
@@ -467,15 +482,18 @@ int BPF_PROG(fds_exit, struct pt_regs *regs, long value)
 		return 0;
 	way = way_of(regs->orig_ax);
 	if (way == WAY_NONE || (value < 0 && way != WAY_CLOSED) || value == -EBADF ||
-	    regs->cs == CS_USER32 || !wanted())
+	    regs->cs == CS_USER32 || !bp_control.fds_on)
+		return 0;
+	/* most of those who close, or call what hardly ever opens, open nothing: they are asked first */
+	if ((way == WAY_CLOSED || way == WAY_MAYBE) && !caller_wanted())
 		return 0;
 	if (way == WAY_CLOSED)
 		return forget(regs->di);
 	find_given(regs, way, value, &given);
 	if (!given.cnt || (given.maybe && !is_new(given.fd)))
 		return 0;
-	fds_take_stack(own_slot());
-	fds_put_given(own_slot(), given.at, given.cnt, given.fd);
+	if (!fds_take_stack(own_slot(), given.maybe))
+		fds_put_given(own_slot(), given.at, given.cnt, given.fd);
 	return 0;
 }
 
