@@ -51,11 +51,9 @@ static void print_page(FILE *f, const struct index_page *page, const char *of_pi
 		"threads</a></p>\n",
 		*of_pid ? "&amp;" : "", of_pid);
 	fputs("<p>Count: threads that there are; descriptors that are open; values that a profile "
-	      "of "
-	      "the program's own holds; else samples that have been recorded by now. What is not "
-	      "recorded all the time "
-	      "(<code>--always</code>) is recorded when it is asked for, for the seconds that "
-	      "<code>seconds=</code> says, else for 5.</p>\n"
+	      "of the program's own holds; else samples that have been recorded by now. What is "
+	      "not recorded all the time (<code>--always</code>) is recorded when it is asked for, "
+	      "for the seconds that <code>seconds=</code> says, else for 5.</p>\n"
 	      "</body></html>\n",
 	      f);
 }
