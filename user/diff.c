@@ -14,16 +14,6 @@
 #include "options.h"
 #include "view/write_file.h"
 
-static int read_side(struct runs *r, enum runs_side side, char **paths, size_t cnt, char *err,
-		     size_t err_sz)
-{
-	int ret = 0;
-
-	for (size_t i = 0; !ret && i < cnt; i++)
-		ret = runs__add_path(r, side, paths[i], err, err_sz);
-	return ret;
-}
-
 struct written {
 	const struct judge_format *format;
 	const struct judge_result *result;
@@ -61,6 +51,10 @@ int diff_write_result(const struct options *opts, const char *path,
 
 int diff_sides(const struct options *opts)
 {
+	const struct runs_paths sides[2] = {
+		[RUNS_BASE] = { opts->bases, opts->base_cnt },
+		[RUNS_NEW] = { opts->news, opts->new_cnt },
+	};
 	const char *path = opts->output ? opts->output : "-";
 	struct judge_result *result = NULL;
 	char err[1024] = "out of memory";
@@ -72,8 +66,7 @@ int diff_sides(const struct options *opts)
 	runs = runs__new();
 	if (runs)
 		runs->cross_machine = opts->cross_machine;
-	if (!runs || read_side(runs, RUNS_BASE, opts->bases, opts->base_cnt, err, sizeof(err)) ||
-	    read_side(runs, RUNS_NEW, opts->news, opts->new_cnt, err, sizeof(err)) ||
+	if (!runs || runs__add_paths(runs, sides, err, sizeof(err)) ||
 	    runs__finish(runs, err, sizeof(err)) || runs__join_builds(runs) ||
 	    judge(runs, &opts->judge, &result, err, sizeof(err)))
 		log_error("%s", err);

@@ -21,10 +21,10 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* The kernel is asked once: to ask takes 2 us, and a profile has a dozen tables. */
+/* The kernel is asked once in each thread: to ask takes 2 us, and a profile has a dozen tables. */
 uint64_t hash_seed(void)
 {
-	static uint64_t secret, cnt;
+	static _Thread_local uint64_t secret, cnt;
 
 	if (!secret && getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
 		secret = util_monotonic_ns();

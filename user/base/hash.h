@@ -84,7 +84,7 @@ struct hash_iter hash__iter(const struct hash *h);
 void *hash_iter__next(struct hash_iter *it);
 
 /* A number that others do not know, another one each time, to hash what they choose; without entropy,
- * early at boot, ones that they can guess. Not for several threads. */
+ * early at boot, ones that they can guess. */
 uint64_t hash_seed(void);
 
 #endif

@@ -212,13 +212,16 @@ int bench_set_say_ops(const struct bench *b, uint64_t ops)
 static struct runs *read_apart(const struct bench *b)
 {
 	struct runs *runs = runs__new();
-	char path[PATH_MAX], text[1024] = "out of memory";
+	char base[PATH_MAX], new[PATH_MAX], text[1024] = "out of memory";
+	const struct runs_paths sides[2] = {
+		[RUNS_BASE] = { (char *[]){ base }, 1 },
+		[RUNS_NEW] = { (char *[]){ new }, 1 },
+	};
 	int err = runs ? 0 : -ENOMEM;
 
-	for (int side = 0; !err && side < 2; side++) {
-		side_path(&b->set, side, path);
-		err = runs__add_path(runs, side, path, text, sizeof(text));
-	}
+	side_path(&b->set, RUNS_BASE, base);
+	side_path(&b->set, RUNS_NEW, new);
+	err = err ?: runs__add_paths(runs, sides, text, sizeof(text));
 	err = err ?: runs__finish(runs, text, sizeof(text));
 	if (!err)
 		return runs;

@@ -173,12 +173,13 @@ static void set_targets(const struct judge_result *res, struct judge_metric *m)
 	}
 }
 
-static int judge_metric(struct judge_result *res, const struct stack_index *index,
-			struct judge_metric *m, char *err, size_t err_sz)
+static int judge_metric(struct judge_result *res, struct stack_index *index, struct judge_metric *m,
+			char *err, size_t err_sz)
 {
 	struct measure ms = { .runs = res->runs, .index = index, .options = &res->options, .m = m };
 	int ret = measure_fill(&ms, err, err_sz);
 
+	ret = ret ?: stack_index__wait(index);
 	if (!ret) {
 		set_targets(res, m);
 		ret = scale_choose(&ms);
@@ -250,10 +251,9 @@ int judge(const struct runs *runs, const struct judge_options *options, struct j
 		res->options.gates[0] = (struct judge_gate){ .effect = DEFAULT_EFFECT };
 		res->options.gate_cnt = 1;
 	}
-	bad = check_gates(res, err, err_sz)	    ?:
-		      check_work(runs, err, err_sz) ?:
-		      add_metrics(res)		    ?:
-						      stack_index__fill(&index, runs);
+	bad = check_gates(res, err, err_sz) ?: check_work(runs, err, err_sz) ?: add_metrics(res);
+	if (!bad)
+		stack_index__begin(&index, runs);
 	for (size_t i = 0; !bad && i < res->metric_cnt; i++) {
 		bad = judge_metric(res, &index, &res->metrics[i], err, err_sz);
 		if (!bad && res->metrics[i].gated)

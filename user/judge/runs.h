@@ -97,9 +97,19 @@ void runs__free(struct runs *r);
 int runs__add(struct runs *r, enum runs_side side, const char *name, const void *data, size_t sz,
 	      char *err, size_t err_sz);
 
-/* Adds a file, or the profiles of a folder: what is called *.pb.gz, *.pb, *.pprof or *.prof, without
- * folders below, by name. 0, -errno or as above. */
-int runs__add_path(struct runs *r, enum runs_side side, const char *path, char *err, size_t err_sz);
+/* Files, or folders of profiles: what is called *.pb.gz, *.pb, *.pprof or *.prof there, without folders below,
+ * by name. */
+struct runs_paths {
+	char *const *paths;
+	size_t cnt;
+};
+
+/*
+ * Adds those of both sides, one file after the other. Two are in memory at a time, each read by a thread of its
+ * own: the second one while the first one is added. 0, -errno or as above: the first that fails, in their
+ * order.
+ */
+int runs__add_paths(struct runs *r, const struct runs_paths sides[2], char *err, size_t err_sz);
 
 /* To be called when all are there: puts them in order, and refuses what cannot be compared. 0 or
  * -EINVAL with a sentence in err. */

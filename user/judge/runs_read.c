@@ -150,30 +150,36 @@ static int read_locations(struct reader *rd)
 				    sizeof(*rd->serials));
 }
 
+/* Adds a function to the stack, whose room is there, unless the sample has it already. Not by a branch: that
+ * could not be foretold. */
+static void push(struct reader *rd, uint32_t function, uint32_t serial, uint32_t *cnt)
+{
+	rd->stack[*cnt] = function;
+	*cnt += rd->serials[function] != serial;
+	rd->serials[function] = serial;
+}
+
 /* A function that calls itself is one of the stack once: pprof's rule. */
 static uint32_t read_stack(struct reader *rd, const struct profile_sample *s, uint32_t serial)
 {
+	const uint32_t *locations = rd->p->loc_ids + s->loc, *frames;
 	uint32_t cnt = 0, none;
 
 	if (util_reserve(&rd->stack, &rd->stack_cap, s->loc_cnt, sizeof(*rd->stack)))
 		return NONE;
 	for (uint32_t i = 0; i < s->loc_cnt; i++) {
-		const uint32_t *of = &rd->places[rd->p->loc_ids[s->loc + i]];
-		uint32_t of_cnt = 1;
+		uint32_t place = rd->places[locations[i]];
 
-		if (*of & SEVERAL) {
-			of = rd->frames + (*of & ~SEVERAL);
-			of_cnt = *of++;
-			if (util_reserve(&rd->stack, &rd->stack_cap,
-					 (size_t)cnt + of_cnt + s->loc_cnt - i, sizeof(*rd->stack)))
-				return NONE;
+		if (!(place & SEVERAL)) {
+			push(rd, place, serial, &cnt);
+			continue;
 		}
-		for (uint32_t k = 0; k < of_cnt; k++) {
-			if (rd->serials[of[k]] == serial)
-				continue;
-			rd->serials[of[k]] = serial;
-			rd->stack[cnt++] = of[k];
-		}
+		frames = rd->frames + (place & ~SEVERAL);
+		if (util_reserve(&rd->stack, &rd->stack_cap, (size_t)cnt + *frames + s->loc_cnt - i,
+				 sizeof(*rd->stack)))
+			return NONE;
+		for (uint32_t k = 1; k <= *frames; k++)
+			push(rd, frames[k], serial, &cnt);
 	}
 	if (cnt)
 		return runs__stack(rd->r, rd->stack, cnt);
@@ -384,34 +390,46 @@ static int read_profile(struct reader *rd)
 	return err;
 }
 
-int runs__add(struct runs *r, enum runs_side side, const char *name, const void *data, size_t sz,
-	      char *err, size_t err_sz)
+int runs__add_read(struct runs *r, const struct runs_file *file, char *err, size_t err_sz)
 {
-	struct reader rd = { .r = r, .side = side, .name = name, .err = err, .err_sz = err_sz };
-	struct profile *p;
-	int ret;
+	struct reader rd = { .r = r,
+			     .p = file->profile,
+			     .side = file->side,
+			     .name = file->name,
+			     .err = err,
+			     .err_sz = err_sz };
+	int ret = file->read_err;
 
 	*err = '\0';
-	ret = pprof_read_stacks(data, sz, &p);
 	if (ret == -E2BIG)
 		return refuse(&rd, ret, "it is too large, or has more than %d value types",
 			      PROFILE_MAX_VALUES);
 	if (ret)
 		return refuse(&rd, ret, "%s",
 			      ret == -ENOMEM ? "out of memory" :
-			      sz	     ? "it is no profile that pprof reads, or damaged" :
+			      file->sz	     ? "it is no profile that pprof reads, or damaged" :
 					       "it is empty");
-	rd.p = p;
 	ret = read_profile(&rd);
 	if (ret && !*err)
 		refuse(&rd, ret, "out of memory");
 	/* the same files give the same draws */
-	r->digest = util_hash(data, sz, r->digest + (uint64_t)side + 1);
+	r->digest = util_hash(file->data, file->sz, r->digest + (uint64_t)file->side + 1);
 	free(rd.functions);
 	free(rd.frames);
 	free(rd.places);
 	free(rd.serials);
 	free(rd.stack);
-	profile__free(p);
+	return ret;
+}
+
+int runs__add(struct runs *r, enum runs_side side, const char *name, const void *data, size_t sz,
+	      char *err, size_t err_sz)
+{
+	struct runs_file file = { .side = side, .name = name, .data = data, .sz = sz };
+	int ret;
+
+	file.read_err = pprof_read_stacks(data, sz, &file.profile);
+	ret = runs__add_read(r, &file, err, err_sz);
+	profile__free(file.profile);
 	return ret;
 }

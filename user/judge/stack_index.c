@@ -17,7 +17,8 @@ static uint32_t depth(const struct runs_stack *s, bool leaf)
 static int fill(const struct runs *r, bool leaf, size_t **ret_starts, uint32_t **ret_stacks)
 {
 	size_t *starts = calloc(r->function_cnt + 2, sizeof(*starts));
-	uint32_t *stacks = calloc((leaf ? r->stack_cnt : r->frame_cnt) + 1, sizeof(*stacks));
+	size_t cnt = (leaf ? r->stack_cnt : r->frame_cnt) + 1;
+	uint32_t *stacks = calloc(cnt, sizeof(*stacks));
 
 	*ret_starts = starts;
 	*ret_stacks = stacks;
@@ -35,15 +36,34 @@ static int fill(const struct runs *r, bool leaf, size_t **ret_starts, uint32_t *
 	return 0;
 }
 
-int stack_index__fill(struct stack_index *x, const struct runs *r)
+static void *fill_both(void *arg)
 {
-	int err = fill(r, false, &x->starts, &x->stacks);
+	struct stack_index *x = arg;
 
-	return fill(r, true, &x->leaf_starts, &x->leaves) ?: err;
+	x->err = fill(x->runs, false, &x->starts, &x->stacks) ?:
+			 fill(x->runs, true, &x->leaf_starts, &x->leaves);
+	return NULL;
+}
+
+void stack_index__begin(struct stack_index *x, const struct runs *r)
+{
+	*x = (struct stack_index){ .runs = r };
+	x->in_thread = !pthread_create(&x->thread, NULL, fill_both, x);
+	if (!x->in_thread)
+		fill_both(x);
+}
+
+int stack_index__wait(struct stack_index *x)
+{
+	if (x->in_thread)
+		pthread_join(x->thread, NULL);
+	x->in_thread = false;
+	return x->err;
 }
 
 void stack_index__done(struct stack_index *x)
 {
+	stack_index__wait(x);
 	free(x->starts);
 	free(x->stacks);
 	free(x->leaf_starts);
