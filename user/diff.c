@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/large_pages.h"
 #include "base/log.h"
 #include "diff_pictures.h"
 #include "judge/judge.h"
@@ -63,6 +64,7 @@ int diff_sides(const struct options *opts)
 
 	if (diff_check_output(opts, path))
 		return ret;
+	large_pages__prefer();
 	runs = runs__new();
 	if (runs)
 		runs->cross_machine = opts->cross_machine;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/large_pages.h"
 #include "base/util.h"
 
 #define FIRST_SLOTS 16
@@ -112,6 +113,7 @@ static int grow(struct hash *h)
 	grown.slots = calloc(1, bytes);
 	if (!grown.slots)
 		return -ENOMEM;
+	large_pages__use(grown.slots, bytes);
 	for (size_t i = 0; i < h->cap; i++) {
 		const unsigned char *old = slot(h, i);
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/large_pages.h"
 #include "base/proc_status.h"
 
 #define CLOCK_READS 3
@@ -37,6 +38,7 @@ int util_reserve(void *array, size_t *cap, size_t need, size_t elem_sz)
 	grown = realloc(old, bytes);
 	if (!grown)
 		return -ENOMEM;
+	large_pages__use(grown, bytes);
 	memcpy(array, &grown, sizeof(grown));
 	*cap = want;
 	return 0;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/large_pages.h"
 #include "judge/runs.h"
 
 /* Frames of a stack that count. */
@@ -24,6 +25,7 @@ static int fill(const struct runs *r, bool leaf, size_t **ret_starts, uint32_t *
 	*ret_stacks = stacks;
 	if (!starts || !stacks)
 		return -ENOMEM;
+	large_pages__use(stacks, cnt * sizeof(*stacks));
 	for (size_t s = 0; s < r->stack_cnt; s++)
 		for (uint32_t k = 0; k < depth(&r->stacks[s], leaf); k++)
 			starts[r->frames[r->stacks[s].at + k] + 2]++;
