@@ -135,6 +135,17 @@ static int write_file(const struct asked *a, const struct profile *p)
 	return err;
 }
 
+/*
+ * What is of one moment, or has been recorded from the start, is of now and has no length: so those of
+ * Go are, and so readers (Parca) tell it from what has happened between two times, of which they make
+ * sums and rates.
+ */
+static void as_of_now(struct profile *p)
+{
+	p->time_ns += p->duration_ns;
+	p->duration_ns = 0;
+}
+
 int profile_make(const struct options *opts, const struct asked *a, struct capture *c,
 		 struct capture_window *w, bool goes_on, const struct capture_boundary *to,
 		 struct profile **ret)
@@ -159,6 +170,8 @@ int profile_make(const struct options *opts, const struct asked *a, struct captu
 	if (err)
 		return err;
 	err = make(&report, a, c, &p);
+	if (!err && (goes_on || (a->endpoint->at_once && !a->seconds)))
+		as_of_now(p.profile);
 	if (err)
 		profile__free(p.profile);
 	else
