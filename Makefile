@@ -179,8 +179,11 @@ unit: $(UNIT) $(HOST_BPF)
 include tests/progs/progs.mk
 export PPROF = $(abspath $(PROGS_DIR))/pprof
 
-RESULTS = $(OUT)/results/$@
+SUITE := check
+RESULTS = $(OUT)/results/$(SUITE)
 RUN = scripts/run-tests --results $(RESULTS)
+# at once, unless they wait
+TEST_JOBS := 3
 FORMATTED = $(sort $(wildcard $(foreach d,bpf include/* user user/* tests/*,$(d)/*.c $(d)/*.h)))
 E2E_TESTS = $(filter-out %.c %.h %.mk,$(wildcard tests/e2e/test_* tests/hostile/test_* tests/faults/test_*))
 BUILD_FUZZERS = tests/fuzz/build-fuzzers $(CLANG) $(MAKE) --no-print-directory fuzzers
@@ -191,25 +194,51 @@ $(TABLES): %: %.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
-# unit tests run once, with sanitizers
-check: all progs $(TABLES)
-	$(Q)rm -f $(RESULTS) $(RESULTS).times
-	$(Q)$(RUN) --as layers -- scripts/check-layers || :
-	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
-	$(Q)$(RUN) --as 'manual and completions' -- scripts/check-docs $(OUT)/bpfprof || :
-	$(Q)$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
-	$(Q)PROGS=$(PROGS_DIR) $(RUN) --jobs 3 $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
-	$(Q)$(RUN) tests/page/test_model || :
-	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
-	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
-	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :
+# What does not need one another runs at the same time, as far as make's -j goes: builds that leave a processor idle at their end, and
+# tests that wait. Unit tests run once, with sanitizers.
+CHECK_PARTS := $(addprefix check-part-,layers format docs unit tables fuzz model)
+.PHONY: $(CHECK_PARTS) check-begin build-san-unit build-fuzzers
+check-root: SUITE := check-root
+check-page: SUITE := check-page
+
+check: $(CHECK_PARTS)
 	$(Q)$(RUN) --sum
+
+check-begin: all
+	$(Q)rm -f $(RESULTS) $(RESULTS).times
+
+check-part-layers: check-begin
+	$(Q)$(RUN) --as layers -- scripts/check-layers || :
+
+check-part-format: check-begin
+	$(Q)$(RUN) --as format -- scripts/check-format $(FORMATTED) || :
+
+check-part-docs: check-begin
+	$(Q)$(RUN) --as 'manual and completions' -- scripts/check-docs $(OUT)/bpfprof || :
+
+build-san-unit: check-begin
+	$(Q)+$(RUN) --as 'build the unit tests, with sanitizers' -- $(MAKE) --no-print-directory SAN=1 OUT=$(OUT)/san unit || :
+
+check-part-unit: build-san-unit progs
+	$(Q)PROGS=$(PROGS_DIR) $(RUN) --jobs $(TEST_JOBS) $(patsubst $(OUT)/%,$(OUT)/san/%,$(UNIT) $(HOST_BPF)) || :
+
+check-part-model: check-begin
+	$(Q)$(RUN) tests/page/test_model || :
+
+check-part-tables: check-begin $(TABLES)
+	$(Q)$(RUN) --as 'tables against readelf' -- tests/tables/run $(OUT)/tests/tables/compare || :
+
+build-fuzzers: check-begin
+	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
+
+check-part-fuzz: build-fuzzers progs
+	$(Q)OUT=$(OUT) PROGS=$(PROGS_DIR) $(RUN) tests/fuzz/test_fuzz || :
 
 check-root: all progs
 	$(Q)[ "$$(id -u)" = 0 ] || { echo 'check-root: needs root: sudo make check-root' >&2; exit 1; }
 	$(Q)rm -f $(RESULTS) $(RESULTS).times
 	$(Q)+$(RUN) --as 'build the fuzzers' -- $(BUILD_FUZZERS) || :
-	$(Q)$(RUN) --timeout 600 --jobs 3 $(E2E_TESTS) || :
+	$(Q)$(RUN) --timeout 600 --jobs $(TEST_JOBS) $(E2E_TESTS) || :
 	$(Q)$(RUN) --sum
 
 # ---- fuzzing: libFuzzer and both sanitizers on the readers of foreign bytes; FUZZ_SECONDS for each ----
