@@ -239,12 +239,19 @@ static __always_inline int unw_may_begin(const struct unw *u, __u64 target)
 }
 
 #define UNW_UNLESS_STATED 2
+/* Is rbp what it was when the thread was interrupted? Then the current function may have no frame yet:
+ * it was interrupted, or what it has called leaves rbp alone, as the way out of line does by which V8's
+ * baseline code makes its frame. */
+static __always_inline int unw_may_lack_frame(const struct unw *u)
+{
+	return u->have_regs || (!u->regs_at && u->fp == u->regs[UNW_REG_FP]);
+}
+
 /*
  * May a call of `target`, which is no beginning of the callee, have led to it all the same? By a jump
  * there: at once, as the stubs of the PLT do, or later on. What a compiler made for C returns to its
  * caller: 2 is returned for yes, if there is no such rule. What makes a frame of its own mostly keeps
- * it: where a function was interrupted that may have none, and rbp is that frame, a caller in between
- * is missing.
+ * it: where the current function may have none, and rbp is that frame, a caller in between is missing.
  */
 static __always_inline int unw_may_jump(struct unw *u, __u64 target)
 {
@@ -255,7 +262,7 @@ static __always_inline int unw_may_jump(struct unw *u, __u64 target)
 	    (code & 0xffffff) == 0x25fff2 || (code & 0xf8ff) == 0xe0ff ||
 	    (code & 0xf8ffff) == 0xe0ff41)
 		return 1;
-	return code && !(u->have_regs && unw_has_frame(u, target)) ? UNW_UNLESS_STATED : 0;
+	return code && !(unw_may_lack_frame(u) && unw_has_frame(u, target)) ? UNW_UNLESS_STATED : 0;
 }
 
 /* May what stands before the return address that was guessed have led to the current frame? 0, 1 or

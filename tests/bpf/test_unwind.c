@@ -1132,9 +1132,22 @@ static void test_direct_calls(void **state)
 	put_call(CALLER, NO_ROW);
 	poke(u.fp - 8, 0x22);
 	check_by_fp(&u);
+	/* or has called what left rbp alone, so that it may have no frame yet */
 	no_table_called(&u);
 	poke_bytes(NO_ROW, frame, 8);
 	put_call(CALLER, NO_ROW);
+	u.regs[UNW_REG_FP] = u.fp;
+	check_no_caller(&u);
+	no_table_called(&u);
+	poke_bytes(NO_ROW, frame_of_kind, 8);
+	put_call(CALLER, NO_ROW);
+	poke(u.fp - 8, 0x22);
+	u.regs[UNW_REG_FP] = u.fp;
+	check_by_fp(&u);
+	no_table_called(&u);
+	poke_bytes(NO_ROW, frame, 8);
+	put_call(CALLER, NO_ROW);
+	u.regs[UNW_REG_FP] = u.fp + 8;
 	check_by_fp(&u);
 	/* code that cannot be read */
 	no_table(&u);
