@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <iconv.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/large_pages.h"
 #include "base/log.h"
 #include "base/util.h"
 
@@ -57,6 +59,46 @@ static void reserve_zeroes(void **state)
 	}
 	assert_int_equal(util_reserve_zeroed(&a, &cap, SIZE_MAX, 1), -ENOMEM);
 	free(a);
+}
+
+/* Is it in a mapping that is to have large pages? */
+static bool has_large_pages(const void *at)
+{
+	uint64_t begin, end;
+	char line[512];
+	bool in = false, found = false;
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2)
+			in = (uintptr_t)at >= begin && (uintptr_t)at < end;
+		else if (in && !strncmp(line, "VmFlags:", 8))
+			found = strstr(line, " hg") != NULL;
+	}
+	fclose(f);
+	return found;
+}
+
+static void large_arrays_have_large_pages(void **state)
+{
+	size_t cap[2] = { 0 }, sz = 8U << 20;
+	char *a[2] = { NULL };
+
+	(void)state;
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip();
+	assert_int_equal(util_reserve(&a[0], &cap[0], sz, 1), 0);
+	assert_false(has_large_pages(a[0] + sz / 2));
+	large_pages__prefer();
+	assert_int_equal(util_reserve(&a[1], &cap[1], sz, 1), 0);
+	memset(a[1], 'x', sz);
+	assert_int_equal(util_reserve(&a[1], &cap[1], 4 * sz, 1), 0);
+	assert_true(has_large_pages(a[1] + sz / 2) && has_large_pages(a[1] + 3 * sz));
+	for (size_t i = 0; i < sz; i++)
+		assert_int_equal(a[1][i], 'x');
+	free(a[0]);
+	free(a[1]);
 }
 
 static void reserve_refuses(void **state)
@@ -557,6 +599,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reserve_grows),
 		cmocka_unit_test(reserve_refuses),
+		cmocka_unit_test(large_arrays_have_large_pages),
 		cmocka_unit_test(reserve_zeroes),
 		cmocka_unit_test(file_is_read),
 		cmocka_unit_test(pread_is_full),
