@@ -254,7 +254,12 @@ $(FUZZ_OUT)/%.o: %.c
 	$(Q)mkdir -p $(@D) && $(CLANG) $(CPPFLAGS) -std=gnu11 $(WARN) -O1 -g1 -fno-omit-frame-pointer $(FUZZ_SAN) -fsanitize=fuzzer-no-link \
 		-c -o $@ $<
 
-$(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(wildcard user/base/*.c user/helper/*.c user/target/*.c) \
+# what no fuzzer calls is not compiled for them
+FUZZ_WITHOUT := $(addprefix user/base/,knobs.c listen.c log.c output.c json.c) \
+	$(addprefix user/target/,procs.c procs_events.c proc_space.c process_files.c perf_maps.c map_log.c objects.c fetched.c file_stat.c \
+		roots.c cgroups.c cgroup_path.c pod_names.c services.c names_cache.c split_names.c debugfile.c proof.c)
+
+$(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(filter-out $(FUZZ_WITHOUT),$(wildcard user/base/*.c user/helper/*.c user/target/*.c)) \
 		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c gunzip.c id_map.c proto_read.c \
 			legacy_read.c legacy_text.c legacy_read_cpu.c legacy_read_heap.c legacy_read_lines.c legacy_read_maps.c legacy_read_symbols.c) \
 		tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
