@@ -16,9 +16,19 @@ UNCHECKED = "nothing to check it with"
 WRONG = "wrong"
 
 
+CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm|localalias|clone)(\.[0-9a-f]+)*|\.\d+)+$")
+
+
 def _plain(name):
-    """Without what GCC says of clones and of parts split off, and without Rust's hash."""
-    return name.split(".")[0] if not name.startswith(".") else name
+    """Without what GCC and LLVM say of clones and of parts split off. Go's names have dots of their own."""
+    return CLONE.sub("", name)
+
+
+def _as_gccgo(name):
+    """As gccgo's symbols spell it: _ is __, and in a package's path . is _0 and / is _1 (go-encode-id.cc). Its DWARF has the name itself."""
+    folders, slash, rest = name.replace("_", "__").rpartition("/")
+    # closures of a package's variables begin with a dot
+    return folders.replace(".", "_0").replace("/", "_1") + ("_1" if slash else "") + rest.replace("..go..", "._0go..")
 
 
 class PerfMap:
@@ -102,7 +112,7 @@ class Names:
         names = area.image.names(vaddr)
         # of a wrapper that Go leaves out, what is inlined in it is left
         elided = self.space.is_elided(loc.address) and name not in names
-        right = name in names or _plain(name) in set(map(_plain, names))
+        right = name in names or bool({_plain(name), _as_gccgo(name)} & set(map(_plain, names)))
         if right and len(loc.lines) == 1:
             return RIGHT
         label = None if right or elided else area.image.label(vaddr, name)
@@ -137,7 +147,7 @@ class Names:
             return UNCHECKED if right else WRONG
         wanted = [line.system_name for line in loc.lines]
         for chain in chains:
-            same = [a == b or _plain(a) == _plain(b) for a, b in zip(wanted, chain)]
+            same = [_plain(b) in (_plain(a), _as_gccgo(a)) for a, b in zip(wanted, chain)]
             if len(wanted) == len(chain) and all(same[:-1]) and (right or same[-1]):
                 return RIGHT
         return WRONG
