@@ -429,6 +429,51 @@ static void test_nested(void **state)
 	target__close(&t);
 }
 
+/* Only of C++ a name without a linkage name may lack what it is qualified by. */
+static void test_languages(void **state)
+{
+	static const char code[] =
+		"extern \"C\" int plain(int x)\n{\n	return x * 3;\n}\n"
+		"int main(int argc, char **argv)\n{\n	(void)argv;\n"
+		"	return plain(argc);\n}\n";
+	/* DW_LANG_… */
+	static const struct {
+		unsigned int language;
+		bool cxx;
+	} cases[] = {
+		{ 0x04, true },	 /* C_plus_plus */
+		{ 0x19, true },	 /* C_plus_plus_03 */
+		{ 0x1a, true },	 /* C_plus_plus_11 */
+		{ 0x21, true },	 /* C_plus_plus_14 */
+		{ 0x2a, true },	 /* C_plus_plus_17 */
+		{ 0x2b, true },	 /* C_plus_plus_20 */
+		{ 0x0c, false }, /* C99 */
+		{ 0x1d, false }, /* C11 */
+		{ 0x2c, false }, /* C17 */
+		{ 0x1c, false }, /* Rust */
+	};
+	struct dwarf_answers r;
+	struct target t;
+	uint64_t addr;
+
+	(void)state;
+	toolrun_write("language.cc", code, sizeof(code) - 1);
+	assert_true(toolrun("g++ -O0 -gdwarf-5 -dA -S language.cc -o language.s"));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_true(
+			toolrun("sed 's/\\(byte[[:space:]]*\\)0x[0-9a-f]*\\(.*DW_AT_language\\)/"
+				"\\1%#x\\2/' language.s > as.s && gcc as.s -o language",
+				cases[i].language));
+		target__open(&t, "language");
+		addr = symbol_address("language", "plain");
+		assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
+		assert_int_equal(r.answers[0].cnt, 1);
+		assert_int_equal(r.frames[r.answers[0].first].unqualified, cases[i].cxx);
+		dwarf_answers__done(&r);
+		target__close(&t);
+	}
+}
+
 /* The rows of a function that the linker has thrown away begin at 0 and reach over the others:
  * no line is better than a wrong one. */
 static void test_discarded_rows(void **state)
@@ -894,6 +939,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_c),
 		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_discarded_rows),
 		cmocka_unit_test(test_large_line_table),
 		cmocka_unit_test(test_split),
