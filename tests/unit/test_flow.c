@@ -99,6 +99,33 @@ static const struct shape shapes[] = {
 	  ".cfi_startproc; s8: push %rbx; s8: call leaf; s8: pop %rbx; s8: ret; .cfi_endproc" },
 };
 
+/* Of a file without symbols that is loaded where it says, and whose functions are packed: behind the
+ * last instruction of a shape the next one begins. */
+static const struct shape fixed_shapes[] = {
+	{ "describes", ".cfi_startproc; s8: mov $constant, %edi; s8: ret; .cfi_endproc" },
+	/* only that constant leads to it */
+	{ "constant", "c8: push %rbx; c16: call called; c16: pop %rbx; c8: ret" },
+	{ "called", "c8: nop; .fill 64, 1, 0x90; c8: ret" },
+	/* only a word in data does */
+	{ "word",
+	  ".pushsection .data; .balign 8; .quad word; .popsection; "
+	  "c8: push %rbx; c16: xor %edi, %edi; c16: pop %rbx; c8: ret" },
+	{ "room",
+	  ".pushsection .data; .balign 8; .quad room; .popsection; "
+	  "c8: sub $24, %rsp; c32: call called; c32: add $24, %rsp; c8: ret" },
+	/* a word as well, but of what may be a label */
+	{ "label",
+	  ".pushsection .data; .balign 8; .quad label; .popsection; none: mov %rdi, %rax; none: "
+	  "ret" },
+	/* that the call does not return shows by what is behind it */
+	{ "dies",
+	  ".pushsection .data; .balign 8; .quad dies; .popsection; "
+	  "c8: push %rbx; c16: mov %rdi, %rbx; c16: call describes" },
+	{ "behind",
+	  ".pushsection .data; .balign 8; .quad behind; .popsection; "
+	  "c8: push %r12; c16: push %r13; c24: pop %r13; c16: pop %r12; c8: ret" },
+};
+
 /* Where the caller's r12 is, of those who follow it. */
 static const struct shape r12_shapes[] = {
 	{ "r12_leaf", "r1: nop; r1: ret" },
@@ -144,12 +171,13 @@ static const char *next_mark(const char *code)
 	return NULL;
 }
 
-static void add_shape(FILE *f, const struct shape *s)
+static void add_shape(FILE *f, const struct shape *s, int align)
 {
 	const char *code = s->code, *mark;
 	int n = 0;
 
-	fprintf(f, ".globl %s\n.type %s, @function\n.balign 16\n%s:\n", s->name, s->name, s->name);
+	fprintf(f, ".globl %s\n.type %s, @function\n.balign %d\n%s:\n", s->name, s->name, align,
+		s->name);
 	for (; (mark = next_mark(code)); n++) {
 		int len = (int)strcspn(mark, ":");
 
@@ -197,16 +225,21 @@ static struct elf_file *open_elf(const char *path, int *ret_fd)
 	return elf;
 }
 
-static struct elf_file *make_shapes(const struct shape *s, size_t cnt, int *ret_fd)
+static void assemble_shapes(const struct shape *s, size_t cnt, int align)
 {
 	FILE *f = fopen(toolrun_path("shapes.s"), "w");
 
 	assert_non_null(f);
 	fprintf(f, ".text\n");
 	for (size_t i = 0; i < cnt; i++)
-		add_shape(f, &s[i]);
+		add_shape(f, &s[i], align);
 	fprintf(f, ".section .note.GNU-stack,\"\",@progbits\n");
 	assert_int_equal(fclose(f), 0);
+}
+
+static struct elf_file *make_shapes(const struct shape *s, size_t cnt, int *ret_fd)
+{
+	assemble_shapes(s, cnt, 16);
 	assert_true(toolrun("gcc -shared -nostartfiles -Wl,-Bsymbolic -o shapes.so shapes.s"));
 	return open_elf(toolrun_path("shapes.so"), ret_fd);
 }
@@ -268,11 +301,31 @@ static void test_r12(void **state)
 	close(fd);
 }
 
+static void test_fixed(void **state)
+{
+	struct unwind_table t;
+	struct elf_file *elf;
+	int fd;
+
+	(void)state;
+	assemble_shapes(fixed_shapes, sizeof(fixed_shapes) / sizeof(fixed_shapes[0]), 1);
+	assert_true(
+		toolrun("gcc -static -nostdlib -no-pie -Wl,-e,describes -o shapes.so shapes.s && "
+			"strip -o fixed shapes.so"));
+	elf = open_elf(toolrun_path("fixed"), &fd);
+	assert_int_equal(unwind_build(elf, &t), 0);
+	assert_int_equal(check_marks(&t), 26);
+	unwind_table__done(&t);
+	elf_file__free(elf);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_r12),
+		cmocka_unit_test(test_fixed),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -104,6 +104,49 @@ static bool is_behind_jump(const struct flow *f, const struct flow_run *r, uint3
 	return false;
 }
 
+/* Does a function look as if it ended right before the position: by a return, or by a jump or call of
+ * other code, which does not come back? */
+static bool is_behind_end(const struct flow *f, const struct flow_run *r, uint32_t at)
+{
+	const uint8_t *p = f->code.bytes + at;
+	uint64_t addr = r->start + (at - r->at), to;
+	int32_t rel;
+
+	if (at - r->at >= 1 && p[-1] == 0xc3) /* ret */
+		return true;
+	if (at - r->at < 5 || (p[-5] != 0xe9 && p[-5] != 0xe8)) /* jmp, call rel32 */
+		return false;
+	memcpy(&rel, p - 4, sizeof(rel));
+	to = addr + (uint64_t)(int64_t)rel;
+	return to >= f->text.start && to < f->text.end;
+}
+
+/* Does a jump lead there? */
+static bool is_target(const struct flow *f, uint32_t at)
+{
+	return f->targets[at / 8] >> at % 8 & 1;
+}
+
+/* Was it taken for a function's, and is none? */
+static bool is_dubious(const struct flow *f, uint32_t at)
+{
+	uint32_t func = flow__func_of(f, at);
+
+	return func != FLOW_NONE && f->funcs[func].dubious;
+}
+
+/* Does it take room on the stack, as the first instruction of most functions and of hardly any label
+ * does: push, sub imm, %rsp? */
+static bool takes_stack(const struct flow *f, const struct flow_run *r, uint32_t at)
+{
+	struct insn in;
+
+	if (!flow_code__decode(&f->code, r, at, &in) || in.map != INSN_ONE)
+		return false;
+	return (in.op >= 0x50 && in.op <= 0x57) ||
+	       ((in.op == 0x81 || in.op == 0x83) && in.modrm == 0xec);
+}
+
 /* The function that has led to the last place before the position that a way has come to; FLOW_NONE. */
 static uint32_t func_before(struct flow *f, const struct flow_run *r, uint32_t at)
 {
@@ -117,8 +160,9 @@ static uint32_t func_before(struct flow *f, const struct flow_run *r, uint32_t a
 
 /*
  * Is what nothing has led to, but an address that something has, the beginning of a function? What
- * data has may be a label of the function before it, if that jumps to where it is not known. What a
- * way has come to is one if it looks as if it had run out of its function.
+ * data has may be a label of the function before it, if that jumps to where it is not known; a word
+ * that may be an address tells of a function only if what is there and before it looks so, too. What
+ * a way has come to is one if it looks as if it had run out of its function.
  */
 static bool may_begin(struct flow *f, size_t sorted, uint64_t addr, uint32_t at,
 		      enum flow_hint hint)
@@ -126,11 +170,17 @@ static bool may_begin(struct flow *f, size_t sorted, uint64_t addr, uint32_t at,
 	const struct flow_run *r = flow_code__run_at(&f->code, at);
 	uint32_t before;
 
-	if (flow__place(f, at) & PLACE_ENTRY || is_inside(f, sorted, addr) ||
-	    (flow__place(f, at) && !is_behind_padding(f, r, at)))
+	if (flow__place(f, at) & PLACE_ENTRY || is_dubious(f, at) || is_inside(f, sorted, addr))
+		return false;
+	/* a way that came by may have run out of a function */
+	if (flow__place(f, at) && !is_behind_padding(f, r, at) &&
+	    (hint != FLOW_WORD || is_target(f, at)))
 		return false;
 	if (hint == FLOW_TAKEN)
 		return true;
+	if (hint == FLOW_WORD)
+		return takes_stack(f, r, at) &&
+		       (is_behind_padding(f, r, at) || is_behind_end(f, r, at));
 	if (is_behind_jump(f, r, at) || !(is_behind_padding(f, r, at) || is_behind_code(f, r, at)))
 		return false;
 	before = func_before(f, r, at);
@@ -164,21 +214,20 @@ static void begin_round(struct flow *f)
 	f->table_left = MAX_TABLES;
 }
 
-static void first_round(struct flow *f)
+static void first_round(struct flow *f, size_t sorted)
 {
-	size_t sorted = f->entries.cnt;
-
 	begin_round(f);
 	take_entries(f, sorted, FLOW_SURE);
 	take_entries(f, sorted, FLOW_TAKEN);
 	take_entries(f, sorted, FLOW_TABLE);
+	take_entries(f, sorted, FLOW_WORD);
 	/* what is pointed to may take more */
 	take_entries(f, sorted, FLOW_TAKEN);
 	take_entries(f, sorted, FLOW_LABEL);
 }
 
 /* Once more, with all functions that were found known from the start, but those that are none. */
-static void another_round(struct flow *f)
+static void another_round(struct flow *f, size_t sorted)
 {
 	size_t i, k;
 
@@ -200,6 +249,23 @@ static void another_round(struct flow *f)
 			flow__add_way(f, func->at, (uint32_t)i, func->state, 0);
 	}
 	flow__walk_all(f);
+	/* ways ran into them as long as it was not known which calls do not return */
+	take_entries(f, sorted, FLOW_TABLE);
+	take_entries(f, sorted, FLOW_WORD);
+}
+
+/* Are most functions not aligned, as those of gcc -Os? */
+static bool are_packed(const struct flow *f)
+{
+	size_t unaligned = 0;
+
+	for (size_t i = 0; i < f->func_cnt; i++) {
+		uint32_t at = f->funcs[i].at;
+		const struct flow_run *r = flow_code__run_at(&f->code, at);
+
+		unaligned += ((r->start + (at - r->at)) & 15) != 0;
+	}
+	return unaligned > f->func_cnt / 2;
 }
 
 /* Makes something of what the round has found wrong. False if there is nothing. */
@@ -211,10 +277,11 @@ static bool learn(struct flow *f)
 	for (i = 0; i < f->run_on_cnt; i++) {
 		uint32_t at = f->run_ons[i];
 
-		if (PLACE_STATE(flow__place(f, at)) && !(f->targets[at / 8] >> at % 8 & 1))
+		if (PLACE_STATE(flow__place(f, at)) && !is_target(f, at))
 			flow__func_at(f, at, FLOW_TAKEN);
 	}
 	learnt = f->again;
+	f->packed = are_packed(f);
 	for (i = 0; i < f->func_cnt; i++) {
 		struct func *func = &f->funcs[i];
 
@@ -235,9 +302,23 @@ static bool is_fixed(const struct elf_file *elf)
 	return !elf_file__read(elf, 0, &eh, sizeof(eh)) && eh.e_type == ET_EXEC;
 }
 
+/* From the first to the last byte of code, covered or not. */
+static struct flow_range text_of(const struct flow_code *c, const struct flow_range *covered,
+				 size_t covered_cnt)
+{
+	struct flow_range ret = { c->runs[0].start, c->runs[c->run_cnt - 1].end };
+
+	if (covered_cnt) {
+		ret.start = MIN(ret.start, covered[0].start);
+		ret.end = MAX(ret.end, covered[covered_cnt - 1].end);
+	}
+	return ret;
+}
+
 static int run(struct flow *f)
 {
 	struct frame_state lost = frame_state__of_kind(FRAME_LOST);
+	size_t sorted = f->entries.cnt;
 	int round;
 
 	f->places = calloc(page_cnt(f), sizeof(*f->places));
@@ -250,9 +331,9 @@ static int run(struct flow *f)
 	memset(f->states, 0, sizeof(*f->states));
 	f->state_cnt = 1;
 	flow__state_number(f, &lost); /* number 1 */
-	first_round(f);
+	first_round(f, sorted);
 	for (round = 1; round < MAX_ROUNDS && learn(f) && !f->err; round++)
-		another_round(f);
+		another_round(f, sorted);
 	(void)learn(f);
 	/* what has not been followed to its end may be known to be more than is true */
 	if (!f->err && !f->steps_left)
@@ -280,6 +361,7 @@ int flow_build(const struct elf_file *elf, const struct flow_range *covered, siz
 	if (!err && f->entries.cnt)
 		err = flow_code__read(&f->code, elf);
 	if (!err && f->entries.cnt && f->code.sz) {
+		f->text = text_of(&f->code, covered, covered_cnt);
 		err = flow_extern__find(&f->never_return, elf);
 		err = err ?: run(f);
 	}

@@ -18,6 +18,7 @@
 #define MAX_NAMES (64U << 20)	   /* bytes */
 #define MAX_SECTIONS 4096
 #define MAX_COVERED (256ULL << 20) /* bytes of covered code that is searched */
+#define MAX_DATA (64ULL << 20)	   /* bytes of a section */
 #define MAX_DYNSYM (64U << 20)	   /* bytes */
 #define MAX_STRINGS (64U << 20)	   /* bytes */
 #define MAX_RELOCS (1U << 20)
@@ -29,6 +30,7 @@ struct finder {
 	struct flow_entries *e;
 	const struct elf_file *elf;
 	const struct flow_code *code;
+	bool fixed; /* constants may be addresses: see struct flow */
 	void *piece;
 	int err;
 };
@@ -170,6 +172,21 @@ static void take_words(struct finder *f, const struct elf_section *table)
 		take_word(f, table->addr + 8 * i);
 }
 
+/* Data of a file at a fixed address: no relocation tells which words are addresses. */
+static void take_data(struct finder *f, const struct elf_section *data)
+{
+	uint64_t skip = -data->addr & 7, at = data->addr + skip, *words = f->piece;
+	uint64_t left = data->size < skip ? 0 : MIN(data->size - skip, MAX_DATA) / 8, n, i;
+
+	for (; left && !f->err; left -= n, at += n * 8) {
+		n = MIN(left, (uint64_t)PIECE);
+		if (elf_file__read_vaddr(f->elf, at, words, n * 8))
+			return;
+		for (i = 0; i < n; i++)
+			add(f, words[i], FLOW_WORD);
+	}
+}
+
 static void take_sections(struct finder *f)
 {
 	struct elf_section s;
@@ -187,6 +204,9 @@ static void take_sections(struct finder *f)
 		else if (s.type == SHT_INIT_ARRAY || s.type == SHT_FINI_ARRAY ||
 			 s.type == SHT_PREINIT_ARRAY)
 			take_words(f, &s);
+		else if (f->fixed && s.type == SHT_PROGBITS &&
+			 (s.flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC)
+			take_data(f, &s);
 	}
 	if (elf_file__section(f->elf, ".init", &s))
 		add(f, s.addr, FLOW_SURE);
@@ -217,6 +237,8 @@ static void take_instructions(struct finder *f, const uint8_t *bytes, size_t sz,
 			add(f, to, FLOW_TAKEN);
 		else if (in.op == 0x8d && insn__rip_relative(&in))
 			add(f, addr + in.len + (uint64_t)(int64_t)in.disp, FLOW_TAKEN);
+		else if (f->fixed && insn__puts_constant(&in))
+			add(f, (uint64_t)in.imm, FLOW_TAKEN);
 	}
 }
 
@@ -304,7 +326,7 @@ static void take_covered(struct finder *f, const struct flow_range *covered, siz
 			sz = MIN(MIN(covered[i].end - at, (uint64_t)CODE_PIECE), left);
 			left -= sz;
 			code = window__get(w, f->elf, at, sz);
-			if (code && refers(f, code, sz, at))
+			if (code && (f->fixed || refers(f, code, sz, at)))
 				take_instructions(f, code, sz, at);
 		}
 	}
@@ -344,9 +366,12 @@ int flow_entries__find(struct flow_entries *e, const struct elf_file *elf,
 	if (!f.piece)
 		return -ENOMEM;
 	_Static_assert(sizeof(Elf64_Sym) >= sizeof(Elf64_Rela), "room for either");
+	if (elf_file__read(elf, 0, &eh, sizeof(eh)))
+		memset(&eh, 0, sizeof(eh));
 	/* gABI, "ELF Header": 0 is no entry point */
-	if (!elf_file__read(elf, 0, &eh, sizeof(eh)) && eh.e_entry)
+	if (eh.e_entry)
 		add(&f, eh.e_entry, FLOW_SURE);
+	f.fixed = eh.e_type == ET_EXEC;
 	take_sections(&f);
 	take_covered(&f, covered, covered_cnt);
 	free(f.piece);

@@ -64,6 +64,7 @@ enum flow_hint {
 	FLOW_SURE,  /* it is called, or a symbol says that it is a function */
 	FLOW_TAKEN, /* code takes its address */
 	FLOW_TABLE, /* data has its address: it may be a label that is jumped to */
+	FLOW_WORD,  /* data has what may be its address */
 	FLOW_LABEL, /* a symbol that does not say what it is */
 };
 
@@ -165,6 +166,7 @@ struct func_at {
 struct flow {
 	const struct elf_file *elf;
 	struct flow_code code;
+	struct flow_range text; /* what holds that and all covered code */
 	struct flow_extern never_return;
 	struct flow_entries entries; /* those of symbols first, then those found on the way */
 	uint32_t **places;	     /* pages of FLOW_PLACES each; NULL: all of them 0 */
@@ -184,7 +186,8 @@ struct flow {
 	struct lea leas[FLOW_LEAS];
 	uint64_t steps_left;
 	size_t table_left;
-	bool fixed; /* the object is loaded where it says: constants may be addresses */
+	bool fixed;  /* the object is loaded where it says: constants may be addresses */
+	bool packed; /* functions are not aligned */
 	bool follow_r12;
 	bool again; /* a function was found to begin where a way had come by before */
 	int err;

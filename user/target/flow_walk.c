@@ -174,8 +174,7 @@ static void note(struct walk *w, const struct insn *in)
 	} else if (in->map == INSN_ONE && in->op == 0x3d) { /* cmp $imm, %eax */
 		w->compared = in->imm >= 0 && in->imm < MAX_TABLE ? (uint32_t)in->imm + 1 : 0;
 	}
-	if (w->f->fixed && in->map == INSN_ONE &&
-	    ((in->op >= 0xb8 && in->op <= 0xbf) || in->op == 0xc7 || in->op == 0x68))
+	if (w->f->fixed && insn__puts_constant(in))
 		take_address(w, (uint64_t)in->imm);
 }
 
@@ -233,15 +232,17 @@ static uint32_t aligned_behind(const struct walk *w, uint32_t at)
 
 /*
  * Padding behind a call aligns what is jumped to, or the next function, because the call does not
- * return: learn() sees which. In a function that does not add up it is taken to be the latter.
+ * return: learn() sees which. In a function that does not add up it is taken to be the latter, and so
+ * is a known function there. Where functions are packed, an address that is aligned says nothing.
  */
 static bool runs_on(struct walk *w, uint32_t at)
 {
 	struct flow *f = w->f;
 	uint32_t next = aligned_behind(w, at);
 
-	if (next == FLOW_NONE)
-		return false;
+	if (next == FLOW_NONE || (next == at && f->packed))
+		return at < f->code.sz && flow__place(f, at) & PLACE_ENTRY &&
+		       f->funcs[w->func].strict;
 	if (next > at && f->run_on_cnt < FLOW_MAX_WAYS) {
 		f->err = f->err ?:
 				  util_reserve(&f->run_ons, &f->run_on_cap, f->run_on_cnt + 1,

@@ -96,6 +96,13 @@ static inline bool insn__rip_relative(const struct insn *in)
 	return in->has_modrm && (in->modrm & 0xc7) == 5;
 }
 
+/* Puts it a constant of 32 bits or more somewhere: mov, push? */
+static inline bool insn__puts_constant(const struct insn *in)
+{
+	return in->map == INSN_ONE &&
+	       ((in->op >= 0xb8 && in->op <= 0xbf) || in->op == 0xc7 || in->op == 0x68);
+}
+
 /* The base register of its memory operand if that is disp(base), else INSN_NO_REG. */
 unsigned int insn__base(const struct insn *in);
 
