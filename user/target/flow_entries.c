@@ -30,7 +30,8 @@ struct finder {
 	struct flow_entries *e;
 	const struct elf_file *elf;
 	const struct flow_code *code;
-	bool fixed; /* constants may be addresses: see struct flow */
+	bool fixed;	/* constants may be addresses: see struct flow */
+	uint64_t first; /* the entry point */
 	void *piece;
 	int err;
 };
@@ -187,6 +188,15 @@ static void take_data(struct finder *f, const struct elf_section *data)
 	}
 }
 
+/* May a section's words be addresses of functions? Those of call frame information are none. */
+static bool is_data(const struct finder *f, const struct elf_section *s)
+{
+	struct elf_section frames;
+
+	return s->type == SHT_PROGBITS && (s->flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC &&
+	       !(elf_file__section(f->elf, ".eh_frame", &frames) && frames.addr == s->addr);
+}
+
 static void take_sections(struct finder *f)
 {
 	struct elf_section s;
@@ -204,8 +214,7 @@ static void take_sections(struct finder *f)
 		else if (s.type == SHT_INIT_ARRAY || s.type == SHT_FINI_ARRAY ||
 			 s.type == SHT_PREINIT_ARRAY)
 			take_words(f, &s);
-		else if (f->fixed && s.type == SHT_PROGBITS &&
-			 (s.flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC)
+		else if (f->fixed && is_data(f, &s))
 			take_data(f, &s);
 	}
 	if (elf_file__section(f->elf, ".init", &s))
@@ -326,7 +335,8 @@ static void take_covered(struct finder *f, const struct flow_range *covered, siz
 			sz = MIN(MIN(covered[i].end - at, (uint64_t)CODE_PIECE), left);
 			left -= sz;
 			code = window__get(w, f->elf, at, sz);
-			if (code && (f->fixed || refers(f, code, sz, at)))
+			/* at a fixed address, the first function has that of main as a constant */
+			if (code && ((f->fixed && f->first - at < sz) || refers(f, code, sz, at)))
 				take_instructions(f, code, sz, at);
 		}
 	}
@@ -372,6 +382,7 @@ int flow_entries__find(struct flow_entries *e, const struct elf_file *elf,
 	if (eh.e_entry)
 		add(&f, eh.e_entry, FLOW_SURE);
 	f.fixed = eh.e_type == ET_EXEC;
+	f.first = eh.e_entry;
 	take_sections(&f);
 	take_covered(&f, covered, covered_cnt);
 	free(f.piece);
