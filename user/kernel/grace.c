@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/caps.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 /* What the thread is asked for: an entry is to be removed first, if fd is not -1. */
@@ -100,22 +100,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the other thread. */
-static int start(struct grace *g)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	err = pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (err)
-		return -err;
-	err = pthread_create(&g->thread, NULL, run, g);
-	g->started = !err;
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 struct grace *grace__new(void)
 {
 	struct grace *g = calloc(1, sizeof(*g));
@@ -130,7 +114,8 @@ struct grace *grace__new(void)
 	if (!err)
 		err = open_maps(g);
 	if (!err)
-		err = start(g);
+		err = thread_start(&g->thread, 0, run, g);
+	g->started = !err;
 	if (!err)
 		return g;
 	grace__free(g);

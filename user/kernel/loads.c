@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "bpfprof.h"
 
@@ -65,28 +65,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the other thread. */
-static int start(struct load *p)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int err;
-
-	err = pthread_attr_init(&attr);
-	if (err)
-		return -err;
-	err = pthread_attr_setstacksize(&attr, STACK_SZ);
-	sigfillset(&all);
-	if (!err)
-		err = pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!err) {
-		err = pthread_create(&p->thread, &attr, run, p);
-		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return -err;
-}
-
 static void free_load(struct load *p)
 {
 	if (!p)
@@ -126,7 +104,7 @@ int loads__begin(struct loads *l, struct bpf_program *prog, enum bpf_prog_type t
 
 	if (!p)
 		return -ENOMEM;
-	if (start(p)) {
+	if (thread_start(&p->thread, STACK_SZ, run, p)) {
 		free_load(p);
 		return 0;
 	}

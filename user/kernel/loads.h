@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that are loaded at the same time. To load is nearly all that a start waits for, and what
- * takes time is the verifier, of which the kernel runs as many as are asked for by who has CAP_BPF
- * (bpf_check takes bpf_verifier_lock for others only). libbpf loads one after the other, so it is
- * given a program of two instructions for each, while a thread loads the program that it stands for.
+ * Loads BPF programs at the same time. Most of a start is the time that the kernel's verifier takes, and
+ * libbpf loads one program after the other. The kernel verifies several at once for whoever has CAP_BPF
+ * (only for others does bpf_check take bpf_verifier_lock). So each program is loaded by a thread,
+ * and libbpf loads a program of two instructions in its stead.
  */
 #ifndef KERNEL_LOADS_H
 #define KERNEL_LOADS_H
@@ -18,17 +18,18 @@ struct loads;
 struct loads *loads__new(void);
 
 /*
- * For a libbpf_prog_prepare_load_fn: begins to load a program as it is now, by these options, and
- * leaves libbpf another to load. Both are the program's until loads__finish. Where no thread can be
- * had, all is left as it is. 0 or -errno.
+ * To be called by a libbpf_prog_prepare_load_fn. Starts a thread that loads the program with its
+ * present instructions and these options, and gives libbpf the two instructions. What the options point
+ * to has to stay until loads__finish. Where no thread can be started, libbpf loads the program itself.
+ * 0 or -errno.
  */
 int loads__begin(struct loads *l, struct bpf_program *prog, enum bpf_prog_type type,
 		 struct bpf_prog_load_opts *opts);
 
 /*
- * Waits for all that was begun. With keep, which says that libbpf has loaded its own, the programs
- * take the place of those: bpf_program__fd leads to them. Frees. 0, or -errno of the first that
- * the kernel has refused.
+ * Waits for the threads. keep: libbpf has loaded what it was given, and bpf_program__fd of each program
+ * leads to the one that its thread has loaded from now on; else these are unloaded. Frees l. 0, or
+ * -errno of the first program that the kernel has refused.
  */
 int loads__finish(struct loads *l, bool keep);
 
