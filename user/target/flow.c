@@ -357,7 +357,8 @@ int flow_build(const struct elf_file *elf, const struct flow_range *covered, siz
 	hash__init(&f->by_state, sizeof(uint16_t), 0, FLOW_MAX_STATES);
 	err = flow_code__find(&f->code, elf, covered, covered_cnt);
 	if (!err && f->code.sz)
-		err = flow_entries__find(&f->entries, elf, &f->code, covered, covered_cnt);
+		err = flow_entries__find(&f->entries, elf, f->fixed, &f->code, covered,
+					 covered_cnt);
 	if (!err && f->entries.cnt)
 		err = flow_code__read(&f->code, elf);
 	if (!err && f->entries.cnt && f->code.sz) {

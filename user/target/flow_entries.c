@@ -31,7 +31,7 @@ struct finder {
 	const struct elf_file *elf;
 	const struct flow_code *code;
 	bool fixed;	/* constants may be addresses: see struct flow */
-	uint64_t first; /* the entry point */
+	uint64_t first; /* the entry point; 0: there is none */
 	void *piece;
 	int err;
 };
@@ -363,11 +363,11 @@ static void merge(struct flow_entry *a, const struct flow_entry *b)
 	a->never |= b->never;
 }
 
-int flow_entries__find(struct flow_entries *e, const struct elf_file *elf,
+int flow_entries__find(struct flow_entries *e, const struct elf_file *elf, bool fixed,
 		       const struct flow_code *code, const struct flow_range *covered,
 		       size_t covered_cnt)
 {
-	struct finder f = { .e = e, .elf = elf, .code = code };
+	struct finder f = { .e = e, .elf = elf, .code = code, .fixed = fixed };
 	size_t i, kept = 0;
 	Elf64_Ehdr eh;
 
@@ -376,13 +376,11 @@ int flow_entries__find(struct flow_entries *e, const struct elf_file *elf,
 	if (!f.piece)
 		return -ENOMEM;
 	_Static_assert(sizeof(Elf64_Sym) >= sizeof(Elf64_Rela), "room for either");
-	if (elf_file__read(elf, 0, &eh, sizeof(eh)))
-		memset(&eh, 0, sizeof(eh));
 	/* gABI, "ELF Header": 0 is no entry point */
-	if (eh.e_entry)
-		add(&f, eh.e_entry, FLOW_SURE);
-	f.fixed = eh.e_type == ET_EXEC;
-	f.first = eh.e_entry;
+	if (!elf_file__read(elf, 0, &eh, sizeof(eh)))
+		f.first = eh.e_entry;
+	if (f.first)
+		add(&f, f.first, FLOW_SURE);
 	take_sections(&f);
 	take_covered(&f, covered, covered_cnt);
 	free(f.piece);

@@ -80,9 +80,10 @@ struct flow_entries {
 	size_t cnt, cap;
 };
 
-/* Of symbols, relocations, the header, and the covered code, which calls or takes addresses. By
- * ascending address, of equal ones the surest first. 0 or -ENOMEM. */
-int flow_entries__find(struct flow_entries *e, const struct elf_file *elf,
+/* Of symbols, relocations, the header, the covered code, which calls or takes addresses, and, if the
+ * object is loaded where it says (fixed), of its data. By ascending address, of equal ones the surest
+ * first. 0 or -ENOMEM. */
+int flow_entries__find(struct flow_entries *e, const struct elf_file *elf, bool fixed,
 		       const struct flow_code *code, const struct flow_range *covered,
 		       size_t covered_cnt);
 void flow_entries__done(struct flow_entries *e);
