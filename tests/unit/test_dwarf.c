@@ -398,6 +398,17 @@ static void test_c(void **state)
 	check_c("gcc -O1 -g -ffile-prefix-map=$PWD=/nowhere", false);
 }
 
+/* Resolves where a function begins, which is one frame. */
+static const struct dwarf_frame *resolve_function(const struct target *t, const char *file,
+						  const char *name, struct dwarf_answers *ret)
+{
+	uint64_t addr = symbol_address(file, name);
+
+	assert_int_equal(dwarf_resolve(t->elf, NULL, NULL, &addr, 1, t->strings, ret), 0);
+	assert_int_equal(ret->answers[0].cnt, 1);
+	return &ret->frames[ret->answers[0].first];
+}
+
 /* Code of a function that stands in another one, outside of whose ranges it lies. */
 static void test_nested(void **state)
 {
@@ -410,20 +421,16 @@ static void test_nested(void **state)
 	static const char *const functions[] = { "within.0", "outer" };
 	struct dwarf_answers r;
 	struct target t;
-	uint64_t addr;
 
 	(void)state;
 	toolrun_write("nested.c", nested, sizeof(nested) - 1);
 	assert_true(toolrun("gcc -O1 -g -fno-inline nested.c -o nested"));
 	target__open(&t, "nested");
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
-		size_t len = strcspn(functions[i], ".");
+		const struct dwarf_frame *frame = resolve_function(&t, "nested", functions[i], &r);
 
-		addr = symbol_address("nested", functions[i]);
-		assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
-		assert_int_equal(r.answers[0].cnt, 1);
-		assert_memory_equal(strtab__get(t.strings, r.frames[r.answers[0].first].name),
-				    functions[i], len);
+		assert_memory_equal(strtab__get(t.strings, frame->name), functions[i],
+				    strcspn(functions[i], "."));
 		dwarf_answers__done(&r);
 	}
 	target__close(&t);
@@ -454,7 +461,6 @@ static void test_languages(void **state)
 	};
 	struct dwarf_answers r;
 	struct target t;
-	uint64_t addr;
 
 	(void)state;
 	toolrun_write("language.cc", code, sizeof(code) - 1);
@@ -465,10 +471,8 @@ static void test_languages(void **state)
 				"\\1%#x\\2/' language.s > as.s && gcc as.s -o language",
 				cases[i].language));
 		target__open(&t, "language");
-		addr = symbol_address("language", "plain");
-		assert_int_equal(dwarf_resolve(t.elf, NULL, NULL, &addr, 1, t.strings, &r), 0);
-		assert_int_equal(r.answers[0].cnt, 1);
-		assert_int_equal(r.frames[r.answers[0].first].unqualified, cases[i].cxx);
+		assert_int_equal(resolve_function(&t, "language", "plain", &r)->unqualified,
+				 cases[i].cxx);
 		dwarf_answers__done(&r);
 		target__close(&t);
 	}
