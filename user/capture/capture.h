@@ -159,8 +159,10 @@ int capture__start(struct capture *c);
 
 /*
  * Processes that come and go, where they are named: what one does from then on is recorded, or no
- * more; what is in use has nothing of one that was removed. 0; -ESRCH: there is none; -EAGAIN: it was
- * removed just now, and can be added a little later; -errno, said.
+ * more; what is in use has nothing of one that was removed. Where a single process was named at the
+ * start, the heap's account leaves out by how much a hit costs more once a second one is probed in the same
+ * file. 0; -ESRCH: there is none; -EAGAIN: it was removed just now, and can be added a little later;
+ * -errno, said.
  */
 int capture__add(struct capture *c, uint32_t pid);
 int capture__remove(struct capture *c, uint32_t pid);
