@@ -38,75 +38,124 @@ static __always_inline __u64 *kernel_frames(struct unw *u)
 	return &u->frames[at];
 }
 
-/* Which of the kernel frames in a slot has that address; none: their number. Functions of their
- * own, so that the verifier follows a loop once and not for each that comes here. */
-__noinline __u32 kstack_find(__u32 slot, __u64 addr)
+/*
+ * Loops are functions of their own, each for a part of what there is: the verifier follows every turn
+ * of a loop, but a function once only, however often it is called.
+ */
+#define FRAMES_AT_ONCE 16
+#define WORDS_AT_ONCE 16
+
+/* The kernel frames of a slot, and how many; NULL: there is no such slot. */
+static __always_inline __u64 *frames_in(__u32 slot, __u32 *cnt)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 *frames;
-	__u32 cnt;
 
-	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES)
-		return 0;
-	cnt = s->u.rec.kernel_cnt;
-	frames = &s->u.frames[s->u.rec.user_cnt];
-	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
-		if (frames[i] == addr)
-			return i;
-	return cnt;
+	if (!s)
+		return NULL;
+	*cnt = s->u.rec.kernel_cnt;
+	return kernel_frames(&s->u);
 }
 
-/* Leaves the first of the kernel frames in a slot out. */
-__noinline int kstack_trim(__u32 slot, __u32 first)
+static __always_inline __u64 *frame(__u64 *frames, __u32 nr)
+{
+	/* what the compiler knows of it the verifier does not */
+	UNW_OPAQUE(nr);
+	return &frames[nr % (BPFPROF_MAX_KFRAMES + 1)];
+}
+
+/* Which of a part of the kernel frames in a slot has that address; none: the number of the first one
+ * behind the part, or of all. */
+__noinline __u32 kstack_find_in_part(__u32 slot, __u64 addr, __u32 from)
+{
+	__u32 cnt, nr = from;
+	__u64 *frames = frames_in(slot, &cnt);
+
+	if (!frames)
+		return from;
+	for (__u32 i = 0; i < FRAMES_AT_ONCE && nr < cnt && *frame(frames, nr) != addr; i++)
+		nr++;
+	return nr;
+}
+
+/* Which of the kernel frames in a slot has that address; none: their number. */
+static __always_inline __u32 find(__u32 slot, __u64 addr)
+{
+	__u32 found = 0, next;
+
+	for (__u32 from = 0; from < BPFPROF_MAX_KFRAMES; from += FRAMES_AT_ONCE) {
+		found = kstack_find_in_part(slot, addr, from);
+		/* the compiler would count by what is found, of which the verifier knows nothing */
+		next = from + FRAMES_AT_ONCE;
+		UNW_OPAQUE(next);
+		if (found != next)
+			break;
+	}
+	return found;
+}
+
+/* Moves a part of the kernel frames in a slot `by` to the front. */
+__noinline int kstack_move_part(__u32 slot, __u32 from, __u32 by)
+{
+	__u32 cnt;
+	__u64 *frames = frames_in(slot, &cnt);
+
+	if (!frames)
+		return 0;
+	for (__u32 i = 0; i < FRAMES_AT_ONCE && from + by + i < cnt; i++)
+		*frame(frames, from + i) = *frame(frames, from + by + i);
+	return 0;
+}
+
+/* Leaves the kernel frames in a slot out that stand before the one with that address. */
+__noinline int kstack_begin_at(__u32 slot, __u64 addr)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 *frames;
-	__u32 cnt, from;
+	__u32 first = find(slot, addr);
 
-	/* more there are not; said so that the verifier follows the loop for one case only */
-	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES || first > s->u.rec.kernel_cnt)
+	if (!s || !first || first >= s->u.rec.kernel_cnt)
 		return 0;
-	cnt = s->u.rec.kernel_cnt -= first;
-	frames = &s->u.frames[s->u.rec.user_cnt];
-	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++) {
-		from = i + first;
-		UNW_OPAQUE(from);
-		if (from >= BPFPROF_MAX_KFRAMES)
-			break;
-		frames[i] = frames[from];
-	}
+	for (__u32 from = 0; from < BPFPROF_MAX_KFRAMES; from += FRAMES_AT_ONCE)
+		kstack_move_part(slot, from, first);
+	s->u.rec.kernel_cnt -= first;
 	return 0;
+}
+
+/* `hash`, and a part of the kernel frames in a slot. */
+__noinline __u64 kstack_hash_part(__u32 slot, __u32 from, __u64 hash)
+{
+	__u32 cnt;
+	__u64 *frames = frames_in(slot, &cnt);
+
+	if (!frames)
+		return hash;
+	for (__u32 i = 0; i < FRAMES_AT_ONCE && from + i < cnt; i++)
+		hash = unw_mix(hash, *frame(frames, from + i));
+	return hash;
 }
 
 /* Of the kernel frames in a slot. */
 __noinline __u64 kstack_hash(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 *frames, hash = bp_config.seed;
-	__u32 cnt;
+	__u64 hash = bp_config.seed;
 
-	if (!s || s->u.rec.user_cnt > BPFPROF_MAX_UFRAMES)
+	if (!s)
 		return 0;
-	cnt = s->u.rec.kernel_cnt;
-	frames = &s->u.frames[s->u.rec.user_cnt];
-	for (__u32 i = 0; i < BPFPROF_MAX_KFRAMES && i < cnt; i++)
-		hash = unw_mix(hash, frames[i]);
+	for (__u32 from = 0; from < BPFPROF_MAX_KFRAMES && from < s->u.rec.kernel_cnt;
+	     from += FRAMES_AT_ONCE)
+		hash = kstack_hash_part(slot, from, hash);
 	return hash;
 }
 
 __hidden __u64 kstack_walk(void *ctx, struct scratch *s, __u32 how)
 {
 	long sz = bpf_get_stack(ctx, kernel_frames(&s->u), BPFPROF_MAX_KFRAMES * 8, 0);
-	__u32 cnt = sz > 0 ? (__u32)sz / 8 : 0, first;
 
-	s->u.rec.kernel_cnt = cnt;
+	s->u.rec.kernel_cnt = sz > 0 ? (__u32)sz / 8 : 0;
 	s->kernel_left = 0;
 	/* what this program is reached through is not always the same: its own parts are in it */
-	if (how & RECORD_SLEPT && s->slept_ra) {
-		first = kstack_find(s->u.slot, s->slept_ra);
-		if (first && first < cnt)
-			kstack_trim(s->u.slot, first);
-	}
+	if (how & RECORD_SLEPT && s->slept_ra)
+		kstack_begin_at(s->u.slot, s->slept_ra);
 	return kstack_hash(s->u.slot);
 }
 
@@ -188,32 +237,47 @@ __noinline __u64 kstack_checksum(__u32 slot)
 	return unw_mix(sum, outer) | 1;
 }
 
-/*
- * Finds the places of what was walked, the frames in a slot, for s->kstack. Returns 0, or 1: one of
- * them is there more than once, or not at all. They are counted in memory that the verifier does
- * not follow.
- */
-__noinline int kstack_places(__u32 slot)
+/* Finds the places of kernel frames in a part of s->words, and counts them in s->kstack: memory that the
+ * verifier does not follow. Returns 0, or 1: one of them is not the next one. */
+__noinline int kstack_places_in_part(__u32 slot, __u32 from)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	struct cached_kstack *k;
-	__u32 found;
+	__u32 found, at;
+	__u64 word;
 
-	if (!s || read_slept(s, s->slept_cnt))
+	if (!s)
 		return 1;
-	k = &s->kstack;
-	k->cnt = 0;
-	for (__u32 i = 0; i < MAX_WORDS && i < s->slept_cnt; i++) {
-		if (s->words[i] - TEXT_START >= TEXT_SZ)
+	for (__u32 i = 0; i < WORDS_AT_ONCE; i++) {
+		at = from + i;
+		UNW_OPAQUE(at);
+		if (at >= s->slept_cnt)
+			break;
+		word = s->words[at % MAX_WORDS];
+		if (word - TEXT_START >= TEXT_SZ)
 			continue;
-		found = kstack_find(slot, s->words[i]);
+		found = find(slot, word);
 		if (found == s->u.rec.kernel_cnt)
 			continue;
-		if (found != k->cnt || found >= MAX_KSTACK_PLACES)
+		if (found != s->kstack.cnt || found >= MAX_KSTACK_PLACES)
 			return 1;
-		*place(k, found) = i;
-		k->cnt++;
+		*place(&s->kstack, found) = at;
+		s->kstack.cnt++;
 	}
+	return 0;
+}
+
+/* Finds the places of what was walked for s->kstack. Returns 0, or 1: one of them is there more than
+ * once, or not at all. */
+static __always_inline int find_places(struct scratch *s)
+{
+	struct cached_kstack *k = &s->kstack;
+
+	if (read_slept(s, s->slept_cnt))
+		return 1;
+	k->cnt = 0;
+	for (__u32 from = 0; from < MAX_WORDS && from < s->slept_cnt; from += WORDS_AT_ONCE)
+		if (kstack_places_in_part(s->u.slot, from))
+			return 1;
 	/* all are there, from the first word on, the outermost at the top */
 	return k->cnt < 2 || k->cnt != s->u.rec.kernel_cnt || k->places[0] ||
 	       *place(k, k->cnt - 1) + 1 != s->slept_cnt;
@@ -252,7 +316,7 @@ static __always_inline void insert(struct scratch *s, struct cached_kstack *entr
 {
 	struct cached_kstack *k = &s->kstack;
 
-	if (kstack_places(s->u.slot))
+	if (find_places(s))
 		return;
 	if (!bp_state.kstack_caller) {
 		learn_caller(s);

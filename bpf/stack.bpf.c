@@ -451,11 +451,36 @@ __noinline int stack_undo_uprobes(__u32 slot, int returned)
  * the process and the generation of its tables, the kind and the thread's name; and an entry is
  * valid if the checksum of those stack words is what it was.
  */
+
+#define WORDS_AT_ONCE 16 /* the verifier follows each */
+
+/* `sum`, and of the words of s->cached those from number `from` on, at most WORDS_AT_ONCE; 0: one of
+ * them was not read. */
+__noinline __u64 ustack_checksum_part(__u32 slot, __u32 from, __u64 sum)
+{
+	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
+	__u64 off, other = 0;
+	struct cached_ustack *k;
+
+	if (!s)
+		return 0;
+	k = &s->cached;
+	for (__u32 i = 0; i < WORDS_AT_ONCE && from + i < k->cnt; i++) {
+		off = k->words[(from + i) % UNW_MAX_WORDS] - k->from;
+		/* one that was not read: without a branch, which the verifier would follow */
+		other |= (off & ~(sizeof(s->words) - 8)) | (k->sz - 8 - off) >> 63;
+		sum = unw_mix(sum, off);
+		sum = unw_mix(sum, s->words[off / 8 % (sizeof(s->words) / 8)]);
+	}
+	return other ? 0 : sum;
+}
+
+/* Of s->cached, and of the stack words that it depends on; 0: they cannot be read. */
 __noinline __u64 ustack_checksum(__u32 slot)
 {
 	struct scratch *s = bpf_map_lookup_elem(&bp_scratch, &slot);
-	__u64 sum, off, sz, other = 0;
 	struct cached_ustack *k;
+	__u64 sum, sz;
 
 	if (!s)
 		return 0;
@@ -465,14 +490,9 @@ __noinline __u64 ustack_checksum(__u32 slot)
 		return 0;
 	sum = unw_mix(unw_mix(k->start, k->hash), (__u64)k->nr << 32 | k->cnt);
 	sum = unw_mix(unw_mix(sum, k->fp_mask), s->u.regs[UNW_REG_FP] & k->fp_mask);
-	for (__u32 i = 0; i < UNW_MAX_WORDS && i < k->cnt; i++) {
-		off = k->words[i] - k->from;
-		/* one that was not read: without a branch, which the verifier would follow */
-		other |= (off & ~(sizeof(s->words) - 8)) | (sz - 8 - off) >> 63;
-		sum = unw_mix(sum, off);
-		sum = unw_mix(sum, s->words[off / 8 % (sizeof(s->words) / 8)]);
-	}
-	return other ? 0 : sum;
+	for (__u32 from = 0; from < UNW_MAX_WORDS && from < k->cnt && sum; from += WORDS_AT_ONCE)
+		sum = ustack_checksum_part(slot, from, sum);
+	return sum;
 }
 
 /* Two functions may have called the one that waits with the same sp: so there are several ways. */
@@ -661,6 +681,20 @@ __noinline int stack_walk(__u32 slot, __u32 how)
 	return result;
 }
 
+/* Returns all ones if it failed: without a branch, so that the verifier has one path to follow. */
+__noinline __u64 stack_copy_page(__u32 slot, __u64 pos, __u64 sz, __u64 addr)
+{
+	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &slot);
+
+	/* what is compared is what is added: clang 16 and later compare a copy, which tells the
+	 * verifier nothing */
+	UNW_OPAQUE(pos);
+	UNW_OPAQUE(sz);
+	if (!b || pos > sizeof(b->data) - UNW_PAGE || sz > UNW_PAGE)
+		return -1ULL;
+	return bpf_probe_read_user(b->data + pos, sz, (const void *)addr) >> 63;
+}
+
 /*
  * Copies the stack from sp up, page by page, to the place in the slot's raw_buf. Pages that cannot
  * be read, such as the untouched middle of a large frame, are noted; those behind the last one that
@@ -675,17 +709,9 @@ __noinline __u64 stack_copy(__u32 slot, __u32 at, __u64 sp)
 	if (!b)
 		return 0;
 	for (int i = 0; i < BPFPROF_RAW_STACK_SZ / UNW_PAGE; i++) {
-		__u64 pos = at + sz;
-
-		/* what is compared is what is added: clang 16 and later compare a copy, which tells
-		 * the verifier nothing */
-		UNW_OPAQUE(pos);
-		if (pos > sizeof(b->data) - UNW_PAGE || want > UNW_PAGE)
+		if (at + sz > sizeof(b->data) - UNW_PAGE)
 			break;
-		/* all ones if it failed: without a branch, so that the verifier has one path to
-		 * follow */
-		failed = bpf_probe_read_user(b->data + pos, want, (const void *)(sp + sz)) >> 63;
-		UNW_OPAQUE(failed);
+		failed = stack_copy_page(slot, at + sz, want, sp + sz);
 		sz += want;
 		good = (good & failed) | (sz & ~failed);
 		holes |= (failed & 1) << i;

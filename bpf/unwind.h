@@ -135,9 +135,9 @@ struct unw {
 	__u8 win[UNW_WINDOW + 8];
 
 	/* user frames, then kernel frames, behind the head of their record: it leaves without being
-	 * put together */
+	 * put together. One more, for a number of a kernel frame that is masked */
 	struct bpfprof_rec rec;
-	__u64 frames[BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES];
+	__u64 frames[BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1];
 };
 
 static __always_inline int unw_read_user(struct unw *u, void *dst, __u32 sz, __u64 addr);
