@@ -241,16 +241,17 @@ struct runs *bench_set_read(const struct bench *b)
 	return NULL;
 }
 
-/* Builds that are not those of before cannot be told from them by number. 0 or -EINVAL, said. */
+/* Builds that are not those of before cannot be told from them by number; more of them there may be: a set
+ * that was interrupted has no runs of the last ones. 0 or -EINVAL, said. */
 static int check_builds(const struct bench *b)
 {
 	uint64_t now = b->opts->bench.builds, before = b->set.builds / (b->opts->bench.aa ? 2 : 1);
 
-	if (now == before)
+	if (now == before || (before && now > before))
 		return 0;
 	if (before)
 		log_error("the runs in '%s' are of %" PRIu64
-			  " builds a side: give --builds %" PRIu64,
+			  " builds a side: give --builds %" PRIu64 " or more",
 			  b->set.path, before, before);
 	else
 		log_error("the runs in '%s' are of one build a side: leave --builds out",
