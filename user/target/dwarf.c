@@ -388,8 +388,7 @@ static int answer(struct resolver *r, uint32_t idx)
 	return err;
 }
 
-/* DWARF 5, 7.12, and the codes that were given out after it (dwarfstd.org/languages.html). */
-/* Codes that elfutils' dwarf.h has not are those of https://dwarfstd.org/languages.html. */
+/* DWARF 5, 7.12, and the codes that were given out after it: https://dwarfstd.org/languages.html */
 static bool is_cxx(int language)
 {
 	switch (language) {
