@@ -210,11 +210,11 @@ def tool(name):
     return path
 
 
-def wait_until(condition, what, seconds=LONG):
+def wait_until(condition, what, seconds=LONG, every=0.05):
     end = time.monotonic() + seconds
     while not condition():
         need(time.monotonic() < end, f"{what}: not within {seconds} s")
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def start_bpfprof(args, prefix=(), exe=None, **kw):
@@ -283,7 +283,7 @@ def cpu_seconds(pid):
 def wait_worked(pid, seconds):
     """Until a process has had so much more CPU time."""
     begin = cpu_seconds(pid)
-    wait_until(lambda: cpu_seconds(pid) - begin > seconds, f"{seconds} s of CPU time")
+    wait_until(lambda: cpu_seconds(pid) - begin > seconds, f"{seconds} s of CPU time", every=0.01)
 
 
 def halt(*processes):
@@ -301,14 +301,31 @@ def take_turns(seconds, *processes):
 
 
 def worked(pid, seconds):
-    """For `until`: a bpfprof is there, and the process has had so much CPU time since. It stands still before: nothing else may wait
-    for it."""
-    kill(pid, signal.SIGSTOP)
+    """For `until`: a bpfprof is there, and the process has had so much CPU time since. It stands still before, and behind: nothing else
+    may wait for it."""
+    return all_worked([pid], seconds)
+
+
+def all_worked(pids, seconds):
+    """The same of several processes, each of which stands still when it has had its own."""
+    for pid in pids:
+        kill(pid, signal.SIGSTOP)
 
     def until(p):
         wait_attached(p)
-        kill(pid, signal.SIGCONT)
-        wait_worked(pid, seconds)
+        end = {pid: cpu_seconds(pid) + seconds for pid in pids}
+
+        def done():
+            for pid in list(end):
+                if cpu_seconds(pid) > end[pid]:
+                    kill(pid, signal.SIGSTOP)
+                    del end[pid]
+                else:
+                    # another run of the same target may just have stopped it
+                    kill(pid, signal.SIGCONT)
+            return not end
+
+        wait_until(done, f"{seconds} s of CPU time for each of {pids}", every=0.01)
 
     return until
 
