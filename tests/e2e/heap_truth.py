@@ -8,6 +8,7 @@ a tuple of function names from main (or a thread's first function) down to the c
 
 import collections
 import contextlib
+import functools
 import gzip
 import json
 import os
@@ -51,6 +52,12 @@ def parse_pprof(data):
         names = [functions[message(v)[1]] for n, v in fields(b) if n == 4]
         unnamed = f"{os.path.basename(mappings.get(m.get(2, 0), ''))}+{m.get(3, 0):#x}"
         locations[m[1]] = names[::-1] or [unnamed]
+
+    @functools.cache
+    def label_of(b):
+        label = message(b)
+        return text(label[1]), text(label[2]) if 2 in label else numbers(label.get(3, 0))[0]
+
     samples = []
     for _, b in (x for x in top if x[0] == 2):
         frames, values, labels = [], [], {}
@@ -60,8 +67,8 @@ def parse_pprof(data):
             elif n == 2:
                 values += numbers(v)
             elif n == 3:
-                label = message(v)
-                labels[text(label[1])] = text(label[2]) if 2 in label else numbers(label.get(3, 0))[0]
+                key, value = label_of(v)
+                labels[key] = value
         samples.append(Sample([f for i in reversed(frames) for f in locations[i]], values, labels))
     one = lambda number, default: next((v for n, v in top if n == number), default)
     return Profile(
@@ -115,6 +122,8 @@ def code_differences(pid):
             wanted = _file_bytes(m[4], int(m[3], 16), end - start)
             mem.seek(start)
             got = mem.read(len(wanted))
+            if got == wanted:
+                continue
             for at in range(0, len(wanted), 4096):
                 a, b = got[at : at + 4096], wanted[at : at + 4096]
                 if a != b:
@@ -131,7 +140,7 @@ def seconds_until_clean(pids, limit=lib.LONG):
         if not any(left.values()):
             return now - begin
         need(now - begin < limit, f"after {limit} s breakpoints are left: {[(p, [hex(a) for a in x]) for p, x in left.items()]}")
-        time.sleep(0.002)
+        time.sleep(0.02)
 
 
 # ---- programs that know their heap ----

@@ -23,21 +23,26 @@ def varint(b, at):
 
 
 def fields(b):
-    """(number, value): an integer, or the bytes of a string or message."""
-    at = 0
-    while at < len(b):
-        tag, at = varint(b, at)
+    """[(number, value)]: an integer, or the bytes of a string or message."""
+    found, at, end = [], 0, len(b)
+    while at < end:
+        tag, at = b[at], at + 1
+        if tag > 0x7F:
+            tag, at = varint(b, at - 1)
         kind = tag & 7
-        if kind == 0:
-            value, at = varint(b, at)
+        if kind in (0, 2):
+            # nearly all are of one byte
+            value, at = b[at], at + 1
+            if value > 0x7F:
+                value, at = varint(b, at - 1)
+            if kind == 2:
+                value, at = b[at : at + value], at + value
         elif kind == 1:
             value, at = int.from_bytes(b[at : at + 8], "little"), at + 8
-        elif kind == 2:
-            n, at = varint(b, at)
-            value, at = b[at : at + n], at + n
         else:
             raise AssertionError(f"pprof: wire type {kind}")
-        yield tag >> 3, value
+        found.append((tag >> 3, value))
+    return found
 
 
 def numbers(value):
@@ -45,10 +50,13 @@ def numbers(value):
     if isinstance(value, int):
         found = [value]
     else:
-        found, at = [], 0
-        while at < len(value):
-            n, at = varint(value, at)
-            found.append(n)
+        found, n, shift = [], 0, 0
+        for byte in value:
+            n |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                found.append(n)
+                n = shift = 0
     return [n - (1 << 64) if n >> 63 else n for n in found]
 
 
