@@ -375,6 +375,14 @@ class Image:
         return any(start < s.start <= vaddr and not s.name.startswith(("_etext", "__etext", "etext")) for s in self.labels.all)
 
 
+_opened = {}
+
+
 def open_image(path):
+    """Of a file there is one, however often it is asked for."""
     with open(path, "rb") as f:
-        return Image(f.read(), path)
+        stat = os.fstat(f.fileno())
+        key = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+        if key not in _opened:
+            _opened[key] = Image(f.read(), path)
+    return _opened[key]
