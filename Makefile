@@ -152,6 +152,9 @@ $(OUT)/tests/unit/test_services: LDLIBS += -Wl,--wrap=objects__read_environ -Wl,
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 
+# goes through millions of steps
+$(OUT)/tests/bpf/test_wait_machine.o: override CFLAGS += -O2
+
 $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
