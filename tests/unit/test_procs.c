@@ -744,13 +744,14 @@ static void test_files(void **state)
 
 static uint32_t files_gone[8], files_gone_cnt;
 
-static void note_gone(void *ctx, uint32_t file)
+static bool note_gone(void *ctx, uint32_t file)
 {
 	assert_ptr_equal(ctx, ps);
 	/* it is still there */
 	assert_non_null(procs__file(ps, file)->path);
 	assert_true(files_gone_cnt < ARRAY_SIZE(files_gone));
 	files_gone[files_gone_cnt++] = file;
+	return true;
 }
 
 static size_t release_files(void)

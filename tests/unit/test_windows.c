@@ -48,6 +48,16 @@ static struct profile *profiles[BPFPROF_NR_KINDS];
 static struct symbolize_source *sources[BPFPROF_NR_KINDS];
 static struct windows_opts opts;
 
+static uint64_t table_bytes;
+
+uint64_t __wrap_tables__bytes(const struct tables *t);
+
+uint64_t __wrap_tables__bytes(const struct tables *t)
+{
+	assert_null(t);
+	return table_bytes;
+}
+
 static void start_with(const struct stack_store_opts *stacks, int64_t rate)
 {
 	objects = objects__new();
@@ -1233,6 +1243,9 @@ static void numbers_go_with_their_stacks(void **state)
 	window = windows__open(windows);
 	assert_non_null(window);
 	assert_int_equal(windows__stacks(windows, BPFPROF_CPU), 0);
+	/* a moment ago it was needed */
+	churn_files();
+	assert_int_equal(objects__cnt(objects), 2);
 	churn_files();
 	assert_int_equal(procs__file_cnt(procs), 1);
 	assert_int_equal(objects__cnt(objects), 1);
@@ -1295,15 +1308,15 @@ static void *map_program(void)
 }
 
 /* A process with so many programs, all of which are looked at; then it ends. */
-static void programs_come_and_go(void)
+static void programs_come_and_go(int cnt)
 {
 	uint32_t proc = procs__add(procs, getpid(), 0, 0, "tester", false, 0);
 	void *at[FILES];
 
-	for (int i = 0; i < FILES; i++)
+	for (int i = 0; i < cnt; i++)
 		at[i] = map_program();
 	assert_int_equal(procs__read_maps(procs, proc, 0), 0);
-	for (int i = 0; i < FILES; i++) {
+	for (int i = 0; i < cnt; i++) {
 		const struct proc_map *m = procs__map_at(procs, proc, (uintptr_t)at[i]);
 
 		assert_non_null(m);
@@ -1315,17 +1328,60 @@ static void programs_come_and_go(void)
 	code__release_unused(code);
 }
 
-/* Files that nobody maps any more keep their descriptors for a while, not for ever. */
+/* Of files that nobody maps any more those that came last keep their descriptors, and no more of them
+ * after twice as many. */
 static void descriptors_are_bounded(void **state)
 {
-	size_t before = open_fds(), most = 0;
+	size_t before = open_fds(), most[2] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 24; i++) {
+		programs_come_and_go(FILES);
+		most[i / 12] = MAX(most[i / 12], open_fds() - before);
+	}
+	assert_in_range(most[0], FILES, 2 * CODE_SPARE_FILES + FILES);
+	assert_int_equal(most[1], most[0]);
+}
+
+/* The same of their tables, of which a few files may have much. */
+static void tables_are_bounded(void **state)
+{
+	size_t cnt[12];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cnt); i++) {
+		programs_come_and_go(2);
+		cnt[i] = objects__cnt(objects);
+		table_bytes += CODE_SPARE_BYTES / 2;
+	}
+	table_bytes = 0;
+	assert_true(cnt[1] > cnt[0]);
+	assert_int_equal(cnt[5], cnt[11]);
+	assert_in_range(cnt[11], 4, 2 * 4 + 2);
+}
+
+/* A program that is started again and again stays, whatever else comes by. */
+static void what_comes_back_stays(void **state)
+{
+	void *at = map_program();
+	uint64_t serial = 0;
 
 	(void)state;
 	for (int i = 0; i < 12; i++) {
-		programs_come_and_go();
-		most = MAX(most, open_fds() - before);
+		uint32_t proc = procs__add(procs, getpid(), 0, 0, "tester", false, 0), object;
+
+		assert_int_equal(procs__read_maps(procs, proc, 0), 0);
+		object = code__object(code, proc, procs__map_at(procs, proc, (uintptr_t)at));
+		assert_int_not_equal(object, OBJECTS_NONE);
+		if (!serial)
+			serial = objects__info(objects, object)->serial;
+		assert_int_equal(objects__info(objects, object)->serial, serial);
+		code__forget(code, proc);
+		procs__remove(procs, proc);
+		/* it maps that one, too, but nobody asks for it */
+		programs_come_and_go(FILES);
 	}
-	assert_in_range(most, FILES, CODE_SPARE_FILES + 3 * FILES);
+	munmap(at, PAGE);
 }
 
 int main(void)
@@ -1363,6 +1419,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stacks_go_with_their_windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_go_with_their_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(descriptors_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(tables_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_comes_back_stays, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

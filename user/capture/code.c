@@ -26,7 +26,8 @@
 struct file_state {
 	uint32_t object;
 	uint8_t tries;
-	bool gone; /* or replaced, when it was to be opened */
+	bool gone;  /* or replaced, when it was to be opened */
+	bool spare; /* was not needed at the last look, and nobody asked since */
 };
 
 struct part_state {
@@ -83,7 +84,8 @@ struct code {
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
 			   given up */
 	bool evicting;
-	size_t release_at;	 /* files */
+	size_t look_at_files;	 /* for what nobody needs, when there are so many */
+	uint64_t look_at_bytes;	 /* the same of tables */
 	size_t hand;		 /* of the clock by which tables are evicted */
 	size_t proc_hand;	 /* the same of processes */
 	struct code_stats stats; /* unopened: of files that were released */
@@ -105,7 +107,8 @@ struct code *code__new(struct procs *procs, struct objects *objects, struct tabl
 	c->tables = tables;
 	c->perf_maps = perf_maps__new(procs, objects);
 	c->copies = copies__new(procs, objects, object_of, c);
-	c->release_at = CODE_SPARE_FILES;
+	c->look_at_files = CODE_SPARE_FILES;
+	c->look_at_bytes = CODE_SPARE_BYTES;
 	if (c->perf_maps && c->copies)
 		return c;
 	code__free(c);
@@ -165,6 +168,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	if (util_reserve_zeroed(&c->files, &c->file_cap, map->file, sizeof(*c->files)))
 		return OBJECTS_NONE;
 	state = &c->files[map->file];
+	state->spare = false;
 	if (state->object)
 		return state->object - 1;
 	if (state->tries >= OPEN_TRIES)
@@ -316,18 +320,23 @@ static bool evict(struct code *c)
 
 /* ---- what nobody needs ---- */
 
-static void forget_file(void *ctx, uint32_t file)
+static bool let_go_of_file(void *ctx, uint32_t file)
 {
 	struct code *c = ctx;
 	struct file_state *state = file < c->file_cap ? &c->files[file] : NULL;
 
 	if (!state)
-		return;
+		return true;
+	if (state->object && !state->spare) {
+		state->spare = true;
+		return false;
+	}
 	if (state->object)
 		objects__unref(c->objects, state->object - 1);
 	else
 		c->stats.unopened += state->gone;
 	memset(state, 0, sizeof(*state));
+	return true;
 }
 
 static void forget_object(void *ctx, uint32_t object)
@@ -348,14 +357,18 @@ static void forget_object(void *ctx, uint32_t object)
 
 void code__release_unused(struct code *c)
 {
-	if (procs__file_cnt(c->procs) < c->release_at)
+	size_t cnt = procs__file_cnt(c->procs);
+
+	if (cnt < c->look_at_files && tables__bytes(c->tables) < c->look_at_bytes)
 		return;
 	/* then a list names the tables of what its process maps, and of nothing that goes */
 	republish(c, false);
-	if (procs__release_files(c->procs, forget_file, c))
+	if (procs__release_files(c->procs, let_go_of_file, c))
 		return;
 	objects__release_unused(c->objects, forget_object, c);
-	c->release_at = 2 * procs__file_cnt(c->procs) + CODE_SPARE_FILES;
+	cnt = procs__file_cnt(c->procs);
+	c->look_at_files = cnt + MAX(CODE_SPARE_FILES, cnt / 4);
+	c->look_at_bytes = tables__bytes(c->tables) + CODE_SPARE_BYTES;
 }
 
 static int add_part(struct code *c, const struct unwind_part *part, struct tables_extent *ret)
@@ -491,8 +504,10 @@ static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
 							   BPFPROF_CHUNK_NO_TABLE);
 		return;
 	}
-	if (map->file < c->file_cap && c->files[map->file].object)
+	if (map->file < c->file_cap && c->files[map->file].object) {
 		object = c->files[map->file].object - 1;
+		c->files[map->file].spare = false;
+	}
 	if (object != OBJECTS_NONE)
 		s = state_of(c, object);
 	if (!s || s->table == NOT_LOADED) {

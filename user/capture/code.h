@@ -17,7 +17,13 @@
 #include "capture/copies.h"
 #include "target/procs.h"
 
-#define CODE_SPARE_FILES 256
+/*
+ * What was needed is kept until so many more files came, or so many bytes more of tables: a program
+ * that is started again and again has them, and a node where ever new ones come has no more than
+ * twice that too much. A compiler's table takes 1 to 2 MiB.
+ */
+#define CODE_SPARE_FILES 64
+#define CODE_SPARE_BYTES (4U << 20)
 
 struct code;
 struct object_info;
@@ -60,8 +66,10 @@ const struct object_info *code__object_info(const struct code *c, uint32_t objec
 /*
  * Lets go of what nobody needs any more: the files that no process maps and nobody refers to
  * (procs.h), and the objects of which that holds for all their files, with their descriptors and
- * unwind tables. Their numbers are given to others from then on. Does nothing until there are
- * CODE_SPARE_FILES files more than twice as many as were needed the last time.
+ * unwind tables. Their numbers are given to others from then on. Looks at them when, since the last
+ * time, CODE_SPARE_FILES files came, or a quarter of those that stayed if that is more, or
+ * CODE_SPARE_BYTES of tables. What has an object goes if it was not needed the last time either, and
+ * nobody asked for it in between.
  */
 void code__release_unused(struct code *c);
 

@@ -382,5 +382,5 @@ uint32_t tables__chunk_cnt(const struct tables *t)
 
 uint64_t tables__bytes(const struct tables *t)
 {
-	return t->used;
+	return t->used - t->limbo_sz;
 }

@@ -68,7 +68,7 @@ const uint8_t *tables__chunk(const struct tables *t, uint32_t idx);
 /* Chunks that there are. */
 uint32_t tables__chunk_cnt(const struct tables *t);
 
-/* Bytes in use by tables and lists. */
+/* Bytes in use by tables and lists, without what was released. */
 uint64_t tables__bytes(const struct tables *t);
 
 #endif

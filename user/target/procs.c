@@ -90,7 +90,7 @@ size_t procs__file_cnt(const struct procs *ps)
 	return proc_files__cnt(ps->spaces.files);
 }
 
-int procs__release_files(struct procs *ps, void (*gone)(void *ctx, uint32_t file), void *ctx)
+int procs__release_files(struct procs *ps, bool (*let_go)(void *ctx, uint32_t file), void *ctx)
 {
 	struct proc_files *files = ps->spaces.files;
 	size_t end = proc_files__end(files);
@@ -102,10 +102,9 @@ int procs__release_files(struct procs *ps, void (*gone)(void *ctx, uint32_t file
 		if (ps->entries[i].space)
 			proc_space__mark_files(ps->entries[i].space, mapped);
 	for (size_t i = 0; i < end; i++) {
-		if (mapped[i] || !proc_files__is_free_of_refs(files, (uint32_t)i))
-			continue;
-		gone(ctx, (uint32_t)i);
-		proc_files__remove(files, (uint32_t)i);
+		if (!mapped[i] && proc_files__is_free_of_refs(files, (uint32_t)i) &&
+		    let_go(ctx, (uint32_t)i))
+			proc_files__remove(files, (uint32_t)i);
 	}
 	free(mapped);
 	return 0;

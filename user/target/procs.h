@@ -54,8 +54,9 @@ void procs__unref_file(struct procs *ps, uint32_t file);
 /* Files that there are. */
 size_t procs__file_cnt(const struct procs *ps);
 /* Forgets the files that no process has mapped, or had a moment ago, and to which nobody refers.
- * gone(ctx, file) is called for each before that. 0 or -ENOMEM, and then nothing was forgotten. */
-int procs__release_files(struct procs *ps, void (*gone)(void *ctx, uint32_t file), void *ctx);
+ * let_go(ctx, file) is called for each before that; where it returns false the file stays. 0 or
+ * -ENOMEM, and then nothing was forgotten. */
+int procs__release_files(struct procs *ps, bool (*let_go)(void *ctx, uint32_t file), void *ctx);
 
 /* What code it has mapped, as the events have it. Borrowed until the next change of any process. */
 const struct proc_space *procs__space(const struct procs *ps, uint32_t idx);
