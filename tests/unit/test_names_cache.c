@@ -203,11 +203,11 @@ static void test_bounds(void **state)
 
 	(void)state;
 	flood_without_names(200000);
-	/* short ones fill the tables, long ones the memory: a half has 32,768 answers, and 8 MiB */
-	flood("", 200000, 32768);
+	/* short ones fill the tables, long ones the memory: a half has 16,384 answers, and 4 MiB */
+	flood("", 200000, 16384);
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	flood(name, 3000, 380);
+	flood(name, 3000, 180);
 }
 
 /* What is asked for again and again stays, whatever else comes by. */

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 
-#define MAX_ENTRIES (1U << 15) /* of a table, which has twice as many slots of eight bytes then */
+#define MAX_ENTRIES (1U << 14) /* of a table, which has twice as many slots of eight bytes then */
 #define TABLE_BYTES (MAX_ENTRIES * 16)
 #define LOG_BYTES (NAMES_CACHE_BYTES / 2 - 2 * TABLE_BYTES - 256)
 
