@@ -159,7 +159,7 @@ static void several(void **state)
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 			NAMED(names[i], names[i], !round);
 	/* the least recently used make room; what is too large by itself is not kept */
-	pretended = DWARF_KEPT_MAX / 2;
+	pretended = DWARF_KEPT_MAX / 10 * 3;
 	make_file("large", "large");
 	NAMED("large", "large", 1);
 	NAMED("large", "large", 0);
@@ -167,12 +167,55 @@ static void several(void **state)
 	NAMED("other", "other", 1);
 	NAMED("other", "other", 0);
 	NAMED("large", "large", 0);
-	NAMED("f6", "f6", 1);
-	pretended = DWARF_KEPT_MAX + 1;
+	NAMED("f6", "f6", 0);
+	make_file("third", "third");
+	NAMED("third", "third", 1);
+	NAMED("third", "third", 0);
+	NAMED("large", "large", 0);
+	NAMED("f5", "f5", 1);
+	pretended = DWARF_KEPT_MAX / 10 * 9;
 	make_file("larger", "larger");
 	NAMED("larger", "larger", 1);
 	NAMED("larger", "larger", 1);
 	pretended = 0;
+}
+
+/* Many lines: what libdw makes of them is not kept with the file. */
+static void many_lines(void **state)
+{
+	struct elf_file *elf;
+	struct dwarf_kept *k;
+	int fd;
+
+	(void)state;
+	ahead_s = 10;
+	make_file("one", "alpha");
+	fd = open(toolrun_path("one"), O_RDONLY | O_CLOEXEC);
+	elf = elf_file__open(fd);
+	assert_non_null(elf);
+	assert_int_equal(dwarf_kept__open(elf, NULL, &k), 0);
+	k->line_bytes = 1 << 20;
+	dwarf_kept__close(k, false);
+	assert_int_equal(k->line_bytes, 0);
+	elf_file__free(elf);
+	close(fd);
+	NAMED("one", "alpha", 0);
+}
+
+static void dropped(void **state)
+{
+	(void)state;
+	ahead_s = 10;
+	make_file("one", "alpha");
+	make_file("two", "bravo");
+	NAMED("one", "alpha", 1);
+	NAMED("two", "bravo", 1);
+	for (int i = 0; i < 2; i++)
+		dwarf_kept_drop();
+	NAMED("one", "alpha", 1);
+	NAMED("two", "bravo", 1);
+	NAMED("one", "alpha", 0);
+	dwarf_kept_drop();
 }
 
 static int teardown(void **state)
@@ -189,6 +232,8 @@ int main(void)
 		cmocka_unit_test(changed),
 		cmocka_unit_test(changing),
 		cmocka_unit_test(several),
+		cmocka_unit_test(many_lines),
+		cmocka_unit_test(dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

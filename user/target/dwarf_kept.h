@@ -2,7 +2,8 @@
 /*
  * Files of debug information that are asked again and again, such as the C library's: their sections
  * are read, and what is compressed is expanded, once and not for each request. The last few are kept,
- * as far as they are small together, and if their times leave no doubt that they are still the same.
+ * as far as they are small together, and if their times leave no doubt that they are still the same;
+ * until nobody has asked for a while.
  */
 #ifndef TARGET_DWARF_KEPT_H
 #define TARGET_DWARF_KEPT_H
@@ -12,7 +13,9 @@
 
 #include "target/dwarf_file.h"
 
-#define DWARF_KEPT_MAX (32U << 20) /* bytes of their sections, once these are expanded */
+/* Bytes of memory of those that are kept: of their sections, once these are expanded, and of what libdw
+ * has made of them. The C library's take 16 MiB. */
+#define DWARF_KEPT_MAX (24U << 20)
 
 struct elf_file;
 
@@ -31,5 +34,8 @@ int dwarf_kept__open(const struct elf_file *elf, const struct elf_file *alt,
 
 /* The request is done. broken: libdw has left something half done. */
 void dwarf_kept__close(struct dwarf_kept *k, bool broken);
+
+/* Lets go of all that is kept. */
+void dwarf_kept_drop(void);
 
 #endif

@@ -33,6 +33,8 @@
 #include "target/unwind_build.h"
 
 #define MS 1000000ULL
+#define REST_S \
+	30 /* without a request, until a worker lets go of what it has kept for the next one */
 #define STALLED_MS 1000	   /* that a request may keep its processes from doing anything */
 #define KILLED_MS 200	   /* that a killed process may take to end before it counts as a zombie */
 #define MAX_ZOMBIES 64	   /* processes that are killed but wait for a file system's server */
@@ -158,6 +160,14 @@ static void close_pair(const int pair[2])
 			close(pair[i]);
 }
 
+/* How long a worker waits for a request: it may not say so itself. */
+static bool set_rest(int worker_fd)
+{
+	struct timeval t = { .tv_sec = REST_S };
+
+	return !setsockopt(worker_fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+}
+
 /* 0 or -EAGAIN */
 static int start_all(struct reader *r)
 {
@@ -170,7 +180,8 @@ static int start_all(struct reader *r)
 		return -EAGAIN;
 	if (!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) &&
 	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, paths) &&
-	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files)) {
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files) &&
+	    set_rest(requests[1])) {
 		opener = reader_start(SANDBOX_OPENER, paths[1], files[1]);
 		worker = reader_start(SANDBOX_READER, requests[1], files[0]);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads foreign files without any rights, one request after the other; nothing is kept in between
- * but debug information (target/dwarf_kept.h).
+ * but debug information (target/dwarf_kept.h), and that only while requests come.
  * Whoever opens the files for it does not look into them.
  */
 #include "target/reader_worker.h"
@@ -42,6 +42,9 @@
 #define MAX_VDSO (64U << 10)
 #define CRC_CHUNK (256U << 10)
 #define MAX_DYNAMIC 512
+/* Blocks that are mapped, and given back as soon as they are freed: by itself glibc takes ever larger
+ * ones from the heap, which then keeps their room for the next. */
+#define MAPPED_FROM (256 << 10)
 
 static void close_files(const int *files, size_t cnt)
 {
@@ -625,11 +628,26 @@ static int take_input(struct job *j)
 	return j->input ? stream__get(j->stream, j->input, sz) : -ENOMEM;
 }
 
+/* The next request has come. Has there been none for long, what is kept goes meanwhile. */
+static int await_request(struct stream *s)
+{
+	int err = stream__await(s);
+
+	if (err != -ETIMEDOUT)
+		return err;
+	dwarf_kept_drop();
+	malloc_trim(0);
+	while ((err = stream__await(s)) == -ETIMEDOUT)
+		;
+	return err;
+}
+
 void reader_worker(void)
 {
 	static struct stream stream;
 	const uint32_t ready = READER_READY, done = READER_DONE;
 
+	(void)mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	dwarf_kept_enable();
 	stream__init(&stream, REQUESTS);
 	if (stream__put(&stream, &ready, sizeof(ready)) || stream__flush(&stream))
@@ -637,8 +655,10 @@ void reader_worker(void)
 	for (;;) {
 		struct job j = { .stream = &stream };
 		int32_t refused;
-		int err = stream__get(&stream, &j.request, sizeof(j.request));
+		int err = await_request(&stream);
 
+		if (!err)
+			err = stream__get(&stream, &j.request, sizeof(j.request));
 		if (!err && !good_request(&j.request))
 			err = -EPROTO;
 		if (!err)
@@ -652,8 +672,8 @@ void reader_worker(void)
 		if (!give_files_back(&j) || err || stream__put(&stream, &done, sizeof(done)) ||
 		    stream__flush(&stream))
 			return;
-		/* debug sections of hundreds of MiB are not for keeping */
-		if (asks_for_names(&j.request))
+		/* debug sections of hundreds of MiB are not for keeping, nor is what a table was made of */
+		if (asks_for_names(&j.request) || j.request.op == READER_UNWIND_TABLE)
 			malloc_trim(0);
 	}
 }

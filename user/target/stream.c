@@ -78,6 +78,17 @@ int stream__put(struct stream *s, const void *data, size_t sz)
 	return err;
 }
 
+/* There was nothing to receive, as errno says. */
+static int wait_again(struct stream *s)
+{
+	if (errno == EINTR)
+		return 0;
+	if (errno != EAGAIN)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	/* else the socket waits by itself, and on */
+	return s->wait.deadline_ns ? stream_wait(s->fd, POLLIN, &s->wait) : 0;
+}
+
 /* Some bytes, at least one. */
 static ssize_t receive(struct stream *s, void *data, size_t sz)
 {
@@ -87,14 +98,28 @@ static ssize_t receive(struct stream *s, void *data, size_t sz)
 
 		if (n > 0)
 			return n;
-		if (!n || errno == ECONNRESET)
-			return -EPIPE;
-		err = errno == EAGAIN ? stream_wait(s->fd, POLLIN, &s->wait) :
-		      errno == EINTR  ? 0 :
-					-errno;
+		err = n ? wait_again(s) : -EPIPE;
 		if (err)
 			return err;
 	}
+}
+
+int stream__await(struct stream *s)
+{
+	ssize_t n;
+
+	if (s->in_pos < s->in_cnt)
+		return 0;
+	do
+		n = recv(s->fd, s->in, STREAM_BUF, 0);
+	while (n < 0 && errno == EINTR);
+	if (!n || (n < 0 && errno == ECONNRESET))
+		return -EPIPE;
+	if (n < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	s->in_pos = 0;
+	s->in_cnt = (size_t)n;
+	return 0;
 }
 
 int stream__get(struct stream *s, void *data, size_t sz)

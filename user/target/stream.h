@@ -35,6 +35,12 @@ int stream__flush(struct stream *s);
 /* Exactly sz bytes. */
 int stream__get(struct stream *s, void *data, size_t sz);
 
+/*
+ * Waits, however long, until there is something to get. 0; -ETIMEDOUT: there was nothing for as long as
+ * the socket waits by itself (SO_RCVTIMEO), and the stream is as before; -errno as above.
+ */
+int stream__await(struct stream *s);
+
 /* Waits until a socket can take (POLLOUT) or give (POLLIN) something. 0, -ETIMEDOUT or -errno. */
 int stream_wait(int fd, short events, const struct stream_wait *w);
 
