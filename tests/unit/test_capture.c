@@ -24,6 +24,7 @@
 
 #include "base/util.h"
 #include "capture/capture.h"
+#include "capture/capture_parts.h"
 #include "profile/profile.h"
 
 #define HZ 997
@@ -685,12 +686,23 @@ static void test_clock_is_set(void **state)
 	clock_set_ns = 0;
 }
 
+/* Where all of it has a bound, a quarter of that, but no more than without one, nor too little to work with. */
+static void test_share(void **state)
+{
+	(void)state;
+	assert_int_equal(capture_share(0, 64U << 20), 64U << 20);
+	assert_int_equal(capture_share(100U << 20, 64U << 20), 25U << 20);
+	assert_int_equal(capture_share(1ULL << 40, 64U << 20), 64U << 20);
+	assert_int_equal(capture_share(1U << 20, 64U << 20), 4U << 20);
+	assert_int_equal(capture_share(1U << 20, 2U << 20), 2U << 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_overlapping),	 cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_heap_is_given_up), cmocka_unit_test(test_by_the_clock),
-		cmocka_unit_test(test_clock_is_set),
+		cmocka_unit_test(test_clock_is_set),	 cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

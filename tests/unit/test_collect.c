@@ -649,6 +649,32 @@ static void test_epochs_wait(void **state)
 	assert_int_equal(total(), 1 + 2 + 3 + 1);
 }
 
+/* No epoch ends while as many records wait as may. */
+static void test_spill_bound(void **state)
+{
+	const struct collect_opts opts = { .only_added = true, .spill_max = 1 << 16 };
+	struct {
+		struct bpfprof_rec rec;
+		uint64_t pc;
+	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	uint32_t self = getpid();
+	int64_t cnt = 0;
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	walked.rec = record_of(self, BPFPROF_REC_SAMPLE);
+	walked.rec.user_cnt = 1;
+	for (; collect__can_end(collect); cnt++)
+		assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
+	assert_in_range(cnt, (1 << 16) / (sizeof(walked) + 16), (1 << 16) / sizeof(walked) + 1);
+	assert_int_equal(collect__poll(collect), 0);
+	assert_true(collect__can_end(collect));
+	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(total(), cnt);
+}
+
 /* More than there is time for in a poll: what is left is done by later ones, and who has ended by
  * then is known as long as it takes. */
 static void test_behind(void **state)
@@ -1189,6 +1215,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_injected, teardown),
 		cmocka_unit_test_teardown(test_nowhere, teardown),
 		cmocka_unit_test_teardown(test_epochs_wait, teardown),
+		cmocka_unit_test_teardown(test_spill_bound, teardown),
 		cmocka_unit_test_teardown(test_behind, teardown),
 		cmocka_unit_test_teardown(test_children, teardown),
 		cmocka_unit_test_teardown(test_short_lived, teardown),

@@ -79,6 +79,8 @@ struct capture_opts {
 	bool thread_labels;   /* threads of different names are kept apart */
 	bool service_labels;  /* processes are asked which service they are of: target/services.h */
 
+	uint64_t max_memory; /* that all of it is to take, about; 0: what is usual */
+
 	uint64_t window_ns; /* from boundary to boundary; 0: none are made but by capture__cut */
 	/* The first one is shorter: boundaries lie at multiples of window_ns since the epoch, by
 	 * the clock as it is at the boundary before, plus window_offset_ns. Else window_ns apart since the start. */

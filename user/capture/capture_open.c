@@ -37,6 +37,9 @@
 #define EVENT_RING_PAGES 64  /* 256 KiB a CPU: some 1,200 process starts between two ticks */
 #define TABLE_CHUNKS_PID 24  /* MiB of unwind tables at most */
 #define TABLE_CHUNKS_ALL 64
+/* Of what all of it may take: unwind tables, and records that wait; the least with which either works. */
+#define SHARE 4
+#define LEAST_SHARE (4U << 20)
 
 /* ---- what can be had ---- */
 
@@ -277,9 +280,18 @@ static void meanwhile(void *ctx)
 	capture__meanwhile(ctx);
 }
 
+uint64_t capture_share(uint64_t max_memory, uint64_t usual)
+{
+	uint64_t share = MAX(max_memory / SHARE, LEAST_SHARE);
+
+	return max_memory ? MIN(share, usual) : usual;
+}
+
 static int open_parts(struct capture *c)
 {
 	const struct capture_opts *o = &c->opts;
+	uint64_t tables =
+		(o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID) * (uint64_t)BPFPROF_CHUNK_SZ;
 	struct collect_opts opts = {
 		.label_process = o->all,
 		.label_thread = o->thread_labels,
@@ -288,6 +300,7 @@ static int open_parts(struct capture *c)
 		.only_added = !o->all,
 		.all_maps = c->kinds[BPFPROF_HEAP] && !o->chosen[BPFPROF_HEAP],
 		.poll_ns = POLL_NS,
+		.spill_max = capture_share(o->max_memory, COLLECT_SPILL_MAX),
 		.meanwhile = meanwhile,
 		.ctx = c,
 	};
@@ -298,7 +311,8 @@ static int open_parts(struct capture *c)
 	memcpy(opts.periods, c->periods, sizeof(opts.periods));
 	errno = ENOMEM;
 	c->procs = procs__new("/proc");
-	c->tables = tables__new(c->session, o->all ? TABLE_CHUNKS_ALL : TABLE_CHUNKS_PID);
+	c->tables = tables__new(
+		c->session, (uint32_t)(capture_share(o->max_memory, tables) / BPFPROF_CHUNK_SZ));
 	c->samples = samples__new(c->session);
 	c->events = events__new(knobs.tight_ring ? 1 : EVENT_RING_PAGES);
 	if (!c->procs || !c->tables || !c->samples || !c->events)

@@ -28,8 +28,6 @@
  * a program is at may soon be done, such as copying its code. */
 #define FRUITLESS_MAX 8
 #define FRUITLESS_NS 100000000ULL
-#define SPILLED_MAX \
-	(128U << 20) /* bytes of records that wait here; those beyond wait in the ring */
 #define MAX_ENDED (CAPTURE_EPOCHS - 1) /* epochs that wait: one more goes on */
 #define MEANWHILE_NS 5000000ULL /* how long all else may be left alone while stacks are unwound */
 
@@ -80,6 +78,8 @@ struct collect *collect__new(const struct collect_opts *opts, struct session *se
 	if (!c)
 		return NULL;
 	c->opts = *opts;
+	if (!c->opts.spill_max)
+		c->opts.spill_max = COLLECT_SPILL_MAX;
 	c->session = session;
 	c->samples = samples;
 	c->events = events;
@@ -264,7 +264,7 @@ void collect__spill(struct collect *c)
 	/* Memory that was not used before may be slower than stacks are copied: as long as there is
 	 * room in the ring they stay there. What is left there beyond what may be kept is counted
 	 * when it is full. */
-	if (samples__is_half_full(c->samples) && c->pending.sz + c->spilled.sz < SPILLED_MAX)
+	if (samples__is_half_full(c->samples) && c->pending.sz + c->spilled.sz < c->opts.spill_max)
 		(void)samples__read(c->samples, spill_record, c);
 	(void)events__hold(c->events);
 }
@@ -383,7 +383,7 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 
 	/* what was held comes before what is in the ring now */
 	records__join(&c->pending, &c->spilled);
-	if (c->pending.sz < SPILLED_MAX || end_ns == UINT64_MAX)
+	if (c->pending.sz < c->opts.spill_max || end_ns == UINT64_MAX)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
 		err = targets__read_events(c->targets, until_ns);
@@ -425,7 +425,7 @@ bool collect__can_end(const struct collect *c)
 	/* all records of an epoch that has ended have to be out of the ring before the next one
 	 * ends: they tell the two sides apart, no more */
 	return !c->ending && c->ended_cnt < MAX_ENDED &&
-	       c->pending.sz + c->spilled.sz < SPILLED_MAX;
+	       c->pending.sz + c->spilled.sz < c->opts.spill_max;
 }
 
 int collect__end_epoch(struct collect *c, bool boundary)

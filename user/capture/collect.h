@@ -23,6 +23,8 @@ struct session;
 struct window;
 struct windows;
 
+#define COLLECT_SPILL_MAX (128U << 20)
+
 struct collect_opts {
 	bool label_process; /* pid and comm on every sample: profiles of several processes */
 	bool label_thread;
@@ -33,6 +35,8 @@ struct collect_opts {
 			     followed */
 	bool all_maps;	  /* mappings are asked for before there are samples */
 	uint64_t poll_ns; /* how long collect__poll may work, about; 0: until all is done */
+	/* bytes of records that wait here; those beyond wait in the ring. 0: COLLECT_SPILL_MAX */
+	size_t spill_max;
 	/* Called every 5 ms while collect is at work. It may call collect__spill, and what ends
 	 * epochs: collect__can_end, collect__end_epoch, collect__tend_epoch. NULL: collect__spill */
 	void (*meanwhile)(void *ctx);

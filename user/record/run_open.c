@@ -188,6 +188,7 @@ static int open_capture(struct run *r)
 		.thread_labels = o->thread_labels,
 		.window_ns = o->window_ns,
 		.duration_ns = o->duration_ns,
+		.max_memory = o->max_memory,
 		.run_time_stats = o->stats != NULL || o->max_cpu > 0,
 	};
 	int err;
