@@ -3,12 +3,16 @@
 #include <linux/types.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "capture/capture.h"
 #include "profile/profile.h"
 #include "record/run_parts.h"
+
+/* To give it back each time would have the next window ask for it again, page by page. */
+#define GIVE_BACK_EVERY 6 /* windows */
 
 static void free_profiles(struct run *r)
 {
@@ -37,6 +41,13 @@ static int begin_window(struct run *r, const struct capture_boundary *from)
 	return r->window ? 0 : -errno;
 }
 
+/* What a window with many stacks has taken lies free between what stays: glibc keeps all of it. */
+static void give_back(const struct run *r)
+{
+	if (r->window_number % GIVE_BACK_EVERY == 0)
+		(void)malloc_trim(0);
+}
+
 int run_write_windows(struct run *r)
 {
 	struct capture_boundary boundary;
@@ -51,6 +62,7 @@ int run_write_windows(struct run *r)
 		if (!err)
 			err = begin_window(r, &boundary);
 		capture_boundary__done(&boundary);
+		give_back(r);
 	}
 	return err;
 }
