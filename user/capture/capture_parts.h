@@ -107,10 +107,9 @@ int capture_ops_choose(struct capture *c);
 /* They count as soon as the command, which has been forked, runs its program. 0 or -errno, said. */
 int capture_ops_open(struct capture *c, pid_t pid);
 void capture_ops_close(struct capture *c);
-/* Ticks begin. 0 or -errno. */
-/* What something may take that usually is bounded so, where there is a bound for all of it, or none (0). */
+/* Bytes that a part may take which has `usual` where nothing is said of all of it (max_memory is 0). */
 uint64_t capture_share(uint64_t max_memory, uint64_t usual);
-
+/* Ticks begin. 0 or -errno. */
 int capture_start_ticks(struct capture *c);
 /* Waits are recorded from now on, armed_ns. 0 or -errno. */
 int capture_waits_start(struct capture *c);
