@@ -520,8 +520,8 @@ static void test_cache_halves(void **state)
 	assert_true(objects__vaddr(s.o, s.object, first, &vaddr));
 	serial = objects__info(s.o, s.object)->serial;
 	add_answer(cache, serial, vaddr, "older");
-	/* a half has 32,768 answers */
-	for (uint64_t i = 1; i < 32768; i++)
+	/* a half has 16,384 answers */
+	for (uint64_t i = 1; i < 16384; i++)
 		names_cache__insert(cache, serial + 1, i, &(struct symbol_frames){});
 	add_answer(cache, serial, vaddr + 1, "young");
 	name_all(p, &s, cache);
