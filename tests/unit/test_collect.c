@@ -445,6 +445,21 @@ static struct bpfprof_rec record_of(uint32_t tgid, enum bpfprof_rec_type type)
 					       .start_ns = procs__get(procs, proc)->start_ns } };
 }
 
+struct walked {
+	struct bpfprof_rec rec;
+	uint64_t pc;
+};
+
+/* Of a process that was in leaf(). */
+static struct walked walked_in(uint32_t tgid)
+{
+	struct walked w = { .rec = record_of(tgid, BPFPROF_REC_SAMPLE),
+			    .pc = (uintptr_t)__start_leaf_text };
+
+	w.rec.user_cnt = 1;
+	return w;
+}
+
 static void inject_raw(void)
 {
 	assert_int_equal(collect__inject(collect, &made.rec,
@@ -486,10 +501,7 @@ static void test_events_lost(void **state)
 static void test_injected(void **state)
 {
 	const struct collect_opts opts = { .only_added = true };
-	struct {
-		struct bpfprof_rec rec;
-		uint64_t pc;
-	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	struct walked walked;
 	uint32_t self = getpid();
 	struct collect_account a;
 	size_t deepest = 0;
@@ -500,8 +512,7 @@ static void test_injected(void **state)
 	assert_int_equal(collect__scan(collect, &self, 1), 0);
 	memset(&made, 0, sizeof(made));
 	made.rec = record_of(self, BPFPROF_REC_RAW);
-	walked.rec = record_of(self, BPFPROF_REC_SAMPLE);
-	walked.rec.user_cnt = 1;
+	walked = walked_in(self);
 	make_raw(30);
 	inject_raw();
 	assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
@@ -616,10 +627,7 @@ static void end_epoch(bool boundary)
 static void test_epochs_wait(void **state)
 {
 	const struct collect_opts opts = { .only_added = true };
-	struct {
-		struct bpfprof_rec rec;
-		uint64_t pc;
-	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	struct walked walked;
 	uint64_t before = util_monotonic_ns(), end_ns = 0;
 	uint32_t self = getpid();
 	int ended = 0;
@@ -628,8 +636,7 @@ static void test_epochs_wait(void **state)
 	if (!start(&of_named, &opts, 8))
 		skip();
 	assert_int_equal(collect__scan(collect, &self, 1), 0);
-	walked.rec = record_of(self, BPFPROF_REC_SAMPLE);
-	walked.rec.user_cnt = 1;
+	walked = walked_in(self);
 	for (uint64_t i = 1; i <= 3; i++) {
 		for (uint64_t n = 0; n < i; n++)
 			assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
@@ -659,10 +666,7 @@ static void test_epochs_wait(void **state)
 static void test_spill_bound(void **state)
 {
 	const struct collect_opts opts = { .only_added = true, .spill_max = 1 << 16 };
-	struct {
-		struct bpfprof_rec rec;
-		uint64_t pc;
-	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	struct walked walked;
 	uint32_t self = getpid();
 	int64_t cnt = 0;
 
@@ -670,8 +674,7 @@ static void test_spill_bound(void **state)
 	if (!start(&of_named, &opts, 8))
 		skip();
 	assert_int_equal(collect__scan(collect, &self, 1), 0);
-	walked.rec = record_of(self, BPFPROF_REC_SAMPLE);
-	walked.rec.user_cnt = 1;
+	walked = walked_in(self);
 	for (; collect__can_end(collect); cnt++)
 		assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
 	assert_in_range(cnt, (1 << 16) / (sizeof(walked) + 16), (1 << 16) / sizeof(walked) + 1);
@@ -688,10 +691,7 @@ static void test_behind(void **state)
 	const struct collect_opts opts = { .only_added = true,
 					   .label_process = true,
 					   .poll_ns = 1 };
-	struct {
-		struct bpfprof_rec rec;
-		uint64_t pc;
-	} walked = { .pc = (uintptr_t)__start_leaf_text };
+	struct walked walked;
 	const struct window_account *a;
 	uint32_t pids[2] = { getpid() };
 	int64_t num, found = 0;
@@ -715,8 +715,7 @@ static void test_behind(void **state)
 	make_raw(30);
 	for (int i = 0; i < 9; i++)
 		inject_raw();
-	walked.rec = record_of(child, BPFPROF_REC_SAMPLE);
-	walked.rec.user_cnt = 1;
+	walked = walked_in(child);
 	assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
