@@ -454,7 +454,7 @@ static void threads()
 	pthread_t ids[THREADS];
 	bool exact = atol(getenv("BPFPROF_HEAP_RATE")) == 1;
 
-	rounds = exact ? 20000 : 100000;
+	rounds = exact ? 20000 : 400000;
 	for (intptr_t i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&ids[i], nullptr, mailer, (void *)i));
 	for (int i = 0; i < THREADS; i++)
