@@ -140,7 +140,7 @@ $(OUT)/tests/unit/test_dwarf_kept: LDLIBS += -Wl,--wrap=dwarf_file__open -Wl,--w
 $(OUT)/tests/unit/test_copies: LDLIBS += -Wl,--wrap=proofs__range
 # a sum that grows fast
 $(OUT)/tests/unit/test_dump $(OUT)/tests/unit/test_view_text: LDLIBS += -Wl,--wrap=profile__bytes
-# says how large tables are that it does without
+# has no tables, and says itself how large they are
 $(OUT)/tests/unit/test_windows: LDLIBS += -Wl,--wrap=tables__bytes
 # counts what files are read for
 $(OUT)/tests/unit/test_symbolize: LDLIBS += -Wl,--wrap=reader__names

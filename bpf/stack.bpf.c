@@ -681,7 +681,8 @@ __noinline int stack_walk(__u32 slot, __u32 how)
 	return result;
 }
 
-/* Returns all ones if it failed: without a branch, so that the verifier has one path to follow. */
+/* Copies sz bytes, at most a page, to pos in the slot's raw_buf. Returns 0, or all ones if it failed:
+ * without a branch, so that the verifier has one path to follow. */
 __noinline __u64 stack_copy_page(__u32 slot, __u64 pos, __u64 sz, __u64 addr)
 {
 	struct raw_buf *b = bpf_map_lookup_elem(&bp_raw, &slot);

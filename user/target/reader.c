@@ -33,8 +33,8 @@
 #include "target/unwind_build.h"
 
 #define MS 1000000ULL
-#define REST_S \
-	30 /* without a request, until a worker lets go of what it has kept for the next one */
+/* Without a request, until a worker lets go of what it has kept for the next one. */
+#define REST_S 30
 #define STALLED_MS 1000	   /* that a request may keep its processes from doing anything */
 #define KILLED_MS 200	   /* that a killed process may take to end before it counts as a zombie */
 #define MAX_ZOMBIES 64	   /* processes that are killed but wait for a file system's server */
