@@ -111,7 +111,8 @@ __noinline int heap_record(struct pt_regs *ctx, __u64 ptr, __u64 size, __u64 wei
 		return 0;
 	live_key(&key, 0, ptr);
 	live.stack = what.ret_key;
-	if (!bp_control.no_live && bpf_map_update_elem(&bp_live, &key, &live, BPF_ANY))
+	/* what is recorded as it begins has no address yet */
+	if (ptr && !bp_control.no_live && bpf_map_update_elem(&bp_live, &key, &live, BPF_ANY))
 		STATS_ADD(stats->untracked, 1);
 	/* the clock goes on while the thread is preempted, which costs it nothing */
 	took = bpf_ktime_get_ns() - live.time_ns;

@@ -316,6 +316,46 @@ static void test_musl(void **state)
 	allocator_points__done(&p);
 }
 
+/* Calls are recorded at their entry; frees, and what may call another one, are left out. */
+static void check_sanitizer(const char *path)
+{
+	static const char *const names[] = { "malloc", "calloc", "realloc", "posix_memalign" };
+	struct allocator_points p;
+
+	assert_true(check_file(path, &p));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_non_null(point(&p, names[i]));
+	for (size_t i = 0; i < p.cnt; i++) {
+		assert_int_equal(p.points[i].group, ALLOCATOR_ALLOC);
+		assert_true(p.points[i].cookie & BPFPROF_COOKIE_BEGIN);
+		assert_false(is_wrapper(&p.points[i]));
+	}
+	allocator_points__done(&p);
+}
+
+static void test_sanitizers(void **state)
+{
+	static const char source[] = "#include <stdlib.h>\nint main(void) { free(malloc(1)); }\n";
+	static const char *const libraries[] = { "asan", "tsan", "lsan" };
+	struct allocator_points p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		assert_true(toolrun("cp -L \"$(gcc -print-file-name=lib%s.so)\" sanitizer.so",
+				    libraries[i]));
+		check_sanitizer(toolrun_path("sanitizer.so"));
+	}
+	toolrun_write("built.c", source, sizeof(source) - 1);
+	/* what clang links statically */
+	assert_true(toolrun("clang -fsanitize=address -o built built.c"));
+	check_sanitizer(toolrun_path("built"));
+	/* what only refers to the run-time has an allocator elsewhere */
+	assert_true(toolrun("gcc -fsanitize=address -o built built.c"));
+	assert_true(find(toolrun_path("built"), &p));
+	assert_int_equal(p.cnt, 0);
+	allocator_points__done(&p);
+}
+
 static void test_jemalloc(void **state)
 {
 	static const struct want wanted[] = {
@@ -977,15 +1017,15 @@ static void test_objects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_glibc),
-		cmocka_unit_test(test_static_glibc),  cmocka_unit_test(test_musl),
-		cmocka_unit_test(test_jemalloc),      cmocka_unit_test(test_tcmalloc),
-		cmocka_unit_test(test_mimalloc),      cmocka_unit_test(test_none),
-		cmocka_unit_test(test_rules),	      cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_usdt_args),     cmocka_unit_test(test_usdt),
-		cmocka_unit_test(test_usdt_moved),    cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_damaged_notes), cmocka_unit_test(test_damaged_code),
-		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_names),	     cmocka_unit_test(test_glibc),
+		cmocka_unit_test(test_static_glibc), cmocka_unit_test(test_musl),
+		cmocka_unit_test(test_sanitizers),   cmocka_unit_test(test_jemalloc),
+		cmocka_unit_test(test_tcmalloc),     cmocka_unit_test(test_mimalloc),
+		cmocka_unit_test(test_none),	     cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_aliases),	     cmocka_unit_test(test_usdt_args),
+		cmocka_unit_test(test_usdt),	     cmocka_unit_test(test_usdt_moved),
+		cmocka_unit_test(test_damaged),	     cmocka_unit_test(test_damaged_notes),
+		cmocka_unit_test(test_damaged_code), cmocka_unit_test(test_objects),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

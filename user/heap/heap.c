@@ -819,6 +819,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.shared = heap_probes__shared(h->probes),
 		.other_hits = h->other_hits,
 		.other_ns = h->so_far.others,
+		.sanitizers = heap_probes__sanitizers(h->probes),
 		.points = heap_probes__cnt(h->probes),
 		.listens = !h->preloaded && heap_probes__listens(h->probes),
 	};

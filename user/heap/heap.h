@@ -66,6 +66,8 @@ struct heap_report {
 	size_t shared; /* how often a file of many processes came to be probed in all of the machine */
 	uint64_t other_hits; /* of these, in processes that are not profiled, */
 	uint64_t other_ns;   /* and what that has cost those */
+	size_t sanitizers;   /* whose allocators' calls are recorded as they begin: nothing of
+				them is known to be in use */
 	size_t points;	     /* probes */
 };
 

@@ -26,16 +26,17 @@
 struct point_set {
 	struct uprobe_point *points; /* of all groups, one after the other */
 	struct probe_heap_points by_group;
-	size_t safe_cnt[PROBE_HEAP_NR_GROUPS]; /* the first ones: no exception leaves them */
+	size_t plain_cnt[PROBE_HEAP_NR_GROUPS]; /* the first ones: they need not spare returns */
 };
 
 /* Those of an object. */
 struct object_points {
 	uint64_t serial; /* of the object; 0: not known */
+	bool sanitizer;	 /* its calls are recorded at their entry */
 	struct point_set by_mode[HEAP_PROBES_NR_MODES];
 };
 
-/* Of a file's functions that may throw: see lock_throwing. */
+/* Of a file's functions that have to spare returns: see lock_sparing. */
 struct lock {
 	bool held;
 	int fd;
@@ -52,8 +53,9 @@ struct heap_probes {
 	struct attachments *attachments;
 	struct lock *locks; /* by number of a file */
 	size_t lock_cap;
-	size_t cnt;    /* of points in all attachments there have been */
-	size_t shared; /* how often a file has become so */
+	size_t cnt;	   /* of points in all attachments there have been */
+	size_t shared;	   /* how often a file has become so */
+	size_t sanitizers; /* files that have the functions of one, which are probed */
 	enum heap_probes_mode mode;
 };
 
@@ -124,22 +126,25 @@ void heap_probes__free(struct heap_probes *hp)
 
 /* ---- what is there ---- */
 
-static bool may_throw(const struct allocator_point *p)
+/* May a return have to stay as it is? See BPFPROF_COOKIE_THROWS, and BPFPROF_COOKIE_BEGIN. */
+static bool spares_returns(const struct allocator_point *p)
 {
-	return p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_THROWS;
+	return p->group == ALLOCATOR_ALLOC &&
+	       p->cookie & (BPFPROF_COOKIE_THROWS | BPFPROF_COOKIE_BEGIN);
 }
 
-/* Where every return is waited for, exceptions could not pass: see BPFPROF_COOKIE_THROWS. */
+/* Where every return is waited for, or only entries are not loaded, such cannot be probed. */
 static bool usable(const struct heap_probes *hp, const struct allocator_point *p)
 {
-	return hp->method == UPROBES_SESSION || !may_throw(p);
+	return hp->method == UPROBES_SESSION || !spares_returns(p);
 }
 
 static enum probe_heap_group group_of(const struct allocator_point *p, enum heap_probes_mode mode)
 {
 	switch (p->group) {
 	case ALLOCATOR_ALLOC:
-		return mode != HEAP_PROBES_ALWAYS && probe_heap__can_begin(p->cookie) ?
+		return p->cookie & BPFPROF_COOKIE_BEGIN || (mode != HEAP_PROBES_ALWAYS &&
+							    probe_heap__can_begin(p->cookie)) ?
 			       PROBE_HEAP_BEGIN :
 			       PROBE_HEAP_ALLOC;
 	case ALLOCATOR_FREE:
@@ -151,9 +156,9 @@ static enum probe_heap_group group_of(const struct allocator_point *p, enum heap
 	}
 }
 
-/* Those of a group that may throw, or those that may not. Returns how many. */
+/* Those of a group that have to spare returns, or those that have not. Returns how many. */
 static size_t add_points(const struct heap_probes *hp, const struct allocator_points *found,
-			 enum probe_heap_group group, enum heap_probes_mode mode, bool throws,
+			 enum probe_heap_group group, enum heap_probes_mode mode, bool spare,
 			 struct uprobe_point *ret)
 {
 	uint64_t how = group == PROBE_HEAP_BEGIN      ? BPFPROF_COOKIE_BEGIN :
@@ -164,7 +169,7 @@ static size_t add_points(const struct heap_probes *hp, const struct allocator_po
 	for (size_t i = 0; i < found->cnt; i++) {
 		const struct allocator_point *p = &found->points[i];
 
-		if (group_of(p, mode) == group && may_throw(p) == throws && usable(hp, p))
+		if (group_of(p, mode) == group && spares_returns(p) == spare && usable(hp, p))
 			ret[n++] = (struct uprobe_point){ .offset = p->offset,
 							  .ref_ctr = p->ref_ctr,
 							  .cookie = p->cookie | how };
@@ -183,10 +188,10 @@ static int set_points(const struct heap_probes *hp, const struct allocator_point
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
 		struct uprobe_point *first = set->points + at;
 
-		set->safe_cnt[g] = add_points(hp, found, g, mode, false, first);
+		set->plain_cnt[g] = add_points(hp, found, g, mode, false, first);
 		set->by_group.points[g] = first;
-		set->by_group.cnt[g] = set->safe_cnt[g] + add_points(hp, found, g, mode, true,
-								     first + set->safe_cnt[g]);
+		set->by_group.cnt[g] = set->plain_cnt[g] + add_points(hp, found, g, mode, true,
+								      first + set->plain_cnt[g]);
 		at += set->by_group.cnt[g];
 	}
 	return 0;
@@ -215,14 +220,24 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 
 		log_debug("%s: %s+%u: %s%s%s", objects__info(hp->objects, object)->path, p->name,
 			  p->skew, p->insn, p->emulated ? "" : " (single-stepped)",
-			  usable(hp, p) ? "" : " (left out: it may throw)");
+			  usable(hp, p) ? "" : " (left out: its return is not to be probed)");
 		left_out += !usable(hp, p);
+		op->sanitizer |= p->group == ALLOCATOR_ALLOC && p->cookie & BPFPROF_COOKIE_BEGIN;
 	}
-	if (left_out)
+	if (op->sanitizer)
+		log_info(
+			"%s: a sanitizer's allocator reports the stack of each call, which a "
+			"return probe would cut short: %s",
+			objects__info(hp->objects, object)->path,
+			left_out ? "it is not probed (Linux 6.13 can leave such a probe out)" :
+				   "what it allocates is counted as it begins, and what is in use "
+				   "of it is not known");
+	else if (left_out)
 		log_info(
 			"%s: %zu C++ operators are not probed, since an exception could not pass a "
 			"return probe of this kernel (Linux 6.13 can leave it out)",
 			objects__info(hp->objects, object)->path, left_out);
+	hp->sanitizers += op->sanitizer && !left_out;
 	for (int m = 0; op && m < HEAP_PROBES_NR_MODES; m++)
 		if (set_points(hp, &found, m, &op->by_mode[m]))
 			op = NULL;
@@ -235,11 +250,12 @@ static bool has_usdt(const struct heap_probes *hp, const struct object_points *o
 	return hp->usdt && op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_USDT_ALLOC] > 0;
 }
 
-static bool has_throwing(const struct object_points *op)
+static bool has_sparing(const struct object_points *op)
 {
 	const struct point_set *set = &op->by_mode[HEAP_PROBES_ALWAYS];
 
-	return set->safe_cnt[PROBE_HEAP_ALLOC] < set->by_group.cnt[PROBE_HEAP_ALLOC];
+	return set->plain_cnt[PROBE_HEAP_ALLOC] < set->by_group.cnt[PROBE_HEAP_ALLOC] ||
+	       set->plain_cnt[PROBE_HEAP_BEGIN] < set->by_group.cnt[PROBE_HEAP_BEGIN];
 }
 
 enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
@@ -250,7 +266,8 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 		return HEAP_PROBES_NOTHING;
 	if (has_usdt(hp, op))
 		return HEAP_PROBES_USDT;
-	return op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_ALLOC] ?
+	return op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_ALLOC] ||
+			       op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_BEGIN] ?
 		       HEAP_PROBES_ALLOCATOR :
 		       HEAP_PROBES_NOTHING;
 }
@@ -258,7 +275,7 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 /* ---- where it is probed ---- */
 
 /* The points to be used: a program that samples by itself is not to be probed as well. */
-static void choose(const struct heap_probes *hp, const struct object_points *op, bool throwing,
+static void choose(const struct heap_probes *hp, const struct object_points *op, bool sparing,
 		   struct probe_heap_points *ret)
 {
 	const struct point_set *set = &op->by_mode[hp->mode];
@@ -268,19 +285,19 @@ static void choose(const struct heap_probes *hp, const struct object_points *op,
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++) {
 		if ((g >= PROBE_HEAP_USDT_ALLOC) != usdt)
 			ret->cnt[g] = 0;
-		else if (!throwing)
-			ret->cnt[g] = set->safe_cnt[g];
+		else if (!sparing)
+			ret->cnt[g] = set->plain_cnt[g];
 	}
 }
 
 /*
  * Up to Linux 6.18 a session link that is not for this process waits for returns in it all the same
- * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where a function may
- * throw, that must not be: so only one process of the machine is probed there at a time. Returns a
+ * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where a function has to
+ * spare returns, that must not be: so only one process of the machine is probed there at a time. Returns a
  * descriptor that keeps the others out, or -1. An abstract socket, unix(7), since it needs no place
  * and goes with us.
  */
-static int lock_throwing(const struct stat *st)
+static int lock_sparing(const struct stat *st)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -294,10 +311,10 @@ static int lock_throwing(const struct stat *st)
 	return fd;
 }
 
-/* May a link be put on the functions of a file that may throw? In all processes not while there are
+/* May a link be put on the functions of a file that spare returns? In all processes not while there are
  * links in some, which wait for returns in all of them then. */
-static bool may_probe_throwing(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
-			       bool shared)
+static bool may_probe_sparing(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
+			      bool shared)
 {
 	struct stat st = { .st_dev = f->dev, .st_ino = f->ino };
 	struct lock *l;
@@ -306,7 +323,7 @@ static bool may_probe_throwing(struct heap_probes *hp, const struct attachments_
 		return false;
 	l = &hp->locks[f->number];
 	if (!l->held && !(shared && f->own)) {
-		l->fd = lock_throwing(&st);
+		l->fd = lock_sparing(&st);
 		l->held = l->fd >= 0;
 		l->pid = pid;
 	}
@@ -358,18 +375,19 @@ static struct uprobe_point *mark(const struct attachments_file *f, bool shared,
 static void note_first(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
 		       const struct probe_heap_points *points, bool left_out)
 {
+	const char *what = hp->points[f->object].sanitizer ? "the functions of a sanitizer" :
+							     "C++ operators that may throw";
+	const char *path = objects__info(hp->objects, f->object)->path;
+
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
 		hp->cnt += points->cnt[g];
 	if (left_out && !pid)
-		log_info(
-			"%s: C++ operators that may throw are not probed, since they are in a "
-			"process already",
-			objects__info(hp->objects, f->object)->path);
+		log_info("%s: %s are not probed, since they are in a process already", path, what);
 	else if (left_out)
 		log_info(
-			"%s of process %d: C++ operators that may throw are not probed, since they "
-			"are in another process already",
-			objects__info(hp->objects, f->object)->path, (int)pid);
+			"%s of process %d: %s are not probed, since they are in another process "
+			"already",
+			path, (int)pid, what);
 }
 
 static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
@@ -377,16 +395,16 @@ static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool s
 {
 	struct heap_probes *hp = ctx;
 	const struct object_points *op = &hp->points[f->object];
-	bool throws = has_throwing(op), throwing = throws && may_probe_throwing(hp, f, pid, shared);
+	bool spares = has_sparing(op), sparing = spares && may_probe_sparing(hp, f, pid, shared);
 	const char *path = objects__info(hp->objects, f->object)->path;
 	struct probe_heap_points points;
 	struct uprobe_point *marked = NULL;
 	struct probe_heap probes;
 	int err = 0;
 
-	choose(hp, op, throwing, &points);
+	choose(hp, op, sparing, &points);
 	if (first)
-		note_first(hp, f, pid, &points, throws && !throwing);
+		note_first(hp, f, pid, &points, spares && !sparing);
 	if (hp->method == UPROBES_SESSION) {
 		marked = mark(f, shared, &points);
 		err = marked ? 0 : -ENOMEM;
@@ -494,6 +512,11 @@ size_t heap_probes__shared(const struct heap_probes *hp)
 bool heap_probes__listens(struct heap_probes *hp)
 {
 	return attachments__any(hp->attachments, samples_itself, hp);
+}
+
+size_t heap_probes__sanitizers(const struct heap_probes *hp)
+{
+	return hp->sanitizers;
 }
 
 size_t heap_probes__cnt(const struct heap_probes *hp)

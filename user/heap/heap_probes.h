@@ -69,6 +69,8 @@ size_t heap_probes__most(const struct heap_probes *hp);
 size_t heap_probes__shared(const struct heap_probes *hp);
 /* Does one of the files sample by itself? */
 bool heap_probes__listens(struct heap_probes *hp);
+/* How many files have the allocator of a sanitizer, whose calls are recorded as they begin? */
+size_t heap_probes__sanitizers(const struct heap_probes *hp);
 /* How many there have been. */
 size_t heap_probes__cnt(const struct heap_probes *hp);
 

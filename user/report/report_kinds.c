@@ -119,6 +119,12 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 			"allocates is missing, and what it frees of others counts as in use (-p "
 			"PID sees it)",
 			h->unseen);
+	if (!err && h->sanitizers && !h->sliced)
+		err = report_say(to,
+				 "in use leaves out what the allocators of %zu sanitizers hold: "
+				 "their calls are "
+				 "recorded as they begin",
+				 h->sanitizers);
 	if (!err && h->late)
 		err = report_say(to,
 				 "%zu processes that were started meanwhile ran for %s before they "
@@ -168,6 +174,7 @@ static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__bool(j, "sliced", h->sliced);
 	json__u64(j, "untracked", h->untracked);
 	json__u64(j, "unseen", h->unseen);
+	json__u64(j, "sanitizers", h->sanitizers);
 	json__u64(j, "unreached", h->unreached);
 	json__u64(j, "late", h->late);
 	json__u64(j, "late_ns", h->late_ns);

@@ -62,6 +62,7 @@ struct finder {
 	struct callee *callees;
 	size_t callee_cnt, callee_cap;
 	struct probe_decoder *decoder;
+	bool sanitizer;
 	bool frees;  /* the function being followed frees memory */
 	size_t left; /* instructions */
 };
@@ -110,6 +111,22 @@ static int add_function(struct finder *f, const Elf64_Sym *sym, const char *text
 	return 0;
 }
 
+/* What instrumented code calls first (compiler-rt, lib/NAME/NAME_interface.h). */
+static void look_for_sanitizer(struct finder *f, const Elf64_Sym *sym, const char *text)
+{
+	static const char *const inits[] = { "__asan_init", "__hwasan_init", "__lsan_init",
+					     "__msan_init", "__tsan_init" };
+
+	if (f->sanitizer || text[0] != '_' || sym->st_shndx == SHN_UNDEF ||
+	    ELF64_ST_TYPE(sym->st_info) != STT_FUNC)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(inits); i++) {
+		size_t len = strlen(inits[i]);
+
+		f->sanitizer |= !strncmp(text, inits[i], len) && (!text[len] || text[len] == '@');
+	}
+}
+
 static bool is_known(const Elf64_Sym *sym, const char *text, struct allocator_name *ret)
 {
 	/* other than functions, only what is undefined (its type may be unknown) */
@@ -122,6 +139,7 @@ static int read_symbol(void *ctx, const Elf64_Sym *sym, const char *text, size_t
 	struct allocator_name name;
 
 	(void)index;
+	look_for_sanitizer(ctx, sym, text);
 	return is_known(sym, text, &name) ? add_function(ctx, sym, text, &name) : 0;
 }
 
@@ -131,6 +149,7 @@ static int read_dynamic_symbol(void *ctx, const Elf64_Sym *sym, const char *text
 	struct finder *f = ctx;
 	int err;
 
+	look_for_sanitizer(f, sym, text);
 	if (!is_known(sym, text, &name))
 		return 0;
 	err = add_function(f, sym, text, &name);
@@ -323,6 +342,17 @@ static bool is_seen_elsewhere(const struct finder *f, const struct function *fn)
 	return !to || (to != fn && to->usable);
 }
 
+/*
+ * A sanitizer's allocator takes the stack of each call, and reports it: a return address that a
+ * probe has replaced would end it. So calls are recorded at their entry, which does not tell their
+ * address. What may call another one would count twice then, and frees are of no use.
+ */
+static bool spares_returns(const struct allocator_point *p)
+{
+	return p->group == ALLOCATOR_ALLOC && !(p->cookie & BPFPROF_COOKIE_WRAPPER) &&
+	       BPFPROF_COOKIE_OP(p->cookie) != BPFPROF_ALLOC_XALLOCX;
+}
+
 static int add_functions(struct finder *f, struct allocator_points *ret, size_t *cap)
 {
 	size_t i;
@@ -343,6 +373,10 @@ static int add_functions(struct finder *f, struct allocator_points *ret, size_t 
 			p.cookie |= BPFPROF_COOKIE_WRAPPER;
 		if (fn->name.throws)
 			p.cookie |= BPFPROF_COOKIE_THROWS;
+		if (f->sanitizer && !spares_returns(&p))
+			continue;
+		if (f->sanitizer)
+			p.cookie |= BPFPROF_COOKIE_BEGIN;
 		set_insn(&p, &fn->point);
 		snprintf(p.name, sizeof(p.name), "%s", fn->text);
 		err = add_point(ret, cap, &p);
