@@ -72,7 +72,7 @@ static void test_passes(void **state)
 	(void)grace__ask(grace);
 }
 
-static void test_removes(void **state)
+static void test_changes(void **state)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts);
 	uint32_t keys[] = { 0, 1 }, ids;
@@ -91,6 +91,17 @@ static void test_removes(void **state)
 	assert_int_equal(bpf_map_lookup_elem(outer, &keys[1], &ids), -ENOENT);
 	/* one that is not there: it passes all the same */
 	assert_int_equal(grace__passed(grace, grace__remove(grace, outer, 1), true), 1);
+	assert_int_equal(grace__passed(grace, grace__put(grace, outer, 1, inner), true), 1);
+	assert_int_equal(bpf_map_lookup_elem(outer, &keys[1], &ids), 0);
+	/* in the order in which it is asked for */
+	(void)grace__remove(grace, outer, 1);
+	(void)grace__put(grace, outer, 1, inner);
+	(void)grace__put(grace, outer, 0, inner);
+	assert_int_equal(grace__passed(grace, grace__remove(grace, outer, 0), true), 1);
+	assert_int_equal(bpf_map_lookup_elem(outer, &keys[0], &ids), -ENOENT);
+	assert_int_equal(bpf_map_lookup_elem(outer, &keys[1], &ids), 0);
+	/* what cannot be: the caller relies on it */
+	assert_true(grace__passed(grace, grace__put(grace, outer, 2, inner), true) < 0);
 	close(inner);
 	close(outer);
 }
@@ -147,7 +158,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_passes),
-		TEST(test_removes),
+		TEST(test_changes),
 		TEST(test_rights),
 	};
 

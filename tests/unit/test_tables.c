@@ -134,6 +134,7 @@ static bool is_there(uint32_t chunk)
 	int outer = bpf_map__fd(session__skel(session)->maps.bp_chunks);
 	uint32_t id;
 
+	assert_int_equal(tables__publish(tables), 0);
 	return !bpf_map_lookup_elem(outer, &chunk, &id);
 }
 
@@ -207,6 +208,7 @@ static void test_shared(void **state)
 	NEED_SESSION();
 	make_blob(500, 3);
 	assert_int_equal(tables__add_part(tables, blob, 500, &e), 0);
+	assert_int_equal(tables__publish(tables), 0);
 	outer = bpf_map__fd(session__skel(session)->maps.bp_chunks);
 	assert_int_equal(bpf_map_lookup_elem(outer, &e.chunk, &id), 0);
 	inner = bpf_map_get_fd_by_id(id);

@@ -13,9 +13,9 @@
 #include "base/thread.h"
 #include "base/util.h"
 
-/* What the thread is asked for: an entry is to be removed first, if fd is not -1. */
+/* What the thread is asked for: if fd is not -1, an entry is to become `inner` first, or to go (-1). */
 struct ask {
-	int fd;
+	int fd, inner;
 	uint32_t key;
 };
 
@@ -50,11 +50,20 @@ static int open_maps(struct grace *g)
 	return g->outer_fd < 0 ? -errno : 0;
 }
 
-static int wait_for_one(const struct grace *g)
+static int put(int outer, uint32_t key, int inner)
 {
-	uint32_t key = 0;
+	return bpf_map_update_elem(outer, &key, &inner, BPF_ANY) ? -errno : 0;
+}
 
-	return bpf_map_update_elem(g->outer_fd, &key, &g->inner_fd, BPF_ANY) ? -errno : 0;
+/* To remove what is not there does not wait. */
+static int change(const struct ask *ask, bool *waited)
+{
+	int err = 0;
+
+	if (ask->inner >= 0)
+		err = put(ask->fd, ask->key, ask->inner);
+	*waited |= ask->inner >= 0 || !bpf_map_delete_elem(ask->fd, &ask->key);
+	return err;
 }
 
 /* Of the rights of the process, those by which maps are changed. */
@@ -77,11 +86,11 @@ static struct answer wait_for(const struct grace *g, struct ask ask)
 
 	do {
 		answer.passed++;
-		if (ask.fd >= 0 && !bpf_map_delete_elem(ask.fd, &ask.key))
-			waited = true;
+		if (ask.fd >= 0)
+			answer.err = answer.err ?: change(&ask, &waited);
 	} while (recv(g->its, &ask, sizeof(ask), MSG_DONTWAIT) == sizeof(ask));
 	if (!waited)
-		answer.err = wait_for_one(g);
+		answer.err = put(g->outer_fd, 0, g->inner_fd);
 	return answer;
 }
 
@@ -137,9 +146,9 @@ void grace__free(struct grace *g)
 	free(g);
 }
 
-static uint64_t ask(struct grace *g, int fd, uint32_t key)
+static uint64_t ask(struct grace *g, int fd, uint32_t key, int inner)
 {
-	struct ask ask = { .fd = fd, .key = key };
+	struct ask ask = { .fd = fd, .inner = inner, .key = key };
 
 	if (!g->err && send(g->ours, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask))
 		g->err = -errno;
@@ -148,12 +157,17 @@ static uint64_t ask(struct grace *g, int fd, uint32_t key)
 
 uint64_t grace__ask(struct grace *g)
 {
-	return ask(g, -1, 0);
+	return ask(g, -1, 0, -1);
 }
 
 uint64_t grace__remove(struct grace *g, int fd, uint32_t key)
 {
-	return ask(g, fd, key);
+	return ask(g, fd, key, -1);
+}
+
+uint64_t grace__put(struct grace *g, int fd, uint32_t key, int inner)
+{
+	return ask(g, fd, key, inner);
 }
 
 int grace__passed(struct grace *g, uint64_t number, bool wait)

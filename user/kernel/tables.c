@@ -42,6 +42,7 @@ struct tables {
 	size_t waiting_cnt;
 	struct chunk *leaving;
 	uint64_t waiting;
+	uint64_t adding;	 /* the same for the chunk that was added last */
 	uint64_t used, limbo_sz; /* bytes, as of a chunk */
 };
 
@@ -57,6 +58,8 @@ void tables__free(struct tables *t)
 {
 	if (!t)
 		return;
+	/* until then its descriptor is in use */
+	(void)tables__publish(t);
 	for (uint32_t i = 0; i < t->chunk_end; i++)
 		if (t->chunks[i].mem)
 			free_chunk(&t->chunks[i]);
@@ -65,10 +68,28 @@ void tables__free(struct tables *t)
 	free(t);
 }
 
+static int outer_fd(const struct tables *t)
+{
+	return bpf_map__fd(session__skel(t->session)->maps.bp_chunks);
+}
+
+int tables__publish(struct tables *t)
+{
+	int err = t->adding ? grace__passed(session__grace(t->session), t->adding, true) : 0;
+
+	if (err < 0)
+		return err;
+	t->adding = 0;
+	return 0;
+}
+
+/*
+ * The kernel waits for a grace period, some 10 to 60 ms, each time a map of maps is changed
+ * (maybe_wait_bpf_programs): a thread waits in our place while the chunk is filled.
+ */
 static int add_chunk(struct tables *t)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	int outer = bpf_map__fd(session__skel(t->session)->maps.bp_chunks);
 	struct chunk *c = t->chunks;
 	uint32_t idx = 0;
 	int err;
@@ -78,7 +99,9 @@ static int add_chunk(struct tables *t)
 	if (idx == t->chunk_max)
 		return -ENOSPC;
 	c = &t->chunks[idx];
-	err = util_reserve(&c->holes, &c->hole_cap, 16, sizeof(*c->holes));
+	err = tables__publish(t);
+	if (!err)
+		err = util_reserve(&c->holes, &c->hole_cap, 16, sizeof(*c->holes));
 	if (err)
 		return err;
 	c->mem = MAP_FAILED;
@@ -90,10 +113,9 @@ static int add_chunk(struct tables *t)
 	}
 	c->mem = mmap(NULL, BPFPROF_CHUNK_SZ, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
 	err = c->mem == MAP_FAILED ? -errno : dontfork();
-	if (!err && bpf_map_update_elem(outer, &idx, &c->fd, BPF_ANY))
-		err = -errno;
 	if (err)
 		goto cleanup;
+	t->adding = grace__put(session__grace(t->session), outer_fd(t), idx, c->fd);
 	c->holes[0] = (struct hole){ .pos = 0, .sz = BPFPROF_CHUNK_SZ };
 	c->hole_cnt = 1;
 	t->chunk_end = MAX(t->chunk_end, idx + 1);
@@ -125,8 +147,7 @@ struct tables *tables__new(struct session *s, uint32_t max_chunks)
 		errno = ENOMEM;
 		return NULL;
 	}
-	/* Now, since the kernel waits for a grace period, some 10 to 60 ms, each time one is added
-	 * (maybe_wait_bpf_programs): later, stacks are copied for as long. */
+	/* now, so that the first process need not wait for it */
 	err = t->chunk_max ? add_chunk(t) : 0;
 	if (err) {
 		tables__free(t);
@@ -234,14 +255,13 @@ static struct chunk *spare_chunk(const struct tables *t)
 static void begin_wait(struct tables *t)
 {
 	struct grace *grace = session__grace(t->session);
-	int outer = bpf_map__fd(session__skel(t->session)->maps.bp_chunks);
 
 	t->leaving = spare_chunk(t);
 	t->waiting_cnt = t->limbo_cnt;
 	if (t->leaving) {
 		/* nothing is put there any more */
 		t->leaving->hole_cnt = 0;
-		t->waiting = grace__remove(grace, outer, (uint32_t)(t->leaving - t->chunks));
+		t->waiting = grace__remove(grace, outer_fd(t), (uint32_t)(t->leaving - t->chunks));
 	} else if (t->waiting_cnt) {
 		t->waiting = grace__ask(grace);
 	}
@@ -331,6 +351,11 @@ int tables__set_proc(struct tables *t, const struct bpfprof_proc_key *key,
 	err = take(t, (uint32_t)(maps_at + cnt * sizeof(struct bpfprof_map)), &fresh);
 	if (err)
 		return err;
+	err = tables__publish(t);
+	if (err) {
+		give_back(t, &fresh);
+		return err;
+	}
 	mem = t->chunks[fresh.chunk].mem + fresh.pos;
 	for (size_t i = 0; i < cnt; i++) {
 		memcpy(mem + sizeof(*key) + i * sizeof(uint64_t), &maps[i].start, sizeof(uint64_t));

@@ -48,6 +48,9 @@ void tables__tend(struct tables *t);
 /* The same for all that was freed: waits for it. */
 void tables__settle(struct tables *t);
 
+/* From here on programs find all memory that there is, which tables__set_proc sees to. 0 or -errno. */
+int tables__publish(struct tables *t);
+
 /*
  * Makes the kernel side know a process, or replaces what it knew. maps: ascending, without overlap,
  * below BPFPROF_MAX_MAPS. *list is the process's list extent, all 0 at first; the former one is
