@@ -6,10 +6,10 @@
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -21,7 +21,7 @@
 #define MAX_SECTIONS (1U << 16)
 #define MAX_SECTION_NAMES (16U << 20) /* bytes of .shstrtab */
 #define MAX_NOTES (64U << 10)	      /* bytes of one note segment that are searched */
-#define INFLATE_CHUNK (64U << 10)     /* bytes of what is compressed that are read at once */
+#define MAX_DEFLATE_EXTRA (64U << 10) /* bytes that what does not compress becomes longer */
 /* zlib's deflate cannot do better than 1032 : 1 (zlib.net/zlib_tech.html): what promises more lies
  */
 #define MAX_DEFLATE_RATIO 1040
@@ -383,46 +383,22 @@ bool elf_file__has_dwarf(const struct elf_file *e)
 	       elf_file__section(e, ".zdebug_info", &info);
 }
 
-static int read_chunk(z_stream *z, const struct elf_file *e, uint64_t *off, uint64_t *left,
-		      uint8_t buf[static INFLATE_CHUNK])
-{
-	size_t n = MIN(*left, INFLATE_CHUNK);
-	int err = elf_file__read(e, *off, buf, n);
-
-	z->next_in = buf;
-	z->avail_in = (uInt)n;
-	*off += n;
-	*left -= n;
-	return err;
-}
-
-/* Inflates in_sz bytes at off to exactly out_sz. In chunks, since memory for all of what is compressed
- * costs a good part of what the inflating does. */
+/* Inflates in_sz bytes at off to exactly out_sz. By libdeflate, which takes a third of the time that zlib
+ * takes, and wants all of it in memory. */
 static int inflate_all(const struct elf_file *e, uint64_t off, uint64_t in_sz, uint8_t *out,
 		       size_t out_sz)
 {
-	uint8_t buf[INFLATE_CHUNK];
-	z_stream z = {};
-	int rc = Z_OK, err = 0;
+	/* deflate makes nothing much longer: what comes behind is no part of it */
+	uint64_t sz = MIN(in_sz, out_sz + out_sz / 64 + MAX_DEFLATE_EXTRA);
+	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	void *in = d ? read_alloc(e, off, sz) : NULL;
+	int err = !d ? -ENOMEM : !in ? -errno : 0;
 
-	if (inflateInit(&z) != Z_OK)
-		return -ENOMEM;
-	/* at most ELF_FILE_MAX_SECTION, which fits zlib's unsigned int */
-	z.next_out = out;
-	z.avail_out = (uInt)out_sz;
-	while (!err && rc == Z_OK) {
-		if (!z.avail_in && in_sz)
-			err = read_chunk(&z, e, &off, &in_sz, buf);
-		/* Z_BUF_ERROR where nothing is left to read, or no room */
-		if (!err)
-			rc = inflate(&z, Z_NO_FLUSH);
-	}
-	inflateEnd(&z);
-	if (err)
-		return err;
-	if (rc == Z_STREAM_END && !z.avail_out)
-		return 0;
-	return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+	if (!err && libdeflate_zlib_decompress(d, in, sz, out, out_sz, NULL) != LIBDEFLATE_SUCCESS)
+		err = -EBADMSG;
+	free(in);
+	libdeflate_free_decompressor(d);
+	return err;
 }
 
 /* The same by zstd (RFC 8878). */
