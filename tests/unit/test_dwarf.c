@@ -291,6 +291,42 @@ static void test_dwarf64(void **state)
 	target__close(&u);
 }
 
+/* What .debug_aranges rules out holds none of the addresses. */
+static void test_aranges(void **state)
+{
+	static const char *const names[] = { "O2-5", "O2-4", "O0-gc" };
+	struct dwarf_answers with, without;
+	struct target t, u;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		assert_true(
+			toolrun("readelf -SW %s | grep -q debug_aranges && "
+				"objcopy --remove-section=.debug_aranges %s bare",
+				names[i], names[i]));
+		target__open(&t, names[i]);
+		target__open(&u, "bare");
+		/* of all addresses, and of one at a time, for which other units are ruled out */
+		for (size_t k = 0; k <= MIN(t.cnt, 100U); k++) {
+			const uint64_t *addrs = t.addrs + (k ? k - 1 : 0);
+			size_t all = t.cnt, cnt = k ? 1 : t.cnt;
+
+			assert_int_equal(
+				dwarf_resolve(t.elf, NULL, NULL, addrs, cnt, t.strings, &with), 0);
+			assert_int_equal(
+				dwarf_resolve(u.elf, NULL, NULL, addrs, cnt, u.strings, &without),
+				0);
+			t.cnt = cnt;
+			check_equal(&t, &with, &u, &without);
+			t.cnt = all;
+			dwarf_answers__done(&with);
+			dwarf_answers__done(&without);
+		}
+		target__close(&t);
+		target__close(&u);
+	}
+}
+
 static void test_compressed(void **state)
 {
 	(void)state;
@@ -938,6 +974,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_dwarf4),
 		cmocka_unit_test(test_dwarf3),
 		cmocka_unit_test(test_dwarf64),
+		cmocka_unit_test(test_aranges),
 		cmocka_unit_test(test_compressed),
 		cmocka_unit_test(test_discarded),
 		cmocka_unit_test(test_clang),

@@ -20,6 +20,7 @@
 
 #include "base/strtab.h"
 #include "base/util.h"
+#include "target/dwarf_aranges.h"
 #include "target/dwarf_file.h"
 #include "target/dwarf_kept.h"
 #include "target/dwarf_split.h"
@@ -61,6 +62,7 @@ struct resolver {
 	struct query *queries;
 	size_t cnt;
 	struct dwarf_answers *ret;
+	struct dwarf_aranges aranges;
 	uint64_t steps;	   /* what is left */
 	uint64_t limit_ns; /* of CPU time: a busy machine takes no names away */
 
@@ -543,6 +545,13 @@ static bool next_unit(struct resolver *r, uint8_t *ret_type)
 	return !dwarf_get_units(r->file->dbg, r->cu, &r->cu, NULL, ret_type, &r->unit, NULL);
 }
 
+/* Has the unit at hand none of the addresses, without a look into it? */
+static bool is_ruled_out(struct resolver *r)
+{
+	return dwarf_aranges__rules_out(&r->aranges,
+					dwarf_dieoffset(&r->unit) - dwarf_cuoffset(&r->unit));
+}
+
 static int resolve_units(struct resolver *r)
 {
 	uint8_t type;
@@ -555,9 +564,11 @@ static int resolve_units(struct resolver *r)
 		return -ENOMEM;
 	for (i = 0; i < r->cnt; i++)
 		r->queries[i].unit = r->queries[i].last = NONE;
+	err = dwarf_aranges__read(&r->aranges, r->file->aranges, r->vaddrs, r->cnt);
 	/* of a skeleton (split DWARF) the lines are here, and no functions */
 	for (; !err && next_unit(r, &type); r->unit_idx++) {
-		if (r->unit.addr && (type == DW_UT_compile || type == DW_UT_skeleton))
+		if (r->unit.addr && (type == DW_UT_compile || type == DW_UT_skeleton) &&
+		    !is_ruled_out(r))
 			err = resolve_unit(r);
 	}
 	return err;
@@ -590,6 +601,7 @@ static int resolve_in(struct resolver *r, const struct elf_file *elf, const stru
 	/* what was left half done */
 	dwarf_split__close(&r->split);
 	dwarf_kept__close(r->kept, err != 0);
+	dwarf_aranges__done(&r->aranges);
 	free(r->queries);
 	free(r->paths);
 	free(r->claimed);

@@ -28,12 +28,14 @@ enum {
 	LINE,
 	ADDR,
 	RANGES,
+	ARANGES,
 	STR,
 	LINE_STR,
 	NR_SCNS
 };
-static const char *const scn_names[NR_SCNS] = { ".debug_info",	 ".debug_line", ".debug_addr",
-						".debug_ranges", ".debug_str",	".debug_line_str" };
+static const char *const scn_names[NR_SCNS] = { ".debug_info",	  ".debug_line",    ".debug_addr",
+						".debug_ranges",  ".debug_aranges", ".debug_str",
+						".debug_line_str" };
 
 /* Where variables lie and what macros stand for is of no use here, but libdw expands at once all
  * that it finds. */
@@ -113,6 +115,7 @@ static int take_sections(struct dwarf_file *f, Elf_Scn *scns[static NR_SCNS])
 	f->line = data[LINE];
 	f->addr = data[ADDR];
 	f->ranges = data[RANGES];
+	f->aranges = data[ARANGES];
 	return 0;
 }
 

@@ -26,6 +26,7 @@ struct dwarf_file {
 	const Elf_Data *info;	       /* .debug_info */
 	const Elf_Data *line;	       /* .debug_line, or NULL */
 	const Elf_Data *addr, *ranges; /* .debug_addr, .debug_ranges, or NULL */
+	const Elf_Data *aranges;       /* .debug_aranges, or NULL */
 	struct dwarf_image image;      /* what elf and dbg read, if it is not the file */
 	uint64_t total;		       /* bytes of all that libdw has read */
 	struct dwarf_file *alt;	       /* the supplementary file (dwz), or NULL; borrowed */
