@@ -126,14 +126,14 @@ void heap_probes__free(struct heap_probes *hp)
 
 /* ---- what is there ---- */
 
-/* May a return have to stay as it is? See BPFPROF_COOKIE_THROWS, and BPFPROF_COOKIE_BEGIN. */
+/* Is a return to stay as it is, at least where it may matter? See BPFPROF_COOKIE_THROWS, and _BEGIN. */
 static bool spares_returns(const struct allocator_point *p)
 {
 	return p->group == ALLOCATOR_ALLOC &&
 	       p->cookie & (BPFPROF_COOKIE_THROWS | BPFPROF_COOKIE_BEGIN);
 }
 
-/* Where every return is waited for, or only entries are not loaded, such cannot be probed. */
+/* Other methods wait for every return, or have not loaded what serves entries alone. */
 static bool usable(const struct heap_probes *hp, const struct allocator_point *p)
 {
 	return hp->method == UPROBES_SESSION || !spares_returns(p);
@@ -292,8 +292,8 @@ static void choose(const struct heap_probes *hp, const struct object_points *op,
 
 /*
  * Up to Linux 6.18 a session link that is not for this process waits for returns in it all the same
- * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where a function has to
- * spare returns, that must not be: so only one process of the machine is probed there at a time. Returns a
+ * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where returns have to be
+ * spared, that must not be: so only one process of the machine is probed there at a time. Returns a
  * descriptor that keeps the others out, or -1. An abstract socket, unix(7), since it needs no place
  * and goes with us.
  */
@@ -311,8 +311,8 @@ static int lock_sparing(const struct stat *st)
 	return fd;
 }
 
-/* May a link be put on the functions of a file that spare returns? In all processes not while there are
- * links in some, which wait for returns in all of them then. */
+/* May a link be put on those functions of a file? In all processes not while there are links in some,
+ * which wait for returns in all of them then. */
 static bool may_probe_sparing(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
 			      bool shared)
 {

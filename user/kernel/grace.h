@@ -20,7 +20,7 @@ void grace__free(struct grace *g);
 uint64_t grace__ask(struct grace *g);
 /* The same, but first removes an entry of a map of maps: fd is left open until then. */
 uint64_t grace__remove(struct grace *g, int fd, uint32_t key);
-/* Or makes the entry this inner map, which is left open as well. */
+/* The same, but first makes an entry of a map of maps this inner map. Both are left open until then. */
 uint64_t grace__put(struct grace *g, int fd, uint32_t key, int inner);
 
 /* Has it passed? 1, 0, or -errno if that cannot be known. wait: not before it can be answered. */

@@ -122,8 +122,7 @@ static int heap_notes(const struct report *r, enum bpfprof_kind kind, struct pro
 	if (!err && h->sanitizers && !h->sliced)
 		err = report_say(to,
 				 "in use leaves out what the allocators of %zu sanitizers hold: "
-				 "their calls are "
-				 "recorded as they begin",
+				 "their calls are recorded as they begin",
 				 h->sanitizers);
 	if (!err && h->late)
 		err = report_say(to,

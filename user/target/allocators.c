@@ -62,9 +62,9 @@ struct finder {
 	struct callee *callees;
 	size_t callee_cnt, callee_cap;
 	struct probe_decoder *decoder;
-	bool sanitizer;
-	bool frees;  /* the function being followed frees memory */
-	size_t left; /* instructions */
+	bool sanitizer; /* the object is the run-time of one, or has it */
+	bool frees;	/* the function being followed frees memory */
+	size_t left;	/* instructions */
 };
 
 static bool is_free(const struct allocator_name *name)
