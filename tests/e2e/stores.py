@@ -95,6 +95,8 @@ class Store:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             allow_reuse_address = True
+            # a courier opens eight at once, and what does not fit is tried again a second later, or three
+            request_queue_size = 128
 
             def handle_error(self, *args):
                 pass  # it was cut
