@@ -472,10 +472,19 @@ def left_behind():
         if path.endswith(".bpf.c"):
             text = open(os.path.join(ROOT, "bpf", path)).read()
             names |= {n[:15] for n in re.findall(r'SEC\("[^"]*"\)\s*(?:int\s+|.*?BPF_\w+\()(\w+)', text)}
-    shown = subprocess.run([tool("bpftool"), "-j", "prog", "show"], capture_output=True, check=True)
-    left = [p for p in json.loads(shown.stdout) if p.get("name") in names]
+    left = [p for p in bpf_objects("prog") if p.get("name") in names]
     held = held_programs() if left else set()
     return [p for p in left if p["id"] not in held]
+
+
+def bpf_objects(what, *which):
+    """What bpftool lists: "prog", "link", "map". It fails where one goes while it is asked, as those of others may."""
+    for _ in range(100):
+        shown = subprocess.run([tool("bpftool"), "-j", what, "show", *which], capture_output=True)
+        if not shown.returncode:
+            found = json.loads(shown.stdout or b"[]")
+            return found if isinstance(found, list) else [found]
+    raise AssertionError(f"bpftool {what} show: {shown.returncode}, {shown.stdout[-300:]} {shown.stderr[-300:]}")
 
 
 def held_programs():
