@@ -22,7 +22,7 @@ class Agent:
         self.folder, self.config = folder or lib.temp(), lib.temp(".ini")
         self.kinds, self.hz, self.options, self.prefix = kinds, hz, options, prefix
         self.log = lib.temp(".err")
-        self.seen = []  # numbers of records, when all had arrived
+        self.seen = None  # numbers of records, when wait_delivered has found all of them arrived
         self.write(config)
         self.start()
 
@@ -67,7 +67,8 @@ class Agent:
     def owed(self):
         """Numbers of the records that have to be there in the end. What came behind the last look may not, if the stores were not quick
         enough for an agent that ends, which says so."""
-        return self.seen if "not all profiles are delivered" in self.err() else self.numbers()
+        late = self.seen is not None and "not all profiles are delivered" in self.err()
+        return self.seen if late else self.numbers()
 
     def courier(self):
         for pid in lib.children(self.p.pid):
