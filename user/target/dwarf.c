@@ -31,7 +31,7 @@
 /* An honest tree has fewer DIEs than bytes; one that is folded into itself may have any number. */
 #define STEPS_PER_BYTE 8
 #define STEPS_MIN 1000000
-#define STEPS_PER_LOOK 64 /* at the clock */
+#define STEPS_PER_LOOK 64 /* at the clock: of DIEs, and of units */
 #define BYTES_PER_STEP 8  /* that libdw walks by itself */
 /* Damage that costs libdw much at each step: an honest gigabyte takes half of this. */
 #define MAX_NS (20 * NSEC_PER_SEC)
@@ -532,7 +532,7 @@ static bool next_unit(struct resolver *r, uint8_t *ret_type)
 {
 	Dwarf_Off off;
 
-	if (cpu_ns() > r->limit_ns)
+	if (!(r->unit_idx % STEPS_PER_LOOK) && cpu_ns() > r->limit_ns)
 		return false;
 	if (r->kept->line_bytes > LINES_AT_ONCE) {
 		off = dwarf_dieoffset(&r->unit);

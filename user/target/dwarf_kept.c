@@ -12,7 +12,7 @@
 /* A file that was changed a moment ago may be changed again without a sign of it: its times are as
  * coarse as the kernel's tick, or as FAT's 2 s. */
 #define SETTLED_S 3
-#define SLOTS 8
+#define SLOTS 16
 /*
  * What libdw makes of a file, as measured: of units, and the names of their attributes, a fifth of its
  * sections; of line tables 6 bytes of each. What a request has had it make of lines is of no use to the

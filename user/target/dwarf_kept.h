@@ -14,8 +14,8 @@
 #include "target/dwarf_file.h"
 
 /* Bytes of memory of those that are kept: of their sections, once these are expanded, and of what libdw
- * has made of them. The C library's take 16 MiB. */
-#define DWARF_KEPT_MAX (24U << 20)
+ * has made of them: 10 MiB of the C library's, 16 of those of an interpreter such as python. */
+#define DWARF_KEPT_MAX (32U << 20)
 
 struct elf_file;
 
