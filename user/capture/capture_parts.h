@@ -32,12 +32,14 @@ struct wait_cost {
 	double ns;
 };
 
-/* What looking at context switches takes. */
-struct switch_cost {
-	uint64_t next_ns;      /* when to look again */
-	bool known;	       /* the following is of an earlier look */
-	struct cpus_work work; /* so far */
-	double share;	       /* of what CPUs are busy, 0..1 */
+/* What the whole machine does, by a look at /proc/stat now and then, and as it goes on in between. */
+struct machine_work {
+	uint64_t look_ns, next_ns; /* of the last look, and of the next one */
+	bool known;		   /* the following is of an earlier look */
+	struct cpus_work work;	   /* so far */
+	double cpus;		   /* that are busy */
+	double switch_share;	   /* of what they are busy: programs at context switches; 0..1 */
+	uint64_t busy_ns;	   /* so far, as it was told last */
 };
 
 /* Of an object: the file of debug information that it lacks. */
@@ -80,7 +82,7 @@ struct capture {
 	struct probe_waits *waits; /* NULL: neither waits nor new threads are recorded */
 	struct wait_budget wait_budget;
 	struct wait_cost wait_costs[BPFPROF_NR_KINDS];
-	struct switch_cost switch_cost;
+	struct machine_work machine;
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start;
 	struct capture_limits limits;

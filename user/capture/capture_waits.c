@@ -16,7 +16,9 @@
 /* A program at a context switch, nearly all of it to get there and back: 20 to 140 have been
  * measured. */
 #define SWITCH_NS 100
+/* At the whole machine */
 #define FIRST_LOOK_NS (NSEC_PER_SEC / 10)
+#define LOOK_NS NSEC_PER_SEC
 
 static void add_cost(const struct capture *c, enum bpfprof_kind kind, struct wait_cost *cost)
 {
@@ -36,25 +38,39 @@ static void add_cost(const struct capture *c, enum bpfprof_kind kind, struct wai
 	cost->timed_ns = now.timed_ns;
 }
 
-/* Once a second: see cpus_work. */
-static double switch_share(struct capture *c, uint64_t now)
+/*
+ * The kernel goes through all CPUs and interrupts for /proc/stat: 0.1 ms with two CPUs, and some ms with
+ * many. So it is read more and more seldom at first, then once in LOOK_NS.
+ */
+static void look_at_machine(struct capture *c, uint64_t now)
 {
-	struct switch_cost *cost = &c->switch_cost;
+	struct machine_work *m = &c->machine;
 	struct cpus_work work;
-	uint64_t ns;
+	uint64_t busy, ns;
 
-	if (now < cost->next_ns)
-		return cost->share;
-	cost->next_ns = now + (cost->known ? NSEC_PER_SEC : FIRST_LOOK_NS);
+	if (now < m->next_ns)
+		return;
+	m->next_ns = now + MIN(MAX(now - c->armed_ns, FIRST_LOOK_NS), LOOK_NS);
 	if (cpus_work(&work))
-		return cost->share;
-	ns = (work.switches - cost->work.switches) * SWITCH_NS *
+		return;
+	busy = work.busy_ns - MIN(m->work.busy_ns, work.busy_ns);
+	ns = (work.switches - m->work.switches) * SWITCH_NS *
 	     probe_waits__switch_programs(c->waits);
-	if (cost->known && work.busy_ns > cost->work.busy_ns)
-		cost->share = MIN((double)ns / (work.busy_ns - cost->work.busy_ns), 1);
-	cost->work = work;
-	cost->known = true;
-	return cost->share;
+	if (m->known && now > m->look_ns)
+		m->cpus = (double)busy / (now - m->look_ns);
+	if (m->known && busy)
+		m->switch_share = MIN((double)ns / busy, 1);
+	m->look_ns = now;
+	m->work = work;
+	m->known = true;
+}
+
+/* Of all CPUs, so far. */
+static uint64_t busy_ns(struct machine_work *m, uint64_t now)
+{
+	uint64_t since_look = m->known ? (uint64_t)(m->cpus * (now - m->look_ns)) : 0;
+
+	return m->busy_ns = MAX(m->work.busy_ns + since_look, m->busy_ns);
 }
 
 static struct wait_budget_figures figures(struct capture *c)
@@ -67,8 +83,9 @@ static struct wait_budget_figures figures(struct capture *c)
 		add_cost(c, i, &c->wait_costs[i]);
 		ret.cost_ns += (uint64_t)c->wait_costs[i].ns;
 	}
-	ret.cpu_ns = cpu_time__ns(c->cpu_time);
-	ret.switch_share = switch_share(c, ret.now_ns);
+	look_at_machine(c, ret.now_ns);
+	ret.cpu_ns = c->opts.all ? busy_ns(&c->machine, ret.now_ns) : cpu_time__ns(c->cpu_time);
+	ret.switch_share = c->machine.switch_share;
 	return ret;
 }
 
