@@ -68,7 +68,7 @@ $(OUT)/bpfprof: $(OUT)/user/main.o $(LIB)
 # libcurl brings a dozen libraries more: only who speaks to the network has them
 $(COURIER): $(OUT)/user/courier/main.o $(LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcurl -lmicrohttpd -lprotobuf-c -lz -lm -pthread
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcurl -lmicrohttpd -lprotobuf-c -lz -ldeflate -lm -pthread
 
 $(LIB): $(LIB_OBJ)
 	$(call say,AR,$@)

@@ -11,20 +11,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/util.h"
 #include "profile.pb-c.h"
 #include "profile/canon.h"
+#include "profile/gzip_writer.h"
 #include "profile/profile.h"
 
-#define IN_SZ 16384
-#define OUT_SZ 65536
-/* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
-#define GZIP_WINDOW (15 + 16)
 #define GZIP_HEAD 10 /* RFC 1952, 2.3.1: bytes before what is optional */
 #define GZIP_FEXTRA 4
-#define GZIP_UNIX 3 /* as zlib says it without being told */
 #define EXTRA_ID "bp"
 #define EXTRA_HEAD 4
 #define WIRE_BYTES 2 /* protobuf encoding: length-delimited */
@@ -50,14 +45,9 @@ typedef Perftools__Profiles__Function pb_function;
 struct writer {
 	const struct profile *p;
 	struct canon canon;
-	FILE *f;
-	z_stream z;
+	struct gzip_writer gzip;
 	size_t max_sz; /* of all that is compressed; 0: any */
 	uint8_t *extra;
-	/* IN_SZ bytes that are to be compressed: a message is small, and a call of zlib takes longer */
-	uint8_t *in;
-	size_t in_sz;
-	uint8_t *out; /* OUT_SZ bytes, compressed */
 	uint8_t *msg; /* the message at hand, packed */
 	size_t msg_cap;
 
@@ -68,43 +58,11 @@ struct writer {
 	size_t loc_id_cap, label_cap, label_ptr_cap, line_cap, line_ptr_cap;
 };
 
-/* What is in w->in. */
-static int writer__compress(struct writer *w, int flush)
-{
-	size_t have;
-
-	w->z.next_in = w->in;
-	w->z.avail_in = (uInt)w->in_sz;
-	w->in_sz = 0;
-	do {
-		w->z.next_out = w->out;
-		w->z.avail_out = OUT_SZ;
-		if (deflate(&w->z, flush) == Z_STREAM_ERROR)
-			return -EINVAL;
-		have = OUT_SZ - w->z.avail_out;
-		errno = 0;
-		if (have && fwrite(w->out, 1, have, w->f) != have)
-			return errno ? -errno : -EIO;
-	} while (!w->z.avail_out);
-	return 0;
-}
-
 static int writer__put(struct writer *w, const void *data, size_t sz)
 {
-	const uint8_t *from = data;
-	size_t part;
-	int err = 0;
-
-	if (w->max_sz && w->z.total_in + w->in_sz + sz > w->max_sz)
+	if (w->max_sz && w->gzip.total + sz > w->max_sz)
 		return -EMSGSIZE;
-	for (; !err && sz; from += part, sz -= part) {
-		part = MIN(sz, IN_SZ - w->in_sz);
-		memcpy(w->in + w->in_sz, from, part);
-		w->in_sz += part;
-		if (w->in_sz == IN_SZ)
-			err = writer__compress(w, Z_NO_FLUSH);
-	}
-	return err;
+	return gzip_writer__put(&w->gzip, data, sz);
 }
 
 /* Writes the tag and length of a field whose sz bytes follow. */
@@ -368,11 +326,11 @@ static int write_all(struct writer *w)
 
 	for (i = 0; !err && i < ARRAY_SIZE(steps); i++)
 		err = steps[i](w);
-	return err ? err : writer__compress(w, Z_FINISH);
+	return err ? err : gzip_writer__finish(&w->gzip);
 }
 
 /* The subfield as the header has it: two letters, the length, the data. */
-static int set_extra(struct writer *w, const void *extra, size_t sz, gz_header *header)
+static int set_extra(struct writer *w, const void *extra, size_t sz)
 {
 	uint8_t *to;
 
@@ -386,8 +344,7 @@ static int set_extra(struct writer *w, const void *extra, size_t sz, gz_header *
 	to[2] = (uint8_t)sz;
 	to[3] = (uint8_t)(sz >> 8);
 	memcpy(to + EXTRA_HEAD, extra, sz);
-	*header = (gz_header){ .os = GZIP_UNIX, .extra = to, .extra_len = EXTRA_HEAD + sz };
-	return deflateSetHeader(&w->z, header) == Z_OK ? 0 : -EINVAL;
+	return 0;
 }
 
 int pprof_extra(const void *file, size_t sz, const void **ret, size_t *ret_sz)
@@ -422,31 +379,20 @@ int pprof_write(const struct profile *p, FILE *f)
 int pprof_write_extra(const struct profile *p, const void *extra, size_t extra_sz, size_t max_sz,
 		      FILE *f)
 {
-	struct writer w = { .p = p, .f = f, .max_sz = max_sz };
-	gz_header header;
+	struct writer w = { .p = p, .max_sz = max_sz };
 	int err = canon__make(p, &w.canon);
 
 	if (err)
 		return err;
-	w.in = malloc(IN_SZ);
-	w.out = malloc(OUT_SZ);
-	/* the fastest level, as Go does it: sorted samples compress well at any */
-	if (!w.in || !w.out ||
-	    deflateInit2(&w.z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
-		    Z_OK) {
-		err = -ENOMEM;
-		goto out;
-	}
 	if (extra_sz)
-		err = set_extra(&w, extra, extra_sz, &header);
+		err = set_extra(&w, extra, extra_sz);
+	if (!err)
+		err = gzip_writer__init(&w.gzip, f, w.extra, extra_sz ? EXTRA_HEAD + extra_sz : 0);
 	if (!err)
 		err = write_all(&w);
-	deflateEnd(&w.z);
-out:
+	gzip_writer__done(&w.gzip);
 	canon__done(&w.canon);
 	free(w.extra);
-	free(w.in);
-	free(w.out);
 	free(w.msg);
 	free(w.loc_ids);
 	free(w.labels);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "profile/gzip_writer.h"
+
+#include <errno.h>
+#include <libdeflate.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define IN_SZ 32768
+#define OUT_SZ 65536
+#define LEVEL Z_BEST_SPEED /* as Go does it: sorted samples compress well at any */
+/* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
+#define WINDOW (15 + 16)
+#define FLAG_EXTRA 4 /* RFC 1952, 2.3.1 */
+#define FASTEST 4
+#define UNIX 3 /* as zlib says it without being told */
+
+int gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz)
+{
+	*w = (struct gzip_writer){ .f = f, .in = malloc(IN_SZ), .out = malloc(OUT_SZ) };
+	w->header = (gz_header){ .os = UNIX, .extra = (Bytef *)extra, .extra_len = extra_sz };
+	return w->in && w->out ? 0 : -ENOMEM;
+}
+
+static int put_out(struct gzip_writer *w, const void *data, size_t sz)
+{
+	errno = 0;
+	if (sz && fwrite(data, 1, sz, w->f) != sz)
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+/* ---- a stream ---- */
+
+static int begin(struct gzip_writer *w)
+{
+	if (deflateInit2(&w->z, LEVEL, Z_DEFLATED, WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	w->streams = true;
+	return w->header.extra && deflateSetHeader(&w->z, &w->header) != Z_OK ? -EINVAL : 0;
+}
+
+/* What is in w->in. */
+static int stream(struct gzip_writer *w, int flush)
+{
+	int err = w->streams ? 0 : begin(w);
+
+	w->z.next_in = w->in;
+	w->z.avail_in = (uInt)w->in_sz;
+	w->in_sz = 0;
+	while (!err) {
+		w->z.next_out = w->out;
+		w->z.avail_out = OUT_SZ;
+		if (deflate(&w->z, flush) == Z_STREAM_ERROR)
+			return -EINVAL;
+		err = put_out(w, w->out, OUT_SZ - w->z.avail_out);
+		if (w->z.avail_out)
+			break;
+	}
+	return err;
+}
+
+/* ---- at once ---- */
+
+/* It has 200 KB, which to get anew takes longer than to compress. */
+static struct libdeflate_compressor *compressor(void)
+{
+	static _Thread_local struct libdeflate_compressor *kept;
+
+	if (!kept)
+		kept = libdeflate_alloc_compressor(LEVEL);
+	return kept;
+}
+
+static uint8_t *put_le(uint8_t *to, uint32_t number, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		*to++ = (uint8_t)(number >> 8 * i);
+	return to;
+}
+
+static int put_header(struct gzip_writer *w)
+{
+	const gz_header *h = &w->header;
+	uint8_t head[12] = {
+		0x1f, 0x8b, Z_DEFLATED, h->extra ? FLAG_EXTRA : 0, [8] = FASTEST, [9] = UNIX
+	};
+	int err;
+
+	if (!h->extra)
+		return put_out(w, head, 10);
+	put_le(head + 10, h->extra_len, 2);
+	err = put_out(w, head, 12);
+	return err ? err : put_out(w, h->extra, h->extra_len);
+}
+
+static int compress_at_once(struct gzip_writer *w)
+{
+	struct libdeflate_compressor *c = compressor();
+	uint8_t tail[8];
+	size_t sz;
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	sz = libdeflate_deflate_compress(c, w->in, w->in_sz, w->out, OUT_SZ);
+	if (!sz)
+		return -EINVAL;
+	put_le(put_le(tail, libdeflate_crc32(0, w->in, w->in_sz), 4), (uint32_t)w->in_sz, 4);
+	err = put_header(w);
+	if (!err)
+		err = put_out(w, w->out, sz);
+	return err ? err : put_out(w, tail, sizeof(tail));
+}
+
+/* ---- both ---- */
+
+int gzip_writer__put(struct gzip_writer *w, const void *data, size_t sz)
+{
+	const uint8_t *from = data;
+	size_t part;
+	int err = 0;
+
+	w->total += sz;
+	for (; !err && sz; from += part, sz -= part) {
+		if (w->in_sz == IN_SZ)
+			err = stream(w, Z_NO_FLUSH);
+		part = MIN(sz, IN_SZ - w->in_sz);
+		memcpy(w->in + w->in_sz, from, part);
+		w->in_sz += part;
+	}
+	return err;
+}
+
+int gzip_writer__finish(struct gzip_writer *w)
+{
+	return w->streams ? stream(w, Z_FINISH) : compress_at_once(w);
+}
+
+void gzip_writer__done(struct gzip_writer *w)
+{
+	if (w->streams)
+		deflateEnd(&w->z);
+	free(w->in);
+	free(w->out);
+}
