@@ -508,6 +508,15 @@ enum bpfprof_alloc_op {
 #define BPFPROF_COOKIE_OF_FILE(number) ((__u64)(number) << 16)
 #define BPFPROF_COOKIE_FILE(cookie) ((cookie) >> 16 & (BPFPROF_SHARED_FILES - 1))
 #define BPFPROF_SHARED_FILES 64
+/*
+ * The links of a file are being changed, the seq-th change: from those of processes to the shared one, or
+ * back. A hit passes the programs of both one after the other, and the bit of heap_shared may change in between:
+ * so each thread changes over by itself, with the first hit of which the new link sees that it counts. A new
+ * link comes before the old ones (consumer_add in kernel/events/uprobes.c).
+ */
+#define BPFPROF_CHANGE(seq, file, shared) ((__u64)(seq) << 8 | (file) << 1 | (shared))
+#define BPFPROF_CHANGE_FILE(change) ((change) >> 1 & (BPFPROF_SHARED_FILES - 1))
+#define BPFPROF_CHANGE_SHARED(change) ((change)&1)
 
 /*
  * Attach cookie of a USDT probe: where its arguments are, 21 bits each, the first one lowest; above
@@ -759,6 +768,7 @@ struct bpfprof_control {
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
 	__u64 wait_rate_ns;
 	__u64 heap_shared;     /* bit i: of the i-th file the heap's shared link counts */
+	__u64 heap_change;     /* 0; while links are changed: BPFPROF_CHANGE */
 	__u32 cpu_every;       /* of so many CPU samples one is taken, by chance; 0, 1: each */
 	__u32 kinds_off;       /* bit i: kind i is not recorded for now: offcpu, block, mutex */
 	__u32 ops_not_exec_id; /* operations of processes with this exec_id do not count */
@@ -766,7 +776,7 @@ struct bpfprof_control {
 	__u32 fds_on;	       /* enum bpfprof_fds_on */
 	__u32 pad;
 };
-_Static_assert(sizeof(struct bpfprof_control) == 88, "bpfprof_control");
+_Static_assert(sizeof(struct bpfprof_control) == 96, "bpfprof_control");
 
 /* Only the programs write it, whichever CPU they are on. */
 struct bpfprof_state {

@@ -311,11 +311,12 @@ struct bp_fds_map {
 
 /* What a thread is doing in its allocator. */
 struct heap_task {
-	__u64 left; /* bytes until its next sample; 0: not drawn yet */
-	__u64 at;   /* where the return address of the call lies that is waited for; 0: none is */
-	__u64 size; /* that it asks for, in bytes */
-	__u64 ptr;  /* its first argument */
-	__u8 op;    /* enum bpfprof_alloc_op */
+	__u64 left;   /* bytes until its next sample; 0: not drawn yet */
+	__u64 at;     /* where the return address of the call lies that is waited for; 0: none is */
+	__u64 size;   /* that it asks for, in bytes */
+	__u64 ptr;    /* its first argument */
+	__u64 change; /* of links, the last one that it has made: BPFPROF_CHANGE */
+	__u8 op;      /* enum bpfprof_alloc_op */
 	__u8 sampled;
 	__u8 have_old; /* it resizes a sampled allocation: */
 	__u8 pad;

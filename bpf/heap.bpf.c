@@ -150,14 +150,47 @@ static __noinline bool shares(void)
 	       is_chosen(BPFPROF_HEAP, compat_current());
 }
 
+/* Apart: up to 6.12 all functions that are active share 512 bytes of stack, and where states are in
+ * a hash it puts a new one together there. */
+static __noinline struct heap_task *make_task(void)
+{
+	return state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
+}
+
+/* The links of the file are being changed. bit: by that of heap_shared the hit counts. */
+static __noinline bool counts_in_change(__u64 change, bool shared, bool bit)
+{
+	struct heap_task *t;
+
+	if (shared && !shares()) {
+		if (bit)
+			hit(BPFPROF_HIT_OTHER);
+		return false;
+	}
+	t = make_task();
+	if (!t)
+		return bit;
+	if (shared != BPFPROF_CHANGE_SHARED(change))
+		return t->change != change;
+	if (bit)
+		t->change = change;
+	return bit;
+}
+
 /* Does a hit count? See BPFPROF_COOKIE_SHARED. */
 static __always_inline bool counts(__u64 cookie)
 {
-	bool shared = (cookie & BPFPROF_COOKIE_SHARED) != 0;
+	bool shared = (cookie & BPFPROF_COOKIE_SHARED) != 0, bit;
+	__u32 file = BPFPROF_COOKIE_FILE(cookie);
+	__u64 change;
 
 	if (!bp_config.heap_shares)
 		return true;
-	if ((bp_control.heap_shared >> BPFPROF_COOKIE_FILE(cookie) & 1) != shared)
+	bit = (bp_control.heap_shared >> file & 1) == shared;
+	change = bp_control.heap_change;
+	if (change && BPFPROF_CHANGE_FILE(change) == file)
+		return counts_in_change(change, shared, bit);
+	if (!bit)
 		return false;
 	if (!shared || shares())
 		return true;
@@ -249,13 +282,6 @@ static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
 	task_facts(&task);
 	if (is_wanted(&task) && read_args(ctx, op, &size) && sampled(&t, size))
 		lose(BPFPROF_HEAP, BPFPROF_LOST_no_state);
-}
-
-/* Apart: up to 6.12 all functions that are active share 512 bytes of stack, and where states are in
- * a hash it puts a new one together there. */
-static __noinline struct heap_task *make_task(void)
-{
-	return state_make(&bp_heap_tasks, &bp_heap_hash, compat_current());
 }
 
 /* A call begins. Returns the thread's state; NULL: it does not count. */

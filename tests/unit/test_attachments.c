@@ -24,6 +24,7 @@ static struct seen {
 	size_t attached, first, shared, released, failed; /* calls */
 	size_t own;					  /* at the last call for all */
 	bool shares, was_attached; /* a link for all was there when it began to count */
+	bool changes;		   /* from share to share_done */
 	pid_t last_pid, last_released;
 } seen[FILES];
 static int refuse, refuse_shared; /* -errno */
@@ -77,15 +78,25 @@ static void share(void *ctx, const struct attachments_file *f, bool shared)
 
 	(void)ctx;
 	assert_int_not_equal(s->shares, shared);
+	assert_false(s->changes);
+	s->changes = true;
 	s->shares = shared;
 	s->was_attached = shared ? s->shared : s->attached;
+}
+
+static void share_done(void *ctx, const struct attachments_file *f)
+{
+	(void)ctx;
+	assert_true(seen[f->number].changes);
+	seen[f->number].changes = false;
 }
 
 static const struct attachments_ops ops = { .attach = attach,
 					    .failed = failed,
 					    .released = released,
 					    .may_share = may_share,
-					    .share = share };
+					    .share = share,
+					    .share_done = share_done };
 
 static struct objects *objects;
 static uint32_t ids[FILES];
@@ -113,7 +124,9 @@ static struct attachments *begin(void)
 
 static void end(struct attachments *a)
 {
+	assert_false(seen[0].changes || seen[1].changes);
 	attachments__free(a);
+	assert_false(seen[0].changes || seen[1].changes);
 	objects__free(objects);
 }
 

@@ -73,6 +73,8 @@ static void forget_file(struct attachments *a, struct file *f)
 	if (f->f.shared)
 		a->ops.share(a->ctx, &f->f, false);
 	uprobes__detach(f->sets, ATTACHMENTS_SETS);
+	if (f->f.shared)
+		a->ops.share_done(a->ctx, &f->f);
 	released(a, f, 0);
 	objects__unref(a->objects, f->f.object);
 	close(f->f.fd);
@@ -229,13 +231,14 @@ static void share(struct attachments *a, struct file *f)
 	a->ops.share(a->ctx, &f->f, true);
 	f->since_ns = util_monotonic_ns();
 	say(a, f, "in all processes, of which those count that are profiled");
-	if (!f->f.own)
-		return;
-	usleep(IN_FLIGHT_US);
-	(void)detach_own(a, f);
-	for (size_t i = 0; i < a->cnt; i++)
-		if (&a->files[a->members[i].file] == f)
-			released(a, f, a->members[i].pid);
+	if (f->f.own) {
+		usleep(IN_FLIGHT_US);
+		(void)detach_own(a, f);
+		for (size_t i = 0; i < a->cnt; i++)
+			if (&a->files[a->members[i].file] == f)
+				released(a, f, a->members[i].pid);
+	}
+	a->ops.share_done(a->ctx, &f->f);
 }
 
 static void part(struct attachments *a, struct file *f)
@@ -248,6 +251,7 @@ static void part(struct attachments *a, struct file *f)
 	say(a, f, "in each process by itself");
 	usleep(IN_FLIGHT_US);
 	uprobes__detach(f->sets, ATTACHMENTS_SETS);
+	a->ops.share_done(a->ctx, &f->f);
 	released(a, f, 0);
 }
 

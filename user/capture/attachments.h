@@ -58,6 +58,8 @@ struct attachments_ops {
 	/* From now on hits of the shared link count and those of the others do not; or, !shared, the
 	 * other way round. */
 	void (*share)(void *ctx, const struct attachments_file *f, bool shared);
+	/* After each share: those that do not count are gone. */
+	void (*share_done)(void *ctx, const struct attachments_file *f);
 };
 
 /* Borrows all. NULL with errno. */

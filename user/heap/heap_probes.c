@@ -65,6 +65,7 @@ static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int e
 static void released(void *ctx, const struct attachments_file *f, pid_t pid);
 static bool may_share(void *ctx, const struct attachments_file *f);
 static void share(void *ctx, const struct attachments_file *f, bool shared);
+static void share_done(void *ctx, const struct attachments_file *f);
 
 static const struct attachments_ops ops = {
 	.attach = attach,
@@ -72,6 +73,7 @@ static const struct attachments_ops ops = {
 	.released = released,
 	.may_share = may_share,
 	.share = share,
+	.share_done = share_done,
 };
 
 /* Some links for each file in each process: as many as we may have. */
@@ -456,6 +458,14 @@ static void share(void *ctx, const struct attachments_file *f, bool shared)
 
 	probe_heap__share(hp->session, f->number, shared);
 	hp->shared += shared;
+}
+
+static void share_done(void *ctx, const struct attachments_file *f)
+{
+	const struct heap_probes *hp = ctx;
+
+	(void)f;
+	probe_heap__share_done(hp->session);
 }
 
 int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object)

@@ -100,11 +100,20 @@ void probe_heap__share(struct session *s, uint32_t file, bool shared)
 {
 	struct bpfprof_control *c = (struct bpfprof_control *)&session__skel(s)->bss->bp_control;
 	uint64_t bit = UINT64_C(1) << file;
+	static uint64_t changes;
 
+	/* before it: who sees the bit sees this */
+	__atomic_store_n(&c->heap_change, BPFPROF_CHANGE(++changes, file, shared),
+			 __ATOMIC_SEQ_CST);
 	if (shared)
 		__atomic_fetch_or(&c->heap_shared, bit, __ATOMIC_SEQ_CST);
 	else
 		__atomic_fetch_and(&c->heap_shared, ~bit, __ATOMIC_SEQ_CST);
+}
+
+void probe_heap__share_done(struct session *s)
+{
+	__atomic_store_n(&session__skel(s)->bss->bp_control.heap_change, 0, __ATOMIC_SEQ_CST);
 }
 
 void probe_heap__round_sizes(struct session *s)

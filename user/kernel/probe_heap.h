@@ -59,6 +59,8 @@ void probe_heap__enable(struct session *s, bool on);
 /* Of the file of that number (BPFPROF_COOKIE_OF_FILE) the hits of the link in all processes count
  * from now on, or (!shared, and at first) those of the others. */
 void probe_heap__share(struct session *s, uint32_t file, bool shared);
+/* The links that do not count any more are gone. */
+void probe_heap__share_done(struct session *s);
 
 /* Rounds sizes from now on, so that there are fewer different ones. */
 void probe_heap__round_sizes(struct session *s);
