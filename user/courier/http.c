@@ -15,6 +15,7 @@
 #define STALE_NS (60 * NSEC_PER_SEC)
 /* prometheus.io/docs/instrumenting/exposition_formats */
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define NOT_YET "not attached yet\n"
 
 struct http {
 	struct MHD_Daemon *daemon;
@@ -55,10 +56,17 @@ static enum MHD_Result answer_healthy(const struct http *h, struct MHD_Connectio
 		       answer_text(c, MHD_HTTP_OK, "healthy\n");
 }
 
+/* Nothing is no metrics, but would count as a scrape. */
+static enum MHD_Result answer_metrics(const struct http *h, struct MHD_Connection *c)
+{
+	return h->status_ns ? answer(c, MHD_HTTP_OK, METRICS_TYPE, h->status, h->status_sz) :
+			      answer_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, NOT_YET);
+}
+
 static enum MHD_Result answer_ready(const struct http *h, struct MHD_Connection *c)
 {
 	return h->status_ns ? answer_text(c, MHD_HTTP_OK, "ready\n") :
-			      answer_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, "not attached yet\n");
+			      answer_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, NOT_YET);
 }
 
 static enum MHD_Result handle(void *ctx, struct MHD_Connection *c, const char *url,
@@ -78,7 +86,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *c, const char *u
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return answer_text(c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD alone\n");
 	if (!strcmp(url, "/metrics"))
-		return answer(c, MHD_HTTP_OK, METRICS_TYPE, h->status ?: "", h->status_sz);
+		return answer_metrics(h, c);
 	if (!strcmp(url, "/-/healthy"))
 		return answer_healthy(h, c);
 	if (!strcmp(url, "/-/ready"))
