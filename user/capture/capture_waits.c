@@ -39,8 +39,8 @@ static void add_cost(const struct capture *c, enum bpfprof_kind kind, struct wai
 }
 
 /*
- * The kernel goes through all CPUs and interrupts for /proc/stat: 0.1 ms with two CPUs, and some ms with
- * many. So it is read more and more seldom at first, then once in LOOK_NS.
+ * The kernel goes through all CPUs and interrupts for /proc/stat: 0.1 ms with two CPUs. So it is read more and
+ * more seldom at first, then once in LOOK_NS.
  */
 static void look_at_machine(struct capture *c, uint64_t now)
 {
