@@ -34,9 +34,8 @@ struct wait_cost {
 
 /* What the whole machine does, by a look at /proc/stat now and then, and as it goes on in between. */
 struct machine_work {
-	uint64_t look_ns, next_ns; /* of the last look, and of the next one */
-	bool known;		   /* the following is of an earlier look */
-	struct cpus_work work;	   /* so far */
+	uint64_t look_ns, next_ns; /* of the last look, 0: there was none; and of the next one */
+	struct cpus_work work;	   /* by the last look */
 	double cpus;		   /* that are busy */
 	double switch_share;	   /* of what they are busy: programs at context switches; 0..1 */
 	uint64_t busy_ns;	   /* so far, as it was told last */

@@ -56,19 +56,18 @@ static void look_at_machine(struct capture *c, uint64_t now)
 	busy = work.busy_ns - MIN(m->work.busy_ns, work.busy_ns);
 	ns = (work.switches - m->work.switches) * SWITCH_NS *
 	     probe_waits__switch_programs(c->waits);
-	if (m->known && now > m->look_ns)
+	if (m->look_ns && now > m->look_ns)
 		m->cpus = (double)busy / (now - m->look_ns);
-	if (m->known && busy)
+	if (m->look_ns && busy)
 		m->switch_share = MIN((double)ns / busy, 1);
 	m->look_ns = now;
 	m->work = work;
-	m->known = true;
 }
 
 /* Of all CPUs, so far. */
 static uint64_t busy_ns(struct machine_work *m, uint64_t now)
 {
-	uint64_t since_look = m->known ? (uint64_t)(m->cpus * (now - m->look_ns)) : 0;
+	uint64_t since_look = (uint64_t)(m->cpus * (now - m->look_ns));
 
 	return m->busy_ns = MAX(m->work.busy_ns + since_look, m->busy_ns);
 }
