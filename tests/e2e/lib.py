@@ -211,9 +211,11 @@ def tool(name):
 
 
 def wait_until(condition, what, seconds=LONG, every=0.05):
+    """what: a text, or a function that makes one of how it is in the end."""
     end = time.monotonic() + seconds
     while not condition():
-        need(time.monotonic() < end, f"{what}: not within {seconds} s")
+        if time.monotonic() >= end:
+            need(False, f"{what() if callable(what) else what}: not within {seconds} s")
         time.sleep(every)
 
 
