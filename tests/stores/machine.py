@@ -98,7 +98,7 @@ class Machine:
 
     def wait_up(self, boots):
         """For the shell, which comes when somebody may log in; what is sent before it is lost."""
-        lib.wait_until(lambda: self.console().count("login:") >= boots, f"the machine to be up: {self.console()[-500:]!r}", 240)
+        lib.wait_until(lambda: self.console().count("login:") >= boots, lambda: f"the machine to be up: {self.console()[-500:]!r}", 240)
 
         def answers():
             with contextlib.suppress(AssertionError):
