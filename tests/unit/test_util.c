@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests of base/util and base/log; UTF-8 is checked against iconv. */
+/* Tests of base/util, base/sorted and base/log; UTF-8 is checked against iconv. */
 #include <errno.h>
 #include <fcntl.h>
 #include <iconv.h>
@@ -19,6 +19,7 @@
 
 #include "base/large_pages.h"
 #include "base/log.h"
+#include "base/sorted.h"
 #include "base/util.h"
 
 #define FFFD "\xef\xbf\xbd"
@@ -332,6 +333,34 @@ static void sums_saturate(void **state)
 	assert_true(util_add_saturated(INT64_MAX, INT64_MIN) == -1);
 }
 
+/* Every key that there is, one more and one less, in arrays of all small sizes, with equals. */
+static void bounds_are_found(void **state)
+{
+	static const uint64_t keys[] = { 0, 0, 1, 3, 3, 3, 7, 1ULL << 40, UINT64_MAX, UINT64_MAX };
+	struct {
+		uint32_t other;
+		uint64_t key;
+	} v[ARRAY_SIZE(keys)];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		v[i].key = keys[i];
+	for (size_t cnt = 0; cnt <= ARRAY_SIZE(keys); cnt++) {
+		for (size_t i = 0; i < 3 * ARRAY_SIZE(keys); i++) {
+			uint64_t key = keys[i / 3] + i % 3 - 1;
+			size_t below = 0, equal = 0;
+
+			for (size_t j = 0; j < cnt; j++) {
+				below += keys[j] < key;
+				equal += keys[j] == key;
+			}
+			assert_int_equal(SORTED_LOWER_BOUND(v, cnt, key, key), below);
+			assert_int_equal(SORTED_UPPER_BOUND(v, cnt, key, key), below + equal);
+			assert_int_equal(sorted_lower_bound(keys, cnt, key), below);
+		}
+	}
+}
+
 static void clocks_run(void **state)
 {
 	uint64_t a = util_monotonic_ns(), b = util_monotonic_ns();
@@ -608,6 +637,7 @@ int main(void)
 		cmocka_unit_test(percents_are_parsed),
 		cmocka_unit_test(durations_are_parsed),
 		cmocka_unit_test(sums_saturate),
+		cmocka_unit_test(bounds_are_found),
 		cmocka_unit_test(clocks_run),
 		cmocka_unit_test(hash_spreads),
 		cmocka_unit_test(utf8_agrees_with_iconv),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/deleted.h"
+#include "base/sorted.h"
 #include "base/util.h"
 #include "profile/legacy_reader.h"
 
@@ -196,16 +197,8 @@ int legacy_add_maps(struct legacy_reader *r)
 
 uint32_t legacy_map_at(const struct legacy_reader *r, uint64_t address)
 {
-	size_t low = 0, high = r->map_cnt;
-
 	/* the last one that begins at the address or before */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
+	size_t cnt = SORTED_UPPER_BOUND(r->maps, r->map_cnt, start, address);
 
-		if (r->maps[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && address < r->maps[low - 1].limit ? r->maps[low - 1].mapping : PROFILE_NONE;
+	return cnt && address < r->maps[cnt - 1].limit ? r->maps[cnt - 1].mapping : PROFILE_NONE;
 }

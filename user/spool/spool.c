@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 
 #define NUMBER_DIGITS 16
@@ -368,17 +369,8 @@ uint64_t spool__end(const struct spool *s)
 /* The first whose number is not below; s->end: there is none. */
 static size_t find(const struct spool *s, uint64_t number)
 {
-	size_t lo = s->first, hi = s->end;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->records[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return s->first +
+	       SORTED_LOWER_BOUND(s->records + s->first, s->end - s->first, number, number);
 }
 
 /* As its name says. */

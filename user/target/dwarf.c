@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/sorted.h"
 #include "base/strtab.h"
 #include "base/util.h"
 #include "target/dwarf_aranges.h"
@@ -102,22 +103,6 @@ static bool spend(struct resolver *r, uint64_t steps)
 	return r->steps;
 }
 
-/* The first address >= addr. */
-static size_t lower_bound(const struct resolver *r, uint64_t addr)
-{
-	size_t lo = 0, hi = r->cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->vaddrs[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 typedef int (*query_fn)(struct resolver *r, size_t query, uint64_t lo, void *ctx);
 
 static int each_in_range(struct resolver *r, uint64_t lo, uint64_t hi, query_fn f, void *ctx)
@@ -129,7 +114,8 @@ static int each_in_range(struct resolver *r, uint64_t lo, uint64_t hi, query_fn 
 		r->discarded = MAX(r->discarded, hi - lo);
 		return 0;
 	}
-	for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && spend(r, 1); i++) {
+	for (i = sorted_lower_bound(r->vaddrs, r->cnt, lo);
+	     i < r->cnt && r->vaddrs[i] < hi && spend(r, 1); i++) {
 		err = f(r, i, lo, ctx);
 		if (err)
 			return err;
@@ -199,7 +185,8 @@ static int claim_rows(struct resolver *r)
 	for (row = 0; row < r->lines.row_cnt; row++) {
 		if (!dwarf_lines__range(&r->lines, row, &lo, &hi))
 			continue;
-		for (i = lower_bound(r, lo); i < r->cnt && r->vaddrs[i] < hi && !err; i++)
+		for (i = sorted_lower_bound(r->vaddrs, r->cnt, lo);
+		     i < r->cnt && r->vaddrs[i] < hi && !err; i++)
 			err = claim(r, i, lo, NULL);
 	}
 	return err;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "target/dwarf_file.h"
 
@@ -76,17 +77,9 @@ static bool take_set(struct cursor *section, struct set *ret)
 /* Is there one of them in [lo, lo + len)? */
 static bool any_in(const uint64_t *vaddrs, size_t cnt, uint64_t lo, uint64_t len)
 {
-	size_t low = 0, high = cnt;
+	size_t i = sorted_lower_bound(vaddrs, cnt, lo);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (vaddrs[mid] < lo)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < cnt && vaddrs[low] - lo < len;
+	return i < cnt && vaddrs[i] - lo < len;
 }
 
 static int add(struct dwarf_aranges *a, struct set *set, const uint64_t *vaddrs, size_t cnt)

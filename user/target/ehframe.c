@@ -15,6 +15,7 @@
 #include <string.h>
 #include <linux/types.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/cfi.h"
@@ -203,22 +204,15 @@ static int add_cie(struct ehframe *b, const struct cfi_entry *e)
 /* The CIE at pos; NULL if there is none. */
 static const struct cfi_cie *find_cie(struct ehframe *b, uint64_t pos)
 {
-	size_t lo = 0, hi = b->cie_cnt;
+	size_t i;
 
-	if (b->last_cie < hi && b->cies[b->last_cie].pos == pos)
+	if (b->last_cie < b->cie_cnt && b->cies[b->last_cie].pos == pos)
 		return &b->cies[b->last_cie];
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (b->cies[mid].pos < pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == b->cie_cnt || b->cies[lo].pos != pos)
+	i = SORTED_LOWER_BOUND(b->cies, b->cie_cnt, pos, pos);
+	if (i == b->cie_cnt || b->cies[i].pos != pos)
 		return NULL;
-	b->last_cie = lo;
-	return &b->cies[lo];
+	b->last_cie = i;
+	return &b->cies[i];
 }
 
 /* Does the range lie in one executable segment's file part? Linkers leave FDEs of dropped

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "target/cfi_entry.h"
 #include "target/elf_file.h"
@@ -30,17 +31,7 @@ struct pass {
 /* The index of the first range at or behind vaddr; cnt if there is none. */
 static size_t first_at(const struct pass *p, uint64_t vaddr)
 {
-	size_t lo = 0, hi = p->cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->ranges[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return SORTED_LOWER_BOUND(p->ranges, p->cnt, vaddr, vaddr);
 }
 
 static void note(struct pass *p, uint64_t start, uint64_t size, bool signal)

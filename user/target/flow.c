@@ -20,6 +20,7 @@
 #include <string.h>
 #include <linux/types.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/elf_file.h"
@@ -42,18 +43,10 @@ static size_t page_cnt(const struct flow *f)
 /* Does the address lie within a function whose symbol says how long it is? */
 static bool is_inside(const struct flow *f, size_t sorted, uint64_t addr)
 {
-	size_t lo = 0, hi = sorted;
+	size_t i = SORTED_LOWER_BOUND(f->entries.v, sorted, addr, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->entries.v[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo > 0; lo--) {
-		const struct flow_entry *e = &f->entries.v[lo - 1];
+	for (; i > 0; i--) {
+		const struct flow_entry *e = &f->entries.v[i - 1];
 
 		if (e->size)
 			return addr - e->addr < e->size;

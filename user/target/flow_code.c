@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "target/elf_file.h"
 
@@ -183,17 +184,9 @@ void flow_code__done(struct flow_code *c)
 
 const struct flow_run *flow_code__run(const struct flow_code *c, uint64_t addr)
 {
-	size_t lo = 0, hi = c->run_cnt;
+	size_t i = SORTED_UPPER_BOUND(c->runs, c->run_cnt, end, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->runs[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < c->run_cnt && addr >= c->runs[lo].start ? &c->runs[lo] : NULL;
+	return i < c->run_cnt && addr >= c->runs[i].start ? &c->runs[i] : NULL;
 }
 
 const struct flow_run *flow_code__run_at(const struct flow_code *c, uint32_t at)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "target/symtab.h"
 
@@ -204,22 +205,14 @@ static uint64_t symbol_end(const struct kallsyms *k, size_t i)
 
 int kallsyms__find(const struct kallsyms *k, uint64_t addr, struct kallsyms_symbol *ret)
 {
-	size_t lo = 0, hi = k->cnt;
+	size_t cnt = SORTED_UPPER_BOUND(k->symbols, k->cnt, addr, addr);
 	const struct symbol *s;
 	uint64_t end;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->symbols[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
+	if (!cnt)
 		return -ENOENT;
-	s = &k->symbols[lo - 1];
-	end = symbol_end(k, lo - 1);
+	s = &k->symbols[cnt - 1];
+	end = symbol_end(k, cnt - 1);
 	if (addr >= end)
 		return -ENOENT;
 	*ret = (struct kallsyms_symbol){

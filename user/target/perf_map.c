@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sorted.h"
 #include "base/strtab.h"
 #include "base/util.h"
 #include "target/demangle.h"
@@ -81,22 +82,6 @@ static bool parse_range(const char **line, const char *end, struct range *ret)
 
 /* ---- the last line that holds an address ---- */
 
-/* How many addresses are below. */
-static size_t below(const struct search *s, uint64_t addr)
-{
-	size_t lo = 0, hi = s->cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->addrs[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static void take_line(struct search *s, uint64_t offset, const char *line, size_t len)
 {
 	struct range r;
@@ -108,8 +93,8 @@ static void take_line(struct search *s, uint64_t offset, const char *line, size_
 	}
 	if (r.end <= s->addrs[0] || r.start > s->addrs[s->cnt - 1])
 		return;
-	from = below(s, r.start) + s->cnt;
-	to = below(s, r.end) + s->cnt;
+	from = sorted_lower_bound(s->addrs, s->cnt, r.start) + s->cnt;
+	to = sorted_lower_bound(s->addrs, s->cnt, r.end) + s->cnt;
 	for (; from < to; from /= 2, to /= 2) {
 		if (from & 1)
 			s->last[from++] = offset + 1;

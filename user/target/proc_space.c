@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "target/beside.h"
 #include "target/copy.h"
@@ -120,17 +121,7 @@ void proc_space__forget(struct proc_spaces *all, struct proc_space *s)
 /* Index of the first range that ends behind addr. */
 static size_t map_index(const struct proc_space *s, uint64_t addr)
 {
-	size_t lo = 0, hi = s->map_cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->maps[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return SORTED_UPPER_BOUND(s->maps, s->map_cnt, end, addr);
 }
 
 const struct proc_map *proc_space__at(const struct proc_space *s, uint64_t addr)

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/sorted.h"
 #include "base/util.h"
 #include "target/elf_file.h"
 #include "target/label_proof.h"
@@ -182,19 +183,6 @@ static bool is_better(struct search *s, const struct candidate *a, const struct 
 	return a->start && has_better_name(s, a, b);
 }
 
-/* The index of the first address at or behind vaddr; cnt is not 0. */
-static size_t lower_bound(const uint64_t *vaddrs, size_t cnt, uint64_t vaddr)
-{
-	const uint64_t *base = vaddrs;
-	size_t half;
-
-	for (; cnt > 1; cnt -= half) {
-		half = cnt / 2;
-		base += base[half - 1] < vaddr ? half : 0;
-	}
-	return base - vaddrs + (*base < vaddr);
-}
-
 /* A claim of c on the addresses from index first to end, exclusive. */
 static void claim(struct search *s, size_t first, size_t end, const struct candidate *c)
 {
@@ -305,7 +293,7 @@ static int visit_all(struct search *s, visit_fn visit)
 static void visit_first(struct search *s, uint8_t source, const Elf64_Sym *sym,
 			const struct range *range)
 {
-	size_t first = lower_bound(s->vaddrs, s->cnt, range->start), end = first;
+	size_t first = sorted_lower_bound(s->vaddrs, s->cnt, range->start), end = first;
 	struct candidate c = { range->start, sym->st_name, source, rank(sym) };
 
 	if (first == s->cnt || s->vaddrs[first] >= range->end)
@@ -321,7 +309,7 @@ static void visit_first(struct search *s, uint8_t source, const Elf64_Sym *sym,
 	while (end < s->cnt && end - first < 4 && s->vaddrs[end] < range->end)
 		end++;
 	if (end - first == 4)
-		end = lower_bound(s->vaddrs, s->cnt, range->end);
+		end = sorted_lower_bound(s->vaddrs, s->cnt, range->end);
 	claim(s, first, end, &c);
 }
 
