@@ -194,7 +194,16 @@ static void many_lines(void **state)
 	elf = elf_file__open(fd);
 	assert_non_null(elf);
 	assert_int_equal(dwarf_kept__open(elf, NULL, &k), 0);
-	k->line_bytes = 1 << 20;
+	/* those of a unit are counted once */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(dwarf_kept__add_lines(k, 0, 100), 0);
+		assert_int_equal(dwarf_kept__add_lines(k, 1000, 10), 0);
+	}
+	assert_int_equal(k->line_bytes, 110);
+	assert_int_equal(dwarf_kept__restart(k), 0);
+	assert_int_equal(k->line_bytes, 0);
+	assert_int_equal(dwarf_kept__add_lines(k, 1000, 1 << 20), 0);
+	assert_int_equal(k->line_bytes, 1 << 20);
 	dwarf_kept__close(k, false);
 	assert_int_equal(k->line_bytes, 0);
 	elf_file__free(elf);

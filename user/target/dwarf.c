@@ -405,7 +405,10 @@ static int language_of(Dwarf_Die *unit)
 
 static int open_lines(struct resolver *r)
 {
-	r->kept->line_bytes += dwarf_lines__open(&r->lines, r->file, &r->unit);
+	uint64_t bytes = dwarf_lines__open(&r->lines, r->file, &r->unit);
+
+	if (dwarf_kept__add_lines(r->kept, r->unit_idx, bytes))
+		return -ENOMEM;
 	if (util_reserve(&r->paths, &r->paths_cap, r->lines.file_cnt, sizeof(*r->paths)))
 		return -ENOMEM;
 	if (r->lines.file_cnt)
@@ -523,8 +526,7 @@ static bool next_unit(struct resolver *r, uint8_t *ret_type)
 		return false;
 	if (r->kept->line_bytes > LINES_AT_ONCE) {
 		off = dwarf_dieoffset(&r->unit);
-		r->kept->line_bytes = 0;
-		if (dwarf_file__restart(r->file) || !dwarf_offdie(r->file->dbg, off, &r->unit))
+		if (dwarf_kept__restart(r->kept) || !dwarf_offdie(r->file->dbg, off, &r->unit))
 			return false;
 		r->cu = r->unit.cu;
 	}

@@ -2,6 +2,7 @@
 #include "target/dwarf_kept.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,8 +16,8 @@
 #define SLOTS 16
 /*
  * What libdw makes of a file, as measured: of units, and the names of their attributes, a fifth of its
- * sections; of line tables 6 bytes of each. What a request has had it make of lines is of no use to the
- * next one, unless it asks for the same units: to begin anew costs a few ms.
+ * sections; of line tables 6 bytes of each. Lines are kept for requests that ask for the same units again, as
+ * the agent does with each window: to read and to sort those of a unit takes up to a few ms.
  */
 #define UNITS_SHARE 5
 #define LINES_COST 6
@@ -67,6 +68,7 @@ static void empty(struct slot *s)
 {
 	dwarf_file__close(&s->k.file);
 	dwarf_file__close(&s->k.alt);
+	free(s->k.line_units);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -150,13 +152,31 @@ int dwarf_kept__open(const struct elf_file *elf, const struct elf_file *alt,
 	return 0;
 }
 
+int dwarf_kept__add_lines(struct dwarf_kept *k, uint32_t unit, uint64_t bytes)
+{
+	uint64_t bit = 1ULL << unit % 64;
+
+	if (util_reserve_zeroed(&k->line_units, &k->line_unit_cap, unit / 64,
+				sizeof(*k->line_units)))
+		return -ENOMEM;
+	if (!(k->line_units[unit / 64] & bit))
+		k->line_bytes += bytes;
+	k->line_units[unit / 64] |= bit;
+	return 0;
+}
+
+int dwarf_kept__restart(struct dwarf_kept *k)
+{
+	if (k->line_units)
+		memset(k->line_units, 0, k->line_unit_cap * sizeof(*k->line_units));
+	k->line_bytes = 0;
+	return dwarf_file__restart(&k->file);
+}
+
 /* False: it cannot be read any more. */
 static bool shrink(struct dwarf_kept *k)
 {
-	if (k->line_bytes <= LINES_KEPT)
-		return true;
-	k->line_bytes = 0;
-	return !dwarf_file__restart(&k->file);
+	return k->line_bytes <= LINES_KEPT || !dwarf_kept__restart(k);
 }
 
 void dwarf_kept__close(struct dwarf_kept *k, bool broken)
