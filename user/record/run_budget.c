@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,13 +108,19 @@ static uint64_t bpf_memory(void)
 	DIR *dir = opendir("/proc/self/fdinfo");
 	uint64_t sum = 0;
 	struct dirent *e;
+	int err;
 
 	while (dir && (e = readdir(dir))) {
-		char path[300], *buf, *at;
+		int fd = *e->d_name == '.' ? -1 :
+					     openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC);
+		char *buf, *at;
 		size_t sz;
 
-		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", e->d_name);
-		if (*e->d_name == '.' || util_read_file(path, 4096, &buf, &sz))
+		if (fd < 0)
+			continue;
+		err = util_read_fd(fd, 4096, &buf, &sz);
+		close(fd);
+		if (err)
 			continue;
 		at = strstr(buf, "\nmemlock:");
 		sum += at ? strtoull(at + strlen("\nmemlock:"), NULL, 10) : 0;

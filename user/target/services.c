@@ -209,6 +209,9 @@ static void ask(struct services *s, uint32_t proc, uint64_t time_ns)
 	now = util_monotonic_ns();
 	if (reader_harmed(err))
 		s->credit_ns -= HARM_NS;
+	/* most say nothing, and to see that they live takes as long as to ask them */
+	if (!err && !*said.text[SAID_SERVICE])
+		return;
 	/* what was read is the process's if it is still there */
 	if (reader_harmed(err) || !lives(s, proc)) {
 		a->asks = ARRAY_SIZE(asks_ns);
