@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/util.h"
 #include "courier/stores_parts.h"
-
-#define GZIP_WINDOW (15 + 16) /* zlib.h, deflateInit2 */
+#include "profile/gzip_writer.h"
 
 /* The record as it is. */
 static int pprof_body(const struct item *item, struct body *ret)
@@ -23,32 +21,30 @@ static int pprof_body(const struct item *item, struct body *ret)
 	return 0;
 }
 
-/* Takes what it is given, and gives it back smaller. */
+/* Takes what it is given, and gives it back smaller. 0 or -errno. */
 static int compress_body(struct body *b)
 {
-	z_stream z = { 0 };
+	struct gzip_writer w = { 0 };
 	struct body packed = { 0 };
-	int rc;
+	char *data = NULL;
+	FILE *f = open_memstream(&data, &packed.sz);
+	int err;
 
-	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (!f)
 		return -ENOMEM;
-	packed.sz = deflateBound(&z, b->sz);
-	packed.data = malloc(packed.sz);
-	if (!packed.data) {
-		deflateEnd(&z);
-		return -ENOMEM;
-	}
-	z.next_in = b->data;
-	z.avail_in = (uInt)b->sz;
-	z.next_out = packed.data;
-	z.avail_out = (uInt)packed.sz;
-	rc = deflate(&z, Z_FINISH);
-	packed.sz = z.total_out;
-	deflateEnd(&z);
-	free(rc == Z_STREAM_END ? b->data : packed.data);
-	if (rc == Z_STREAM_END)
+	err = gzip_writer__init(&w, f, NULL, 0);
+	if (!err)
+		err = gzip_writer__put(&w, b->data, b->sz);
+	if (!err)
+		err = gzip_writer__finish(&w);
+	gzip_writer__done(&w);
+	if (fclose(f) && !err)
+		err = -ENOMEM;
+	packed.data = data;
+	free(err ? packed.data : b->data);
+	if (!err)
 		*b = packed;
-	return rc == Z_STREAM_END ? 0 : -ENOMEM;
+	return err;
 }
 
 const struct store stores[] = {

@@ -6,13 +6,14 @@
 #include <zlib.h>
 
 #include "base/util.h"
+#include "profile/gzip.h"
 
 #define GZIP_WINDOW (15 + 16) /* zlib.h, inflateInit2: gzip alone */
 #define FIRST_SZ 65536
 
 bool gunzip_is(const uint8_t *data, size_t sz)
 {
-	return sz >= 2 && data[0] == 0x1f && data[1] == 0x8b;
+	return sz >= 2 && data[0] == GZIP_ID1 && data[1] == GZIP_ID2;
 }
 
 /* *ret is the caller's also if it fails. */

@@ -7,15 +7,16 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "profile/gzip.h"
 
 #define IN_SZ 32768
 #define OUT_SZ 65536
 #define LEVEL Z_BEST_SPEED /* as Go does it: sorted samples compress well at any */
 /* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
 #define WINDOW (15 + 16)
-#define FLAG_EXTRA 4 /* RFC 1952, 2.3.1 */
+/* what zlib says by itself, in the header's last two bytes */
 #define FASTEST 4
-#define UNIX 3 /* as zlib says it without being told */
+#define UNIX 3
 
 int gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz)
 {
@@ -84,15 +85,15 @@ static uint8_t *put_le(uint8_t *to, uint32_t number, size_t bytes)
 static int put_header(struct gzip_writer *w)
 {
 	const gz_header *h = &w->header;
-	uint8_t head[12] = {
-		0x1f, 0x8b, Z_DEFLATED, h->extra ? FLAG_EXTRA : 0, [8] = FASTEST, [9] = UNIX
-	};
+	uint8_t head[GZIP_HEAD_SZ + 2] = { GZIP_ID1,	  GZIP_ID2,
+					   Z_DEFLATED,	  [GZIP_FLAGS] = h->extra ? GZIP_FEXTRA : 0,
+					   [8] = FASTEST, [9] = UNIX };
 	int err;
 
 	if (!h->extra)
-		return put_out(w, head, 10);
-	put_le(head + 10, h->extra_len, 2);
-	err = put_out(w, head, 12);
+		return put_out(w, head, GZIP_HEAD_SZ);
+	put_le(head + GZIP_HEAD_SZ, h->extra_len, 2);
+	err = put_out(w, head, sizeof(head));
 	return err ? err : put_out(w, h->extra, h->extra_len);
 }
 

@@ -15,11 +15,10 @@
 #include "base/util.h"
 #include "profile.pb-c.h"
 #include "profile/canon.h"
+#include "profile/gzip.h"
 #include "profile/gzip_writer.h"
 #include "profile/profile.h"
 
-#define GZIP_HEAD 10 /* RFC 1952, 2.3.1: bytes before what is optional */
-#define GZIP_FEXTRA 4
 #define EXTRA_ID "bp"
 #define EXTRA_HEAD 4
 #define WIRE_BYTES 2 /* protobuf encoding: length-delimited */
@@ -352,11 +351,12 @@ int pprof_extra(const void *file, size_t sz, const void **ret, size_t *ret_sz)
 	const uint8_t *p = file, *end;
 	size_t len;
 
-	if (sz < GZIP_HEAD + 2 || p[0] != 0x1f || p[1] != 0x8b || !(p[3] & GZIP_FEXTRA))
+	if (sz < GZIP_HEAD_SZ + 2 || p[0] != GZIP_ID1 || p[1] != GZIP_ID2 ||
+	    !(p[GZIP_FLAGS] & GZIP_FEXTRA))
 		return -ENOENT;
-	len = p[GZIP_HEAD] | (size_t)p[GZIP_HEAD + 1] << 8;
-	p += GZIP_HEAD + 2;
-	if (len > sz - GZIP_HEAD - 2)
+	len = p[GZIP_HEAD_SZ] | (size_t)p[GZIP_HEAD_SZ + 1] << 8;
+	p += GZIP_HEAD_SZ + 2;
+	if (len > sz - GZIP_HEAD_SZ - 2)
 		return -ENOENT;
 	for (end = p + len; end - p >= EXTRA_HEAD; p += EXTRA_HEAD + len) {
 		len = p[2] | (size_t)p[3] << 8;
