@@ -29,7 +29,8 @@
 
 /* How often the rings are read, and budgets kept: a process that lived shorter is still known by
  * events. Where there are no budgets, what arrives can lie for longer: to wake up is most of what a
- * tick costs. */
+ * tick costs. But a command may end soon, and with it /proc/PID, by which maps of its run-time's names
+ * (perf_maps.h) are found. */
 #define TICK_NS 100000000ULL
 #define SLOW_TICK_NS 500000000ULL
 #define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */
@@ -76,7 +77,7 @@ static void prune_fds(struct capture *c)
 
 static uint64_t tick_length(const struct capture *c)
 {
-	return c->heap || c->custom || c->waits ? TICK_NS : SLOW_TICK_NS;
+	return c->heap || c->custom || c->waits || c->opts.command ? TICK_NS : SLOW_TICK_NS;
 }
 
 int capture_start_ticks(struct capture *c)
