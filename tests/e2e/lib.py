@@ -147,6 +147,16 @@ def children(pid):
         return [int(c) for c in f.read().split()]
 
 
+def helpers(pid, kind):
+    """Processes of that kind that a bpfprof has started: "reader". One that ends at this moment is none."""
+    found = []
+    for child in children(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{child}/comm") as f:
+            if f.read() == f"bpfprof-{kind}\n":
+                found.append(child)
+    return found
+
+
 def kill(pid, sig):
     """A signal to a process that a test has looked for: 0, -1 or 1, for one that it did not find, is everybody."""
     need(pid > 1, f"signal {sig} to process {pid}")

@@ -71,11 +71,7 @@ class Agent:
         return self.seen if late else self.numbers()
 
     def courier(self):
-        for pid in lib.children(self.p.pid):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as f:
-                if f.read() == "bpfprof-courier\n":
-                    return pid
-        return None
+        return next(iter(lib.helpers(self.p.pid, "courier")), None)
 
     def end(self, sig=signal.SIGTERM):
         self.p.send_signal(sig)
