@@ -86,7 +86,7 @@ def nginx():
         # the first process listens already before it has a worker
         lib.wait_until(lambda: lib.children(p.pid), "nginx has a worker")
         wait_answers(port, "nginx")
-        with lib.process(lib.start(nginx_load(port, 60))):
+        with lib.process(lib.start(nginx_load(port, 2 * lib.LONG))):
             yield lib.children(p.pid)[0]
 
 
@@ -143,7 +143,7 @@ def postgres(clients):
         with lib.process(lib.start(argv, cwd=root, **drop)) as p:
             lib.wait_until(lambda: run("pg_isready", "-q", *at).returncode == 0, "postgres is ready")
             do("pgbench", "-i", "-q", "-s", "2", *login)
-            with lib.process(lib.start([_pg_tool("pgbench"), "-T", "60", "-c", str(clients), "-j", "2", *login], **drop)):
+            with lib.process(lib.start([_pg_tool("pgbench"), "-T", str(2 * lib.LONG), "-c", str(clients), "-j", "2", *login], **drop)):
                 lib.wait_until(lambda: backends(p.pid) == clients, f"{clients} backends")
                 yield [p.pid, *lib.children(p.pid)]
             p.terminate()

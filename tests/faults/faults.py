@@ -32,8 +32,15 @@ def copy(prog, name):
     return shutil.copy(lib.prog_path(prog), os.path.join(folder, name))
 
 
+# how the processes of start_churn are called: other scripts run the program, too, at the same time
+CHURN = f"churn-{os.getpid()}"
+
+
 def start_churn(mode, rate, cnt, **kw):
-    return lib.start_ready([build("churn.c"), "120", mode, str(rate), str(cnt)], **kw)
+    path = os.path.join(lib.TMP, CHURN)
+    if not os.path.exists(path):
+        shutil.copy(build("churn.c"), path)
+    return lib.start_ready([path, "120", mode, str(rate), str(cnt)], **kw)
 
 
 def go(p):
