@@ -29,8 +29,8 @@
 
 /* How often the rings are read, and budgets kept: a process that lived shorter is still known by
  * events. Where there are no budgets, what arrives can lie for longer: to wake up is most of what a
- * tick costs. But a command may end soon, and with it /proc/PID, by which maps of its run-time's names
- * (perf_maps.h) are found. */
+ * tick costs. But a command may end soon, and with it /proc/PID, through which the names of code that it
+ * has generated are found (perf_maps.h). */
 #define TICK_NS 100000000ULL
 #define SLOW_TICK_NS 500000000ULL
 #define ARM_NS NSEC_PER_SEC /* how often it is tried to watch what could not be */

@@ -102,30 +102,34 @@ static uint64_t memory_of(pid_t pid)
 	return kib << 10;
 }
 
-/* BPF maps, and programs, as they are charged: by the descriptors that we have (bpf(2)). */
+/* Of a descriptor's information (bpf(2)): what its BPF map or program is charged with; 0: it is neither. */
+static uint64_t charged(int folder, const char *file)
+{
+	int fd = openat(folder, file, O_RDONLY | O_CLOEXEC);
+	uint64_t ret = 0;
+	char *buf, *at;
+	size_t sz;
+
+	if (fd < 0)
+		return 0;
+	if (!util_read_fd(fd, 4096, &buf, &sz)) {
+		at = strstr(buf, "\nmemlock:");
+		ret = at ? strtoull(at + strlen("\nmemlock:"), NULL, 10) : 0;
+		free(buf);
+	}
+	close(fd);
+	return ret;
+}
+
+/* BPF maps, and programs, by the descriptors that we have. */
 static uint64_t bpf_memory(void)
 {
 	DIR *dir = opendir("/proc/self/fdinfo");
 	uint64_t sum = 0;
 	struct dirent *e;
-	int err;
 
-	while (dir && (e = readdir(dir))) {
-		int fd = *e->d_name == '.' ? -1 :
-					     openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC);
-		char *buf, *at;
-		size_t sz;
-
-		if (fd < 0)
-			continue;
-		err = util_read_fd(fd, 4096, &buf, &sz);
-		close(fd);
-		if (err)
-			continue;
-		at = strstr(buf, "\nmemlock:");
-		sum += at ? strtoull(at + strlen("\nmemlock:"), NULL, 10) : 0;
-		free(buf);
-	}
+	while (dir && (e = readdir(dir)))
+		sum += *e->d_name == '.' ? 0 : charged(dirfd(dir), e->d_name);
 	if (dir)
 		closedir(dir);
 	return sum;
