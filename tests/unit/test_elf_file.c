@@ -250,6 +250,37 @@ static void test_compressed(void **state)
 	close_both(plain, plain_fd);
 }
 
+/* What is compressed is read behind what it becomes, as far as it may: no byte more is written. */
+static void test_room(void **state)
+{
+	struct elf_section s;
+	struct elf_file *e;
+	uint8_t *got, *room;
+	size_t sz, extra;
+	int fd;
+
+	(void)state;
+	if (!toolrun("objcopy --compress-debug-sections=zlib-gabi /proc/%d/exe z", getpid()))
+		skip();
+	e = open_path(toolrun_path("z"), &fd);
+	assert_true(elf_file__section(e, ".debug_info", &s));
+	assert_int_equal(elf_file__read_section(e, &s, ELF_FILE_MAX_SECTION, (void **)&got, &sz),
+			 0);
+	assert_int_equal(elf_file__expanded_size(e, &s, false), sz);
+	for (int i = 0; i < 3; i++) {
+		extra = i * s.size;
+		room = malloc(sz + extra + 1);
+		assert_non_null(room);
+		room[sz + extra] = 0xa5;
+		assert_int_equal(elf_file__expand(e, &s, false, room, sz, sz + extra), 0);
+		assert_memory_equal(room, got, sz);
+		assert_int_equal(room[sz + extra], 0xa5);
+		free(room);
+	}
+	free(got);
+	close_both(e, fd);
+}
+
 static void test_debuglink(void **state)
 {
 	struct elf_section s;
@@ -349,8 +380,8 @@ int main(void)
 		cmocka_unit_test(test_segments),   cmocka_unit_test(test_sections),
 		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_no_section_headers),
 		cmocka_unit_test(test_vaddr),	   cmocka_unit_test(test_not_elf),
-		cmocka_unit_test(test_compressed), cmocka_unit_test(test_debuglink),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_compressed), cmocka_unit_test(test_room),
+		cmocka_unit_test(test_debuglink),  cmocka_unit_test(test_damaged),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

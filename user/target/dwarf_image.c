@@ -64,9 +64,9 @@ static int begin(struct dwarf_image *i, uint64_t section_bytes)
 		.e_shentsize = sizeof(Elf64_Shdr),
 	};
 
-	*i = (struct dwarf_image){
-		alloc(sizeof(eh) + section_bytes + MAX_SECTIONS * (sizeof(Elf64_Shdr) + 64)), 0
-	};
+	*i = (struct dwarf_image){ .cap = sizeof(eh) + section_bytes +
+					  MAX_SECTIONS * (sizeof(Elf64_Shdr) + 64) };
+	i->data = alloc(i->cap);
 	if (!i->data)
 		return -ENOMEM;
 	put(i, &eh, sizeof(eh));
@@ -162,7 +162,8 @@ static int expand_all(struct dwarf_image *i, const struct elf_file *elf, uint64_
 		if (sz > left)
 			err = -EBADMSG;
 		if (!err)
-			err = elf_file__expand(elf, &section, gnu, i->data + i->sz, sz);
+			err = elf_file__expand(elf, &section, gnu, i->data + i->sz, sz,
+					       i->cap - i->sz);
 		if (err)
 			break;
 		left -= sz;
@@ -177,7 +178,7 @@ static int expand_all(struct dwarf_image *i, const struct elf_file *elf, uint64_
 int dwarf_image__expand(struct dwarf_image *i, const struct elf_file *elf, uint64_t max)
 {
 	struct elf_section section;
-	uint64_t sum = 0;
+	uint64_t sum = 0, room = 0;
 	bool gnu;
 	int err;
 
@@ -191,8 +192,10 @@ int dwarf_image__expand(struct dwarf_image *i, const struct elf_file *elf, uint6
 		if (sz > ELF_FILE_MAX_SECTION || sz > max - sum)
 			return -E2BIG;
 		sum += sz;
+		/* what is compressed is read behind it */
+		room = MAX(room, sum + MIN(section.size, sz));
 	}
-	err = begin(i, sum);
+	err = begin(i, room);
 	if (!err)
 		err = expand_all(i, elf, sum);
 	if (err)

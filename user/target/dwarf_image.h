@@ -13,7 +13,7 @@ struct elf_file;
 
 struct dwarf_image {
 	uint8_t *data; /* NULL: there is none */
-	size_t sz;
+	size_t sz, cap;
 };
 
 struct dwarf_image_section {

@@ -383,37 +383,62 @@ bool elf_file__has_dwarf(const struct elf_file *e)
 	       elf_file__section(e, ".zdebug_info", &info);
 }
 
-/* Inflates in_sz bytes at off to exactly out_sz. By libdeflate, which takes a third of the time that zlib
+/* Where a section is expanded: sz bytes at `at`, and behind them what is free of cap. */
+struct room {
+	uint8_t *at;
+	size_t sz, cap;
+};
+
+/* What is compressed, sz bytes at off: behind what it becomes if it fits there, for to get fresh memory
+ * takes longer than to read. *ret_own is the caller's to free. NULL with errno. */
+static const void *read_packed_data(const struct elf_file *e, uint64_t off, size_t sz,
+				    const struct room *room, void **ret_own)
+{
+	void *to = room->at + room->cap - sz;
+	int err;
+
+	*ret_own = NULL;
+	if (sz > room->cap - room->sz)
+		return *ret_own = read_alloc(e, off, sz);
+	err = elf_file__read(e, off, to, sz);
+	errno = -err;
+	return err ? NULL : to;
+}
+
+/* Inflates in_sz bytes at off to exactly room->sz. By libdeflate, which takes a third of the time that zlib
  * takes, and wants all of it in memory. */
-static int inflate_all(const struct elf_file *e, uint64_t off, uint64_t in_sz, uint8_t *out,
-		       size_t out_sz)
+static int inflate_all(const struct elf_file *e, uint64_t off, uint64_t in_sz,
+		       const struct room *room)
 {
 	/* deflate makes nothing much longer: what comes behind is no part of it */
-	uint64_t sz = MIN(in_sz, out_sz + out_sz / 64 + MAX_DEFLATE_EXTRA);
+	uint64_t sz = MIN(in_sz, room->sz + room->sz / 64 + MAX_DEFLATE_EXTRA);
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-	void *in = d ? read_alloc(e, off, sz) : NULL;
+	void *own = NULL;
+	const void *in = d ? read_packed_data(e, off, sz, room, &own) : NULL;
 	int err = !d ? -ENOMEM : !in ? -errno : 0;
 
-	if (!err && libdeflate_zlib_decompress(d, in, sz, out, out_sz, NULL) != LIBDEFLATE_SUCCESS)
+	if (!err &&
+	    libdeflate_zlib_decompress(d, in, sz, room->at, room->sz, NULL) != LIBDEFLATE_SUCCESS)
 		err = -EBADMSG;
-	free(in);
+	free(own);
 	libdeflate_free_decompressor(d);
 	return err;
 }
 
 /* The same by zstd (RFC 8878). */
-static int unzstd_all(const struct elf_file *e, uint64_t off, uint64_t in_sz, uint8_t *out,
-		      size_t out_sz)
+static int unzstd_all(const struct elf_file *e, uint64_t off, uint64_t in_sz,
+		      const struct room *room)
 {
-	void *in = read_alloc(e, off, in_sz);
+	void *own;
+	const void *in = read_packed_data(e, off, in_sz, room, &own);
 	size_t n;
 
 	if (!in)
 		return -errno;
-	n = ZSTD_decompress(out, out_sz, in, in_sz);
-	free(in);
+	n = ZSTD_decompress(room->at, room->sz, in, in_sz);
+	free(own);
 	if (!ZSTD_isError(n))
-		return n == out_sz ? 0 : -EBADMSG;
+		return n == room->sz ? 0 : -EBADMSG;
 	return ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 }
 
@@ -466,19 +491,19 @@ static bool is_credible(const struct elf_section *s, const struct packed *p)
 	return p->type != ELFCOMPRESS_ZLIB || p->size / MAX_DEFLATE_RATIO <= s->size - p->header_sz;
 }
 
-/* Its contents, of p's size. */
+/* Its contents, of p's size, which is room's. */
 static int fill(const struct elf_file *e, const struct elf_section *s, const struct packed *p,
-		uint8_t *to)
+		const struct room *room)
 {
 	uint64_t off = s->offset + p->header_sz, sz = s->size - p->header_sz;
 
 	switch (p->type) {
 	case ELFCOMPRESS_ZLIB:
-		return inflate_all(e, off, sz, to, p->size);
+		return inflate_all(e, off, sz, room);
 	case ELF_FILE_ZSTD:
-		return unzstd_all(e, off, sz, to, p->size);
+		return unzstd_all(e, off, sz, room);
 	}
-	return elf_file__read(e, off, to, sz);
+	return elf_file__read(e, off, room->at, sz);
 }
 
 int elf_file__read_section(const struct elf_file *e, const struct elf_section *s, size_t max,
@@ -500,7 +525,7 @@ int elf_file__read_section(const struct elf_file *e, const struct elf_section *s
 	buf = malloc(p.size + 1);
 	if (!buf)
 		return -ENOMEM;
-	err = fill(e, s, &p, buf);
+	err = fill(e, s, &p, &(struct room){ buf, p.size, p.size });
 	if (err) {
 		free(buf);
 		return err == -ENODATA ? -EBADMSG : err;
@@ -522,14 +547,14 @@ uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_sect
 }
 
 int elf_file__expand(const struct elf_file *e, const struct elf_section *s, bool gnu, void *to,
-		     size_t sz)
+		     size_t sz, size_t cap)
 {
 	struct packed p;
 	int err = look_into(e, s, gnu, &p);
 
 	if (!err && (p.size != sz || !is_credible(s, &p)))
 		err = -EBADMSG;
-	return err ? err : fill(e, s, &p, to);
+	return err ? err : fill(e, s, &p, &(struct room){ to, sz, cap });
 }
 
 bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,

@@ -76,9 +76,10 @@ int elf_file__read_section(const struct elf_file *e, const struct elf_section *s
 /* How many bytes a section would have, as it says; 0 where it cannot be expanded. gnu: it is compressed in
  * GNU's older form (.zdebug_…). */
 uint64_t elf_file__expanded_size(const struct elf_file *e, const struct elf_section *s, bool gnu);
-/* Its contents, which have to be of that size. 0; -EBADMSG, -ENOMEM, -errno. */
+/* Its contents, which have to be of that size. Of the cap bytes at `to` those behind them may be written to
+ * as well. 0; -EBADMSG, -ENOMEM, -errno. */
 int elf_file__expand(const struct elf_file *e, const struct elf_section *s, bool gnu, void *to,
-		     size_t sz);
+		     size_t sz, size_t cap);
 
 /* sz bytes at a file offset: 0 or -errno, -ENODATA past the end. */
 int elf_file__read(const struct elf_file *e, uint64_t off, void *buf, size_t sz);
