@@ -65,7 +65,8 @@ struct resolver {
 	struct dwarf_answers *ret;
 	struct dwarf_aranges aranges;
 	uint64_t steps;	   /* what is left */
-	uint64_t limit_ns; /* of CPU time: a busy machine takes no names away */
+	/* of CPU time, for a busy machine takes no names away; and when that much may have passed */
+	uint64_t limit_ns, look_ns;
 
 	/* of the unit at hand */
 	Dwarf_CU *cu; /* NULL before the first one */
@@ -93,12 +94,18 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
+/* The CPU clock takes a system call: it is not asked for before so much time has passed at all. */
+static bool is_late(const struct resolver *r)
+{
+	return util_monotonic_ns() > r->look_ns && cpu_ns() > r->limit_ns;
+}
+
 static bool spend(struct resolver *r, uint64_t steps)
 {
 	uint64_t before = r->steps;
 
 	r->steps -= MIN(steps, before);
-	if (r->steps / STEPS_PER_LOOK != before / STEPS_PER_LOOK && cpu_ns() > r->limit_ns)
+	if (r->steps / STEPS_PER_LOOK != before / STEPS_PER_LOOK && is_late(r))
 		r->steps = 0;
 	return r->steps;
 }
@@ -522,7 +529,7 @@ static bool next_unit(struct resolver *r, uint8_t *ret_type)
 {
 	Dwarf_Off off;
 
-	if (!(r->unit_idx % STEPS_PER_LOOK) && cpu_ns() > r->limit_ns)
+	if (!(r->unit_idx % STEPS_PER_LOOK) && is_late(r))
 		return false;
 	if (r->kept->line_bytes > LINES_AT_ONCE) {
 		off = dwarf_dieoffset(&r->unit);
@@ -583,6 +590,7 @@ static int resolve_in(struct resolver *r, const struct elf_file *elf, const stru
 	if (r->cnt) {
 		r->steps = r->file->info->d_size * STEPS_PER_BYTE + STEPS_MIN;
 		r->limit_ns = cpu_ns() + MAX_NS;
+		r->look_ns = util_monotonic_ns() + MAX_NS;
 		err = resolve(r);
 	}
 	if (err)
