@@ -187,30 +187,6 @@ static void falls_apart(void **state)
 	assert_null(label_of(&g.v[1], "pod_uid"));
 	assert_string_equal(label_of(&g.v[3], "unit"), "postgresql.service");
 	assert_null(g.v[4].labels[0].key);
-	assert_int_equal(g.left_out, 0);
-	groups__done(&g);
-	profile__free(p);
-}
-
-static bool is_named(void *ctx, int64_t pid, const char *comm)
-{
-	return pid == 9 && !strcmp(comm, ctx);
-}
-
-static void left_out(void **state)
-{
-	struct profile *p = make();
-	struct groups g;
-
-	(void)state;
-	assert_int_equal(
-		groups_make(p, &(struct groups_opts){ .leave_out = is_named, .ctx = "postgres" },
-			    &g),
-		0);
-	assert_int_equal(g.cnt, 7);
-	assert_int_equal(g.left_out, 10);
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_int_equal(g.of[i] == PROFILE_NONE, samples[i].pid == 9);
 	groups__done(&g);
 	profile__free(p);
 }
@@ -470,10 +446,13 @@ static void too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workloads),   cmocka_unit_test(services),
-		cmocka_unit_test(falls_apart), cmocka_unit_test(left_out),
-		cmocka_unit_test(said),	       cmocka_unit_test(said_too_much),
-		cmocka_unit_test(configured),  cmocka_unit_test(configured_where_too_much_is_said),
+		cmocka_unit_test(workloads),
+		cmocka_unit_test(services),
+		cmocka_unit_test(falls_apart),
+		cmocka_unit_test(said),
+		cmocka_unit_test(said_too_much),
+		cmocka_unit_test(configured),
+		cmocka_unit_test(configured_where_too_much_is_said),
 		cmocka_unit_test(too_many),
 	};
 

@@ -150,12 +150,14 @@ static void end_epoch(uint32_t side)
 }
 
 /* The profile of a window, in place of what another one was. */
-static const struct profile *profile_of(struct window *w, enum bpfprof_kind kind, bool only_held)
+static const struct profile *profile_without(struct window *w, enum bpfprof_kind kind,
+					     bool only_held, struct window_left_out *left_out)
 {
 	const struct window_profile_opts o = { .period = opts.periods[kind],
 					       .value_cnt = kinds[kind].value_cnt,
 					       .folded_value = kinds[kind].folded_value,
-					       .only_held = only_held };
+					       .only_held = only_held,
+					       .left_out = left_out };
 
 	profile__free(profiles[kind]);
 	free(sources[kind]);
@@ -163,6 +165,11 @@ static const struct profile *profile_of(struct window *w, enum bpfprof_kind kind
 	assert_non_null(profiles[kind]);
 	assert_int_equal(profiles[kind]->folded_value, kinds[kind].folded_value);
 	return profiles[kind];
+}
+
+static const struct profile *profile_of(struct window *w, enum bpfprof_kind kind, bool only_held)
+{
+	return profile_without(w, kind, only_held, NULL);
 }
 
 static const struct profile *finish(enum bpfprof_kind kind, bool only_held)
@@ -799,6 +806,44 @@ static void addresses_lie_in_mappings(void **state)
 	assert_null(label_of(p, s, "thread"));
 }
 
+static bool is_named(void *ctx, int64_t pid, const char *comm)
+{
+	return pid == getpid() && !strcmp(comm, ctx);
+}
+
+/* Nothing of such a process is in the profile that would have to be named: neither code nor labels. */
+static void processes_are_left_out(void **state)
+{
+	struct bpfprof_rec own = { .type = BPFPROF_REC_SAMPLE,
+				   .kind = BPFPROF_CPU,
+				   .user_cnt = 1,
+				   .hash = 1,
+				   .proc.tgid = getpid() };
+	struct bpfprof_rec other = own;
+	struct window_left_out left_out = { .is = is_named, .ctx = "tester" };
+	const struct profile *p;
+
+	(void)state;
+	teardown(NULL);
+	start_with(&(struct stack_store_opts){ .label_process = true }, RATE);
+	other.hash = 2;
+	other.proc.tgid = 1;
+	windows__add(windows, 0, procs__add(procs, getpid(), 0, 0, "tester", false, 0), &own, NULL,
+		     (uint64_t[]){ 0x1000 }, 1, BPFPROF_STACK_complete);
+	windows__add(windows, 0, procs__add(procs, 1, 0, 0, "init", false, 0), &other, NULL,
+		     (uint64_t[]){ 0x2000 }, 1, BPFPROF_STACK_complete);
+	count(&own, 6);
+	count(&other, 3);
+	assert_int_equal(finish(BPFPROF_CPU, false)->sample_cnt, 2);
+	p = profile_without(window, BPFPROF_CPU, false, &left_out);
+	assert_int_equal(left_out.cnt, 7);
+	assert_int_equal(p->sample_cnt, 1);
+	assert_int_equal(p->location_cnt, 1);
+	assert_int_equal(*values_of(BPFPROF_CPU, sample_of(BPFPROF_CPU, 0x2000, 0)), 4);
+	for (uint32_t i = 0; i < strtab__cnt(p->strings); i++)
+		assert_string_not_equal(strtab__get(p->strings, i), "tester");
+}
+
 /* Of a process that has gone before it was known its main thread tells the name, and no other one. */
 static void the_unknown_have_the_name_of_their_main_thread(void **state)
 {
@@ -1406,6 +1451,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(creations_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_are_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_lie_in_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(processes_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(services_are_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(stacks_refer_to_services, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_unknown_have_the_name_of_their_main_thread,

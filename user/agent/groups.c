@@ -43,18 +43,14 @@ struct facts {
 	const char
 		*service; /* as the process says, or else the configuration; NULL: neither does */
 	const char *comm;
-	int64_t pid;
 };
 
 static void read_label(const struct profile *p, const struct profile_label *l, struct facts *ret)
 {
 	const char *key = strtab__get(p->strings, l->key);
 
-	if (!l->str) {
-		if (!strcmp(key, "pid"))
-			ret->pid = l->num;
+	if (!l->str)
 		return;
-	}
 	if (!strcmp(key, "comm"))
 		ret->comm = strtab__get(p->strings, l->str);
 	if (!strcmp(key, "service_name"))
@@ -238,11 +234,6 @@ int groups_make(const struct profile *p, const struct groups_opts *opts, struct 
 	for (size_t i = 0; !err && i < p->sample_cnt; i++) {
 		struct facts f = read_facts(p, &p->samples[i]);
 
-		ret->of[i] = PROFILE_NONE;
-		if (opts->leave_out && opts->leave_out(opts->ctx, f.pid, f.comm)) {
-			ret->left_out += (uint64_t)*profile__values(p, &p->samples[i]);
-			continue;
-		}
 		ret->of[i] = group_of(&m, &f);
 		if (ret->of[i] == PROFILE_NONE)
 			err = -ENOMEM;

@@ -36,14 +36,10 @@ struct group {
 struct groups {
 	struct group *v;
 	size_t cnt;
-	uint32_t *of; /* by sample; PROFILE_NONE: left out */
-	uint64_t left_out;
+	uint32_t *of; /* by sample */
 };
 
 struct groups_opts {
-	/* of processes whose samples are in no group; NULL: of none */
-	bool (*leave_out)(void *ctx, int64_t pid, const char *comm);
-	void *ctx;
 	/* the services of processes that say nothing: the first one that matches */
 	const struct process_rule *services;
 	size_t service_cnt;

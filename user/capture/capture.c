@@ -454,15 +454,18 @@ uint64_t capture__window_start_ns(const struct capture *c, const struct capture_
 
 static int make_profile(const struct capture *c, const struct capture_window *w,
 			const struct capture_boundary *to, enum bpfprof_kind kind,
-			const struct window_profile_opts *opts, struct capture_profile *ret)
+			struct window_profile_opts *opts, struct capture_profile *ret)
 {
+	struct window_left_out left_out = { .is = c->opts.leave_out, .ctx = c->opts.leave_out_ctx };
 	uint64_t start_ns = capture__window_start_ns(c, w);
 
+	opts->left_out = left_out.is ? &left_out : NULL;
 	ret->profile = window__profile(w->window, kind, opts, &ret->sources);
 	if (!ret->profile)
 		return -errno;
 	ret->profile->time_ns = (int64_t)start_ns + (w->start_ns ? w->shift_ns : c->start_shift_ns);
 	ret->profile->duration_ns = (int64_t)(to->ns - start_ns);
+	ret->left_out = left_out.cnt;
 	collect__account(w->window, kind, &ret->account);
 	ret->account.events_lost = to->events_lost - w->events_lost;
 	ret->account.not_followed = to->not_followed - w->not_followed;

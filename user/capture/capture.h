@@ -76,8 +76,11 @@ struct capture_opts {
 	double wait_budget; /* share of the targets' CPU time or of one CPU, above 0; 1: any */
 	uint64_t
 		wait_rate_ns; /* a shorter wait is recorded with probability length / rate; 0: all */
-	bool thread_labels;   /* threads of different names are kept apart */
-	bool service_labels;  /* processes are asked which service they are of: target/services.h */
+	/* Processes of which nothing is in a profile; NULL: none. */
+	bool (*leave_out)(void *ctx, int64_t pid, const char *comm);
+	void *leave_out_ctx;
+	bool thread_labels;  /* threads of different names are kept apart */
+	bool service_labels; /* processes are asked which service they are of: target/services.h */
 
 	uint64_t max_memory; /* that all of it is to take, about; 0: what is usual */
 
@@ -105,7 +108,8 @@ struct capture_boundary {
 struct capture_profile {
 	struct profile *profile;	  /* the caller's; without names, not finished yet */
 	struct symbolize_source *sources; /* of capture__name, which frees it */
-	struct collect_account account;
+	struct collect_account account;	  /* with those of processes that are left out */
+	uint64_t left_out;		  /* what these count, of the first value */
 };
 
 /* What is known of all of it so far. */

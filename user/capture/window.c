@@ -324,7 +324,17 @@ static size_t labels(struct build *b, const struct stack_labels *l, struct profi
 	return n;
 }
 
-static int add_sample(struct build *b, const struct stack *s, const struct sums *sums)
+/* Then nobody asks what its code is called. */
+static bool is_left_out(struct window_left_out *l, const struct stack *s, int64_t value)
+{
+	if (!l || !s->labels.has_pid || !l->is(l->ctx, s->labels.pid, s->labels.comm))
+		return false;
+	l->cnt += (uint64_t)value;
+	return true;
+}
+
+static int add_sample(struct build *b, const struct stack *s, const struct sums *sums,
+		      struct window_left_out *left_out)
 {
 	struct kind_sums values = {
 		.total = sums->total, .held = sums->held, .amount = sums->amount, .size = s->size
@@ -336,12 +346,14 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 
 	if (err)
 		return err;
+	kinds[s->kind].values(&values, b->p->period, v);
+	if (is_left_out(left_out, s, v[0]))
+		return 0;
 	for (uint32_t i = 0; i < s->location_cnt; i++) {
 		b->scratch[i] = location(b, s->locations[i]);
 		if (b->scratch[i] == PROFILE_NONE)
 			return -ENOMEM;
 	}
-	kinds[s->kind].values(&values, b->p->period, v);
 	return profile__add_sample(b->p, b->scratch, s->location_cnt, own,
 				   labels(b, &s->labels, own), v) == PROFILE_NONE ?
 		       -ENOMEM :
@@ -376,7 +388,7 @@ static int add_samples(struct build *b, const struct window *w, enum bpfprof_kin
 			continue;
 		s = stack_store__get(b->store, (uint32_t)i);
 		if (s.kind == kind && (!opts->size || s.size == opts->size))
-			err = add_sample(b, &s, &w->sums[i]);
+			err = add_sample(b, &s, &w->sums[i], opts->left_out);
 	}
 	return err;
 }

@@ -61,13 +61,21 @@ int window__hold(struct window *w, const struct count_key_stack *stack, int time
  */
 void window__move(struct window *w, const uint32_t *moved, size_t cnt);
 
+/* Processes whose samples are in no profile. */
+struct window_left_out {
+	bool (*is)(void *ctx, int64_t pid, const char *comm);
+	void *ctx;
+	uint64_t cnt; /* what these samples count, of the first value */
+};
+
 /* What the profile of a window is to have. */
 struct window_profile_opts {
 	int64_t period;
 	size_t value_cnt; /* of the kind's values, the first ones */
 	size_t folded_value;
-	bool only_held; /* leaves out what holds nothing */
-	uint64_t size;	/* only stacks of this size; 0: all */
+	bool only_held;			  /* leaves out what holds nothing */
+	uint64_t size;			  /* only stacks of this size; 0: all */
+	struct window_left_out *left_out; /* NULL: all processes are in it */
 };
 
 /*

@@ -50,6 +50,14 @@ struct run_totals {
 	uint64_t reload_ns; /* CLOCK_REALTIME, of the last that did not fail */
 };
 
+#define RUN_MAX_CHILDREN 64
+/* Processes that it has started, as of the window at hand. */
+struct run_own {
+	bool known;
+	pid_t children[RUN_MAX_CHILDREN];
+	size_t cnt;
+};
+
 struct run {
 	const struct options *opts;
 	bool only_threads;     /* no kind takes time */
@@ -74,6 +82,7 @@ struct run {
 	struct options *fresh; /* with the configuration in force; NULL: it is that of opts */
 	bool reload;	       /* it is to be read again */
 	struct run_totals totals;
+	struct run_own own;
 	uint64_t next_status_ns; /* when they are told */
 	bool wrong_setup;	 /* what was given cannot be used */
 	bool failed;		 /* the files of a window are not all right */
@@ -135,6 +144,13 @@ int run_write_last(struct run *r);
 /* Puts the profiles of the window that ends at a boundary together, and writes its files. 0 or
  * -errno, said. */
 int run_write_window(struct run *r, const struct capture_boundary *to);
+
+/* Which processes are its own: run_own.c. Those that it has started, and that are there; how many. */
+size_t run_children(pid_t ret[RUN_MAX_CHILDREN]);
+/* Is it one of them, or this one? ctx: the run. */
+bool run_is_own(void *ctx, int64_t pid, const char *comm);
+/* Others may be there by the next window. */
+void run_forget_own(struct run *r);
 
 /* The agent's: run_spool.c. The former begins, the latter takes the profiles of a window, which are
  * finished. 0 or -errno, said. */

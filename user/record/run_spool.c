@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/groups.h"
 #include "base/log.h"
@@ -41,33 +40,6 @@ int run_open_spool(struct run *r)
 		run_log_setup(r->opts, "spool", r->opts->spool, text);
 	}
 	return err;
-}
-
-/* ---- who is left out ---- */
-
-static pid_t parent_of(int64_t pid)
-{
-	char path[64], *buf, *s;
-	pid_t parent = 0;
-	size_t sz;
-
-	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
-		return 0;
-	/* the name before it may have anything in it, but for what follows the last one of these */
-	s = strrchr(buf, ')');
-	if (s)
-		(void)sscanf(s + 1, " %*c %d", &parent);
-	free(buf);
-	return parent;
-}
-
-/* This process, or one of those that it has started. */
-static bool is_own(void *ctx, int64_t pid, const char *comm)
-{
-	(void)ctx;
-	return pid == getpid() ||
-	       (!strncmp(comm, "bpfprof-", 8) && pid > 0 && parent_of(pid) == getpid());
 }
 
 /* ---- records ---- */
@@ -123,15 +95,15 @@ static int say_group(struct profile *p, const struct group *g)
 	return profile__add_comment(p, util_printable(line, sizeof(line), text));
 }
 
-static int say_left_out(struct run *r, const struct groups *g, struct profile *p)
+static int say_left_out(struct run *r, uint64_t left_out, struct profile *p)
 {
 	struct spool_stats stats;
 	char text[256];
 	int err = 0;
 
-	if (g->left_out) {
-		snprintf(text, sizeof(text), "left out: %" PRIu64 " %s of bpfprof itself",
-			 g->left_out, p->value_types[0].type);
+	if (left_out) {
+		snprintf(text, sizeof(text), "left out: %" PRIu64 " %s of bpfprof itself", left_out,
+			 p->value_types[0].type);
 		err = profile__add_comment(p, text);
 	}
 	if (!err)
@@ -187,19 +159,19 @@ static int add_records(struct run *r, int kind, const struct group *g, struct pr
 	return err;
 }
 
-static int put_part(struct run *r, int kind, const struct groups *groups, const struct group *g,
+static int put_part(struct run *r, int kind, uint64_t left_out, const struct group *g,
 		    struct profile *p)
 {
 	int err = say_group(p, g);
 
 	if (!err)
-		err = say_left_out(r, groups, p);
+		err = say_left_out(r, left_out, p);
 	return err ? err : add_records(r, kind, g, p);
 }
 
 /* What becomes a record: a group, or a part of one that has too many samples. */
 struct parts {
-	uint32_t *of;	 /* by sample; PROFILE_NONE: in none */
+	uint32_t *of;	 /* by sample */
 	uint32_t *group; /* by part */
 	size_t cnt;
 };
@@ -221,9 +193,6 @@ static int cut_groups(const struct groups *groups, size_t sample_cnt, struct par
 	for (size_t i = 0; i < sample_cnt; i++) {
 		uint32_t g = groups->of[i];
 
-		ret->of[i] = PROFILE_NONE;
-		if (g == PROFILE_NONE)
-			continue;
 		if (!room[g]) {
 			room[g] = MAX_SAMPLES;
 			last[g] = (uint32_t)ret->cnt;
@@ -239,7 +208,7 @@ static int cut_groups(const struct groups *groups, size_t sample_cnt, struct par
 
 /* All of them, as far as they can be written: one that cannot does not keep the others back. 0 or
  * -errno, of the first; -EINTR: the user does not want to wait. */
-static int put_parts(struct run *r, int kind, const struct groups *groups,
+static int put_parts(struct run *r, int kind, uint64_t left_out, const struct groups *groups,
 		     const struct parts *parts, struct profile *const profiles[])
 {
 	int err = 0, part_err;
@@ -247,21 +216,19 @@ static int put_parts(struct run *r, int kind, const struct groups *groups,
 	for (size_t i = 0; i < parts->cnt; i++) {
 		if (run_is_aborted(r))
 			return -EINTR;
-		part_err = put_part(r, kind, groups, &groups->v[parts->group[i]], profiles[i]);
+		part_err = put_part(r, kind, left_out, &groups->v[parts->group[i]], profiles[i]);
 		err = err ?: part_err;
 	}
 	return err;
 }
 
 /* One kind's: a record for each part. 0 or -errno. */
-static int put_kind(struct run *r, int kind)
+static int put_kind(struct run *r, int kind, uint64_t left_out)
 {
 	const struct profile *p = r->profiles[kind];
 	struct profile **profiles = NULL;
 	const struct config *config = run_config(r);
 	const struct groups_opts opts = {
-		.leave_out = is_own,
-		.ctx = r,
 		.services = config ? config->services : NULL,
 		.service_cnt = config ? config->service_cnt : 0,
 	};
@@ -271,7 +238,7 @@ static int put_kind(struct run *r, int kind)
 
 	if (err)
 		return err;
-	r->totals.own[kind] += groups.left_out;
+	r->totals.own[kind] += left_out;
 	/* each takes 10 ms where there are 500 groups */
 	capture__meanwhile(r->capture);
 	err = cut_groups(&groups, p->sample_cnt, &parts);
@@ -281,7 +248,7 @@ static int put_kind(struct run *r, int kind)
 		err = profiles ? profile_split(p, parts.of, parts.cnt, profiles) : -ENOMEM;
 	capture__meanwhile(r->capture);
 	if (!err)
-		err = put_parts(r, kind, &groups, &parts, profiles);
+		err = put_parts(r, kind, left_out, &groups, &parts, profiles);
 	for (size_t i = 0; profiles && i < parts.cnt; i++)
 		profile__free(profiles[i]);
 	free(profiles);
@@ -311,12 +278,13 @@ int run_spool_window(struct run *r, const struct report *report)
 	for (int i = 0; err != -EINTR && i < BPFPROF_NR_KINDS; i++) {
 		bool given_up = run_budget_off_in_window(r) & 1U << i;
 
-		kind_err = report->kinds[i] && !given_up ? put_kind(r, i) : 0;
+		kind_err = report->kinds[i] && !given_up ? put_kind(r, i, report->left_out[i]) : 0;
 		err = kind_err == -EINTR ? kind_err : err ?: kind_err;
 	}
 	tell_window(r, report);
 	run_count_window(r, report, !err);
 	run_budget_window(r);
+	run_forget_own(r);
 	run_tell_status(r);
 	run_push_news(r);
 	if (err == -EINTR)

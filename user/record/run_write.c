@@ -94,6 +94,7 @@ static int finish_taken(struct run *r, struct report *report, int profile,
 
 	r->profiles[profile] = p->profile;
 	report->accounts[kind] = p->account;
+	report->left_out[kind] += p->left_out;
 	err = report_comment(report, kind, p->profile);
 	if (!err)
 		err = capture__name(r->capture, p, &symbols);

@@ -36,6 +36,7 @@ struct report {
 	const struct run_facts *facts; /* of the run, for those who compare runs; NULL: none */
 	struct collect_account accounts[BPFPROF_NR_KINDS];
 	struct symbolize_stats symbols[BPFPROF_NR_KINDS];
+	uint64_t left_out[BPFPROF_NR_KINDS];	    /* samples: struct capture_profile */
 	size_t samples[BPFPROF_NR_KINDS];	    /* distinct ones in the profile */
 	struct capture_stats stats;		    /* so far, but for late_ns */
 	struct capture_files_stats files;	    /* so far */
