@@ -25,13 +25,16 @@
 
 #define WAITS (1U << BPFPROF_OFFCPU | 1U << BPFPROF_BLOCK | 1U << BPFPROF_MUTEX)
 #define HEAP (1U << BPFPROF_HEAP)
-#define MAX_CHILDREN 64
+/* The kernel writes half a page of text for each of some 70 BPF maps and programs, which takes longer than
+ * to look at all else, and what they are charged with changes with the tables of new programs alone. */
+#define BPF_MEMORY_NS (60 * NSEC_PER_SEC)
 
 struct run_budget {
 	struct node_budget budget;
 	uint64_t cpu_ns, at_ns; /* by the last window */
 	double cpu;		/* share of all CPUs, of the last window */
 	uint64_t memory;
+	uint64_t bpf_memory, bpf_next_ns; /* when to look again */
 	uint32_t off, off_in_window; /* kinds: now, and at some time of the window that goes on */
 };
 
@@ -45,26 +48,6 @@ static const char *const given_up[NODE_BUDGET_STEPS] = {
 };
 
 /* ---- what it takes ---- */
-
-/* Those that it has started, and that are there. */
-static size_t read_children(pid_t ret[MAX_CHILDREN])
-{
-	char path[64], *buf, *at, *end;
-	size_t cnt = 0, sz;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	if (util_read_file(path, 65536, &buf, &sz))
-		return 0;
-	for (at = buf; cnt < MAX_CHILDREN; at = end) {
-		long pid = strtol(at, &end, 10);
-
-		if (end == at)
-			break;
-		ret[cnt++] = (pid_t)pid;
-	}
-	free(buf);
-	return cnt;
-}
 
 static uint64_t usage_ns(int who)
 {
@@ -138,8 +121,8 @@ static uint64_t bpf_memory(void)
 static void measure(struct run *r)
 {
 	struct run_budget *b = r->budget;
-	pid_t children[MAX_CHILDREN];
-	size_t cnt = read_children(children);
+	pid_t children[RUN_MAX_CHILDREN];
+	size_t cnt = run_children(children);
 	uint64_t now = util_monotonic_ns(), ns = processes_ns(children, cnt);
 	struct capture_stats stats;
 
@@ -147,7 +130,11 @@ static void measure(struct run *r)
 	/* it is told once */
 	r->totals.late_ns = MAX(r->totals.late_ns, stats.late_ns);
 	ns += stats.bpf_ns;
-	b->memory = memory_of(getpid()) + bpf_memory();
+	if (now >= b->bpf_next_ns) {
+		b->bpf_memory = bpf_memory();
+		b->bpf_next_ns = now + BPF_MEMORY_NS;
+	}
+	b->memory = memory_of(getpid()) + b->bpf_memory;
 	for (size_t i = 0; i < cnt; i++)
 		b->memory += memory_of(children[i]);
 	if (b->at_ns && now > b->at_ns && ns > b->cpu_ns)
