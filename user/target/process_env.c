@@ -142,10 +142,11 @@ void process_env_parse(const char *data, size_t sz, struct said *ret)
 
 int process_env_read(int fd, struct said *ret)
 {
-	char *buf = malloc(PROCESS_ENV_MAX);
+	/* one process after the other: to get fresh memory for each would take longer than to read it */
+	static char buf[PROCESS_ENV_MAX];
 	size_t sz = 0;
 	ssize_t n = 1;
-	int err = buf ? 0 : -ENOMEM;
+	int err = 0;
 
 	*ret = (struct said){ 0 };
 	while (!err && n && sz < PROCESS_ENV_MAX) {
@@ -160,8 +161,6 @@ int process_env_read(int fd, struct said *ret)
 	if (!err)
 		process_env_parse(buf, sz, ret);
 	/* there may be secrets in it */
-	if (buf)
-		explicit_bzero(buf, sz);
-	free(buf);
+	explicit_bzero(buf, sz);
 	return err;
 }

@@ -24,7 +24,7 @@
 void process_env_parse(const char *data, size_t sz, struct said *ret);
 
 /* The same of /proc/PID/environ, open for reading. 0; -ENODATA: it is empty, as that of a program is
- * which is still being started; -ENOMEM; -errno of reading. */
+ * which is still being started; -errno of reading. For one thread. */
 int process_env_read(int fd, struct said *ret);
 
 #endif
