@@ -347,9 +347,10 @@ figures: all progs fuzzers $(TABLES) $(OUT)/tests/unit/test_reader $(OUT)/tests/
 callcheck: all progs
 	$(Q)PROGS=$(PROGS_DIR) BPFPROF=$(OUT)/bpfprof tests/tools/callcheck-programs $(CALLCHECK_ARGS)
 
-soak: all progs
+soak: all progs $(OUT)/tests/bench/node
 	$(Q)PROGS=$(PROGS_DIR) tests/soak/run $(SOAK_SECONDS)
 	$(Q)PROGS=$(PROGS_DIR) tests/soak/windows $(SOAK_SECONDS)
+	$(Q)PROGS=$(PROGS_DIR) tests/soak/agent $(SOAK_SECONDS)
 
 format:
 	clang-format -i $(FORMATTED)
