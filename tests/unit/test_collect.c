@@ -959,6 +959,59 @@ static void test_unread_until_sampled(void **state)
 		assert_int_equal(procs__space(procs, i)->unread.sz, 0);
 }
 
+static bool is_kept(pid_t pid)
+{
+	for (size_t i = 0; i < procs__cnt(procs); i++)
+		if (procs__get(procs, i)->tgid == (uint32_t)pid)
+			return true;
+	return false;
+}
+
+/* A child that has ended. Whoever asks may still wait for it. */
+static pid_t start_ended(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, pid, NULL, WEXITED | WNOWAIT), 0);
+	return pid;
+}
+
+/* What has come and gone between two polls, and was not sampled, is as if it had not been. */
+static void test_unseen(void **state)
+{
+	const struct collect_opts opts = { .label_process = true };
+	const struct session_opts s_opts = { .kinds = { true }, .frequency = HZ };
+	struct walked of_gone = {
+		.rec = { .type = BPFPROF_REC_SAMPLE, .kind = BPFPROF_CPU, .user_cnt = 1 },
+		.pc = (uintptr_t)__start_leaf_text
+	};
+	pid_t gone, sampled, zombie;
+
+	(void)state;
+	/* nothing is armed: nothing is sampled but what is said here */
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, NULL, 0), 0);
+	gone = start_ended();
+	sampled = start_ended();
+	zombie = start_ended();
+	assert_int_equal(waitpid(gone, NULL, 0), gone);
+	assert_int_equal(waitpid(sampled, NULL, 0), sampled);
+	of_gone.rec.proc.tgid = of_gone.rec.tid = (uint32_t)sampled;
+	of_gone.rec.time_ns = util_monotonic_ns();
+	assert_int_equal(collect__inject(collect, &of_gone.rec, sizeof(of_gone)), 0);
+	/* later than records of the first one could still have come */
+	usleep(50000);
+	assert_int_equal(collect__poll(collect), 0);
+	assert_false(is_kept(gone));
+	assert_true(is_kept(sampled));
+	assert_true(is_kept(zombie));
+	assert_int_equal(waitpid(zombie, NULL, 0), zombie);
+}
+
 /* A child that ended and that nobody has waited for yet is let go of as well. */
 static void test_zombie(void **state)
 {
@@ -1226,6 +1279,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_children, teardown),
 		cmocka_unit_test_teardown(test_short_lived, teardown),
 		cmocka_unit_test_teardown(test_unread_until_sampled, teardown),
+		cmocka_unit_test_teardown(test_unseen, teardown),
 		cmocka_unit_test_teardown(test_zombie, teardown),
 		cmocka_unit_test_teardown(test_eviction, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),

@@ -45,10 +45,15 @@ static void take(struct records *r, uint32_t nr, size_t sz)
 	records__drop(r);
 }
 
+static void see(void *ctx, const struct bpfprof_rec *rec)
+{
+	assert_int_equal(rec->tid, (*(uint32_t *)ctx)++);
+}
+
 static void test_order(void **state)
 {
 	struct records r = {};
-	uint32_t in = 0, out = 0;
+	uint32_t in = 0, out = 0, seen;
 	size_t sizes[4096];
 
 	(void)state;
@@ -65,6 +70,9 @@ static void test_order(void **state)
 				out++;
 			}
 		}
+		seen = out;
+		records__each(&r, see, &seen);
+		assert_int_equal(seen, in);
 		while (out < in) {
 			take(&r, out, sizes[out % ARRAY_SIZE(sizes)]);
 			out++;

@@ -378,15 +378,18 @@ static void take_pending(struct collect *c, uint64_t until_ns, uint64_t end_ns)
  * explain it. Until end_ns; UINT64_MAX: all of it. */
 static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 {
-	uint64_t raw = c->raw;
+	uint64_t raw = c->raw, ring_ns = util_monotonic_ns();
+	bool reads;
 	int err = 0;
 
 	/* what was held comes before what is in the ring now */
 	records__join(&c->pending, &c->spilled);
-	if (c->pending.sz < c->opts.spill_max || end_ns == UINT64_MAX)
+	reads = c->pending.sz < c->opts.spill_max || end_ns == UINT64_MAX;
+	if (reads)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
-		err = targets__read_events(c->targets, until_ns);
+		err = reads ? targets__read_events_of(c->targets, until_ns, &c->pending, ring_ns) :
+			      targets__read_events(c->targets, until_ns);
 	if (err)
 		return err;
 	take_pending(c, until_ns, end_ns);

@@ -156,6 +156,18 @@ void records__drop(struct records *r)
 		free_first(r);
 }
 
+void records__each(const struct records *r, void (*f)(void *ctx, const struct bpfprof_rec *rec),
+		   void *ctx)
+{
+	for (const struct records_block *b = r->first; b; b = b->next)
+		for (size_t at = b->begin; at < b->end;) {
+			const struct header *h = (const void *)(b->data + at);
+
+			f(ctx, (const void *)(h + 1));
+			at += room_of(h->sz);
+		}
+}
+
 void records__join(struct records *r, struct records *from)
 {
 	if (!from->first)

@@ -35,6 +35,10 @@ const struct bpfprof_rec *records__first(const struct records *r, size_t *ret_sz
 /* There is one. */
 void records__drop(struct records *r);
 
+/* Calls f for each that waits. */
+void records__each(const struct records *r, void (*f)(void *ctx, const struct bpfprof_rec *rec),
+		   void *ctx);
+
 /* Moves those of another behind its own; what that one keeps for later stays there. */
 void records__join(struct records *r, struct records *from);
 

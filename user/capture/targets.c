@@ -11,6 +11,8 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "capture/code.h"
+#include "capture/records.h"
+#include "capture/short_lived.h"
 #include "kernel/events.h"
 #include "kernel/session.h"
 #include "target/procs.h"
@@ -19,6 +21,9 @@
  * and for so long. */
 #define DEAD_POLLS 3
 #define DEAD_NS (NSEC_PER_SEC / 10)
+/* Of one that has gone by now, a record is in the ring so long after it told of its end: it ran on for 20 us, or
+ * for as long as it gave its memory back. */
+#define GONE_NS (NSEC_PER_SEC / 50)
 #define READ_ROUNDS 4		/* of reading events, where these have maps read */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
 #define RETIRED_NS NSEC_PER_SEC /* what was replaced longer ago is no longer sampled */
@@ -33,6 +38,7 @@ struct targets {
 	size_t note_cap;
 	uint32_t *dirty; /* processes whose notes say so */
 	size_t dirty_cnt, dirty_cap;
+	struct short_lived *short_lived;
 	uint32_t *leaderless; /* tgids whose main thread ended, when others may have run on */
 	size_t leaderless_cnt, leaderless_cap;
 	uint64_t applied_ns; /* events up to then were applied */
@@ -54,13 +60,19 @@ struct targets *targets__new(const struct targets_opts *opts, struct session *se
 	t->events = events;
 	t->procs = procs;
 	t->code = code;
-	return t;
+	t->short_lived = short_lived__new();
+	if (t->short_lived)
+		return t;
+	targets__free(t);
+	errno = ENOMEM;
+	return NULL;
 }
 
 void targets__free(struct targets *t)
 {
 	if (!t)
 		return;
+	short_lived__free(t->short_lived);
 	free(t->notes);
 	free(t->dirty);
 	free(t->leaderless);
@@ -222,29 +234,79 @@ static int apply(struct targets *t, const struct event *ev)
 	return 0;
 }
 
-static int read_events(struct targets *t, uint64_t until_ns)
+/* What has been read from the ring. */
+struct ring_read {
+	struct targets *t;
+	const struct records *waiting;
+	uint64_t ns; /* when that began */
+};
+
+static void note_sampled(void *ctx, const struct bpfprof_rec *rec)
+{
+	short_lived__sampled(ctx, rec->proc.tgid);
+}
+
+/* May there be another record of it, or does anybody else want to know of it? */
+static bool is_wanted(void *ctx, const struct short_lived_proc *p)
+{
+	const struct ring_read *ring = ctx;
+	const struct targets *t = ring->t;
+
+	return p->ended_ns + GONE_NS > ring->ns ||
+	       procs__find_live(t->procs, p->pid) != PROCS_NONE ||
+	       targets__chosen(t, procs__find_live(t->procs, p->parent)) ||
+	       procs__has_number(t->procs, p->pid);
+}
+
+/* Which events need not be applied. */
+static void find_short_lived(struct targets *t, const struct event *events, size_t cnt,
+			     const struct ring_read *ring)
+{
+	short_lived__find(t->short_lived, events, cnt);
+	records__each(ring->waiting, note_sampled, t->short_lived);
+	short_lived__keep(t->short_lived, is_wanted, (void *)ring);
+}
+
+/* ring: NULL: all events are applied. */
+static int read_events(struct targets *t, uint64_t until_ns, const struct ring_read *ring)
 {
 	uint64_t now = util_monotonic_ns();
 	const struct event *events;
 	size_t cnt;
 	int err = events__read(t->events, until_ns, &events, &cnt);
 
+	if (!err && ring)
+		find_short_lived(t, events, cnt, ring);
 	for (size_t i = 0; !err && i < cnt; i++)
-		err = apply(t, &events[i]);
+		if (!ring || !short_lived__has(t->short_lived, i))
+			err = apply(t, &events[i]);
 	t->applied_ns = MAX(t->applied_ns, MIN(until_ns, now));
 	if (!err && t->rescan_wanted)
 		err = rescan(t);
 	return err == -EAGAIN ? 0 : err;
 }
 
-int targets__read_events(struct targets *t, uint64_t until_ns)
+static int read_all_events(struct targets *t, uint64_t until_ns, const struct ring_read *ring)
 {
-	int err = read_events(t, until_ns);
+	int err = read_events(t, until_ns, ring);
 
 	/* what was read from /proc meanwhile holds with the events up to then */
 	for (int i = 1; !err && i < READ_ROUNDS && procs__read_ns(t->procs) > t->applied_ns; i++)
-		err = read_events(t, procs__read_ns(t->procs));
+		err = read_events(t, procs__read_ns(t->procs), NULL);
 	return err;
+}
+
+int targets__read_events(struct targets *t, uint64_t until_ns)
+{
+	return read_all_events(t, until_ns, NULL);
+}
+
+int targets__read_events_of(struct targets *t, uint64_t until_ns, const struct records *waiting,
+			    uint64_t ring_ns)
+{
+	const struct ring_read ring = { .t = t, .waiting = waiting, .ns = ring_ns };
+
+	return read_all_events(t, until_ns, wants_all_maps(t) ? NULL : &ring);
 }
 
 int targets__begin(struct targets *t)

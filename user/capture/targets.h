@@ -16,6 +16,7 @@ struct bpfprof_task;
 struct code;
 struct events;
 struct procs;
+struct records;
 struct session;
 struct targets;
 
@@ -71,6 +72,10 @@ uint32_t targets__chosen(const struct targets *t, uint32_t proc);
 
 /* Applies the events up to until_ns that have arrived. 0 or -errno. */
 int targets__read_events(struct targets *t, uint64_t until_ns);
+/* The same when the ring has just been read, from ring_ns on, and all that it held waits: of processes that
+ * had gone by then, and have no record there, nothing is kept. */
+int targets__read_events_of(struct targets *t, uint64_t until_ns, const struct records *waiting,
+			    uint64_t ring_ns);
 
 /* The process that the record's sample belongs to, or PROCS_NONE. Reads its mappings if they are not
  * known and the sample has user frames; space->known is false if it had ended before that. */

@@ -301,6 +301,15 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 	return PROCS_NONE;
 }
 
+bool procs__has_number(const struct procs *ps, uint32_t tgid)
+{
+	uint64_t start_ns;
+
+	if (ps->own_numbers)
+		return getpgid((pid_t)tgid) >= 0 || errno != ESRCH;
+	return !proc_stat_start(ps->proc_dir, tgid, &start_ns);
+}
+
 bool procs__is_gone(const struct procs *ps, uint32_t idx)
 {
 	const struct proc *p = &ps->entries[idx].p;

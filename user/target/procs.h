@@ -117,6 +117,8 @@ uint64_t procs__read_ns(const struct procs *ps);
 
 /* Has the process of this entry really gone (all of its threads)? Asks /proc. */
 bool procs__is_gone(const struct procs *ps, uint32_t idx);
+/* Is there a process with this number, known or not? One that has ended has it until it is waited for. */
+bool procs__has_number(const struct procs *ps, uint32_t tgid);
 
 /*
  * Opens what a range of the process maps, through the process while it lives, by path afterwards,
