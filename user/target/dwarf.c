@@ -64,7 +64,7 @@ struct resolver {
 	size_t cnt;
 	struct dwarf_answers *ret;
 	struct dwarf_aranges aranges;
-	uint64_t steps;	   /* what is left */
+	uint64_t steps; /* what is left */
 	/* of CPU time, for a busy machine takes no names away; and when that much may have passed */
 	uint64_t limit_ns, look_ns;
 
