@@ -170,9 +170,18 @@ static void kept(void **state)
 	assert_non_null(s);
 	short_lived__find(s, events, cnt);
 	check(s, cnt, ".*****.");
-	short_lived__keep(s, keep, &asked);
+	assert_true(short_lived__keep(s, keep, &asked));
 	assert_string_equal(asked.pids, "23");
 	check(s, cnt, "..**.*.");
+	/* the other one, too: it alone is asked for */
+	asked = (struct asked){ .keep = 3 };
+	assert_false(short_lived__keep(s, keep, &asked));
+	assert_string_equal(asked.pids, "3");
+	check(s, cnt, ".......");
+	short_lived__find(s, events, cnt);
+	check(s, cnt, ".*****.");
+	short_lived__clear(s);
+	check(s, cnt, ".......");
 	short_lived__free(s);
 }
 

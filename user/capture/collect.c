@@ -374,11 +374,25 @@ static void take_pending(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	records__join(&c->pending, &later);
 }
 
+/* What arrives meanwhile waits for the events that explain it. */
+static bool each_waiting(void *ctx, void (*f)(void *f_ctx, const struct bpfprof_rec *rec),
+			 void *f_ctx)
+{
+	struct collect *c = ctx;
+
+	if (samples__read(c->samples, spill_record, c) < 0 || !samples__took_all(c->samples))
+		return false;
+	records__each(&c->pending, f, f_ctx);
+	records__each(&c->spilled, f, f_ctx);
+	return true;
+}
+
 /* The ring is read before the events, and what it held is looked at after them: by then they
  * explain it. Until end_ns; UINT64_MAX: all of it. */
 static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 {
-	uint64_t raw = c->raw, ring_ns = util_monotonic_ns();
+	const struct targets_records records = { .each = each_waiting, .ctx = c };
+	uint64_t raw = c->raw;
 	bool reads;
 	int err = 0;
 
@@ -388,7 +402,7 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	if (reads)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
-		err = reads ? targets__read_events_of(c->targets, until_ns, &c->pending, ring_ns) :
+		err = reads ? targets__read_events_of(c->targets, until_ns, &records) :
 			      targets__read_events(c->targets, until_ns);
 	if (err)
 		return err;

@@ -117,18 +117,21 @@ static struct proc *take(struct short_lived *s, const struct event *ev)
 	return p;
 }
 
+void short_lived__clear(struct short_lived *s)
+{
+	s->cnt = s->event_cnt = s->slots = 0;
+}
+
 void short_lived__find(struct short_lived *s, const struct event *events, size_t cnt)
 {
-	s->cnt = s->event_cnt = 0;
-	if (reserve(s, cnt)) {
-		s->slots = 0;
+	short_lived__clear(s);
+	if (reserve(s, cnt))
 		return;
-	}
 	for (size_t i = 0; i < cnt; i++) {
 		const struct proc *p;
 
 		if (events[i].type == EVENT_LOST) {
-			s->cnt = s->slots = 0;
+			short_lived__clear(s);
 			return;
 		}
 		p = take(s, &events[i]);
@@ -147,11 +150,18 @@ void short_lived__sampled(struct short_lived *s, uint32_t pid)
 		p->kept = true;
 }
 
-void short_lived__keep(struct short_lived *s,
+bool short_lived__keep(struct short_lived *s,
 		       bool (*keep)(void *ctx, const struct short_lived_proc *p), void *ctx)
 {
-	for (size_t i = 0; i < s->cnt; i++)
-		s->procs[i].kept = s->procs[i].kept || keep(ctx, &s->procs[i].p);
+	bool any = false;
+
+	for (size_t i = 0; i < s->cnt; i++) {
+		struct proc *p = &s->procs[i];
+
+		p->kept = p->kept || keep(ctx, &p->p);
+		any |= !p->kept;
+	}
+	return any;
 }
 
 bool short_lived__has(const struct short_lived *s, size_t event)

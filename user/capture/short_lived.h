@@ -29,9 +29,11 @@ void short_lived__free(struct short_lived *s);
 void short_lived__find(struct short_lived *s, const struct event *events, size_t cnt);
 /* This one is none, if it was one: it was sampled. */
 void short_lived__sampled(struct short_lived *s, uint32_t pid);
-/* Those are none of which keep says so. */
-void short_lived__keep(struct short_lived *s,
+/* Those are none of which keep says so. Are there others? */
+bool short_lived__keep(struct short_lived *s,
 		       bool (*keep)(void *ctx, const struct short_lived_proc *p), void *ctx);
+/* There are none. */
+void short_lived__clear(struct short_lived *s);
 /* Is the event, by its number, one of such a process? */
 bool short_lived__has(const struct short_lived *s, size_t event);
 

@@ -11,7 +11,6 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "capture/code.h"
-#include "capture/records.h"
 #include "capture/short_lived.h"
 #include "kernel/events.h"
 #include "kernel/session.h"
@@ -21,8 +20,7 @@
  * and for so long. */
 #define DEAD_POLLS 3
 #define DEAD_NS (NSEC_PER_SEC / 10)
-/* Of one that has gone by now, a record is in the ring so long after it told of its end: it ran on for 20 us, or
- * for as long as it gave its memory back. */
+/* When a process has gone, its last thread runs on for some us. */
 #define GONE_NS (NSEC_PER_SEC / 50)
 #define READ_ROUNDS 4		/* of reading events, where these have maps read */
 #define RESCAN_NS NSEC_PER_SEC	/* between two scans of all processes */
@@ -234,51 +232,46 @@ static int apply(struct targets *t, const struct event *ev)
 	return 0;
 }
 
-/* What has been read from the ring. */
-struct ring_read {
-	struct targets *t;
-	const struct records *waiting;
-	uint64_t ns; /* when that began */
-};
-
 static void note_sampled(void *ctx, const struct bpfprof_rec *rec)
 {
 	short_lived__sampled(ctx, rec->proc.tgid);
 }
 
-/* May there be another record of it, or does anybody else want to know of it? */
+/* May there be more of it to come, or does anybody else want to know of it? */
 static bool is_wanted(void *ctx, const struct short_lived_proc *p)
 {
-	const struct ring_read *ring = ctx;
-	const struct targets *t = ring->t;
+	const struct targets *t = ctx;
 
-	return p->ended_ns + GONE_NS > ring->ns ||
+	return p->ended_ns + GONE_NS > util_monotonic_ns() ||
 	       procs__find_live(t->procs, p->pid) != PROCS_NONE ||
 	       targets__chosen(t, procs__find_live(t->procs, p->parent)) ||
 	       procs__has_number(t->procs, p->pid);
 }
 
-/* Which events need not be applied. */
+/* Which events need not be applied. Records are asked for when the processes have gone: what was sampled of
+ * them has been sent. */
 static void find_short_lived(struct targets *t, const struct event *events, size_t cnt,
-			     const struct ring_read *ring)
+			     const struct targets_records *records)
 {
 	short_lived__find(t->short_lived, events, cnt);
-	records__each(ring->waiting, note_sampled, t->short_lived);
-	short_lived__keep(t->short_lived, is_wanted, (void *)ring);
+	if (!short_lived__keep(t->short_lived, is_wanted, t))
+		return;
+	if (!records->each(records->ctx, note_sampled, t->short_lived))
+		short_lived__clear(t->short_lived);
 }
 
-/* ring: NULL: all events are applied. */
-static int read_events(struct targets *t, uint64_t until_ns, const struct ring_read *ring)
+/* records: NULL: all events are applied. */
+static int read_events(struct targets *t, uint64_t until_ns, const struct targets_records *records)
 {
 	uint64_t now = util_monotonic_ns();
 	const struct event *events;
 	size_t cnt;
 	int err = events__read(t->events, until_ns, &events, &cnt);
 
-	if (!err && ring)
-		find_short_lived(t, events, cnt, ring);
+	if (!err && records)
+		find_short_lived(t, events, cnt, records);
 	for (size_t i = 0; !err && i < cnt; i++)
-		if (!ring || !short_lived__has(t->short_lived, i))
+		if (!records || !short_lived__has(t->short_lived, i))
 			err = apply(t, &events[i]);
 	t->applied_ns = MAX(t->applied_ns, MIN(until_ns, now));
 	if (!err && t->rescan_wanted)
@@ -286,9 +279,10 @@ static int read_events(struct targets *t, uint64_t until_ns, const struct ring_r
 	return err == -EAGAIN ? 0 : err;
 }
 
-static int read_all_events(struct targets *t, uint64_t until_ns, const struct ring_read *ring)
+static int read_all_events(struct targets *t, uint64_t until_ns,
+			   const struct targets_records *records)
 {
-	int err = read_events(t, until_ns, ring);
+	int err = read_events(t, until_ns, records);
 
 	/* what was read from /proc meanwhile holds with the events up to then */
 	for (int i = 1; !err && i < READ_ROUNDS && procs__read_ns(t->procs) > t->applied_ns; i++)
@@ -301,12 +295,10 @@ int targets__read_events(struct targets *t, uint64_t until_ns)
 	return read_all_events(t, until_ns, NULL);
 }
 
-int targets__read_events_of(struct targets *t, uint64_t until_ns, const struct records *waiting,
-			    uint64_t ring_ns)
+int targets__read_events_of(struct targets *t, uint64_t until_ns,
+			    const struct targets_records *records)
 {
-	const struct ring_read ring = { .t = t, .waiting = waiting, .ns = ring_ns };
-
-	return read_all_events(t, until_ns, wants_all_maps(t) ? NULL : &ring);
+	return read_all_events(t, until_ns, wants_all_maps(t) ? NULL : records);
 }
 
 int targets__begin(struct targets *t)

@@ -16,7 +16,6 @@ struct bpfprof_task;
 struct code;
 struct events;
 struct procs;
-struct records;
 struct session;
 struct targets;
 
@@ -48,7 +47,7 @@ void targets__free(struct targets *t);
 /*
  * Learns the processes that exist: all; with only_added those of tgids, and their descendants where
  * children are followed. With only_added or all_maps also what they map, else that is read when one
- * is sampled or has a child. 0 or -errno.
+ * is sampled, or has a child that is not passed over. 0 or -errno.
  */
 int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt);
 
@@ -72,10 +71,15 @@ uint32_t targets__chosen(const struct targets *t, uint32_t proc);
 
 /* Applies the events up to until_ns that have arrived. 0 or -errno. */
 int targets__read_events(struct targets *t, uint64_t until_ns);
-/* The same when the ring has just been read, from ring_ns on, and all that it held waits: of processes that
- * had gone by then, and have no record there, nothing is kept. */
-int targets__read_events_of(struct targets *t, uint64_t until_ns, const struct records *waiting,
-			    uint64_t ring_ns);
+/* All records that have been sent by now and wait: calls f for each. False: there may be more. */
+struct targets_records {
+	bool (*each)(void *ctx, void (*f)(void *f_ctx, const struct bpfprof_rec *rec), void *f_ctx);
+	void *ctx;
+};
+
+/* The same where records wait for it: of processes that have come and gone without one, nothing is kept. */
+int targets__read_events_of(struct targets *t, uint64_t until_ns,
+			    const struct targets_records *records);
 
 /* The process that the record's sample belongs to, or PROCS_NONE. Reads its mappings if they are not
  * known and the sample has user frames; space->known is false if it had ended before that. */

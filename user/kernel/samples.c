@@ -132,6 +132,11 @@ int samples__read(struct samples *s,
 	return cnt == -ECANCELED ? 1 : cnt;
 }
 
+bool samples__took_all(const struct samples *s)
+{
+	return s->left <= 0;
+}
+
 /* Kernels before 5.6 and odd map types have no batch operation; one key at a time does the same. */
 static int drain_singly(int fd, struct samples_count **ret, size_t *ret_cnt, size_t *cap)
 {

@@ -37,6 +37,10 @@ bool samples__is_half_full(const struct samples *s);
 int samples__read(struct samples *s,
 		  void (*take)(void *ctx, const struct bpfprof_rec *rec, size_t sz), void *ctx);
 
+/* Did that take all that had been sent when it began? One that is still being written keeps back what was sent
+ * after it. */
+bool samples__took_all(const struct samples *s);
+
 /*
  * Empties the count map of the side of an epoch that session__next_epoch has ended: each count is
  * returned exactly once. Every stack counted was sent before: call samples__read between that and
