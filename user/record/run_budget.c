@@ -120,9 +120,11 @@ static uint64_t bpf_memory(void)
 
 static void measure(struct run *r)
 {
+	const struct options *o = r->opts;
 	struct run_budget *b = r->budget;
 	pid_t children[RUN_MAX_CHILDREN];
-	size_t cnt = run_children(children);
+	ssize_t found = run_children(children);
+	size_t cnt = found < 0 ? 0 : (size_t)found;
 	uint64_t now = util_monotonic_ns(), ns = processes_ns(children, cnt);
 	struct capture_stats stats;
 
@@ -130,13 +132,15 @@ static void measure(struct run *r)
 	/* it is told once */
 	r->totals.late_ns = MAX(r->totals.late_ns, stats.late_ns);
 	ns += stats.bpf_ns;
-	if (now >= b->bpf_next_ns) {
+	b->memory = memory_of(getpid());
+	for (size_t i = 0; i < cnt; i++)
+		b->memory += memory_of(children[i]);
+	/* nothing is given up for what is no more */
+	if (now >= b->bpf_next_ns || (o->max_memory && b->memory + b->bpf_memory > o->max_memory)) {
 		b->bpf_memory = bpf_memory();
 		b->bpf_next_ns = now + BPF_MEMORY_NS;
 	}
-	b->memory = memory_of(getpid()) + b->bpf_memory;
-	for (size_t i = 0; i < cnt; i++)
-		b->memory += memory_of(children[i]);
+	b->memory += b->bpf_memory;
 	if (b->at_ns && now > b->at_ns && ns > b->cpu_ns)
 		b->cpu = (double)(ns - b->cpu_ns) / (double)(now - b->at_ns) /
 			 (double)sysconf(_SC_NPROCESSORS_ONLN);

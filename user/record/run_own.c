@@ -2,6 +2,7 @@
 /* Which processes are bpfprof's own: this one, and those that it has started. */
 #include <linux/types.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +11,17 @@
 #include "base/util.h"
 #include "record/run_parts.h"
 
-size_t run_children(pid_t ret[RUN_MAX_CHILDREN])
+ssize_t run_children(pid_t ret[RUN_MAX_CHILDREN])
 {
 	char path[64], *buf, *at, *end;
-	size_t cnt = 0, sz;
+	ssize_t cnt = 0;
+	size_t sz;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	if (util_read_file(path, 65536, &buf, &sz))
-		return 0;
+	err = util_read_file(path, 65536, &buf, &sz);
+	if (err)
+		return err;
 	for (at = buf; cnt < RUN_MAX_CHILDREN; at = end) {
 		long pid = strtol(at, &end, 10);
 
@@ -29,6 +33,23 @@ size_t run_children(pid_t ret[RUN_MAX_CHILDREN])
 	return cnt;
 }
 
+static pid_t parent_of(int64_t pid)
+{
+	char path[64], *buf, *s;
+	pid_t parent = 0;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return 0;
+	/* the name before it may have anything in it, but for what follows the last one of these */
+	s = strrchr(buf, ')');
+	if (s)
+		(void)sscanf(s + 1, " %*c %d", &parent);
+	free(buf);
+	return parent;
+}
+
 bool run_is_own(void *ctx, int64_t pid, const char *comm)
 {
 	struct run_own *own = &((struct run *)ctx)->own;
@@ -38,10 +59,13 @@ bool run_is_own(void *ctx, int64_t pid, const char *comm)
 	/* nearly all others are told by their names */
 	if (strncmp(comm, "bpfprof-", 8))
 		return false;
-	if (!own->known)
+	if (!own->asked)
 		own->cnt = run_children(own->children);
-	own->known = true;
-	for (size_t i = 0; i < own->cnt; i++)
+	own->asked = true;
+	/* without CONFIG_PROC_CHILDREN (proc_pid_task(5)) */
+	if (own->cnt < 0)
+		return pid > 0 && parent_of(pid) == getpid();
+	for (ssize_t i = 0; i < own->cnt; i++)
 		if (own->children[i] == pid)
 			return true;
 	return false;
@@ -49,5 +73,5 @@ bool run_is_own(void *ctx, int64_t pid, const char *comm)
 
 void run_forget_own(struct run *r)
 {
-	r->own.known = false;
+	r->own.asked = false;
 }

@@ -53,9 +53,9 @@ struct run_totals {
 #define RUN_MAX_CHILDREN 64
 /* Processes that it has started, as of the window at hand. */
 struct run_own {
-	bool known;
+	bool asked;
 	pid_t children[RUN_MAX_CHILDREN];
-	size_t cnt;
+	ssize_t cnt; /* -errno: not known */
 };
 
 struct run {
@@ -145,8 +145,9 @@ int run_write_last(struct run *r);
  * -errno, said. */
 int run_write_window(struct run *r, const struct capture_boundary *to);
 
-/* Which processes are its own: run_own.c. Those that it has started, and that are there; how many. */
-size_t run_children(pid_t ret[RUN_MAX_CHILDREN]);
+/* Which processes are its own: run_own.c. Those that it has started, and that are there; how many, -errno: the
+ * kernel does not say. */
+ssize_t run_children(pid_t ret[RUN_MAX_CHILDREN]);
 /* Is it one of them, or this one? ctx: the run. */
 bool run_is_own(void *ctx, int64_t pid, const char *comm);
 /* Others may be there by the next window. */

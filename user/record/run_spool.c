@@ -284,7 +284,6 @@ int run_spool_window(struct run *r, const struct report *report)
 	tell_window(r, report);
 	run_count_window(r, report, !err);
 	run_budget_window(r);
-	run_forget_own(r);
 	run_tell_status(r);
 	run_push_news(r);
 	if (err == -EINTR)

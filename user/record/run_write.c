@@ -294,6 +294,7 @@ int run_write_window(struct run *r, const struct capture_boundary *to)
 		tell_facts(r, &facts);
 		report.facts = &facts;
 	}
+	run_forget_own(r);
 	err = finish_kinds(r, &report, to);
 
 	if (err)
