@@ -193,9 +193,10 @@ int dwarf_image__expand(struct dwarf_image *i, const struct elf_file *elf, uint6
 			return -E2BIG;
 		sum += sz;
 		/* what is compressed is read behind it */
-		room = MAX(room, sum + MIN(section.size, sz));
+		if (gnu || section.flags & SHF_COMPRESSED)
+			room = MAX(room, sum + MIN(section.size, sz));
 	}
-	err = begin(i, room);
+	err = begin(i, MAX(room, sum));
 	if (!err)
 		err = expand_all(i, elf, sum);
 	if (err)

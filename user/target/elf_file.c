@@ -394,12 +394,13 @@ struct room {
 static const void *read_packed_data(const struct elf_file *e, uint64_t off, size_t sz,
 				    const struct room *room, void **ret_own)
 {
-	void *to = room->at + room->cap - sz;
+	void *to;
 	int err;
 
 	*ret_own = NULL;
 	if (sz > room->cap - room->sz)
 		return *ret_own = read_alloc(e, off, sz);
+	to = room->at + room->cap - sz;
 	err = elf_file__read(e, off, to, sz);
 	errno = -err;
 	return err ? NULL : to;
