@@ -79,6 +79,8 @@ struct wait_switch;
 /* A number that identifies a thread, from its address. */
 static __always_inline __u64 wait_number(struct task_struct *task);
 static __always_inline bool wait_on_cpu(struct task_struct *task);
+/* That the task which has just arrived on this CPU had run in all its life when it did. */
+static __always_inline __u64 wait_ran_ns(struct task_struct *task);
 
 static __always_inline struct wait_slot *wait_slot_at(__u32 at);
 /* The owner of a slot, beside it. wait_owner_insert is atomic, and false if there is one. */
@@ -263,7 +265,7 @@ static __always_inline void wait_arrive(struct wait_arrival *a, struct task_stru
 	WAIT_PUT(a->addr, (__u64)task);
 	WAIT_PUT(a->number, wait_number(task));
 	WAIT_PUT(a->clock, WAIT_TASK(task, sched_info.last_arrival));
-	WAIT_PUT(a->ran_ns, WAIT_TASK(task, se.sum_exec_runtime));
+	WAIT_PUT(a->ran_ns, wait_ran_ns(task));
 	WAIT_PUT(a->queued_ns, WAIT_TASK(task, sched_info.run_delay));
 	WAIT_PUT(a->tid, WAIT_TASK(task, pid));
 	WAIT_PUT(a->sleeps, WAIT_TASK(task, nvcsw));

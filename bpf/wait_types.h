@@ -54,7 +54,7 @@ struct wait_arrival {
 	__u64 addr;	 /* of its task_struct */
 	__u64 number;	 /* its wait_number */
 	__u64 clock;	 /* of the scheduler */
-	__u64 ran_ns;	 /* that the thread had run in all its life */
+	__u64 ran_ns;	 /* that the thread had run in all its life by then */
 	__u64 queued_ns; /* and been on run queues */
 	__u64 sleeps;	 /* its voluntary switch-outs */
 	__u64 preempts;	 /* and the others */

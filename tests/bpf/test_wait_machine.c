@@ -30,7 +30,7 @@
 
 /* ---- every schedule ---- */
 
-#define KEYS (1 << 20) /* a power of two */
+#define KEYS (1 << 22) /* a power of two */
 struct key {
 	uint64_t a, b;
 	long double schedules; /* from there on; negative: none is known */

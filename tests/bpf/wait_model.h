@@ -44,7 +44,7 @@ struct task_struct {
 		__u64 last_arrival, run_delay;
 	} sched_info;
 	struct {
-		__u64 sum_exec_runtime;
+		__u64 sum_exec_runtime, prev_sum_exec_runtime;
 	} se;
 	__u32 pid;
 	__u32 state;	/* enum bpfprof_thread_state of its next switch-out; 0: it runs */
@@ -471,10 +471,18 @@ static enum bpfprof_thread_state wait_left_state(struct task_struct *task, bool 
 	return slept || state == BPFPROF_STATE_dead ? state : BPFPROF_STATE_runnable;
 }
 
+static __u64 wait_ran_ns(struct task_struct *task)
+{
+	return WAIT_TASK(task, se.prev_sum_exec_runtime);
+}
+
 /* a: a copy */
 static __u64 wait_left_clock(const struct wait_arrival *a, struct task_struct *task)
 {
-	return a->clock + WAIT_TASK(task, se.sum_exec_runtime) - a->ran_ns;
+	__u64 ran_ns = WAIT_TASK(task, se.sum_exec_runtime);
+	__u64 before = WAIT_TASK(task, se.prev_sum_exec_runtime);
+
+	return a->clock + (before == a->ran_ns ? ran_ns : before) - a->ran_ns;
 }
 
 /* The model's clock stands still from a switch-out to the successor's switch-in. */
@@ -576,7 +584,8 @@ static struct truth *truth_of(const struct task_struct *task, uint64_t switch_ou
 	return &world.truth[index_of(task)][task->life][switch_outs - 1];
 }
 
-#define RUN_NS 3 /* of each stay on a CPU */
+#define RUN_NS 3  /* of each stay on a CPU */
+#define TICK_NS 1 /* of these, charged by a tick before the program that sees the arrival */
 
 static void count_out(struct task_struct *task)
 {
@@ -587,7 +596,7 @@ static void count_out(struct task_struct *task)
 		PUT(task->nivcsw, task->nivcsw + 1);
 	else
 		PUT(task->nvcsw, task->nvcsw + 1);
-	PUT(task->se.sum_exec_runtime, task->se.sum_exec_runtime + RUN_NS);
+	PUT(task->se.sum_exec_runtime, task->se.sum_exec_runtime + RUN_NS - TICK_NS);
 	t = truth_of(task, outs_of(task));
 	t->ns = task->sched_info.last_arrival + RUN_NS;
 	t->queued_ns = task->sched_info.run_delay;
@@ -607,6 +616,8 @@ static void arrive(struct task_struct *task)
 	PUT(task->sched_info.last_arrival,
 	    1000 * (index_of(task) + 1) + 300 * task->life + 10 * outs);
 	PUT(task->sched_info.run_delay, 7 * task->sched_info.last_arrival);
+	PUT(task->se.prev_sum_exec_runtime, task->se.sum_exec_runtime);
+	PUT(task->se.sum_exec_runtime, task->se.sum_exec_runtime + TICK_NS);
 	if (outs)
 		truth_of(task, outs)->switched_in = 1;
 }
@@ -896,6 +907,7 @@ static uint64_t act_fork(const struct op *op)
 	PUT(task->nvcsw, 0);
 	PUT(task->nivcsw, 0);
 	PUT(task->se.sum_exec_runtime, 0);
+	PUT(task->se.prev_sum_exec_runtime, 0);
 	PUT(task->state, 0);
 	world.in_program |= my_bit();
 	return 0;
