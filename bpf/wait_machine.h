@@ -304,6 +304,16 @@ static __always_inline bool wait_arrival_read(const struct wait_arrival *a, __u6
 	return wait_arrival_is(a, number, switch_outs);
 }
 
+/* How long the thread of a record ran on that CPU; a: a copy, or this CPU's. If it has arrived elsewhere by now, what it had run
+ * then is more than it had here, and what it has been charged there is left out. */
+static __always_inline __u64 wait_ran_since(const struct wait_arrival *a, struct task_struct *task)
+{
+	__u64 now = WAIT_TASK(task, se.sum_exec_runtime);
+	__u64 before = WAIT_TASK(task, se.prev_sum_exec_runtime);
+
+	return (before > a->ran_ns ? before : now) - a->ran_ns;
+}
+
 /* ---- switch-in: the predecessor's switch-out ---- */
 
 /* Publishes prev's switch-out on its behalf; a: the record of the CPU. prev may have been woken

@@ -137,28 +137,23 @@ static __always_inline void wait_task_put(struct task_struct *task)
 	bpf_task_release(task);
 }
 
-#define MAX_RT_PRIO 100 /* include/linux/sched/prio.h */
-
-/* As its class has kept it (set_next_entity in kernel/sched/fair.c): it may have been charged since, by a tick
- * that came before the program, which the kernel calls with interrupts on. Real-time classes keep nothing: of
- * these it is what they have run by now. */
+/* It may have been charged since, by a tick that came before the program, which the kernel calls with
+ * interrupts on. The fair class keeps what it had run before (set_next_entity in kernel/sched/fair.c); others
+ * leave there what it was when the task was last a fair one: then it seems to have run for longer than it is
+ * here, and what it has run by now counts. */
 static __always_inline __u64 wait_ran_ns(struct task_struct *task)
 {
-	return task->prio < MAX_RT_PRIO ? task->se.sum_exec_runtime :
-					  task->se.prev_sum_exec_runtime;
+	__u64 now = task->se.sum_exec_runtime, before = task->se.prev_sum_exec_runtime;
+
+	return now - before <= run_queue(task)->clock - task->sched_info.last_arrival ? before :
+											now;
 }
 
 /* When it had run as long as it has since, which leaves out what interrupts and other virtual
- * machines took. If it has arrived elsewhere by now, that is what it had run then. */
+ * machines took. */
 static __always_inline __u64 wait_left_clock(const struct wait_arrival *a, struct task_struct *task)
 {
-	__u64 ran_ns = WAIT_TASK(task, se.sum_exec_runtime), before;
-
-	if (task->prio >= MAX_RT_PRIO) {
-		before = WAIT_TASK(task, se.prev_sum_exec_runtime);
-		ran_ns = before == a->ran_ns ? ran_ns : before;
-	}
-	return a->clock + ran_ns - a->ran_ns;
+	return a->clock + wait_ran_since(a, task);
 }
 
 /* When the successor arrived, unless others have been here since, or that is of a time when the CPU

@@ -479,10 +479,7 @@ static __u64 wait_ran_ns(struct task_struct *task)
 /* a: a copy */
 static __u64 wait_left_clock(const struct wait_arrival *a, struct task_struct *task)
 {
-	__u64 ran_ns = WAIT_TASK(task, se.sum_exec_runtime);
-	__u64 before = WAIT_TASK(task, se.prev_sum_exec_runtime);
-
-	return a->clock + (before == a->ran_ns ? ran_ns : before) - a->ran_ns;
+	return a->clock + wait_ran_since(a, task);
 }
 
 /* The model's clock stands still from a switch-out to the successor's switch-in. */

@@ -163,7 +163,6 @@ struct task_struct {
 	void *stack;
 	unsigned int flags;
 	int on_cpu;
-	int prio;
 	struct sched_entity se;
 	unsigned int policy;
 	struct sched_info sched_info;
