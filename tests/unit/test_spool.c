@@ -136,6 +136,9 @@ static void records_are_files(void **state)
 	assert_int_equal(stats.records, 2);
 	/* a page, of which most is not used */
 	assert_int_equal(stats.bytes, 4096);
+	/* what has come in is counted as it is sent */
+	assert_int_equal(stats.added, 2);
+	assert_int_equal(stats.added_bytes, 1000);
 	spool__close(s);
 }
 

@@ -341,8 +341,8 @@ static int read_files(struct attempt *a, uint32_t files, const int *fds, size_t 
 	return err;
 }
 
-/* What is to be sent of a file of the spool. 0; -EBADMSG: it cannot be sent at all; -errno. */
-static int read_record(struct attempt *a, uint64_t number, int fd)
+/* What is to be sent of a file of the spool; *ret_sz: bytes of the file. 0; -EBADMSG: it cannot be sent at all; -errno. */
+static int read_record(struct attempt *a, uint64_t number, int fd, size_t *ret_sz)
 {
 	struct item item = { .node = labels__get(&a->d->labels, "node") ?: "", .number = number };
 	const void *extra;
@@ -353,6 +353,7 @@ static int read_record(struct attempt *a, uint64_t number, int fd)
 	if (err)
 		return err == -ENOMEM ? err : -EBADMSG;
 	item.file = file;
+	*ret_sz = item.sz;
 	if (pprof_extra(file, item.sz, &extra, &extra_sz) ||
 	    labels__decode(extra, extra_sz, &item.labels))
 		err = -EBADMSG;
@@ -366,9 +367,11 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 {
 	struct attempt *a = &d->attempts[c->in.slot];
 	uint64_t number = c->in.number;
-	int err = cnt ? read_record(a, number, fds[0]) : -EPROTO;
+	size_t sz = 0;
+	int err = cnt ? read_record(a, number, fds[0], &sz) : -EPROTO;
 
-	queue__begin(&d->queue, a->slot, number, a->body.sz);
+	/* as what comes in is counted: a store's own form has fewer bytes, or more */
+	queue__begin(&d->queue, a->slot, number, sz);
 	if (err == -EBADMSG) {
 		queue__give_up(&d->queue, a->slot);
 		err = settle(c, d, number, WIRE_UNREADABLE);

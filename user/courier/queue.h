@@ -53,7 +53,7 @@ struct queue {
 
 void queue__init(struct queue *q, uint64_t seed);
 
-/* So many bytes have come in. */
+/* Records of so many bytes have come in. */
 void queue__news(struct queue *q, uint64_t bytes);
 
 /*
@@ -64,7 +64,7 @@ int queue__ask(struct queue *q, uint64_t now_ns, uint64_t *ret_at_ns);
 
 /* The answer: there is none; more: until it is asked again. */
 void queue__nothing(struct queue *q, int slot, bool more);
-/* Or there is, and so many bytes are sent. */
+/* Or there is, a record of so many bytes. */
 void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes);
 
 /*

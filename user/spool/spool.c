@@ -282,13 +282,12 @@ void spool__close(struct spool *s)
 
 /* ---- a new one ---- */
 
-/* Writes the file beside its name; *ret_bytes: that it takes. 0 or -errno. */
+/* Writes the file beside its name. 0 or -errno. */
 static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f), void *ctx,
-		      uint64_t *ret_bytes)
+		      struct stat *ret)
 {
 	int fd = openat(s->folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	struct stat st;
 	int err;
 
 	if (!f) {
@@ -298,12 +297,10 @@ static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, 
 		return err;
 	}
 	err = write(ctx, f);
-	if (!err && (fflush(f) || fstat(fd, &st)))
+	if (!err && (fflush(f) || fstat(fd, ret)))
 		err = -errno;
 	if (fclose(f) && !err)
 		err = -errno;
-	if (!err)
-		*ret_bytes = bytes_of(&st);
 	return err;
 }
 
@@ -320,8 +317,9 @@ static void name_file(const struct spool *s, uint64_t time_ns, const char *name,
 }
 
 /* Gives what is written its name, and counts it. 0 or -errno. */
-static int take_in(struct spool *s, const char *tmp, const char *file, uint64_t bytes)
+static int take_in(struct spool *s, const char *tmp, const char *file, const struct stat *st)
 {
+	uint64_t bytes = bytes_of(st);
 	int err = bytes > s->max_sz ? -EFBIG : make_room(s, bytes);
 
 	if (!err && renameat(s->folder, tmp, s->folder, file))
@@ -334,7 +332,7 @@ static int take_in(struct spool *s, const char *tmp, const char *file, uint64_t 
 		return err;
 	}
 	s->stats.added++;
-	s->stats.added_bytes += bytes;
+	s->stats.added_bytes += (uint64_t)st->st_size;
 	return 0;
 }
 
@@ -342,18 +340,18 @@ int spool__add(struct spool *s, uint64_t time_ns, const char *name,
 	       int (*write)(void *ctx, FILE *f), void *ctx)
 {
 	char file[NUMBER_DIGITS + TIME_CHARS + SPOOL_NAME_SZ + 3], tmp[NUMBER_DIGITS + 8];
-	uint64_t bytes = 0;
+	struct stat st;
 	int err;
 
 	snprintf(tmp, sizeof(tmp), ".%0*" PRIu64 ".tmp", NUMBER_DIGITS, s->next);
 	name_file(s, time_ns, name, file, sizeof(file));
-	err = write_file(s, tmp, write, ctx, &bytes);
+	err = write_file(s, tmp, write, ctx, &st);
 	/* the disk is full of what others have written: what is new is worth more than what is old */
 	while (err == -ENOSPC && s->first < s->end && !drop_first(s)) {
 		(void)unlinkat(s->folder, tmp, 0);
-		err = write_file(s, tmp, write, ctx, &bytes);
+		err = write_file(s, tmp, write, ctx, &st);
 	}
-	err = err ?: take_in(s, tmp, file, bytes);
+	err = err ?: take_in(s, tmp, file, &st);
 	if (err)
 		(void)unlinkat(s->folder, tmp, 0);
 	return err;

@@ -30,8 +30,9 @@ struct spool;
 
 /* Bytes as the file system has them. */
 struct spool_stats {
-	uint64_t records, bytes;	 /* that are there */
-	uint64_t added, added_bytes;	 /* since it was opened */
+	uint64_t records, bytes; /* that are there */
+	uint64_t added,
+		added_bytes; /* since it was opened; bytes of the files, not of what they take */
 	uint64_t dropped, dropped_bytes; /* the oldest, for want of room, since it was opened */
 };
 
