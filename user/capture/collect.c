@@ -402,8 +402,7 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	if (reads)
 		err = samples__read(c->samples, keep_record, c);
 	if (err >= 0)
-		err = reads ? targets__read_events_of(c->targets, until_ns, &records) :
-			      targets__read_events(c->targets, until_ns);
+		err = targets__read_events(c->targets, until_ns, reads ? &records : NULL);
 	if (err)
 		return err;
 	take_pending(c, until_ns, end_ns);

@@ -128,7 +128,7 @@ uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec)
 		return proc;
 	/* it may have ended by now: then the sample says so */
 	if (!procs__read_maps(t->procs, proc, rec->tid == key->tgid ? 0 : rec->tid))
-		(void)targets__read_events(t, procs__read_ns(t->procs));
+		(void)targets__read_events(t, procs__read_ns(t->procs), NULL);
 	return proc;
 }
 
@@ -279,10 +279,10 @@ static int read_events(struct targets *t, uint64_t until_ns, const struct target
 	return err == -EAGAIN ? 0 : err;
 }
 
-static int read_all_events(struct targets *t, uint64_t until_ns,
-			   const struct targets_records *records)
+int targets__read_events(struct targets *t, uint64_t until_ns,
+			 const struct targets_records *records)
 {
-	int err = read_events(t, until_ns, records);
+	int err = read_events(t, until_ns, wants_all_maps(t) ? NULL : records);
 
 	/* what was read from /proc meanwhile holds with the events up to then */
 	for (int i = 1; !err && i < READ_ROUNDS && procs__read_ns(t->procs) > t->applied_ns; i++)
@@ -290,20 +290,9 @@ static int read_all_events(struct targets *t, uint64_t until_ns,
 	return err;
 }
 
-int targets__read_events(struct targets *t, uint64_t until_ns)
-{
-	return read_all_events(t, until_ns, NULL);
-}
-
-int targets__read_events_of(struct targets *t, uint64_t until_ns,
-			    const struct targets_records *records)
-{
-	return read_all_events(t, until_ns, wants_all_maps(t) ? NULL : records);
-}
-
 int targets__begin(struct targets *t)
 {
-	int err = targets__read_events(t, util_monotonic_ns());
+	int err = targets__read_events(t, util_monotonic_ns(), NULL);
 
 	/* what was lost before a scan that is later than it is known, and nothing was recorded yet */
 	if (!err && !t->rescan_wanted)

@@ -69,17 +69,16 @@ int targets__choose(struct targets *t, const struct bpfprof_task *task, uint64_t
 /* The same, of a number of procs. */
 uint32_t targets__chosen(const struct targets *t, uint32_t proc);
 
-/* Applies the events up to until_ns that have arrived. 0 or -errno. */
-int targets__read_events(struct targets *t, uint64_t until_ns);
 /* All records that have been sent by now and wait: calls f for each. False: there may be more. */
 struct targets_records {
 	bool (*each)(void *ctx, void (*f)(void *f_ctx, const struct bpfprof_rec *rec), void *f_ctx);
 	void *ctx;
 };
 
-/* The same where records wait for it: of processes that have come and gone without one, nothing is kept. */
-int targets__read_events_of(struct targets *t, uint64_t until_ns,
-			    const struct targets_records *records);
+/* Applies the events up to until_ns that have arrived; but those of processes that have come and gone, and
+ * have none of these records, are passed over. NULL: all are applied. 0 or -errno. */
+int targets__read_events(struct targets *t, uint64_t until_ns,
+			 const struct targets_records *records);
 
 /* The process that the record's sample belongs to, or PROCS_NONE. Reads its mappings if they are not
  * known and the sample has user frames; space->known is false if it had ended before that. */

@@ -12,8 +12,8 @@
 struct elf_file;
 
 struct dwarf_image {
-	uint8_t *data; /* NULL: there is none */
-	size_t sz, cap;
+	uint8_t *data;	/* NULL: there is none */
+	size_t sz, cap; /* bytes: that it has, that there is room for */
 };
 
 struct dwarf_image_section {
