@@ -246,16 +246,19 @@ static void tend_epoch(struct capture *c, bool wait)
 	c->boundary_cnt++;
 }
 
-/* capture__fd becomes readable when the epoch that is ending has ended. Once, and for nothing else
- * that waits for a grace period: to be woken for that would cost more than it is worth. */
-static int watch_epoch(const struct capture *c)
+/* capture__fd becomes readable when the epoch that is ending has ended, and for nothing else that waits
+ * for a grace period: that is looked at with the ticks, and until then the descriptor would stay readable. */
+static int watch_epoch(struct capture *c)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
-	int fd = grace__fd(session__grace(c->session));
+	bool wanted = collect__is_ending(c->collect);
+	struct epoll_event ev = { .events = wanted ? EPOLLIN : 0 };
 
-	if (!collect__is_ending(c->collect))
+	if (wanted == c->epoch_watched)
 		return 0;
-	return epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, fd, &ev) ? -errno : 0;
+	c->epoch_watched = wanted;
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, grace__fd(session__grace(c->session)), &ev) ?
+		       -errno :
+		       0;
 }
 
 int capture__cut(struct capture *c)

@@ -365,7 +365,7 @@ static int open_readers(struct capture *c)
 		err = watch(c, c->timer_fd, EPOLLIN);
 	/* see watch_epoch in capture.c */
 	if (!err)
-		err = watch(c, grace__fd(session__grace(c->session)), EPOLLONESHOT);
+		err = watch(c, grace__fd(session__grace(c->session)), 0);
 	if (!err)
 		err = watch(c, samples__fd(c->samples), EPOLLIN);
 	if (!err)

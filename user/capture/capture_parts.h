@@ -100,6 +100,7 @@ struct capture {
 	struct capture_boundary boundaries[CAPTURE_EPOCHS];
 	size_t boundary_first, boundary_cnt;
 	bool boundary_ending; /* one more, whose epoch is ending */
+	bool epoch_watched;   /* what ends an epoch makes epoll_fd readable */
 	int err;	      /* the capture cannot go on */
 };
 
