@@ -25,6 +25,8 @@
 #include "base/util.h"
 #include "capture/capture.h"
 #include "capture/capture_parts.h"
+#include "kernel/grace.h"
+#include "kernel/session.h"
 #include "profile/profile.h"
 
 #define HZ 997
@@ -687,6 +689,46 @@ static void test_clock_is_set(void **state)
 	clock_set_ns = 0;
 }
 
+static bool is_readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+/* A grace period wakes the capture if it ends an epoch. One that somebody else asked for does not, though
+ * its answer lies there unread: the loop would turn until it is read. */
+static void test_grace_periods(void **state)
+{
+	struct capture_window *w;
+	struct capture_boundary b;
+	struct grace *grace;
+	int turns = 0;
+
+	(void)state;
+	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
+		skip();
+	w = start_by_the_clock();
+	grace = session__grace(capture->session);
+	(void)pass_boundary(&b);
+	capture_boundary__done(&b);
+	assert_int_equal(capture__poll(capture), 0);
+	(void)grace__ask(grace);
+	assert_true(is_readable(grace__fd(grace), PATIENCE_NS / 1000000));
+	/* ticks and samples may wake it, but not each time */
+	while (is_readable(capture__fd(capture), 0)) {
+		assert_true(++turns < 1000);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+	if (!capture->boundary_ending) {
+		assert_int_equal(capture__cut(capture), 0);
+		assert_true(is_readable(grace__fd(grace), PATIENCE_NS / 1000000));
+		assert_true(is_readable(capture__fd(capture), 0));
+	}
+	capture__close_window(capture, w);
+	capture__close(capture);
+}
+
 /* Where all of it has a bound, a quarter of that, but no more than without one, nor too little to work with. */
 static void test_share(void **state)
 {
@@ -701,9 +743,13 @@ static void test_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_overlapping),	 cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_heap_is_given_up), cmocka_unit_test(test_by_the_clock),
-		cmocka_unit_test(test_clock_is_set),	 cmocka_unit_test(test_share),
+		cmocka_unit_test(test_overlapping),
+		cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_heap_is_given_up),
+		cmocka_unit_test(test_by_the_clock),
+		cmocka_unit_test(test_clock_is_set),
+		cmocka_unit_test(test_grace_periods),
+		cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
