@@ -642,3 +642,8 @@ void capture__files_stats(const struct capture *c, struct capture_files_stats *r
 	objects__stats(c->objects, &ret->objects);
 	perf_maps__stats(code__perf_maps(c->code), &ret->perf_maps);
 }
+
+uint64_t capture__readers_peak_rss(const struct capture *c)
+{
+	return objects__readers_peak_rss(c->objects);
+}

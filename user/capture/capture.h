@@ -283,5 +283,7 @@ bool capture__has_debug(const struct capture *c, const uint8_t *build_id, size_t
 uint64_t capture__recorded(const struct capture *c, enum bpfprof_kind kind);
 void capture__stats(struct capture *c, struct capture_stats *ret);
 void capture__files_stats(const struct capture *c, struct capture_files_stats *ret);
+/* Bytes, of those that have read the files: see reader__peak_rss. */
+uint64_t capture__readers_peak_rss(const struct capture *c);
 
 #endif

@@ -137,6 +137,6 @@ int epochs__take(struct session *s, uint32_t side,
 
 	memset(ret, 0, BPFPROF_NR_KINDS * sizeof(*ret));
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		err = take_side(s, side, i, &ret[i]);
+		err = session__opts(s)->kinds[i] ? take_side(s, side, i, &ret[i]) : 0;
 	return err;
 }

@@ -303,6 +303,8 @@ int run_write_window(struct run *r, const struct capture_boundary *to)
 		say_unnamed(&report);
 	if (r->opts->command == OPTIONS_AGENT)
 		return run_spool_window(r, &report);
+	if (r->opts->stats)
+		report.readers_peak_rss = capture__readers_peak_rss(r->capture);
 	rights_to_write(true);
 	err = write_set(r, &report);
 	rights_to_write(false);

@@ -40,6 +40,7 @@ struct report {
 	size_t samples[BPFPROF_NR_KINDS];	    /* distinct ones in the profile */
 	struct capture_stats stats;		    /* so far, but for late_ns */
 	struct capture_files_stats files;	    /* so far */
+	uint64_t readers_peak_rss;		    /* bytes; for report_stats alone */
 	const struct report_debuginfod *debuginfod; /* so far; NULL: none is asked for */
 };
 

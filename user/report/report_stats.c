@@ -134,7 +134,7 @@ static void stats_readers(const struct report *r, struct json *j)
 	json__u64(j, "lost", o->lost);
 	json__u64(j, "unopened", r->files.code.unopened);
 	json__u64(j, "cpu_ns", o->readers_cpu_ns);
-	json__u64(j, "peak_rss", o->readers_peak_rss);
+	json__u64(j, "peak_rss", r->readers_peak_rss);
 	json__end_object(j);
 }
 

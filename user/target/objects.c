@@ -561,7 +561,6 @@ static void add_stats(struct objects_stats *s, const struct reader *r)
 	s->readers_timed_out += stats.timed_out;
 	s->readers_lied += stats.lied;
 	s->readers_cpu_ns += stats.cpu_ns;
-	s->readers_peak_rss += stats.peak_rss;
 }
 
 void objects__stats(const struct objects *o, struct objects_stats *ret)
@@ -576,6 +575,16 @@ void objects__stats(const struct objects *o, struct objects_stats *ret)
 		ret->lost += o->objects[i].lost;
 		ret->set_aside += o->objects[i].set_aside;
 	}
+}
+
+uint64_t objects__readers_peak_rss(const struct objects *o)
+{
+	const struct reader *readers[] = { o->reader, o->foreign, o->memory, o->fetched_reader };
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
+		sum += readers[i] ? reader__peak_rss(readers[i]) : 0;
+	return sum;
 }
 
 bool objects__unchanged(struct objects *o, uint32_t id)

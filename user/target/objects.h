@@ -55,7 +55,6 @@ struct objects_stats {
 			       nowhere in time */
 	uint64_t readers_died; /* see struct reader_stats */
 	uint64_t readers_timed_out, readers_lied, readers_cpu_ns;
-	uint64_t readers_peak_rss; /* sum over the readers */
 };
 
 struct objects *objects__new(void);
@@ -101,6 +100,8 @@ size_t objects__end(const struct objects *o);
 /* Objects that there are. */
 size_t objects__cnt(const struct objects *o);
 void objects__stats(const struct objects *o, struct objects_stats *ret);
+/* Sum over the readers: see reader__peak_rss. */
+uint64_t objects__readers_peak_rss(const struct objects *o);
 
 /*
  * Is the object's file what it was when the object was added, as its descriptor tells? Asks no

@@ -79,6 +79,7 @@ struct reader {
 	pid_t zombies[MAX_ZOMBIES];
 	size_t zombie_cnt;
 	struct reader_stats stats;
+	uint64_t peak_rss;    /* of workers that have ended */
 	struct stream stream; /* to the worker */
 };
 
@@ -108,7 +109,7 @@ static bool ended(struct reader *r, pid_t pid)
 		return false;
 	r->stats.cpu_ns += (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
 			   (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-	r->stats.peak_rss = MAX(r->stats.peak_rss, (uint64_t)u.ru_maxrss * 1024);
+	r->peak_rss = MAX(r->peak_rss, (uint64_t)u.ru_maxrss * 1024);
 	return true;
 }
 
@@ -237,7 +238,11 @@ void reader__stats(const struct reader *r, struct reader_stats *ret)
 {
 	*ret = r->stats;
 	ret->cpu_ns += cpu_ns(r->worker) + cpu_ns(r->opener);
-	ret->peak_rss = MAX(ret->peak_rss, r->worker ? util_peak_rss(r->worker) : 0);
+}
+
+uint64_t reader__peak_rss(const struct reader *r)
+{
+	return MAX(r->peak_rss, r->worker ? util_peak_rss(r->worker) : 0);
 }
 
 pid_t reader__pid(const struct reader *r)

@@ -67,7 +67,6 @@ struct reader_stats {
 			       nothing for it */
 	uint64_t lied;	    /* answers that could not be true */
 	uint64_t cpu_ns;    /* of its processes */
-	uint64_t peak_rss;  /* bytes, of the largest of them */
 };
 
 /*
@@ -81,6 +80,8 @@ void reader__free(struct reader *r);
 void reader__meanwhile(struct reader *r, void (*call)(void *ctx), void *ctx);
 
 void reader__stats(const struct reader *r, struct reader_stats *ret);
+/* Bytes, of the largest of its workers. The kernel writes a page of text to tell it: not for each window. */
+uint64_t reader__peak_rss(const struct reader *r);
 /* The process that parses, for tests; 0: none. */
 pid_t reader__pid(const struct reader *r);
 
