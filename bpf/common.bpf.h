@@ -660,7 +660,7 @@ static __always_inline void task_facts(struct task_facts *ret)
 		/* pointers are copied, not followed: see task_regs */
 		ret->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 		ret->has_user = BPF_CORE_READ(task, mm) != NULL &&
-				!(task->flags & COMPAT_PF_WORKER) &&
+				!(task->flags & compat_workers()) &&
 				!(bpf_core_field_exists(task->in_execve) &&
 				  BPF_CORE_READ_BITFIELD(task, in_execve));
 	} else {
@@ -669,7 +669,7 @@ static __always_inline void task_facts(struct task_facts *ret)
 		ret->key.exec_id = (__u32)BPF_CORE_READ(task, self_exec_id);
 		ret->key.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 		ret->has_user = BPF_CORE_READ(task, mm) != NULL &&
-				!(BPF_CORE_READ(task, flags) & COMPAT_PF_WORKER) &&
+				!(BPF_CORE_READ(task, flags) & compat_workers()) &&
 				!(bpf_core_field_exists(task->in_execve) &&
 				  BPF_CORE_READ_BITFIELD_PROBED(task, in_execve));
 	}

@@ -82,12 +82,33 @@ static __always_inline bool compat_on_cpu(const struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu) != 0;
 }
 
-/* PF_KTHREAD | PF_IO_WORKER, include/linux/sched.h: kernel code on, perhaps, a program's memory,
- * without a user stack */
+/* PF_*, include/linux/sched.h */
 #define COMPAT_PF_KTHREAD 0x00200000
 #define COMPAT_PF_IO_WORKER 0x00000010
-#define COMPAT_PF_WORKER (COMPAT_PF_KTHREAD | COMPAT_PF_IO_WORKER)
+#define COMPAT_PF_USER_WORKER 0x00004000
 #define COMPAT_PF_EXITING 0x00000004
+
+/* Came with PF_USER_WORKER, 6.4. */
+struct kernel_clone_args___since_6_4 {
+	__u32 user_worker : 1;
+} __attribute__((preserve_access_index));
+
+/* Flags of threads that are kernel code on a program's memory, without a user stack: of io_uring, and since
+ * 6.4 of vhost and KVM. Before, that bit said something else. */
+static __always_inline __u32 compat_user_workers(void)
+{
+	const struct kernel_clone_args___since_6_4 *args = NULL;
+
+	return bpf_core_field_exists(args->user_worker) ?
+		       COMPAT_PF_IO_WORKER | COMPAT_PF_USER_WORKER :
+		       COMPAT_PF_IO_WORKER;
+}
+
+/* The same, and of threads of the kernel. */
+static __always_inline __u32 compat_workers(void)
+{
+	return COMPAT_PF_KTHREAD | compat_user_workers();
+}
 
 /* A thread's stack in the kernel, arch/x86/include/asm/page_64_types.h without KASAN */
 #define COMPAT_THREAD_SIZE 16384

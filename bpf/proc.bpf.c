@@ -19,7 +19,7 @@ int proc_scan(struct bpf_iter__task *ctx)
 	out.key.exec_id = (__u32)task->self_exec_id;
 	out.key.start_ns = task->start_boottime;
 	out.ppid = BPF_CORE_READ(task, real_parent, tgid);
-	out.kthread = (task->flags & COMPAT_PF_WORKER) != 0;
+	out.kthread = (task->flags & compat_workers()) != 0;
 	out.cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	bpf_probe_read_kernel_str(out.comm, sizeof(out.comm), task->comm);
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));

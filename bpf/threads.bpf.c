@@ -28,7 +28,7 @@ static __always_inline bool wanted(struct task_struct *task, const struct bpfpro
 
 static __always_inline bool has_user(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & COMPAT_PF_WORKER) &&
+	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & compat_workers()) &&
 	       !(bpf_core_field_exists(task->in_execve) &&
 		 BPF_CORE_READ_BITFIELD_PROBED(task, in_execve));
 }

@@ -36,7 +36,7 @@ static __always_inline __u64 wait_number(struct task_struct *task)
  * else BPFPROF_NO_SYSCALL. */
 static __always_inline __u32 no_syscall(__u32 flags)
 {
-	if (flags & COMPAT_PF_WORKER)
+	if (flags & compat_workers())
 		return BPFPROF_OF_KERNEL;
 	return flags & COMPAT_PF_EXITING ? BPFPROF_EXITING : BPFPROF_NO_SYSCALL;
 }

@@ -11,7 +11,7 @@
 /* Flags of threads whose waits nobody wants. */
 static __always_inline __u32 unwanted_flags(void)
 {
-	return bp_config.kthreads ? COMPAT_PF_IO_WORKER : COMPAT_PF_WORKER;
+	return bp_config.kthreads ? compat_user_workers() : compat_workers();
 }
 
 /* Is a thread certainly not watched? Cheaper than to look for its state. On a server that is not
