@@ -32,6 +32,8 @@ int fds_part__hold(const struct fds_part *part, struct windows *windows, struct 
 	for (size_t i = 0; i < part->open_cnt; i++)
 		if (counts(&part->open[i], to_ns))
 			(void)windows__hold(windows, w, &part->open[i].stack);
+		else if (part->open[i].origin == BPFPROF_FD_OPENED)
+			windows__note_live(windows, &part->open[i].stack);
 	if (!part->err)
 		windows__drop_freed(windows, BPFPROF_FDS);
 	return part->err;
