@@ -75,7 +75,7 @@ static int tell(struct push *p, size_t text_sz, const int *fds, size_t cnt)
 
 static int tell_status(struct push *p)
 {
-	p->out = (struct wire){ .what = WIRE_STATUS };
+	wire_begin(&p->out, WIRE_STATUS);
 	memcpy(p->out.text, p->status, p->status_sz);
 	return tell(p, p->status_sz, NULL, 0);
 }
@@ -88,9 +88,9 @@ static int tell_destination(struct push *p, uint32_t i)
 	size_t sz = 0;
 	int err;
 
-	p->out = (struct wire){ .what = WIRE_DESTINATION,
-				.destination = i,
-				.generation = ++p->generations[i] };
+	wire_begin(&p->out, WIRE_DESTINATION);
+	p->out.destination = i;
+	p->out.generation = ++p->generations[i];
 	if (!d)
 		return tell(p, 0, NULL, 0);
 	labels__add(&l, "kind", d->kind);
@@ -159,7 +159,7 @@ static int start_courier(struct push *p)
 	p->pid = pid;
 	err = watch(p, p->sock);
 	if (!err && p->listening >= 0) {
-		p->out = (struct wire){ .what = WIRE_LISTEN };
+		wire_begin(&p->out, WIRE_LISTEN);
 		err = tell(p, 0, &p->listening, 1);
 		if (!err && p->status)
 			err = tell_status(p);
@@ -169,7 +169,7 @@ static int start_courier(struct push *p)
 			err = tell_destination(p, i);
 	if (!err) {
 		/* what came in before */
-		p->out = (struct wire){ .what = WIRE_NEWS };
+		wire_begin(&p->out, WIRE_NEWS);
 		err = tell(p, 0, NULL, 0);
 	}
 	return err;
@@ -309,10 +309,10 @@ static int on_next(struct push *p, struct target *t)
 
 	if (wanted && !is_given(t, wanted))
 		return -EPROTO;
-	p->out = (struct wire){ .what = WIRE_NOTHING,
-				.destination = p->in.destination,
-				.generation = p->in.generation,
-				.slot = p->in.slot };
+	wire_begin(&p->out, WIRE_NOTHING);
+	p->out.destination = p->in.destination;
+	p->out.generation = p->in.generation;
+	p->out.slot = p->in.slot;
 	fds[0] = find_record(p, t, wanted, &number);
 	if (fds[0] < 0) {
 		p->out.value = fds[0] == -EAGAIN;
@@ -394,7 +394,7 @@ void push__handle(struct push *p)
 	uint64_t expired;
 	int err = 0;
 
-	if (read(p->timer_fd, &expired, sizeof(expired)) == sizeof(expired) && p->sock < 0)
+	if (p->sock < 0 && read(p->timer_fd, &expired, sizeof(expired)) == sizeof(expired))
 		err = start_courier(p);
 	if (err) {
 		log_error("cannot start the courier: %s", strerror(-err));
@@ -421,7 +421,8 @@ void push__status(struct push *p, const char *text, size_t sz)
 
 void push__news(struct push *p, uint64_t bytes)
 {
-	p->out = (struct wire){ .what = WIRE_NEWS, .value = bytes };
+	wire_begin(&p->out, WIRE_NEWS);
+	p->out.value = bytes;
 	/* one that has just died hears of it when it starts */
 	(void)tell(p, 0, NULL, 0);
 }
@@ -489,6 +490,7 @@ int push__change(struct push *p, const struct destination *v, size_t cnt, char *
 {
 	struct target fresh[WIRE_MAX_DESTINATIONS];
 	size_t fresh_cnt = 0;
+	bool untold = false;
 	int err = 0;
 
 	/* what may fail comes first */
@@ -519,14 +521,17 @@ int push__change(struct push *p, const struct destination *v, size_t cnt, char *
 			continue;
 		/* what was under way for the old one goes to the new one */
 		t->given_cnt = 0;
-		(void)tell_destination(p, i);
+		untold |= tell_destination(p, i) != 0;
 	}
 	for (uint32_t i = 0; fresh_cnt && i < WIRE_MAX_DESTINATIONS; i++) {
 		if (p->targets[i].d)
 			continue;
 		p->targets[i] = fresh[--fresh_cnt];
-		(void)tell_destination(p, i);
+		untold |= tell_destination(p, i) != 0;
 	}
+	/* it does not read, and would be told nothing any more: the next one is told all of it */
+	if (untold && p->sock >= 0)
+		end_courier(p);
 	return 0;
 }
 

@@ -28,6 +28,7 @@
 #define MAX_RECORD (64U << 20)
 #define MAX_FILE (4U << 20) /* of keys */
 #define MAX_URL 2048
+#define GATHER_US 4000
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of records that are given up */
 #define MAX_SHOWN 200		     /* bytes of what a store says */
 
@@ -59,6 +60,7 @@ struct courier {
 	CURLM *multi;
 	struct http *http; /* NULL: nobody may ask */
 	struct destination destinations[WIRE_MAX_DESTINATIONS];
+	int running; /* transfers */
 	struct wire in, out;
 };
 
@@ -70,9 +72,11 @@ static int tell(struct courier *c, size_t text_sz)
 	return fd_message_send(c->sock, &c->out, WIRE_HEAD_SZ + text_sz, NULL, 0, 0);
 }
 
-static struct wire begin_message(const struct destination *d, enum wire_what what)
+static void begin_message(struct courier *c, const struct destination *d, enum wire_what what)
 {
-	return (struct wire){ .what = what, .destination = d->number, .generation = d->generation };
+	wire_begin(&c->out, what);
+	c->out.destination = d->number;
+	c->out.generation = d->generation;
 }
 
 static int __attribute__((format(printf, 4, 5)))
@@ -81,7 +85,7 @@ say(struct courier *c, const struct destination *d, bool error, const char *fmt,
 	va_list ap;
 	int n;
 
-	c->out = begin_message(d, WIRE_SAID);
+	begin_message(c, d, WIRE_SAID);
 	c->out.value = error;
 	va_start(ap, fmt);
 	n = vsnprintf(c->out.text, sizeof(c->out.text), fmt, ap);
@@ -92,7 +96,7 @@ say(struct courier *c, const struct destination *d, bool error, const char *fmt,
 static int settle(struct courier *c, const struct destination *d, uint64_t number,
 		  enum wire_outcome outcome)
 {
-	c->out = begin_message(d, WIRE_SETTLED);
+	begin_message(c, d, WIRE_SETTLED);
 	c->out.number = number;
 	c->out.value = outcome;
 	return tell(c, 0);
@@ -105,7 +109,7 @@ static int ask(struct courier *c, struct destination *d, uint64_t now, uint64_t 
 	int slot, err = 0;
 
 	while (!err && (slot = queue__ask(&d->queue, now, &at)) >= 0) {
-		c->out = begin_message(d, WIRE_NEXT);
+		begin_message(c, d, WIRE_NEXT);
 		c->out.slot = (uint32_t)slot;
 		c->out.number = d->queue.slots[slot].number;
 		err = tell(c, 0);
@@ -469,24 +473,29 @@ static int wait_for_more(struct courier *c, uint64_t until_ns)
 		fds[cnt++] =
 			(struct curl_waitfd){ .fd = http__fd(c->http), .events = CURL_WAIT_POLLIN };
 	ms = until_ns > now ? MIN((until_ns - now) / 1000000 + 1, 60000) : 0;
+	if (c->http)
+		ms = MIN(ms, http__timeout_ms(c->http));
 	return curl_multi_poll(c->multi, fds, cnt, (int)ms, NULL) == CURLM_OK ? 0 : -EIO;
 }
 
 static int turn(struct courier *c)
 {
 	uint64_t until = UINT64_MAX;
-	int running, err = 0;
+	int err = 0;
 
 	for (size_t i = 0; !err && i < WIRE_MAX_DESTINATIONS; i++)
 		if (c->destinations[i].there)
 			err = ask(c, &c->destinations[i], util_monotonic_ns(), &until);
 	if (!err)
 		err = wait_for_more(c, until);
+	/* what else is about to be answered is taken in with it: a turn for each costs more than they do */
+	if (!err && c->running)
+		usleep(GATHER_US);
 	if (!err)
 		err = take_messages(c);
 	if (!err && c->http)
 		http__run(c->http);
-	if (!err && curl_multi_perform(c->multi, &running) != CURLM_OK)
+	if (!err && curl_multi_perform(c->multi, &c->running) != CURLM_OK)
 		err = -EIO;
 	return err ? err : finish_transfers(c);
 }
@@ -499,6 +508,9 @@ int courier_serve(int sock)
 	c = (struct courier){ .sock = sock, .multi = curl_multi_init() };
 	if (!c.multi)
 		return -ENOMEM;
+	/* else one is closed for each that ends beyond those that were open when the last one began */
+	curl_multi_setopt(c.multi, CURLMOPT_MAXCONNECTS,
+			  (long)(WIRE_MAX_DESTINATIONS * QUEUE_SLOTS));
 	for (uint32_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
 		c.destinations[i].number = i;
 	while (!err)

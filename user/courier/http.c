@@ -125,6 +125,13 @@ int http__fd(const struct http *h)
 	return MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
+uint64_t http__timeout_ms(const struct http *h)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? ms : UINT64_MAX;
+}
+
 void http__run(struct http *h)
 {
 	(void)MHD_run(h->daemon);

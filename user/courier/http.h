@@ -18,6 +18,8 @@ void http__free(struct http *h);
 
 /* Readable when there is something to do. */
 int http__fd(const struct http *h);
+/* When there is something to do at the latest; UINT64_MAX: never. */
+uint64_t http__timeout_ms(const struct http *h);
 void http__run(struct http *h);
 
 /* The metrics, in the text format of Prometheus. 0 or -ENOMEM. */

@@ -194,6 +194,8 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 	curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(t->easy, CURLOPT_TIMEOUT, SECONDS);
+	/* all else would wait for a name server that does not answer */
+	curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
 	curl_easy_setopt(t->easy, CURLOPT_LOW_SPEED_TIME, SLOW_SECONDS);
 	curl_easy_setopt(t->easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_SECONDS);

@@ -22,6 +22,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define WIRE_PROGRAM "bpfprof-courier"
 #define WIRE_MAX_DESTINATIONS 16
@@ -72,5 +73,13 @@ struct wire {
 	char text[WIRE_MAX_TEXT];
 };
 #define WIRE_HEAD_SZ offsetof(struct wire, text)
+
+/* One without text. What else is in the buffer stays there: to clear 64 KiB would be most of what a message
+ * costs. */
+static inline void wire_begin(struct wire *w, enum wire_what what)
+{
+	memset(w, 0, WIRE_HEAD_SZ);
+	w->what = what;
+}
 
 #endif
