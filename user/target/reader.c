@@ -307,9 +307,14 @@ static int tick(void *ctx)
 
 static struct stream_wait wait_for(struct reader *r, uint64_t ns)
 {
+	uint64_t now = util_monotonic_ns();
+
 	r->idle_ticks = 0;
+	/* most are answered before anything else has to be done; of many in a row, each goes on with the ticks */
+	if (now > r->next_tick_ns + STREAM_TICK_MS * MS)
+		r->next_tick_ns = now + STREAM_TICK_MS * MS;
 	return (struct stream_wait){
-		.deadline_ns = util_monotonic_ns() + ns,
+		.deadline_ns = now + ns,
 		.tick = tick,
 		.ctx = r,
 	};
