@@ -90,15 +90,15 @@ static void test_watchdog(void **state)
 	assert_int_equal(
 		bind(fd, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + sz), 0);
 	setenv("NOTIFY_SOCKET", name, 1);
-	ready_alive();
+	ready_alive(ready_watchdog_ns());
 	setenv("WATCHDOG_USEC", "60000000", 1);
 	setenv("WATCHDOG_PID", "1", 1);
-	ready_alive();
+	ready_alive(ready_watchdog_ns());
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	setenv("WATCHDOG_PID", pid, 1);
 	for (int i = 0; i < 3; i++)
-		ready_alive();
+		ready_alive(ready_watchdog_ns());
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), 10);
 	assert_string_equal(buf, "WATCHDOG=1");
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);

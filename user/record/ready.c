@@ -60,8 +60,7 @@ void ready_tell(int fd)
 	ready_say("READY=1");
 }
 
-/* ns; 0: nobody watches this process. */
-static uint64_t watchdog_ns(void)
+uint64_t ready_watchdog_ns(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
 	uint64_t us, who;
@@ -73,16 +72,16 @@ static uint64_t watchdog_ns(void)
 	return us * 1000;
 }
 
-void ready_alive(void)
+void ready_alive(uint64_t watchdog_ns)
 {
 	static uint64_t next_ns;
-	uint64_t every = watchdog_ns(), now;
+	uint64_t now;
 
-	if (!every)
+	if (!watchdog_ns)
 		return;
 	now = util_monotonic_ns();
 	if (now < next_ns)
 		return;
-	next_ns = now + every / 2;
+	next_ns = now + watchdog_ns / 2;
 	ready_say("WATCHDOG=1");
 }

@@ -4,6 +4,8 @@
 #ifndef READY_H
 #define READY_H
 
+#include <stdint.h>
+
 /* Keeps fd (--ready-fd; -1: not given) from the programs that are started. 0, or -EBADF if it is
  * not open. */
 int ready_check(int fd);
@@ -15,8 +17,9 @@ void ready_tell(int fd);
 /* Says something to the socket that $NOTIFY_SOCKET names, if it does. */
 void ready_say(const char *text);
 
-/* To be called at least once a second: says WATCHDOG=1 where that is expected of this process, twice
- * as often as it has to be (sd_watchdog_enabled(3)). */
-void ready_alive(void);
+/* How often this process has to say that it is alive (sd_watchdog_enabled(3)): ns; 0: nobody asks. */
+uint64_t ready_watchdog_ns(void);
+/* To be called at least once a second: says WATCHDOG=1, twice as often as it has to. */
+void ready_alive(uint64_t watchdog_ns);
 
 #endif

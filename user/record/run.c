@@ -33,9 +33,11 @@ static void progress(struct run *r)
 	uint64_t now = util_monotonic_ns();
 	const bool *recorded = capture__kinds(r->capture);
 
-	if (log_get_level() < LOG_INFO || !isatty(STDERR_FILENO) || now < r->next_progress_ns)
+	if (now < r->next_progress_ns)
 		return;
 	r->next_progress_ns = now + NSEC_PER_SEC;
+	if (log_get_level() < LOG_INFO || !isatty(STDERR_FILENO))
+		return;
 	fprintf(stderr, "\r%6" PRIu64 " s", (now - capture__start_ns(r->capture)) / NSEC_PER_SEC);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (recorded[i])
@@ -110,6 +112,9 @@ static int timeout_ms(const struct run *r)
 {
 	uint64_t now = util_monotonic_ns(), end = MIN(end_ns(r), capture__next_ns(r->capture));
 
+	/* asked for while a window was written */
+	if (r->reload || r->dump)
+		return 0;
 	if (r->cut)
 		end = MIN(end, now + CUT_AGAIN_NS);
 	/* the line that shows how far it is goes on, if there is one */
@@ -144,7 +149,7 @@ static int loop(struct run *r)
 			return -errno;
 		for (int i = 0; i < n; i++)
 			handle(r, ev[i].data.u64);
-		ready_alive();
+		ready_alive(r->watchdog_ns);
 		err = r->reload ? run_reload(r) : 0;
 		if (!err && r->dump)
 			run_start_dump(r);
@@ -215,7 +220,11 @@ static int record(struct run *r)
 
 int run_record(const struct options *opts)
 {
-	struct run r = { .opts = opts, .epoll_fd = -1, .signal_fd = -1, .ops = FACTS_NONE };
+	struct run r = { .opts = opts,
+			 .epoll_fd = -1,
+			 .signal_fd = -1,
+			 .ops = FACTS_NONE,
+			 .watchdog_ns = ready_watchdog_ns() };
 	int err, status;
 
 	r.launch.go_fd = r.launch.error_fd = r.cost.clock = -1;

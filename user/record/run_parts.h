@@ -91,6 +91,7 @@ struct run {
 	size_t alive;
 	int epoll_fd, signal_fd;
 	uint64_t startup_ns, next_progress_ns;
+	uint64_t watchdog_ns; /* see ready_alive */
 	bool progress_shown;
 	int stops;     /* signals that asked to stop */
 	bool cut;      /* the window is to end */

@@ -45,6 +45,7 @@ struct serve {
 	struct listening listening;
 	int signal_fd, pidfd; /* pidfd: of the process served, -1: it is none */
 	bool stopped;
+	uint64_t watchdog_ns; /* see ready_alive */
 };
 
 /* ---- what is asked ---- */
@@ -338,7 +339,7 @@ static int loop(struct serve *s)
 
 	while (!err && !s->stopped) {
 		err = wait_for_more(s);
-		ready_alive();
+		ready_alive(s->watchdog_ns);
 		take_messages(s);
 		take_changes(s);
 		recordings__poll(&s->recordings);
@@ -467,7 +468,9 @@ static int open_all(struct serve *s)
 
 int serve(const struct options *opts)
 {
-	struct serve s = { .opts = opts, .signal_fd = -1, .pidfd = -1 };
+	struct serve s = {
+		.opts = opts, .signal_fd = -1, .pidfd = -1, .watchdog_ns = ready_watchdog_ns()
+	};
 	bool unusable;
 	int err;
 
