@@ -729,6 +729,30 @@ static void test_grace_periods(void **state)
 	capture__close(capture);
 }
 
+/* Nor is one forgotten that ends an epoch whose boundary was passed while something else was done. */
+static void test_boundary_meanwhile(void **state)
+{
+	struct capture_window *w;
+	struct grace *grace;
+	uint64_t end;
+
+	(void)state;
+	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
+		skip();
+	w = start_by_the_clock();
+	grace = session__grace(capture->session);
+	end = util_monotonic_ns() + PATIENCE_NS;
+	for (; !capture->boundary_ending; capture__meanwhile(capture))
+		assert_true(util_monotonic_ns() < end);
+	assert_true(is_readable(grace__fd(grace), PATIENCE_NS / 1000000));
+	assert_true(is_readable(capture__fd(capture), 0));
+	/* and if another one's answer is waited for, and its own is read with it */
+	assert_int_equal(grace__passed(grace, grace__ask(grace), true), 1);
+	assert_int_equal(capture__next_ns(capture), 0);
+	capture__close_window(capture, w);
+	capture__close(capture);
+}
+
 /* Where all of it has a bound, a quarter of that, but no more than without one, nor too little to work with. */
 static void test_share(void **state)
 {
@@ -743,13 +767,10 @@ static void test_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_overlapping),
-		cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_heap_is_given_up),
-		cmocka_unit_test(test_by_the_clock),
-		cmocka_unit_test(test_clock_is_set),
-		cmocka_unit_test(test_grace_periods),
-		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_overlapping),	   cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_heap_is_given_up),   cmocka_unit_test(test_by_the_clock),
+		cmocka_unit_test(test_clock_is_set),	   cmocka_unit_test(test_grace_periods),
+		cmocka_unit_test(test_boundary_meanwhile), cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -665,6 +665,7 @@ static void test_epochs_wait(void **state)
 /* No epoch ends while as many records wait as may. */
 static void test_spill_bound(void **state)
 {
+	uint64_t end_ns;
 	const struct collect_opts opts = { .only_added = true, .spill_max = 1 << 16 };
 	struct walked walked;
 	uint32_t self = getpid();
@@ -681,6 +682,13 @@ static void test_spill_bound(void **state)
 	assert_int_equal(collect__poll(collect), 0);
 	assert_true(collect__can_end(collect));
 	assert_int_equal(collect__cut(collect), 0);
+	assert_int_equal(total(), cnt);
+	/* but for a boundary, once they have been put in for it */
+	for (; collect__can_end(collect); cnt++)
+		assert_int_equal(collect__inject(collect, &walked.rec, sizeof(walked)), 0);
+	assert_true(collect__may_end(collect));
+	end_epoch(true);
+	assert_int_equal(collect__settle_boundary(collect, &end_ns), 0);
 	assert_int_equal(total(), cnt);
 }
 

@@ -109,7 +109,8 @@ static bool tick(struct capture *c)
 {
 	uint64_t expirations, now = util_monotonic_ns();
 
-	if (read(c->timer_fd, &expirations, sizeof(expirations)) != sizeof(expirations))
+	if (now < c->tick_ns ||
+	    read(c->timer_fd, &expirations, sizeof(expirations)) != sizeof(expirations))
 		return false;
 	c->late_ns = MAX(c->late_ns, now - MIN(now, c->tick_ns));
 	c->tick_ns += expirations * tick_length(c);
@@ -141,11 +142,14 @@ static bool boundary_is_due(const struct capture *c)
 
 uint64_t capture__next_ns(const struct capture *c)
 {
-	/* what ends an epoch makes capture__fd readable */
-	uint64_t ns = collect__is_ending(c->collect) ? UINT64_MAX : next_boundary_ns(c);
+	uint64_t ns = next_boundary_ns(c);
 
 	if (collect__is_behind(c->collect))
 		return 0;
+	/* What ends an epoch makes capture__fd readable, unless whoever waits for another grace period has
+	 * read that, too. */
+	if (collect__is_ending(c->collect))
+		ns = epochs__has_ended(c->session, false) ? 0 : UINT64_MAX;
 	return c->heap ? MIN(ns, heap__next_ns(c->heap)) : ns;
 }
 
@@ -213,7 +217,7 @@ static int pass_boundary(struct capture *c)
 	int err;
 
 	/* what a part of the heap's budget has seen is told once */
-	if (!collect__can_end(c->collect))
+	if (!collect__may_end(c->collect))
 		return -EAGAIN;
 	look_at_clock(c);
 	*b = (struct capture_boundary){ .ns = util_monotonic_ns(),
@@ -316,8 +320,8 @@ void capture__meanwhile(struct capture *c)
 	if (c->heap)
 		(void)heap__end_slice(c->heap);
 	/* a snapshot of threads would have to be taken first */
-	if (!c->kinds[BPFPROF_THREADS] && boundary_is_due(c))
-		(void)pass_boundary(c);
+	if (!c->kinds[BPFPROF_THREADS] && boundary_is_due(c) && !pass_boundary(c))
+		c->err = c->err ?: watch_epoch(c);
 }
 
 /* What the heap needs to be known of what has arrived is known once no boundary waits. */

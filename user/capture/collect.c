@@ -436,17 +436,21 @@ bool collect__wants_cut(const struct collect *c)
 
 /* ---- epochs ---- */
 
-bool collect__can_end(const struct collect *c)
+bool collect__may_end(const struct collect *c)
 {
 	/* all records of an epoch that has ended have to be out of the ring before the next one
 	 * ends: they tell the two sides apart, no more */
-	return !c->ending && c->ended_cnt < MAX_ENDED &&
-	       c->pending.sz + c->spilled.sz < c->opts.spill_max;
+	return !c->ending && c->ended_cnt < MAX_ENDED;
+}
+
+bool collect__can_end(const struct collect *c)
+{
+	return collect__may_end(c) && c->pending.sz + c->spilled.sz < c->opts.spill_max;
 }
 
 int collect__end_epoch(struct collect *c, bool boundary)
 {
-	if (!collect__can_end(c))
+	if (!collect__may_end(c))
 		return -EAGAIN;
 	c->ended[c->ended_cnt++] = (struct ended){ .slot = slot_of(c->epoch),
 						   .boundary = boundary,
@@ -528,7 +532,7 @@ int collect__cut(struct collect *c)
 	int err;
 
 	/* what waits is to be taken in first, if it is too much */
-	while ((err = collect__end_epoch(c, false)) == -EAGAIN) {
+	while (!collect__can_end(c)) {
 		err = collect__tend_epoch(c, true);
 		if (!err)
 			err = poll_until(c, UINT64_MAX, UINT64_MAX);
@@ -538,6 +542,7 @@ int collect__cut(struct collect *c)
 		if (err || c->ended_cnt == MAX_ENDED)
 			return err;
 	}
+	err = collect__end_epoch(c, false);
 	if (!err)
 		err = collect__tend_epoch(c, true);
 	return err ? err : settle_all(c, false);

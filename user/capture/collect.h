@@ -117,10 +117,13 @@ void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost 
 
 /*
  * Ends the epoch that goes on. boundary: a window ends with it. Programs that run may still add to it,
- * for 10 to 60 ms (epochs.h): so long it is ending, and no other one can end. 0; -EAGAIN if
- * collect__can_end says no: one is ending, or too much waits already.
+ * for 10 to 60 ms (epochs.h): so long it is ending, and no other one may end. 0; -EAGAIN if
+ * collect__may_end says no: one is ending, or as many as can be kept have ended.
  */
 int collect__end_epoch(struct collect *c, bool boundary);
+bool collect__may_end(const struct collect *c);
+/* May it end, and do so few records wait that it should? What was put in since by collect__inject, for a
+ * boundary, is no reason to do without that boundary. */
 bool collect__can_end(const struct collect *c);
 bool collect__is_ending(const struct collect *c);
 /* Keeps what was counted in the epoch that is ending, if no program adds to it any more; wait: as soon

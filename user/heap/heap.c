@@ -677,9 +677,9 @@ int heap__tick(struct heap *h)
 
 	/* what a slice has counted is added up before the next one begins */
 	if (!err && h->uncut) {
-		err = collect__end_epoch(h->collect, false);
-		if (err == -EAGAIN)
+		if (!collect__can_end(h->collect))
 			return 0;
+		err = collect__end_epoch(h->collect, false);
 		h->uncut = false;
 	}
 	if (err || h->paused || !collect__has_settled(h->collect) ||
