@@ -111,6 +111,7 @@ struct unw {
 	struct bpfprof_rule rule;
 	struct unw_guess guess[2];
 	__u64 target;	  /* of the direct call that was last seen */
+	__u32 looks;	  /* for calls, in this walk: see UNW_LOOKS */
 	__u64 code_start; /* of the mapping that pc lies in */
 	__u32 code_size;
 	/* the words of the stack between rsp and rbp, and which are what rbp is: see unw_skips */
@@ -750,6 +751,7 @@ static __always_inline void unw_start(struct unw *u, __u64 hash, int ra)
 	u->fp_mask = 0;
 	u->other = 0;
 	u->go_execute = 0;
+	u->looks = 0;
 }
 
 #endif

@@ -16,6 +16,11 @@
 #define UNW_FUNC_REACH (1U << 20)
 #define UNW_LEAF_REACH (1U << 16)
 
+/* What a walk may take to look for calls in code, by reads. One that fails takes as long as some ten, and a stack
+ * can be made of which all fail, up to 16 for each frame. Those that succeed are fewer than this in any walk. */
+#define UNW_LOOKS 16384
+#define UNW_FAILED_LOOK 16
+
 /* A result beside those of a step: the caller has to be guessed. */
 #define UNW_GUESS 0x102
 
@@ -53,8 +58,13 @@ static __always_inline int unw_call_before(struct unw *u, __u64 addr)
 	int calls = 0;
 	__u8 b[8];
 
-	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b)))
+	if (u->looks >= UNW_LOOKS)
+		return UNW_NOT_READ;
+	u->looks++;
+	if (unw_read_user(u, b, sizeof(b), addr - sizeof(b))) {
+		u->looks += UNW_FAILED_LOOK;
 		return UNW_CODE_IS_GONE(u) ? UNW_INDIRECT_CALL : UNW_NOT_READ;
+	}
 	if (b[3] == 0xe8) {
 		__u32 rel = b[4] | b[5] << 8 | b[6] << 16 | (__u32)b[7] << 24;
 
