@@ -557,6 +557,60 @@ static void not_packed(void **state)
 	profile__free(p);
 }
 
+static bool keeps_all(const char *key)
+{
+	(void)key;
+	return true;
+}
+
+static bool keeps_comm(const char *key)
+{
+	return !strcmp(key, "comm");
+}
+
+static bool keeps_none(const char *key)
+{
+	(void)key;
+	return false;
+}
+
+/* Two of its samples differ in their pid alone, and have 100 and 5. */
+static void labels_are_left_out(void **state)
+{
+	static bool (*const keeps[])(const char *) = { keeps_comm, keeps_none };
+	struct profile *golden = golden_profile(), *p;
+	struct bytes b = written(golden), kept;
+
+	(void)state;
+	assert_int_equal(pprof_read_keeping(b.data, b.sz, keeps_all, &p), 0);
+	assert_int_equal(profile__finish(p), 0);
+	kept = written(p);
+	assert_int_equal(kept.sz, b.sz);
+	assert_memory_equal(kept.data, b.data, b.sz);
+	free(kept.data);
+	profile__free(p);
+	for (size_t i = 0; i < ARRAY_SIZE(keeps); i++) {
+		int64_t sum = 0, most = 0;
+
+		assert_int_equal(pprof_read_keeping(b.data, b.sz, keeps[i], &p), 0);
+		assert_int_equal(p->sample_cnt, golden->sample_cnt - 1);
+		for (size_t k = 0; k < p->sample_cnt; k++) {
+			assert_int_equal(p->samples[k].label_cnt, keeps[i] == keeps_comm);
+			sum += profile__values(p, &p->samples[k])[0];
+			most = profile__values(p, &p->samples[k])[0] > most ?
+				       profile__values(p, &p->samples[k])[0] :
+				       most;
+		}
+		assert_int_equal(sum, 180);
+		assert_int_equal(most, 105);
+		profile__free(p);
+	}
+	/* what is older than profile.proto has none of them */
+	assert_int_equal(pprof_read_keeping("--- heapz 1 ---\n", 16, keeps_all, &p), -EBADMSG);
+	free(b.data);
+	profile__free(golden);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -572,6 +626,7 @@ int main(void)
 		cmocka_unit_test(too_large),
 		cmocka_unit_test(extra),
 		cmocka_unit_test(bounded),
+		cmocka_unit_test(labels_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,59 +193,13 @@ static void lines_stay_apart(void **state)
 	profile__free(p);
 }
 
-static bool keeps_all(const char *key)
-{
-	(void)key;
-	return true;
-}
-
-static bool keeps_comm(const char *key)
-{
-	return !strcmp(key, "comm");
-}
-
-static bool keeps_none(const char *key)
-{
-	(void)key;
-	return false;
-}
-
-/* Two of its samples differ in their pid alone, and have 100 and 5. */
-static void labels_are_left_out(void **state)
-{
-	static bool (*const keeps[])(const char *) = { keeps_comm, keeps_none };
-	struct profile *golden = golden_profile(), *p;
-
-	(void)state;
-	assert_int_equal(profile_without_labels(golden, keeps_all, &p), 0);
-	assert_int_equal(profile__finish(p), 0);
-	same(p, golden);
-	profile__free(p);
-	for (size_t i = 0; i < ARRAY_SIZE(keeps); i++) {
-		int64_t sum = 0, most = 0;
-
-		assert_int_equal(profile_without_labels(golden, keeps[i], &p), 0);
-		assert_int_equal(p->sample_cnt, golden->sample_cnt - 1);
-		for (size_t k = 0; k < p->sample_cnt; k++) {
-			assert_int_equal(p->samples[k].label_cnt, keeps[i] == keeps_comm);
-			sum += profile__values(p, &p->samples[k])[0];
-			most = profile__values(p, &p->samples[k])[0] > most ?
-				       profile__values(p, &p->samples[k])[0] :
-				       most;
-		}
-		assert_int_equal(sum, 180);
-		assert_int_equal(most, 105);
-		profile__free(p);
-	}
-	profile__free(golden);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_in_one),	       cmocka_unit_test(parts_are_apart),
-		cmocka_unit_test(samples_of_no_part),  cmocka_unit_test(lines_stay_apart),
-		cmocka_unit_test(labels_are_left_out),
+		cmocka_unit_test(all_in_one),
+		cmocka_unit_test(parts_are_apart),
+		cmocka_unit_test(samples_of_no_part),
+		cmocka_unit_test(lines_stay_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

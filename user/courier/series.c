@@ -17,7 +17,6 @@
 #include "profile/pprof.h"
 #include "profile/pprof_read.h"
 #include "profile/profile.h"
-#include "profile/split.h"
 #include "pyroscope.pb-c.h"
 
 #define FRAME_HEAD 5	   /* of gRPC: flags, length */
@@ -50,19 +49,16 @@ static int write_profile(struct profile *p, struct body *ret)
 
 static int plain_profile(const struct item *item, struct body *ret)
 {
-	struct profile *p, *plain = NULL;
-	int err = pprof_read(item->file, item->sz, &p);
+	struct profile *p;
+	int err = pprof_read_keeping(item->file, item->sz, is_of_trace, &p);
 
 	*ret = (struct body){ 0 };
 	if (!err)
-		err = profile_without_labels(p, is_of_trace, &plain);
-	if (!err)
-		err = write_profile(plain, ret);
+		err = write_profile(p, ret);
 	if (err) {
 		free(ret->data);
 		ret->data = NULL;
 	}
-	profile__free(plain);
 	profile__free(p);
 	return err == -E2BIG ? -EBADMSG : err;
 }

@@ -177,11 +177,8 @@ static size_t copy_labels(struct copier *c, const struct profile_sample *s)
 
 	for (uint32_t i = 0; i < s->label_cnt; i++) {
 		const struct profile_label *from = &c->from->labels[s->label + i];
-		struct profile_label *l = &c->labels[cnt];
+		struct profile_label *l = &c->labels[cnt++];
 
-		if (c->keeps && !c->keeps(strtab__get(c->from->strings, from->key)))
-			continue;
-		cnt++;
 		*l = *from;
 		l->key = copier__string(c, l->key);
 		l->str = copier__string(c, l->str);

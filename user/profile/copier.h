@@ -17,7 +17,6 @@ struct profile_sample;
 struct copier {
 	const struct profile *from;
 	struct profile *to;
-	bool (*keeps)(const char *key); /* which labels; NULL: all */
 	/* of `to`, which each sample gets that has none of the same key */
 	const struct profile_label *extra;
 	size_t extra_cnt;

@@ -21,8 +21,9 @@
 struct reader {
 	struct proto in;
 	struct profile *out;
-	size_t memory; /* bytes that may still be taken */
-	bool labels;   /* are wanted */
+	size_t memory;			/* bytes that may still be taken */
+	bool labels;			/* are wanted */
+	bool (*keeps)(const char *key); /* which; NULL: all */
 	uint64_t numbers[PROFILE_FIELDS];
 	size_t counts[PROFILE_FIELDS];	    /* of messages */
 	struct proto spans[PROFILE_FIELDS]; /* from the first one to behind the last one */
@@ -367,6 +368,11 @@ static int add_numbers(struct reader *r, struct row *row, const struct proto_fie
 	return err ?: more;
 }
 
+static bool is_kept(const struct reader *r, const struct profile_label *label)
+{
+	return !r->keeps || r->keeps(strtab__get(r->out->strings, label->key));
+}
+
 static int add_label(struct reader *r, struct row *row, const struct proto_field *f)
 {
 	int err;
@@ -378,7 +384,10 @@ static int add_label(struct reader *r, struct row *row, const struct proto_field
 	err = spend(r, sizeof(*r->label_buf)) ?:
 		      util_reserve(&r->label_buf, &r->label_cap, row->label_cnt + 1,
 				   sizeof(*r->label_buf));
-	return err ?: read_label(r, f->bytes, &r->label_buf[row->label_cnt++]);
+	err = err ?: read_label(r, f->bytes, &r->label_buf[row->label_cnt]);
+	if (!err)
+		row->label_cnt += is_kept(r, &r->label_buf[row->label_cnt]);
+	return err;
 }
 
 static int read_sample(struct reader *r, struct proto in)
@@ -509,9 +518,10 @@ static int read_all(const void *data, size_t sz, struct reader *r, struct profil
 	}
 	*ret = NULL;
 	r->in = (struct proto){ data, data ? (const uint8_t *)data + sz : NULL };
-	if (!err)
-		err = legacy_is(data, sz) ? legacy_read(data, sz, r->memory, r->labels, ret) :
-					    read_message(r, ret);
+	if (!err && legacy_is(data, sz))
+		err = r->keeps ? -EBADMSG : legacy_read(data, sz, r->memory, r->labels, ret);
+	else if (!err)
+		err = read_message(r, ret);
 	free(own);
 	return err;
 }
@@ -524,6 +534,14 @@ int pprof_read(const void *data, size_t sz, struct profile **ret)
 int pprof_read_within(const void *data, size_t sz, size_t memory, struct profile **ret)
 {
 	struct reader r = { .memory = memory, .labels = true };
+
+	return read_all(data, sz, &r, ret);
+}
+
+int pprof_read_keeping(const void *data, size_t sz, bool (*keeps)(const char *key),
+		       struct profile **ret)
+{
+	struct reader r = { .memory = PPROF_READ_MEMORY, .labels = true, .keeps = keeps };
 
 	return read_all(data, sz, &r, ret);
 }

@@ -4,6 +4,7 @@
 #ifndef PROFILE_PPROF_READ_H
 #define PROFILE_PPROF_READ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct profile;
@@ -25,6 +26,11 @@ int pprof_read(const void *data, size_t sz, struct profile **ret);
 /* The same with another limit than PPROF_READ_MEMORY: an empty message has two bytes in a file, and up to a
  * hundred in memory. */
 int pprof_read_within(const void *data, size_t sz, size_t memory, struct profile **ret);
+
+/* The same of profile.proto alone, and of the labels those whose keys are kept: samples that the others told
+ * apart are added up. */
+int pprof_read_keeping(const void *data, size_t sz, bool (*keeps)(const char *key),
+		       struct profile **ret);
 
 /* The same without labels, and samples as they stand there, for who only reads them: nothing can be added to
  * it. */

@@ -92,27 +92,3 @@ int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_
 	free(first);
 	return err;
 }
-
-int profile_without_labels(const struct profile *p, bool (*keeps)(const char *key),
-			   struct profile **ret)
-{
-	uint32_t *order = new_order(p);
-	struct copier c;
-	int err = copier__init(&c, p);
-
-	*ret = NULL;
-	c.keeps = keeps;
-	if (!order)
-		err = -ENOMEM;
-	for (size_t i = 0; !err && i < p->sample_cnt; i++)
-		order[i] = (uint32_t)i;
-	if (!err)
-		err = copy_part(&c, order, p->sample_cnt, ret);
-	if (err) {
-		profile__free(*ret);
-		*ret = NULL;
-	}
-	copier__done(&c);
-	free(order);
-	return err;
-}

@@ -19,9 +19,4 @@ struct profile;
 int profile_split(const struct profile *p, const uint32_t *part_of, size_t part_cnt,
 		  struct profile **ret_parts);
 
-/* All of it, but of the labels only those that are kept: samples that they had told apart are added
- * up. *ret is the caller's, and not finished. 0 or -ENOMEM. */
-int profile_without_labels(const struct profile *p, bool (*keeps)(const char *key),
-			   struct profile **ret);
-
 #endif
