@@ -93,8 +93,8 @@ struct kernel_clone_args___since_6_4 {
 	__u32 user_worker : 1;
 } __attribute__((preserve_access_index));
 
-/* Flags of threads that are kernel code on a program's memory, without a user stack: of io_uring, and since
- * 6.4 of vhost and KVM. Before, that bit said something else. */
+/* Flags of threads that are kernel code on a program's memory, without a user stack: of io_uring, since 6.4 of
+ * vhost, and later of KVM. Before 6.4 that bit said something else. */
 static __always_inline __u32 compat_user_workers(void)
 {
 	const struct kernel_clone_args___since_6_4 *args = NULL;

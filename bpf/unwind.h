@@ -111,9 +111,9 @@ struct unw {
 	struct bpfprof_rule rule;
 	struct unw_guess guess[2];
 	__u64 target;	  /* of the direct call that was last seen */
-	__u32 looks;	  /* for calls, in this walk: see UNW_LOOKS */
 	__u64 code_start; /* of the mapping that pc lies in */
 	__u32 code_size;
+	__u32 looks; /* for calls, in this walk: see UNW_LOOKS */
 	/* the words of the stack between rsp and rbp, and which are what rbp is: see unw_skips */
 	__u32 below_at, below_cnt;
 	__u64 below_equal;

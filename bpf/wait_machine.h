@@ -304,8 +304,8 @@ static __always_inline bool wait_arrival_read(const struct wait_arrival *a, __u6
 	return wait_arrival_is(a, number, switch_outs);
 }
 
-/* How long the thread of a record ran on that CPU; a: a copy, or this CPU's. If it has arrived elsewhere by now, what it had run
- * then is more than it had here, and what it has been charged there is left out. */
+/* How long the thread of a record ran on that CPU; a: a copy, or this CPU's. If it has arrived elsewhere by
+ * now, what it had run then is more than it had here, and what it has been charged there is left out. */
 static __always_inline __u64 wait_ran_since(const struct wait_arrival *a, struct task_struct *task)
 {
 	__u64 now = WAIT_TASK(task, se.sum_exec_runtime);

@@ -665,10 +665,10 @@ static void test_epochs_wait(void **state)
 /* No epoch ends while as many records wait as may. */
 static void test_spill_bound(void **state)
 {
-	uint64_t end_ns;
 	const struct collect_opts opts = { .only_added = true, .spill_max = 1 << 16 };
 	struct walked walked;
 	uint32_t self = getpid();
+	uint64_t end_ns;
 	int64_t cnt = 0;
 
 	(void)state;

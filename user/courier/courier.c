@@ -28,7 +28,7 @@
 #define MAX_RECORD (64U << 20)
 #define MAX_FILE (4U << 20) /* of keys */
 #define MAX_URL 2048
-#define GATHER_US 4000
+#define GATHER_US 4000 /* that answers may come in one after the other, and be taken in together */
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of records that are given up */
 #define MAX_SHOWN 200		     /* bytes of what a store says */
 
@@ -345,7 +345,8 @@ static int read_files(struct attempt *a, uint32_t files, const int *fds, size_t 
 	return err;
 }
 
-/* What is to be sent of a file of the spool; *ret_sz: bytes of the file. 0; -EBADMSG: it cannot be sent at all; -errno. */
+/* What is to be sent of a file of the spool; *ret_sz: bytes of the file. 0; -EBADMSG: it cannot be sent at
+ * all; -errno. */
 static int read_record(struct attempt *a, uint64_t number, int fd, size_t *ret_sz)
 {
 	struct item item = { .node = labels__get(&a->d->labels, "node") ?: "", .number = number };

@@ -156,6 +156,8 @@ static int begin_request(struct fetcher *f, struct wanted *w)
 	curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
 	curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
 	curl_easy_setopt(w->easy, CURLOPT_CONNECTTIMEOUT, f->patience);
+	/* the other files would wait for a name server that does not answer */
+	curl_easy_setopt(w->easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(w->easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
 	curl_easy_setopt(w->easy, CURLOPT_LOW_SPEED_TIME, f->patience);
 	curl_easy_setopt(w->easy, CURLOPT_TIMEOUT, MAX_SECONDS);
