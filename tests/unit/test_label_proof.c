@@ -67,6 +67,13 @@ static const struct shape shapes[] = {
 	{ "noreturn_padded", "call outside@PLT; no: nop; no: mov %rax, %rdi; ret" },
 	{ "noreturn_zeros", "call outside@PLT; no: .quad 0; no: mov %rax, %rdi; ret" },
 	{ "result", "call outside@PLT; yes: mov %rbx, %rdi; test %eax, %eax; yes: ret" },
+	{ "restores",
+	  "mov %rsp, %r13; call outside@PLT; yes: lea 0(%rip), %rdx; mov %r13, %rsp; yes: jmp "
+	  "*%r12; "
+	  "no: nop" },
+	{ "leaves", "push %rbp; mov %rsp, %rbp; call outside@PLT; yes: leave; yes: ret; no: ret" },
+	{ "framed_again",
+	  "call outside@PLT; no: push %rbp; mov %rsp, %rbp; lea 8(%rdi), %rax; leave; ret" },
 	{ "exits", "mov $60, %eax; yes: syscall; no: mov $1, %eax; ret" },
 	{ "syscalls", "mov $35, %eax; syscall; yes: mov %rax, %rdi; yes: ret" },
 	/* whatever is called is a function */
@@ -169,7 +176,7 @@ static void test_shapes(void **state)
 	assert_true(
 		toolrun("gcc -shared -nostdlib -o shapes shapes.s && strip -o shapes.stripped "
 			"shapes"));
-	assert_int_equal(check_marks("shapes", "shapes.stripped"), 70);
+	assert_int_equal(check_marks("shapes", "shapes.stripped"), 77);
 }
 
 /* Marks that linkers make, and symbols of no type where a function begins. */

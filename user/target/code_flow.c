@@ -16,7 +16,7 @@
 
 #define UNKNOWN INT32_MIN
 #define MAX_DEPTH (1 << 24) /* bytes on the stack; above: not known */
-#define MAX_USE 8	    /* instructions in which a result is used, if at all */
+#define MAX_USE 8	    /* instructions that show what is known at their beginning, if at all */
 #define MAX_WAYS 1024
 #define ALIGNMENT 16   /* of functions, where compilers put padding before them */
 #define FOLLOW_COST 64 /* instructions: what it takes to begin */
@@ -248,15 +248,54 @@ static bool is_rax(unsigned int reg)
 	return reg == X86_REG_RAX || reg == X86_REG_EAX || reg == X86_REG_AX;
 }
 
-/*
- * Does the code at pos use rax, of which it has not been given the value by itself? There results
- * are. A function knows nothing of it at its start, but for al, if it takes a variable number of
- * arguments (psABI, figure 3.4).
- */
-static bool uses_result(struct code_flow *f, size_t pos)
+/* What a function keeps for its caller (psABI, figure 3.4) and so knows nothing of at its start. */
+static const struct {
+	x86_reg reg64, reg32;
+} callers[] = {
+	{ X86_REG_RBX, X86_REG_EBX },  { X86_REG_RBP, X86_REG_EBP },  { X86_REG_R12, X86_REG_R12D },
+	{ X86_REG_R13, X86_REG_R13D }, { X86_REG_R14, X86_REG_R14D }, { X86_REG_R15, X86_REG_R15D },
+};
+
+/* Of these, a bit for each: what the current instruction writes. */
+static unsigned int written_callers(const struct code_flow *f)
 {
+	unsigned int ret = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(callers); i++)
+		ret |= (unsigned int)writes(f, callers[i].reg64, callers[i].reg32) << i;
+	return ret;
+}
+
+/* The same: what it makes the stack pointer of. */
+static unsigned int stack_callers(const struct code_flow *f)
+{
+	const cs_x86_op *from = operand(f, 1);
+	x86_reg reg = X86_REG_INVALID;
+	unsigned int ret = 0;
+
+	if (f->insn->id == X86_INS_LEAVE)
+		reg = X86_REG_RBP;
+	else if (is_reg(operand(f, 0), X86_REG_RSP) && f->insn->id == X86_INS_MOV &&
+		 from->type == X86_OP_REG)
+		reg = from->reg;
+	else if (is_reg(operand(f, 0), X86_REG_RSP) && f->insn->id == X86_INS_LEA)
+		reg = from->mem.base;
+	for (size_t i = 0; i < ARRAY_SIZE(callers); i++)
+		ret |= (unsigned int)(callers[i].reg64 == reg) << i;
+	return ret;
+}
+
+/*
+ * Can no function begin at pos? Not if the code there uses what it has not been given by itself, and a
+ * function does not know at its start: rax, where results are, but for al, if it takes a variable number
+ * of arguments (psABI, figure 3.4); or, for its stack, what it keeps for its caller.
+ */
+static bool cannot_begin(struct code_flow *f, size_t pos)
+{
+	unsigned int own = 0; /* of callers */
 	cs_regs read, written;
 	uint8_t read_cnt, written_cnt, i;
+	bool knows_rax = false;
 	size_t n;
 
 	for (n = 0; n < MAX_USE && decode(f, pos); n++, pos += f->insn->size) {
@@ -266,15 +305,16 @@ static bool uses_result(struct code_flow *f, size_t pos)
 			return false;
 		if (disassembler__regs(&f->dis, read, &read_cnt, written, &written_cnt))
 			return false;
-		for (i = 0; i < read_cnt && !is_idiom(f) && !may_stay(f); i++) {
+		for (i = 0; i < read_cnt && !knows_rax && !is_idiom(f) && !may_stay(f); i++) {
 			if (is_rax(read[i]))
 				return true;
 		}
-		for (i = 0; i < written_cnt; i++) {
-			if (is_rax(written[i]) || written[i] == X86_REG_AL ||
-			    written[i] == X86_REG_AH)
-				return false;
-		}
+		if (stack_callers(f) & ~own)
+			return true;
+		own |= written_callers(f);
+		for (i = 0; i < written_cnt; i++)
+			knows_rax |= is_rax(written[i]) || written[i] == X86_REG_AL ||
+				     written[i] == X86_REG_AH;
 		if (is_jump(f) || is_last(f) || may_stay(f))
 			return false;
 	}
@@ -297,7 +337,7 @@ static void follow_jump(struct code_flow *f, uint64_t target, const struct state
 		return;
 	if (f->begins[pos])
 		meet(f, pos, st);
-	else if (st->depth > 0 || uses_result(f, pos))
+	else if (st->depth > 0 || cannot_begin(f, pos))
 		f->ways[f->way_cnt++] = (struct way){ (uint32_t)pos, *st };
 }
 
@@ -328,7 +368,7 @@ static void walk(struct code_flow *f, size_t pos, struct state st)
 		}
 		/* assembly code falls through padding into the next function, too */
 		if (pads && (f->start + pos) % ALIGNMENT == 0 && st.depth <= 0 &&
-		    !uses_result(f, pos))
+		    !cannot_begin(f, pos))
 			return;
 		if (!decode(f, pos))
 			return;
@@ -340,7 +380,7 @@ static void walk(struct code_flow *f, size_t pos, struct state st)
 			return;
 		step(f, &st);
 		pads = is_padding(f);
-		goes_on = may_stay(f) ? uses_result(f, next) : take_jump(f, &st);
+		goes_on = may_stay(f) ? cannot_begin(f, next) : take_jump(f, &st);
 	}
 }
 

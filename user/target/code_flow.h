@@ -26,10 +26,11 @@ void code_flow__free(struct code_flow *f);
  * read or decoded is not reached. It stays so until the next call.
  *
  * Control goes on behind an instruction and to the target of a direct jump. It does not
- *  - behind a call or a system call that may not return, unless the code there uses the result;
+ *  - behind a call or a system call that may not return, unless no function can begin there: code that uses
+ *    the result, or takes its stack pointer from a register that is the caller's;
  *  - through padding to where a function may begin, with nothing on the stack;
  *  - by a jump that may leave the function, as tail calls do: with nothing on the stack, to where a
- *    function may begin (code that reads no register which is unknown to a function at its start);
+ *    function may begin;
  *  - behind an indirect jump.
  */
 void code_flow__follow(struct code_flow *f, uint64_t start, uint64_t end);
