@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "target/objects.h"
 #include "target/reader.h"
 #include "toolrun.h"
@@ -316,6 +317,53 @@ int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FIL
 	return __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
 }
 
+static uint32_t add_prog(struct objects *o)
+{
+	uint32_t id = objects__add(o, open(toolrun_path("root/opt/x/prog"), O_PATH | O_CLOEXEC),
+				   "/opt/x/prog");
+
+	assert_int_not_equal(id, OBJECTS_NONE);
+	return id;
+}
+
+static size_t frames_at(struct objects *o, uint32_t id, uint64_t addr)
+{
+	struct symbols s;
+	size_t cnt;
+
+	assert_int_equal(objects__symbolize(o, id, &addr, 1, false, &s), 0);
+	cnt = s.frame_cnt;
+	symbols__done(&s);
+	return cnt;
+}
+
+/* A debug file that was not there is not looked for with each address, but after a while, and where there
+ * is a place that was not looked into. */
+static void test_looked_for_again(void **state)
+{
+	struct objects *o = objects__new();
+	uint32_t id;
+
+	(void)state;
+	build("gcc", "");
+	assert_true(toolrun("set -e; rm -rf root; mkdir -p root/opt/x; " SPLIT_OFF LINK ":"));
+	find_places();
+	id = add_prog(o);
+	objects__set_root(o, id, open(toolrun_path("root"), O_PATH | O_CLOEXEC));
+	assert_int_equal(frames_at(o, id, gdbs[0].addr), 0);
+	assert_true(toolrun("cp prog.debug root/opt/x/"));
+	assert_int_equal(frames_at(o, id, gdbs[0].addr), 0);
+	ahead_ns += 60 * NSEC_PER_SEC;
+	assert_true(frames_at(o, id, gdbs[0].addr) > 0);
+	objects__free(o);
+	o = objects__new();
+	id = add_prog(o);
+	assert_int_equal(frames_at(o, id, gdbs[0].addr), 0);
+	objects__set_root(o, id, open(toolrun_path("root"), O_PATH | O_CLOEXEC));
+	assert_true(frames_at(o, id, gdbs[0].addr) > 0);
+	objects__free(o);
+}
+
 static void test_fetched_harm(void **state)
 {
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
@@ -595,6 +643,7 @@ int main(void)
 		cmocka_unit_test(test_fetched_other),
 		cmocka_unit_test(test_fetched_harm),
 		cmocka_unit_test(test_fetched_harm_of_stranger),
+		cmocka_unit_test(test_looked_for_again),
 		cmocka_unit_test(test_dwz_fetched),
 		cmocka_unit_test(test_dwz_relative),
 		cmocka_unit_test(test_dwz_by_build_id),

@@ -26,6 +26,9 @@
 #define MAX_OPEN 2048 /* descriptors kept */
 #define SPARE_FDS 64  /* descriptors left to all others: debug files, processes, what is written */
 
+/* After a look for a debug file that was not there, until the next one. */
+#define LOOK_AGAIN_NS (60 * NSEC_PER_SEC)
+
 #define TIMEOUT_FACTOR \
 	3 /* with the system's own files: a disk may be slow, and nobody gains by it */
 
@@ -41,9 +44,10 @@ struct object {
 	char *path;
 	struct file_stat st; /* of the file when it was added */
 	bool set_aside;
-	bool unfetched; /* names do without what was fetched: see forget_fetched */
-	bool has_root;	/* was asked for: see objects__set_root */
-	uint32_t root;	/* of a process that has mapped it, or ROOTS_NONE */
+	bool unfetched;	    /* names do without what was fetched: see forget_fetched */
+	bool has_root;	    /* was asked for: see objects__set_root */
+	uint32_t root;	    /* of a process that has mapped it, or ROOTS_NONE */
+	uint64_t missed_ns; /* when its debug file was looked for and not found; 0: that is open */
 };
 
 /* An object is found again as the same file, or, if the file is trusted, by its build id. */
@@ -127,7 +131,7 @@ struct objects *objects__new(void)
 static struct reader *reader_of(struct objects *o, struct reader **r)
 {
 	if (!*r)
-		*r = reader__new(1);
+		*r = r == &o->memory ? reader__new_direct(1) : reader__new(1);
 	if (*r)
 		reader__meanwhile(*r, o->meanwhile, o->meanwhile_ctx);
 	return *r;
@@ -691,6 +695,7 @@ void objects__set_root(struct objects *o, uint32_t id, int root)
 	obj->has_root = true;
 	if (root < 0)
 		return;
+	obj->missed_ns = 0;
 	if (objects__may_keep(root))
 		obj->root = roots__add(&o->roots, root);
 	else
@@ -729,6 +734,21 @@ static struct debugfile_object for_any_debugfile(struct objects *o, const struct
 	return ret;
 }
 
+static int open_debugfile(struct object *obj, const struct debugfile_object *from,
+			  struct debugfile *ret)
+{
+	int err = debugfile__open(ret, from);
+
+	obj->missed_ns = err == -ENOENT ? util_monotonic_ns() : 0;
+	return err;
+}
+
+/* To look for it asks the opener for each place where it may be: not with each new address. */
+static bool missed_lately(const struct object *obj)
+{
+	return obj->missed_ns && util_monotonic_ns() < obj->missed_ns + LOOK_AGAIN_NS;
+}
+
 int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_BUILD_ID],
 		   size_t *ret_sz)
 {
@@ -743,7 +763,7 @@ int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_B
 	from = for_any_debugfile(o, obj);
 	*ret_sz = 0;
 	if (!obj->file.has_debug_info) {
-		err = debugfile__open(&debug, &from);
+		err = open_debugfile(obj, &from, &debug);
 		has = &debug.file;
 		*ret_sz = err == -ENOENT ? obj->file.build_id_sz : 0;
 		memcpy(ret_id, obj->file.build_id, *ret_sz);
@@ -783,6 +803,7 @@ bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t
 void objects__learn(struct objects *o, uint32_t id)
 {
 	o->objects[id].info.fetched++;
+	o->objects[id].missed_ns = 0;
 }
 
 /*
@@ -844,8 +865,8 @@ static int symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, siz
 	struct debugfile_object from = for_any_debugfile(o, obj);
 	int err = 0;
 
-	if (!obj->file.has_debug_info)
-		err = debugfile__open(&debug, &from);
+	if (!obj->file.has_debug_info && !missed_lately(obj))
+		err = open_debugfile(obj, &from, &debug);
 	if (err != -ENOMEM)
 		err = debugfile__open_alt(&alt, &from, &debug);
 	if (debug.fetched || alt.fetched)

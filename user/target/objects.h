@@ -181,8 +181,8 @@ int objects__sites(struct objects *o, uint32_t id, const char *provider, const c
 
 /*
  * Names vaddrs (ascending, of the object, each inside an instruction): see names_find. Separate debug
- * files are those that debugfile__open finds; a fetched one that does harm is forgotten. Returns 0 or
- * -errno; *ret is the caller's to release.
+ * files are those that debugfile__open finds; one that is nowhere is looked for again after a minute, and a
+ * fetched one that does harm is forgotten. Returns 0 or -errno; *ret is the caller's to release.
  */
 int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
 		       bool plain, struct symbols *ret);
