@@ -142,8 +142,8 @@ static inline void read_task(int tid, const char *name, char *text, size_t sz)
 	text[n < 0 ? 0 : n] = 0;
 }
 
-/* How often a thread of ours has gone to sleep: it has left its CPU by then, which its state does
- * not tell (proc_pid_status(5)). */
+/* How often a thread of ours has gone to sleep, or is about to: the count grows just before it
+ * leaves its CPU (proc_pid_status(5)). */
 static inline long times_slept_of(int tid)
 {
 	const char *name = "\nvoluntary_ctxt_switches:";
@@ -178,6 +178,17 @@ static inline int is_asleep(int tid)
 	return text[0] >= '0' && text[0] <= '9';
 }
 
+/* Has a thread of ours, which had gone to sleep so often before, left its CPU to sleep once more? */
+static inline int has_slept(int tid, long before)
+{
+	if (times_slept_of(tid) <= before)
+		return 0;
+	/* who asks for the system call of a thread that does not run is kept waiting until the
+	 * thread is off its CPU (task_current_syscall() of Linux) */
+	is_asleep(tid);
+	return 1;
+}
+
 /* Of a waiter, 'w', or a holder, 'h', as stacks are labelled with it. */
 static inline const char *thread_name(char side, const char *name, char text[16])
 {
@@ -207,7 +218,7 @@ static inline void set_real_time(int on)
 static inline void waits_see(struct waits_waiter *w)
 {
 	waits_until(&w->started, waits_round);
-	while (times_slept_of(w->tid) <= w->sleeps && waits_get(&w->done) != waits_round)
+	while (!has_slept(w->tid, w->sleeps) && waits_get(&w->done) != waits_round)
 		pause_us(10);
 	w->seen_ns = now_ns();
 }

@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 		pause_us(1000);
 	waits_go();
 	waits_thread(&t, waker, NULL);
-	while (!waits_get(&late_tid) || times_slept_of(late_tid) <= late_sleeps)
+	while (!waits_get(&late_tid) || !has_slept(late_tid, late_sleeps))
 		pause_us(1000);
 	late_begin[1] = now_ns();
 	waits_say("{\"early_end\":[%ld,%ld],\"late_begin\":[%ld,%ld]}\n", (long)early_end[0],
