@@ -697,6 +697,7 @@ struct bpfprof_config {
 	/* bytes; a smaller allocation fails only for a limit on the process, or where heap_strict */
 	__u64 heap_cannot_fail_below;
 	__u64 min_wait_ns[BPFPROF_NR_KINDS]; /* shorter waits are only counted */
+	__u64 fds_since_ns; /* CLOCK_BOOTTIME: what older processes have open is known from the start on */
 	/* of the preempt count from the run queue, among a CPU's variables; 0: unknown */
 	__s64 preempt_count_off;
 	/*

@@ -124,14 +124,35 @@ static __always_inline __u64 file_at(__u32 fd)
 	return file;
 }
 
+/* What is known of this place of the current task's table. */
+static __always_inline struct bpfprof_fd *known_at(__u32 fd)
+{
+	struct bpfprof_fd_key key;
+
+	fd_key(&key, current_files(), fd);
+	return bpf_map_lookup_elem(&bp_fds, &key);
+}
+
+/* A file comes there without a record: it is not to be taken for the one that was there, whose memory it may
+ * have. */
+static __noinline int forget(__u32 fd)
+{
+	struct bpfprof_fd *known = known_at(fd);
+
+	if (known)
+		known->file = 0;
+	return 0;
+}
+
 /* ---- who opens ---- */
 
-/* Is the current task another one than the only one that is watched? Cheaper than to look for what is. */
+/* Is nothing recorded, or is the current task of another process than the only one that is watched?
+ * Cheaper than to look for what is. */
 static __always_inline bool is_other(void)
 {
 	__u32 only = bp_control.only_tgid;
 
-	return only && bpf_get_current_pid_tgid() >> 32 != only;
+	return !bp_control.fds_on || (only && bpf_get_current_pid_tgid() >> 32 != only);
 }
 
 /* Is what the current task opens recorded? Whichever it is: workers of io_uring open files, too. */
@@ -139,13 +160,11 @@ static __always_inline bool wanted(void)
 {
 	struct task_facts task;
 
-	if (!bp_control.fds_on || is_other())
-		return false;
 	task_facts(&task);
 	return task.has_user && record_wanted(&task);
 }
 
-/* The same of one that ends a system call, and is_other says that it is not. */
+/* The same of one that ends a system call. */
 static __always_inline bool caller_wanted(void)
 {
 	struct task_facts task;
@@ -156,8 +175,8 @@ static __always_inline bool caller_wanted(void)
 
 /*
  * The current task and its stack, which the caller's slot has from then on; asked: what it opens is
- * known to be recorded. Returns 0, or 1: it is not. What is opened with a stack that is lost, which was
- * counted, is opened all the same.
+ * known to be recorded. If it is not, the slot has no process. What is opened with a stack that is lost,
+ * which was counted, is opened all the same.
  */
 __noinline int fds_take_stack(__u32 slot, int asked)
 {
@@ -168,15 +187,16 @@ __noinline int fds_take_stack(__u32 slot, int asked)
 	__u64 now = bpf_ktime_get_ns();
 	int lost;
 
-	user_task_facts(&task);
-	if (!asked && !record_wanted(&task))
-		return 1;
-	/* there are no kernel frames, for which alone the context would be asked */
-	lost = record_sample(NULL, slot, &task, &what,
-			     RECORD_USER_ONLY | RECORD_JOINED | RECORD_CACHED);
 	s = bpf_map_lookup_elem(&bp_scratch, &slot);
 	if (!s)
 		return 0;
+	s->opened.tgid = 0;
+	user_task_facts(&task);
+	if (!asked && !record_wanted(&task))
+		return 0;
+	/* there are no kernel frames, for which alone the context would be asked */
+	lost = record_sample(NULL, slot, &task, &what,
+			     RECORD_USER_ONLY | RECORD_JOINED | RECORD_CACHED);
 	s->opened.live.stack = lost ? none : what.ret_key;
 	s->opened.live.time_ns = now;
 	s->opened.start_ns = task.key.start_ns;
@@ -191,8 +211,8 @@ __noinline int fds_put(__u32 slot, __u32 fd, __u64 file)
 	struct bpfprof_fd_key key;
 	struct bpfprof_stats *stats;
 
-	if (!s)
-		return 0;
+	if (!s || !s->opened.tgid)
+		return forget(fd);
 	s->opened.file = file_id(file);
 	fd_key(&key, current_files(), fd);
 	if (!bpf_map_update_elem(&bp_fds, &key, &s->opened, BPF_ANY))
@@ -221,8 +241,10 @@ int BPF_PROG(fds_install, __u32 fd, struct file *file)
 {
 	__u64 address = address_of(file);
 
-	if (!wanted())
+	if (is_other())
 		return 0;
+	if (!wanted())
+		return forget(fd);
 	fds_take_stack(own_slot(), 1);
 	fds_put(own_slot(), fd, address);
 	return 0;
@@ -237,12 +259,14 @@ int BPF_PROG(fds_dup, struct files_struct *files, struct file *file, __u32 fd, _
 	int taken;
 
 	/* somebody may have been faster, and have closed it, and opened another one */
-	if (ret < 0 || !wanted() || file_at(fd) != address)
+	if (ret < 0 || is_other() || file_at(fd) != address)
 		return 0;
+	if (!wanted())
+		return forget(fd);
 	taken = stack_take_slot();
 	if (taken < 0) {
 		lose(BPFPROF_FDS, BPFPROF_LOST_no_slot);
-		return 0;
+		return forget(fd);
 	}
 	slot = taken;
 	fds_take_stack(slot, 1);
@@ -258,7 +282,8 @@ enum way {
 	WAY_RETURNED, /* it returns the number */
 	WAY_MAYBE,    /* what it returns may be the number: if a file is there that was not */
 	WAY_CLOSED,
-	/* as the others, if */
+	/* as the first, if */
+	WAY_SIGNALFD,
 	WAY_FCNTL,
 	WAY_DUP2,
 	/* it writes numbers to memory */
@@ -304,14 +329,15 @@ static __always_inline enum way way_of(__u64 nr)
 	case NR_OPEN_TREE_ATTR:
 		return WAY_RETURNED;
 	case NR_IOCTL:
-	case NR_SIGNALFD:
-	case NR_SIGNALFD4:
 	case NR_SECCOMP:
 	case NR_BPF:
 	case NR_LANDLOCK_CREATE_RULESET:
 		return WAY_MAYBE;
 	case NR_CLOSE:
 		return WAY_CLOSED;
+	case NR_SIGNALFD:
+	case NR_SIGNALFD4:
+		return WAY_SIGNALFD;
 	case NR_FCNTL:
 		return WAY_FCNTL;
 	case NR_DUP2:
@@ -390,6 +416,9 @@ static __noinline int find_given(const struct pt_regs *regs, __u32 way, __u64 va
 		ret->cnt = value > 0;
 		ret->maybe = true;
 		break;
+	case WAY_SIGNALFD:
+		ret->cnt = (__s32)regs->di == -1;
+		break;
 	case WAY_FCNTL:
 		ret->cnt = (__u32)regs->si == F_DUPFD || (__u32)regs->si == F_DUPFD_CLOEXEC;
 		break;
@@ -420,29 +449,27 @@ static __noinline int find_given(const struct pt_regs *regs, __u32 way, __u64 va
 	return 0;
 }
 
-static __always_inline struct bpfprof_fd *known_at(__u32 fd)
-{
-	struct bpfprof_fd_key key;
-
-	fd_key(&key, current_files(), fd);
-	return bpf_map_lookup_elem(&bp_fds, &key);
-}
-
-/* Is it one that was opened just now, in a call that opens now and then only? */
+/* Is it one that was opened just now, in a call that opens now and then only? Of a process that is younger
+ * than the recording it is not known what it has inherited: a place that nothing is known of may have
+ * been taken all along. */
 static __noinline int is_new(__u32 fd)
 {
 	struct bpfprof_fd *known = known_at(fd);
 	__u64 file = file_at(fd);
+	struct task_facts task;
 
-	return file && (!known || known->file != file_id(file));
+	if (!file || known)
+		return file && known->file != file_id(file);
+	user_task_facts(&task);
+	return task.key.start_ns < bp_config.fds_since_ns;
 }
 
 /* A number that is free, and is given out again by such a call, is not to be taken for what it was. One
  * that somebody else has been given by now is his. */
-static __noinline int forget(__u32 fd)
+static __noinline int forget_closed(__u32 fd)
 {
 	struct bpfprof_fd *known = known_at(fd);
-	__u64 file = file_at(fd);
+	__u64 file = known ? file_at(fd) : 0;
 
 	if (known && (!file || known->file != file_id(file)))
 		known->file = 0;
@@ -482,18 +509,18 @@ int BPF_PROG(fds_exit, struct pt_regs *regs, long value)
 		return 0;
 	way = way_of(regs->orig_ax);
 	if (way == WAY_NONE || (value < 0 && way != WAY_CLOSED) || value == -EBADF ||
-	    regs->cs == CS_USER32 || !bp_control.fds_on)
-		return 0;
-	/* most of those who close, or call what hardly ever opens, open nothing: they are asked first */
-	if ((way == WAY_CLOSED || way == WAY_MAYBE) && !caller_wanted())
+	    regs->cs == CS_USER32)
 		return 0;
 	if (way == WAY_CLOSED)
-		return forget(regs->di);
+		return forget_closed(regs->di);
+	/* most of those who call what hardly ever opens open nothing: they are asked first */
+	if (way == WAY_MAYBE && !caller_wanted())
+		return 0;
 	find_given(regs, way, value, &given);
 	if (!given.cnt || (given.maybe && !is_new(given.fd)))
 		return 0;
-	if (!fds_take_stack(own_slot(), given.maybe))
-		fds_put_given(own_slot(), given.at, given.cnt, given.fd);
+	fds_take_stack(own_slot(), given.maybe);
+	fds_put_given(own_slot(), given.at, given.cnt, given.fd);
 	return 0;
 }
 
