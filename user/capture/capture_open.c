@@ -24,6 +24,7 @@
 #include "kernel/ksyms.h"
 #include "kernel/probe_fds.h"
 #include "kernel/probe_waits.h"
+#include "kernel/sample_rate.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
@@ -43,25 +44,30 @@
 
 /* ---- what can be had ---- */
 
-/* The kernel refuses more than this sysctl says, and lowers it by itself when sampling takes too
- * long. */
-static void clamp_frequency(struct capture *c)
+static void choose_frequency(struct capture *c)
 {
-	uint64_t limit;
-	char *buf;
-	size_t sz;
+	uint32_t allowed = sample_rate__allowed(), affordable;
+	double percent;
 
 	c->frequency = c->opts.frequency;
-	if (util_read_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &buf, &sz))
+	if (!c->kinds[BPFPROF_CPU])
 		return;
-	buf[strcspn(buf, "\n")] = '\0';
-	if (!util_parse_u64(buf, 1, UINT32_MAX, &limit) && c->frequency > limit) {
-		log_info("%u Hz is above this kernel's limit: sampling at %" PRIu64
-			 " Hz (kernel.perf_event_max_sample_rate)",
-			 c->frequency, limit);
-		c->frequency = limit;
+	if (c->frequency > allowed) {
+		log_info(
+			"%u Hz is above this kernel's limit: sampling at %u Hz "
+			"(kernel.perf_event_max_sample_rate)",
+			c->frequency, allowed);
+		c->frequency = allowed;
 	}
-	free(buf);
+	if (c->opts.hw_cycles)
+		return;
+	affordable = sample_rate__affordable(c->frequency, &percent);
+	if (affordable < c->frequency)
+		log_info(
+			"%u Hz would take %.0f %% of each CPU: sampling at %u Hz "
+			"(kernel.perf_cpu_time_max_percent)",
+			c->frequency, percent, affordable);
+	c->frequency = affordable;
 }
 
 /* By what the heap's probes, and those of operations, are attached. Takes the kind out where there is
@@ -155,7 +161,7 @@ static int choose(struct capture *c)
 {
 	int err;
 
-	clamp_frequency(c);
+	choose_frequency(c);
 	err = choose_uprobes(c);
 	if (!err)
 		err = capture_ops_choose(c);

@@ -16,6 +16,7 @@
 #include "bpfprof.skel.h"
 #include "kernel/perf_events.h"
 #include "kernel/probes.h"
+#include "kernel/sample_rate.h"
 #include "kernel/session.h"
 
 #define READ_MAX_BYTES (256U << 20) /* some 200,000 threads with deep kernel stacks */
@@ -76,29 +77,13 @@ struct threads_sampler {
 	struct perf_events *events;
 };
 
-/* The kernel refuses more than kernel.perf_event_max_sample_rate. */
-static uint64_t sample_rate(void)
-{
-	uint64_t limit = SAMPLE_HZ;
-	char *buf;
-	size_t sz;
-
-	if (util_read_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &buf, &sz))
-		return SAMPLE_HZ;
-	buf[strcspn(buf, "\n")] = '\0';
-	if (util_parse_u64(buf, 1, SAMPLE_HZ, &limit))
-		limit = SAMPLE_HZ;
-	free(buf);
-	return limit;
-}
-
 struct threads_sampler *threads_sampler__new(struct session *s)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = 1,
-		.sample_freq = sample_rate(),
+		.sample_freq = MIN(SAMPLE_HZ, sample_rate__allowed()),
 		.exclude_idle = 1,
 	};
 	struct threads_sampler *ts = calloc(1, sizeof(*ts));

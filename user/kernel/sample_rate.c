@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <linux/types.h>
+
+#include "kernel/sample_rate.h"
+
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define UNMEASURED_NS 100000 /* an interrupt takes less than that */
+#define SAMPLE_NS 5000	     /* of it, at most of those of the BPF program with a deep stack */
+
+/* Some interrupts of a clock, as who they interrupt sees them. */
+#define MEASURED_PERIOD_NS 100000
+#define MEASURED_CNT 32
+#define MEASURED_LEAST 8
+#define MEASURED_MAX_NS 20000000
+#define READ_NS 500 /* to read the clock takes less, or a fourth of that */
+
+#define ROUND_HZ 100
+
+static uint64_t read_sysctl(const char *path, uint64_t max, uint64_t otherwise)
+{
+	uint64_t ret;
+	char *buf;
+	size_t sz;
+
+	if (util_read_file(path, 64, &buf, &sz))
+		return otherwise;
+	buf[strcspn(buf, "\n")] = '\0';
+	if (util_parse_u64(buf, 0, max, &ret))
+		ret = otherwise;
+	free(buf);
+	return ret;
+}
+
+uint32_t sample_rate__allowed(void)
+{
+	uint64_t hz = read_sysctl("/proc/sys/kernel/perf_event_max_sample_rate", UINT32_MAX, 0);
+
+	return hz ? (uint32_t)hz : UINT32_MAX;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The median of the times that this thread was kept from reading the clock; 0: it was not often enough.
+ * A loss of the CPU to another one is longer, and rare. */
+static uint64_t median_gap(void)
+{
+	uint64_t begin = util_monotonic_ns(), last = begin, now, shortest = READ_NS;
+	uint64_t gaps[MEASURED_CNT];
+	size_t cnt = 0;
+
+	do {
+		now = util_monotonic_ns();
+		shortest = MIN(shortest, now - last);
+		if (now - last > MAX(READ_NS, 4 * shortest))
+			gaps[cnt++] = now - last;
+		last = now;
+	} while (cnt < ARRAY_SIZE(gaps) && now - begin < MEASURED_MAX_NS);
+	qsort(gaps, cnt, sizeof(*gaps), by_size);
+	return cnt < MEASURED_LEAST ? 0 : gaps[cnt / 2];
+}
+
+/* What the interrupt of a clock takes, that of a hypervisor included. 0: it cannot be measured. */
+static uint64_t measure_interrupt(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = MEASURED_PERIOD_NS,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	uint64_t ret;
+
+	if (fd < 0)
+		return 0;
+	ret = median_gap();
+	close(fd);
+	return ret;
+}
+
+uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent)
+{
+	uint64_t percent = read_sysctl("/proc/sys/kernel/perf_cpu_time_max_percent", 100, 0);
+	uint64_t ns, most;
+
+	*ret_percent = 0;
+	if (!percent || percent == 100 ||
+	    (uint64_t)hz * UNMEASURED_NS <= percent * (NSEC_PER_SEC / 100))
+		return hz;
+	ns = measure_interrupt();
+	if (!ns)
+		return hz;
+	ns += SAMPLE_NS;
+	*ret_percent = 100.0 * hz * (double)ns / NSEC_PER_SEC;
+	most = percent * (NSEC_PER_SEC / 100) / ns;
+	if (most > ROUND_HZ)
+		most -= most % ROUND_HZ;
+	return MIN(hz, (uint32_t)MAX(most, 1U));
+}
