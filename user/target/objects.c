@@ -18,7 +18,7 @@
 #include "target/fetched.h"
 #include "target/file_stat.h"
 #include "target/probe_sites.h"
-#include "target/reader.h"
+#include "target/readers.h"
 #include "target/roots.h"
 #include "target/split_names.h"
 #include "target/unwind_build.h"
@@ -28,9 +28,6 @@
 
 /* After a look for a debug file that was not there, until the next one. */
 #define LOOK_AGAIN_NS (60 * NSEC_PER_SEC)
-
-#define TIMEOUT_FACTOR \
-	3 /* with the system's own files: a disk may be slow, and nobody gains by it */
 
 struct object {
 	uint32_t refs;
@@ -75,16 +72,9 @@ struct objects {
 	size_t open_cnt, max_open, hand;
 	uint32_t vdso;
 	struct roots roots;
-	uint64_t harms;		/* of what is no object: silent paths, perf maps */
-	struct reader *reader;	/* of what only root, or we ourselves, can have written */
-	struct reader *foreign; /* of everything else; NULL until there is something */
-	/* of memory of processes: a file that has taken over the others gets none; NULL likewise */
-	struct reader *memory;
+	uint64_t harms; /* of what is no object: silent paths, perf maps */
+	struct readers readers;
 	struct fetched_files fetched;
-	/* of the system's files whose debug information was fetched; NULL likewise */
-	struct reader *fetched_reader;
-	void (*meanwhile)(void *ctx);
-	void *meanwhile_ctx;
 };
 
 /* ---- identity ---- */
@@ -119,40 +109,26 @@ struct objects *objects__new(void)
 		   sizeof(((struct by_build_id *)0)->key), HASH_MAX);
 	o->vdso = OBJECTS_NONE;
 	o->max_open = MAX_OPEN;
-	o->reader = reader__new(TIMEOUT_FACTOR);
-	if (!o->reader) {
+	if (readers__init(&o->readers)) {
 		free(o);
 		return NULL;
 	}
 	return o;
 }
 
-/* One that is there from its first use on. NULL: out of memory */
-static struct reader *reader_of(struct objects *o, struct reader **r)
+static struct reader *reader_of(struct objects *o, enum readers_whose whose)
 {
-	if (!*r)
-		*r = r == &o->memory ? reader__new_direct(1) : reader__new(1);
-	if (*r)
-		reader__meanwhile(*r, o->meanwhile, o->meanwhile_ctx);
-	return *r;
+	return readers__get(&o->readers, whose);
 }
 
-static struct reader *foreign_reader(struct objects *o)
+static bool is_systems(struct objects *o, const struct object *obj)
 {
-	return reader_of(o, &o->foreign);
+	return obj->reader == reader_of(o, READERS_SYSTEM);
 }
 
 void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx)
 {
-	o->meanwhile = call;
-	o->meanwhile_ctx = ctx;
-	reader__meanwhile(o->reader, call, ctx);
-	if (o->foreign)
-		reader__meanwhile(o->foreign, call, ctx);
-	if (o->memory)
-		reader__meanwhile(o->memory, call, ctx);
-	if (o->fetched_reader)
-		reader__meanwhile(o->fetched_reader, call, ctx);
+	readers__meanwhile(&o->readers, call, ctx);
 }
 
 static void object__done(struct object *obj)
@@ -172,10 +148,7 @@ void objects__free(struct objects *o)
 	for (i = 0; i < o->end; i++)
 		if (o->objects[i].info.serial)
 			object__done(&o->objects[i]);
-	reader__free(o->reader);
-	reader__free(o->foreign);
-	reader__free(o->memory);
-	reader__free(o->fetched_reader);
+	readers__done(&o->readers);
 	fetched__done(&o->fetched);
 	roots__done(&o->roots);
 	hash__done(&o->by_file);
@@ -364,7 +337,7 @@ static int describe(struct objects *o, struct object *obj, bool trusted)
 {
 	int err;
 
-	obj->reader = trusted ? o->reader : foreign_reader(o);
+	obj->reader = reader_of(o, trusted ? READERS_SYSTEM : READERS_FOREIGN);
 	if (!obj->reader)
 		return -ENOMEM;
 	err = reader__describe(obj->reader, obj->fd, false, &obj->file);
@@ -412,7 +385,7 @@ int objects__open(struct objects *o, const char *path, bool foreign)
 {
 	/* what is kept waiting by strangers is not to be missing where the system's files are read
 	 */
-	struct reader *r = foreign ? foreign_reader(o) : o->reader;
+	struct reader *r = reader_of(o, foreign ? READERS_FOREIGN : READERS_SYSTEM);
 	int fd = r ? reader__open(r, path) : -ENOMEM;
 
 	o->harms += fd == -ETIMEDOUT;
@@ -421,7 +394,7 @@ int objects__open(struct objects *o, const char *path, bool foreign)
 
 int objects__open_at(struct objects *o, int folder, const char *name)
 {
-	struct reader *r = foreign_reader(o);
+	struct reader *r = reader_of(o, READERS_FOREIGN);
 	int fd = r ? reader__open_at(r, folder, name) : -ENOMEM;
 
 	o->harms += fd == -ETIMEDOUT;
@@ -554,27 +527,17 @@ size_t objects__cnt(const struct objects *o)
 	return o->end - o->unused_cnt;
 }
 
-static void add_stats(struct objects_stats *s, const struct reader *r)
-{
-	struct reader_stats stats;
-
-	if (!r)
-		return;
-	reader__stats(r, &stats);
-	s->readers_died += stats.died;
-	s->readers_timed_out += stats.timed_out;
-	s->readers_lied += stats.lied;
-	s->readers_cpu_ns += stats.cpu_ns;
-}
-
 void objects__stats(const struct objects *o, struct objects_stats *ret)
 {
+	struct reader_stats readers;
+
+	readers__stats(&o->readers, &readers);
 	*ret = (struct objects_stats){ .lost = o->gone_lost,
-				       .set_aside = o->harms + o->gone_set_aside };
-	add_stats(ret, o->reader);
-	add_stats(ret, o->foreign);
-	add_stats(ret, o->memory);
-	add_stats(ret, o->fetched_reader);
+				       .set_aside = o->harms + o->gone_set_aside,
+				       .readers_died = readers.died,
+				       .readers_timed_out = readers.timed_out,
+				       .readers_lied = readers.lied,
+				       .readers_cpu_ns = readers.cpu_ns };
 	for (size_t i = 0; i < o->end; i++) {
 		ret->lost += o->objects[i].lost;
 		ret->set_aside += o->objects[i].set_aside;
@@ -583,12 +546,7 @@ void objects__stats(const struct objects *o, struct objects_stats *ret)
 
 uint64_t objects__readers_peak_rss(const struct objects *o)
 {
-	const struct reader *readers[] = { o->reader, o->foreign, o->memory, o->fetched_reader };
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
-		sum += readers[i] ? reader__peak_rss(readers[i]) : 0;
-	return sum;
+	return readers__peak_rss(&o->readers);
 }
 
 bool objects__unchanged(struct objects *o, uint32_t id)
@@ -636,7 +594,7 @@ int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, siz
 
 int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n)
 {
-	struct reader *r = reader_of(o, &o->memory);
+	struct reader *r = reader_of(o, READERS_MEMORY);
 	int err = r ? reader__bytes(r, fd, addr, buf, n) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
@@ -645,7 +603,7 @@ int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, si
 
 int objects__read_environ(struct objects *o, int fd, struct said *ret)
 {
-	struct reader *r = reader_of(o, &o->memory);
+	struct reader *r = reader_of(o, READERS_MEMORY);
 	int err = r ? reader__environ(r, fd, ret) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
@@ -654,7 +612,7 @@ int objects__read_environ(struct objects *o, int fd, struct said *ret)
 
 int objects__parse_context(struct objects *o, const void *data, size_t sz, struct said *ret)
 {
-	struct reader *r = foreign_reader(o);
+	struct reader *r = reader_of(o, READERS_FOREIGN);
 	int err = r ? reader__context(r, data, sz, ret) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
@@ -727,8 +685,7 @@ static struct debugfile_object for_any_debugfile(struct objects *o, const struct
 
 	if (!o->fetched.cnt || obj->unfetched)
 		return ret;
-	ret.fetched_reader =
-		obj->reader == o->reader ? reader_of(o, &o->fetched_reader) : obj->reader;
+	ret.fetched_reader = is_systems(o, obj) ? reader_of(o, READERS_FETCHED) : obj->reader;
 	if (ret.fetched_reader)
 		ret.fetched = &o->fetched;
 	return ret;
@@ -780,7 +737,7 @@ int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_B
 
 int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd)
 {
-	struct reader *r = reader_of(o, &o->fetched_reader);
+	struct reader *r = reader_of(o, READERS_FETCHED);
 	struct reader_file f = { 0 };
 	int err = r ? reader__describe(r, fd, true, &f) : -ENOMEM;
 
@@ -818,7 +775,7 @@ static bool forget_fetched(struct objects *o, struct object *obj, const struct d
 	if (!debug->fetched && !alt->fetched)
 		return false;
 	obj->unfetched = true;
-	for (size_t i = 0; obj->reader == o->reader && i < ARRAY_SIZE(all); i++)
+	for (size_t i = 0; is_systems(o, obj) && i < ARRAY_SIZE(all); i++)
 		if (all[i]->fetched)
 			fetched__remove(&o->fetched, all[i]->file.build_id,
 					all[i]->file.build_id_sz);
@@ -896,7 +853,7 @@ int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, s
 int objects__perf_map(struct objects *o, int fd, const uint64_t *addrs, size_t cnt,
 		      struct perf_map_names *ret)
 {
-	struct reader *r = foreign_reader(o);
+	struct reader *r = reader_of(o, READERS_FOREIGN);
 	int err = r ? reader__perf_map(r, fd, addrs, cnt, ret) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
