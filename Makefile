@@ -261,7 +261,7 @@ $(FUZZ_OUT)/%.o: %.c
 
 # what no fuzzer calls is not compiled for them
 FUZZ_WITHOUT := $(addprefix user/base/,knobs.c listen.c log.c output.c json.c) \
-	$(addprefix user/target/,procs.c procs_events.c proc_space.c process_files.c perf_maps.c map_log.c objects.c readers.c fetched.c file_stat.c \
+	$(addprefix user/target/,procs.c procs_events.c proc_space.c process_files.c perf_maps.c map_log.c objects.c objects_debug.c readers.c fetched.c file_stat.c \
 		roots.c cgroups.c cgroup_path.c pod_names.c services.c names_cache.c split_names.c debugfile.c proof.c)
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(filter-out $(FUZZ_WITHOUT),$(wildcard user/base/*.c user/helper/*.c user/target/*.c)) \

@@ -5,6 +5,7 @@
  * is, whose functions are its own.
  */
 #include "user/target/reader.c"
+#include "user/target/reader_asks.c"
 
 #include "tests/fuzz/parsers.h"
 #include "tests/unit/truth.h"
@@ -105,7 +106,7 @@ static void check_custom(void)
 }
 
 static const struct {
-	int (*take)(struct reader *r, const struct query *q, void *ret);
+	int (*take)(struct stream *from, const struct query *q, void *ret);
 	void *ret;
 	uint64_t cnt;
 	void (*check)(void);

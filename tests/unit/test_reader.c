@@ -4,6 +4,7 @@
  * and no answer is believed. The source is included, so that a liar can take the worker's place.
  */
 #include "target/reader.c"
+#include "target/reader_asks.c"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -675,7 +676,7 @@ static void test_find_sites(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		q.input = bad[i].text;
 		q.input_sz = q.request.cnt = bad[i].sz;
-		assert_int_equal(ask(r, &q), -EINVAL);
+		assert_int_equal(reader_ask(r, &q), -EINVAL);
 	}
 	memset(name, 'x', PROBE_SITES_MAX_NAME);
 	assert_int_equal(reader__sites(r, fds, "", name, PROBE_SITES_HIT, &s), -EINVAL);
@@ -796,7 +797,7 @@ static void test_deadly(void **state)
 	assert_int_equal(describe(r), 0);
 	/* more addresses than it has memory for */
 	q.request.cnt = 1ULL << 40;
-	assert_int_equal(ask(r, &q), -EPIPE);
+	assert_int_equal(reader_ask(r, &q), -EPIPE);
 	assert_int_equal(describe(r), 0);
 	reader__stats(r, &stats);
 	assert_int_equal(stats.died, MAX_TRIES);

@@ -104,6 +104,8 @@ struct capture {
 	int err;	      /* the capture cannot go on */
 };
 
+/* Takes out what cannot be had of what was asked for, unless it was named. 0 or -errno, said. */
+int capture_choose(struct capture *c);
 /* Finds where operations are counted, if they are. 0 or -errno, said. */
 int capture_ops_choose(struct capture *c);
 /* They count as soon as the command, which has been forked, runs its program. 0 or -errno, said. */

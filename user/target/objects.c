@@ -10,42 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/util.h"
 #include "target/allocators.h"
 #include "target/custom_sites.h"
-#include "target/debugfile.h"
-#include "target/fetched.h"
-#include "target/file_stat.h"
-#include "target/probe_sites.h"
-#include "target/readers.h"
-#include "target/roots.h"
-#include "target/split_names.h"
+#include "target/objects_parts.h"
+#include "target/perf_map.h"
 #include "target/unwind_build.h"
 
-#define MAX_OPEN 2048 /* descriptors kept */
-#define SPARE_FDS 64  /* descriptors left to all others: debug files, processes, what is written */
+#define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
 
-/* After a look for a debug file that was not there, until the next one. */
-#define LOOK_AGAIN_NS (60 * NSEC_PER_SEC)
-
-struct object {
-	uint32_t refs;
-	int fd;	      /* -1: the vDSO, not readable, or closed for others */
-	bool is_file; /* not the vDSO */
-	bool used;    /* since the hand came by */
-	bool lost;    /* closed, and gone since */
-	struct reader *reader;
-	struct reader_file file; /* as its headers say, if it is readable */
-	struct object_info info;
-	char *path;
-	struct file_stat st; /* of the file when it was added */
-	bool set_aside;
-	bool unfetched;	    /* names do without what was fetched: see forget_fetched */
-	bool has_root;	    /* was asked for: see objects__set_root */
-	uint32_t root;	    /* of a process that has mapped it, or ROOTS_NONE */
-	uint64_t missed_ns; /* when its debug file was looked for and not found; 0: that is open */
-};
+/* ---- identity ---- */
 
 /* An object is found again as the same file, or, if the file is trusted, by its build id. */
 struct by_file {
@@ -59,25 +33,6 @@ struct by_build_id {
 	char key[sizeof(((struct object_info *)0)->build_id)]; /* zeroed behind its end */
 	uint32_t object;
 };
-
-struct objects {
-	struct object *objects; /* serial 0: there is none of this number */
-	size_t end, cap;
-	uint32_t *unused; /* numbers */
-	size_t unused_cnt, unused_cap;
-	uint64_t serial;		    /* the last one */
-	uint64_t gone_lost, gone_set_aside; /* of objects that were released */
-	struct hash by_file, by_build_id;
-	uint32_t open[MAX_OPEN]; /* those that have a descriptor */
-	size_t open_cnt, max_open, hand;
-	uint32_t vdso;
-	struct roots roots;
-	uint64_t harms; /* of what is no object: silent paths, perf maps */
-	struct readers readers;
-	struct fetched_files fetched;
-};
-
-/* ---- identity ---- */
 
 /* Equal build ids are not enough: what claims one has to have the same segments, too, so that
  * addresses mean the same. */
@@ -108,22 +63,12 @@ struct objects *objects__new(void)
 	hash__init(&o->by_build_id, sizeof(struct by_build_id),
 		   sizeof(((struct by_build_id *)0)->key), HASH_MAX);
 	o->vdso = OBJECTS_NONE;
-	o->max_open = MAX_OPEN;
+	o->max_open = OBJECTS_MAX_OPEN;
 	if (readers__init(&o->readers)) {
 		free(o);
 		return NULL;
 	}
 	return o;
-}
-
-static struct reader *reader_of(struct objects *o, enum readers_whose whose)
-{
-	return readers__get(&o->readers, whose);
-}
-
-static bool is_systems(struct objects *o, const struct object *obj)
-{
-	return obj->reader == reader_of(o, READERS_SYSTEM);
 }
 
 void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx)
@@ -221,8 +166,7 @@ static void let_go(struct objects *o, struct object *obj)
 	obj->fd = -1;
 }
 
-/* An object that does harm is not asked again. Returns err. */
-static int judge(struct objects *o, struct object *obj, int err)
+int objects_judge(struct objects *o, struct object *obj, int err)
 {
 	if (!reader_harmed(err))
 		return err;
@@ -251,11 +195,7 @@ static int reopen(struct objects *o, uint32_t id)
 	return err;
 }
 
-/*
- * Can the object be read, and is its file what it was when it was added? One that was overwritten
- * in place has other code at the same addresses. 0 or -errno.
- */
-static int make_ready(struct objects *o, uint32_t id)
+int objects_make_ready(struct objects *o, uint32_t id)
 {
 	struct object *obj = &o->objects[id];
 	struct file_stat st;
@@ -337,7 +277,7 @@ static int describe(struct objects *o, struct object *obj, bool trusted)
 {
 	int err;
 
-	obj->reader = reader_of(o, trusted ? READERS_SYSTEM : READERS_FOREIGN);
+	obj->reader = readers__get(&o->readers, trusted ? READERS_SYSTEM : READERS_FOREIGN);
 	if (!obj->reader)
 		return -ENOMEM;
 	err = reader__describe(obj->reader, obj->fd, false, &obj->file);
@@ -385,7 +325,7 @@ int objects__open(struct objects *o, const char *path, bool foreign)
 {
 	/* what is kept waiting by strangers is not to be missing where the system's files are read
 	 */
-	struct reader *r = reader_of(o, foreign ? READERS_FOREIGN : READERS_SYSTEM);
+	struct reader *r = readers__get(&o->readers, foreign ? READERS_FOREIGN : READERS_SYSTEM);
 	int fd = r ? reader__open(r, path) : -ENOMEM;
 
 	o->harms += fd == -ETIMEDOUT;
@@ -394,7 +334,7 @@ int objects__open(struct objects *o, const char *path, bool foreign)
 
 int objects__open_at(struct objects *o, int folder, const char *name)
 {
-	struct reader *r = reader_of(o, READERS_FOREIGN);
+	struct reader *r = readers__get(&o->readers, READERS_FOREIGN);
 	int fd = r ? reader__open_at(r, folder, name) : -ENOMEM;
 
 	o->harms += fd == -ETIMEDOUT;
@@ -553,7 +493,7 @@ bool objects__unchanged(struct objects *o, uint32_t id)
 {
 	const struct object *obj = &o->objects[id];
 
-	return (!obj->is_file || obj->fd >= 0) && !make_ready(o, id);
+	return (!obj->is_file || obj->fd >= 0) && !objects_make_ready(o, id);
 }
 
 bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
@@ -575,26 +515,27 @@ const struct elf_segment *objects__segments(const struct objects *o, uint32_t id
 int objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret)
 {
 	struct object *obj = &o->objects[id];
-	int err = make_ready(o, id);
+	int err = objects_make_ready(o, id);
 
-	return err ? err : judge(o, obj, reader__unwind_table(obj->reader, obj->fd, ret));
+	return err ? err : objects_judge(o, obj, reader__unwind_table(obj->reader, obj->fd, ret));
 }
 
 int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, size_t n)
 {
 	struct object *obj = &o->objects[id];
 	uint64_t offset;
-	int err = make_ready(o, id);
+	int err = objects_make_ready(o, id);
 
 	if (!err &&
 	    !elf_segments__offset(obj->file.segments, obj->file.segment_cnt, vaddr, n, &offset))
 		err = -ENODATA;
-	return err ? err : judge(o, obj, reader__bytes(obj->reader, obj->fd, offset, buf, n));
+	return err ? err :
+		     objects_judge(o, obj, reader__bytes(obj->reader, obj->fd, offset, buf, n));
 }
 
 int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n)
 {
-	struct reader *r = reader_of(o, READERS_MEMORY);
+	struct reader *r = readers__get(&o->readers, READERS_MEMORY);
 	int err = r ? reader__bytes(r, fd, addr, buf, n) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
@@ -603,7 +544,7 @@ int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, si
 
 int objects__read_environ(struct objects *o, int fd, struct said *ret)
 {
-	struct reader *r = reader_of(o, READERS_MEMORY);
+	struct reader *r = readers__get(&o->readers, READERS_MEMORY);
 	int err = r ? reader__environ(r, fd, ret) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
@@ -612,7 +553,7 @@ int objects__read_environ(struct objects *o, int fd, struct said *ret)
 
 int objects__parse_context(struct objects *o, const void *data, size_t sz, struct said *ret)
 {
-	struct reader *r = reader_of(o, READERS_FOREIGN);
+	struct reader *r = readers__get(&o->readers, READERS_FOREIGN);
 	int err = r ? reader__context(r, data, sz, ret) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
@@ -622,10 +563,10 @@ int objects__parse_context(struct objects *o, const void *data, size_t sz, struc
 int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret)
 {
 	struct object *obj = &o->objects[id];
-	int err = make_ready(o, id);
+	int err = objects_make_ready(o, id);
 
 	*ret = (struct allocator_points){};
-	return err ? err : judge(o, obj, reader__allocators(obj->reader, obj->fd, ret));
+	return err ? err : objects_judge(o, obj, reader__allocators(obj->reader, obj->fd, ret));
 }
 
 bool objects__has_usdt(struct objects *o, uint32_t id)
@@ -633,227 +574,23 @@ bool objects__has_usdt(struct objects *o, uint32_t id)
 	struct object *obj = &o->objects[id];
 	bool found = false;
 
-	return !make_ready(o, id) &&
-	       !judge(o, obj, reader__has_usdt(obj->reader, obj->fd, &found)) && found;
-}
-
-/* ---- debug files ---- */
-
-bool objects__wants_root(const struct objects *o, uint32_t id)
-{
-	const struct object *obj = &o->objects[id];
-
-	return obj->is_file && obj->info.readable && !obj->has_root;
-}
-
-void objects__set_root(struct objects *o, uint32_t id, int root)
-{
-	struct object *obj = &o->objects[id];
-
-	obj->has_root = true;
-	if (root < 0)
-		return;
-	obj->missed_ns = 0;
-	if (objects__may_keep(root))
-		obj->root = roots__add(&o->roots, root);
-	else
-		close(root);
-}
-
-/* What the debug file of an object is looked for. */
-static struct debugfile_object for_debugfile(struct objects *o, const struct object *obj)
-{
-	struct debugfile_object ret = { .reader = obj->reader,
-					.file = &obj->file,
-					.st = obj->is_file ? &obj->st : NULL,
-					.path = obj->path };
-	int fd = roots__fd(&o->roots, ROOTS_OWN);
-
-	if (fd >= 0)
-		ret.roots[ret.root_cnt++] = fd;
-	fd = obj->root == ROOTS_OWN ? -1 : roots__fd(&o->roots, obj->root);
-	if (fd >= 0)
-		ret.roots[ret.root_cnt++] = fd;
-	return ret;
-}
-
-/* The same where also what was fetched will do. What strangers have written is read where all of that
- * is: it could lie about the names of the system's files elsewhere. */
-static struct debugfile_object for_any_debugfile(struct objects *o, const struct object *obj)
-{
-	struct debugfile_object ret = for_debugfile(o, obj);
-
-	if (!o->fetched.cnt || obj->unfetched)
-		return ret;
-	ret.fetched_reader = is_systems(o, obj) ? reader_of(o, READERS_FETCHED) : obj->reader;
-	if (ret.fetched_reader)
-		ret.fetched = &o->fetched;
-	return ret;
-}
-
-static int open_debugfile(struct object *obj, const struct debugfile_object *from,
-			  struct debugfile *ret)
-{
-	int err = debugfile__open(ret, from);
-
-	obj->missed_ns = err == -ENOENT ? util_monotonic_ns() : 0;
-	return err;
-}
-
-/* To look for it asks the opener for each place where it may be: not with each new address. */
-static bool missed_lately(const struct object *obj)
-{
-	return obj->missed_ns && util_monotonic_ns() < obj->missed_ns + LOOK_AGAIN_NS;
-}
-
-int objects__lacks(struct objects *o, uint32_t id, uint8_t ret_id[ELF_FILE_MAX_BUILD_ID],
-		   size_t *ret_sz)
-{
-	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
-	struct object *obj = &o->objects[id];
-	int err = obj->is_file ? make_ready(o, id) : -ENOENT;
-	const struct reader_file *has = &obj->file;
-	struct debugfile_object from;
-
-	if (err)
-		return err;
-	from = for_any_debugfile(o, obj);
-	*ret_sz = 0;
-	if (!obj->file.has_debug_info) {
-		err = open_debugfile(obj, &from, &debug);
-		has = &debug.file;
-		*ret_sz = err == -ENOENT ? obj->file.build_id_sz : 0;
-		memcpy(ret_id, obj->file.build_id, *ret_sz);
-	}
-	if (!err && has->alt_id_sz) {
-		err = debugfile__open_alt(&alt, &from, &debug);
-		*ret_sz = err == -ENOENT ? has->alt_id_sz : 0;
-		memcpy(ret_id, has->alt_id, *ret_sz);
-	}
-	debugfile__close(&alt);
-	debugfile__close(&debug);
-	return *ret_sz ? 0 : err ?: -ENOENT;
-}
-
-int objects__give(struct objects *o, const uint8_t *build_id, size_t sz, int fd)
-{
-	struct reader *r = reader_of(o, READERS_FETCHED);
-	struct reader_file f = { 0 };
-	int err = r ? reader__describe(r, fd, true, &f) : -ENOMEM;
-
-	/* a server that ends in the middle does not always say how much there is */
-	if (!err &&
-	    (!sz || f.build_id_sz != sz || memcmp(f.build_id, build_id, sz) != 0 || !f.is_whole))
-		err = -EBADMSG;
-	reader_file__done(&f);
-	if (!err)
-		return fetched__add(&o->fetched, build_id, sz, fd);
-	close(fd);
-	return err == -ENOMEM ? err : -EBADMSG;
-}
-
-bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t sz)
-{
-	return fetched__find(&o->fetched, build_id, sz) >= 0;
-}
-
-void objects__learn(struct objects *o, uint32_t id)
-{
-	o->objects[id].info.fetched++;
-	o->objects[id].missed_ns = 0;
-}
-
-/*
- * Forgets what was fetched and did harm. False: nothing was. A stranger's object may have done it itself,
- * under the build id of another one: that one keeps its names.
- */
-static bool forget_fetched(struct objects *o, struct object *obj, const struct debugfile *debug,
-			   const struct debugfile *alt)
-{
-	const struct debugfile *all[] = { debug, alt };
-
-	if (!debug->fetched && !alt->fetched)
-		return false;
-	obj->unfetched = true;
-	for (size_t i = 0; is_systems(o, obj) && i < ARRAY_SIZE(all); i++)
-		if (all[i]->fetched)
-			fetched__remove(&o->fetched, all[i]->file.build_id,
-					all[i]->file.build_id_sz);
-	o->harms++;
-	return true;
+	return !objects_make_ready(o, id) &&
+	       !objects_judge(o, obj, reader__has_usdt(obj->reader, obj->fd, &found)) && found;
 }
 
 int objects__custom_sites(struct objects *o, uint32_t id, struct custom_sites *ret)
 {
 	struct object *obj = &o->objects[id];
-	int err = make_ready(o, id);
+	int err = objects_make_ready(o, id);
 
 	*ret = (struct custom_sites){ 0 };
-	return err ? err : judge(o, obj, reader__custom_sites(obj->reader, obj->fd, ret));
-}
-
-int objects__sites(struct objects *o, uint32_t id, const char *provider, const char *name,
-		   uint32_t use, struct probe_sites *ret)
-{
-	struct debugfile debug = { .fd = -1 };
-	struct object *obj = &o->objects[id];
-	int err = make_ready(o, id);
-	struct debugfile_object from;
-
-	*ret = (struct probe_sites){ 0 };
-	if (err)
-		return err;
-	from = for_debugfile(o, obj);
-	err = debugfile__open(&debug, &from);
-	if (err != -ENOMEM)
-		err = judge(o, obj,
-			    reader__sites(obj->reader, (int[]){ obj->fd, debug.fd }, provider, name,
-					  use, ret));
-	debugfile__close(&debug);
-	return err;
-}
-
-/* ret_again: what was fetched did harm, and is forgotten. */
-static int symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt, bool plain,
-		     struct symbols *ret, bool *ret_again)
-{
-	struct debugfile debug = { .fd = -1 }, alt = { .fd = -1 };
-	struct object *obj = &o->objects[id];
-	struct debugfile_object from = for_any_debugfile(o, obj);
-	int err = 0;
-
-	if (!obj->file.has_debug_info && !missed_lately(obj))
-		err = open_debugfile(obj, &from, &debug);
-	if (err != -ENOMEM)
-		err = debugfile__open_alt(&alt, &from, &debug);
-	if (debug.fetched || alt.fetched)
-		from.reader = from.fetched_reader;
-	if (err != -ENOMEM)
-		err = plain ? reader__names(from.reader, (int[]){ obj->fd, debug.fd, alt.fd, -1 },
-					    vaddrs, cnt, true, ret) :
-			      split_names(&from, obj->fd, &debug, &alt, vaddrs, cnt, ret);
-	*ret_again = reader_harmed(err) && forget_fetched(o, obj, &debug, &alt);
-	debugfile__close(&alt);
-	debugfile__close(&debug);
-	return *ret_again ? err : judge(o, obj, err);
-}
-
-int objects__symbolize(struct objects *o, uint32_t id, const uint64_t *vaddrs, size_t cnt,
-		       bool plain, struct symbols *ret)
-{
-	int err = make_ready(o, id);
-	bool again = !err;
-
-	memset(ret, 0, sizeof(*ret));
-	while (again)
-		err = symbolize(o, id, vaddrs, cnt, plain, ret, &again);
-	return err;
+	return err ? err : objects_judge(o, obj, reader__custom_sites(obj->reader, obj->fd, ret));
 }
 
 int objects__perf_map(struct objects *o, int fd, const uint64_t *addrs, size_t cnt,
 		      struct perf_map_names *ret)
 {
-	struct reader *r = reader_of(o, READERS_FOREIGN);
+	struct reader *r = readers__get(&o->readers, READERS_FOREIGN);
 	int err = r ? reader__perf_map(r, fd, addrs, cnt, ret) : -ENOMEM;
 
 	o->harms += reader_harmed(err);
