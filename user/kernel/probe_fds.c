@@ -25,14 +25,6 @@
 #define READ_STEP 65536
 #define BATCH 4096
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t = { 0 };
-
-	(void)clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 /* ---- where openings are seen ---- */
 
 static bool has_functions(void)
@@ -53,7 +45,7 @@ static void configure(struct session *s)
 	bool functions = session__opts(s)->fds == FDS_FUNCTIONS;
 
 	session__need(s, SESSION_FDS_SLOTS | SESSION_DENSE | (functions ? SESSION_SLOTS : 0));
-	skel->rodata->bp_config.fds_since_ns = clock_ns(CLOCK_BOOTTIME);
+	skel->rodata->bp_config.fds_since_ns = util_boottime_ns();
 	bpf_map__set_autocreate(skel->maps.bp_fds, true);
 	bpf_map__set_max_entries(skel->maps.bp_fds, PROBE_FDS_MAX);
 	bpf_program__set_autoload(skel->progs.fds_install, functions);
@@ -79,6 +71,14 @@ static void set_on(struct session *s, enum bpfprof_fds_on on)
 	__atomic_store_n(&session__skel(s)->bss->bp_control.fds_on, on, __ATOMIC_SEQ_CST);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec t = { 0 };
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 /*
  * Reads an iterator to its end. After a million descriptors of which its program has written nothing
  * (MAX_ITER_OBJECTS) the kernel has to be asked again. Programs have as many as they like, and for
@@ -86,7 +86,7 @@ static void set_on(struct session *s, enum bpfprof_fds_on on)
  */
 static int read_iterator(int fd, char **ret, size_t *ret_sz)
 {
-	uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + READ_MAX_CPU_NS;
+	uint64_t until_ns = own_cpu_ns() + READ_MAX_CPU_NS;
 	size_t cap = 0, sz = 0;
 	char *buf = NULL;
 	ssize_t n = 1;
@@ -103,7 +103,7 @@ static int read_iterator(int fd, char **ret, size_t *ret_sz)
 			sz += (size_t)n;
 		if (sz > READ_MAX_BYTES)
 			err = -EFBIG;
-		else if (n && clock_ns(CLOCK_THREAD_CPUTIME_ID) > until_ns)
+		else if (n && own_cpu_ns() > until_ns)
 			err = -ETIMEDOUT;
 	}
 	if (err) {

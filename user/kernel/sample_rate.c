@@ -21,8 +21,6 @@
 #define MEASURED_MAX_NS 20000000
 #define READ_NS 500 /* to read the clock takes less, or a fourth of that */
 
-#define ROUND_HZ 100
-
 static uint64_t read_sysctl(const char *path, uint64_t max, uint64_t otherwise)
 {
 	uint64_t ret;
@@ -93,7 +91,7 @@ static uint64_t measure_interrupt(void)
 uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent)
 {
 	uint64_t percent = read_sysctl("/proc/sys/kernel/perf_cpu_time_max_percent", 100, 0);
-	uint64_t ns, most;
+	uint64_t ns, most, step = 1;
 
 	*ret_percent = 0;
 	if (!percent || percent == 100 ||
@@ -105,7 +103,9 @@ uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent)
 	ns += SAMPLE_NS;
 	*ret_percent = 100.0 * hz * (double)ns / NSEC_PER_SEC;
 	most = percent * (NSEC_PER_SEC / 100) / ns;
-	if (most > ROUND_HZ)
-		most -= most % ROUND_HZ;
+	/* two digits: runs that are compared are to have the same */
+	while (most / step >= 100)
+		step *= 10;
+	most -= most % step;
 	return MIN(hz, (uint32_t)MAX(most, 1U));
 }
