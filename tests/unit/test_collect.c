@@ -873,6 +873,40 @@ static void start_short(pid_t *pids, size_t cnt)
 	}
 }
 
+/* Where a sample was taken, and where its stack ends. */
+static const struct profile_location *innermost(const struct profile_sample *s)
+{
+	return &profile->locations[profile->loc_ids[s->loc]];
+}
+
+static const struct profile_location *outermost(const struct profile_sample *s)
+{
+	return &profile->locations[profile->loc_ids[s->loc + s->loc_cnt - 1]];
+}
+
+static bool is_kernel(const struct profile_location *l)
+{
+	return !strcmp(mapped(l), "[kernel.kallsyms]");
+}
+
+/* Was a sample taken where the program's frames cannot be told? */
+static bool is_untellable(const struct profile_sample *s)
+{
+	if (!s->loc_cnt)
+		return false;
+	/* at its very end a process has given its memory back, and with it its stack */
+	if (is_kernel(outermost(s)))
+		return true;
+	if (!is_cut(s))
+		return false;
+	/* for want of room in the ring, where the whole machine is sampled */
+	if (strstr(marker(outermost(s)), "no room"))
+		return true;
+	/* a page of the stack that is written to for the first time since the fork is not there while the
+	 * kernel puts the copy in its place (wp_page_copy of mm/memory.c) */
+	return is_kernel(innermost(s)) && strstr(marker(outermost(s)), "not readable");
+}
+
 /* Every sample of these processes stands in code of this program. */
 static void need_named(const pid_t *pids, size_t cnt)
 {
@@ -886,17 +920,7 @@ static void need_named(const pid_t *pids, size_t cnt)
 
 		(void)label(s, "pid", &num);
 		/* not ours, nor those of the reader's processes, which are our children, too */
-		if (!is_one_of(num, pids, cnt))
-			continue;
-		/* at its very end a process has given its memory back, and with it its stack */
-		if (s->loc_cnt &&
-		    !strcmp(mapped(&profile->locations[profile->loc_ids[s->loc + s->loc_cnt - 1]]),
-			    "[kernel.kallsyms]"))
-			continue;
-		/* for want of room in the ring, where the whole machine is sampled */
-		if (is_cut(s) &&
-		    strstr(marker(&profile->locations[profile->loc_ids[s->loc + s->loc_cnt - 1]]),
-			   "no room"))
+		if (!is_one_of(num, pids, cnt) || is_untellable(s))
 			continue;
 		total += profile__values(profile, s)[0];
 		before = named;
