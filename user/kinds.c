@@ -158,7 +158,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.in_kernel = true,
 		.by_default_in_agent = true,
 		.description = "where CPU time is spent, in the program and in the kernel on its behalf",
-		.cost = "one stack walk for each sample, --frequency times a second on each busy CPU",
+		.cost = "an interrupt and a stack walk for each sample, --frequency times a second on each busy CPU",
 	},
 	[BPFPROF_HEAP] = {
 		.name = "heap",

@@ -23,6 +23,7 @@
 #include "base/util.h"
 #include "kernel/kernel_types.h"
 #include "kernel/probe_fds.h"
+#include "kernel/sample_rate.h"
 #include "kernel/tracing.h"
 #include "kernel/uprobes.h"
 #include "kernel/waits_how.h"
@@ -229,6 +230,19 @@ static bool probe_perf_event(void)
 					.sample_freq = 1 };
 
 	return open_perf(&attr);
+}
+
+static const char *clock_text(void)
+{
+	static char text[128];
+	double us = (double)sample_rate__cost_ns() / 1000;
+
+	if (us <= 0)
+		return "the sampling clock";
+	snprintf(text, sizeof(text),
+		 "the sampling clock: a sample takes %.0f us of a CPU here, 99 a second %.1f %%",
+		 us, 99 * us / 10000);
+	return text;
 }
 
 static bool probe_cycles(void)
@@ -501,7 +515,7 @@ static const struct {
 	[FEATURE_PERF_EVENT] = { "perf cpu-clock", "the sampling clock",
 				 "run as root, give CAP_PERFMON, or lower "
 				 "kernel.perf_event_paranoid",
-				 true, probe_perf_event, .by_perf = true },
+				 true, probe_perf_event, clock_text, .by_perf = true },
 	[FEATURE_CYCLES] = { "perf cycles", "--event cycles",
 			     "this machine has no cycle counter: --event cpu-clock (the "
 			     "default) works all the same",

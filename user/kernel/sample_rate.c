@@ -69,8 +69,7 @@ static uint64_t median_gap(void)
 	return cnt < MEASURED_LEAST ? 0 : gaps[cnt / 2];
 }
 
-/* What the interrupt of a clock takes, that of a hypervisor included. 0: it cannot be measured. */
-static uint64_t measure_interrupt(void)
+uint64_t sample_rate__cost_ns(void)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -85,7 +84,7 @@ static uint64_t measure_interrupt(void)
 		return 0;
 	ret = median_gap();
 	close(fd);
-	return ret;
+	return ret ? ret + SAMPLE_NS : 0;
 }
 
 uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent)
@@ -97,10 +96,9 @@ uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent)
 	if (!percent || percent == 100 ||
 	    (uint64_t)hz * UNMEASURED_NS <= percent * (NSEC_PER_SEC / 100))
 		return hz;
-	ns = measure_interrupt();
+	ns = sample_rate__cost_ns();
 	if (!ns)
 		return hz;
-	ns += SAMPLE_NS;
 	*ret_percent = 100.0 * hz * (double)ns / NSEC_PER_SEC;
 	most = percent * (NSEC_PER_SEC / 100) / ns;
 	/* two digits: runs that are compared are to have the same */

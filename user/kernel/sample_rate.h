@@ -12,8 +12,12 @@
  * a counter take too long. UINT32_MAX: it is not known. */
 uint32_t sample_rate__allowed(void);
 
+/* What a sample by a clock takes of a CPU, its interrupt and that of a hypervisor included: measured, in some
+ * ms, but for the stack. ns; 0: it cannot be measured. */
+uint64_t sample_rate__cost_ns(void);
+
 /*
- * The same of a clock whose interrupts take the share of each CPU that the second sysctl allows. The kernel
+ * As sample_rate__allowed, of a clock whose interrupts take the share of each CPU that the second sysctl allows. The kernel
  * does not see to that for clocks: an interrupt takes 15 us on some virtual machines, and one of 100,000 Hz
  * leaves their programs, bpfprof among them, nothing at all. What one takes is measured, in some ms, unless hz
  * are few enough in any case. Returns hz, or less, and in *ret_percent what hz would take of each CPU.
