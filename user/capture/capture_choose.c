@@ -17,7 +17,7 @@
 
 static void choose_frequency(struct capture *c)
 {
-	uint32_t allowed = sample_rate__allowed(), affordable;
+	uint32_t allowed = sample_rate__allowed();
 	double percent;
 
 	c->frequency = c->opts.frequency;
@@ -32,13 +32,14 @@ static void choose_frequency(struct capture *c)
 	}
 	if (c->opts.hw_cycles)
 		return;
-	affordable = sample_rate__affordable(c->frequency, &percent);
-	if (affordable < c->frequency)
+	c->clock_hz = sample_rate__take(c->frequency, &percent);
+	if (c->clock_hz < c->frequency)
 		log_info(
-			"%u Hz would take %.0f %% of each CPU: sampling at %u Hz "
+			"sampling at %u Hz instead of %u, with which it would take %.0f %% of each "
+			"CPU "
 			"(kernel.perf_cpu_time_max_percent)",
-			c->frequency, percent, affordable);
-	c->frequency = affordable;
+			c->clock_hz, c->frequency, percent);
+	c->frequency = c->clock_hz;
 }
 
 /* By what the heap's probes, and those of operations, are attached. Takes the kind out where there is

@@ -20,6 +20,7 @@
 #include "kernel/grace.h"
 #include "kernel/ksyms.h"
 #include "kernel/probe_waits.h"
+#include "kernel/sample_rate.h"
 #include "kernel/samples.h"
 #include "kernel/session.h"
 #include "kernel/tables.h"
@@ -556,6 +557,7 @@ void capture__close(struct capture *c)
 	procs__free(c->procs);
 	events__free(c->events);
 	session__free(c->session);
+	sample_rate__give(c->clock_hz);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
 	if (c->timer_fd >= 0)

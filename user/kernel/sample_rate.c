@@ -11,8 +11,9 @@
 
 #include "base/util.h"
 
-#define UNMEASURED_NS 100000 /* an interrupt takes less than that */
-#define SAMPLE_NS 5000	     /* of it, at most of those of the BPF program with a deep stack */
+#define PERCENT_NS (NSEC_PER_SEC / 100) /* of a second */
+#define UNMEASURED_NS 100000		/* an interrupt takes less than that */
+#define SAMPLE_NS 5000 /* of it, at most of those of the BPF program with a deep stack */
 
 /* Some interrupts of a clock, as who they interrupt sees them. */
 #define MEASURED_PERIOD_NS 100000
@@ -87,23 +88,44 @@ uint64_t sample_rate__cost_ns(void)
 	return ret ? ret + SAMPLE_NS : 0;
 }
 
-uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent)
+uint32_t sample_rate_left(uint32_t hz, uint64_t taken_hz, uint64_t ns, uint64_t percent)
 {
-	uint64_t percent = read_sysctl("/proc/sys/kernel/perf_cpu_time_max_percent", 100, 0);
-	uint64_t ns, most, step = 1;
+	uint64_t most = percent * PERCENT_NS / ns, left, step = 1;
 
-	*ret_percent = 0;
-	if (!percent || percent == 100 ||
-	    (uint64_t)hz * UNMEASURED_NS <= percent * (NSEC_PER_SEC / 100))
-		return hz;
-	ns = sample_rate__cost_ns();
-	if (!ns)
-		return hz;
-	*ret_percent = 100.0 * hz * (double)ns / NSEC_PER_SEC;
-	most = percent * (NSEC_PER_SEC / 100) / ns;
 	/* two digits: runs that are compared are to have the same */
 	while (most / step >= 100)
 		step *= 10;
 	most -= most % step;
-	return MIN(hz, (uint32_t)MAX(most, 1U));
+	left = most > taken_hz ? most - taken_hz : 0;
+	return (uint32_t)MIN((uint64_t)hz, MAX(left, SAMPLE_RATE_LEAST));
+}
+
+/* That clocks of this process have, each on all CPUs. */
+static uint64_t taken_hz;
+
+static uint32_t affordable(uint32_t hz, double *ret_percent)
+{
+	uint64_t percent = read_sysctl("/proc/sys/kernel/perf_cpu_time_max_percent", 100, 0);
+	uint64_t all_hz = taken_hz + hz, ns;
+
+	*ret_percent = 0;
+	if (!percent || percent == 100 || all_hz * UNMEASURED_NS <= percent * PERCENT_NS)
+		return hz;
+	ns = sample_rate__cost_ns();
+	if (!ns)
+		return hz;
+	*ret_percent = (double)(all_hz * ns) / PERCENT_NS;
+	return sample_rate_left(hz, taken_hz, ns, percent);
+}
+
+uint32_t sample_rate__take(uint32_t hz, double *ret_percent)
+{
+	hz = affordable(hz, ret_percent);
+	taken_hz += hz;
+	return hz;
+}
+
+void sample_rate__give(uint32_t hz)
+{
+	taken_hz -= hz;
 }

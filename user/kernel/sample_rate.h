@@ -17,11 +17,19 @@ uint32_t sample_rate__allowed(void);
 uint64_t sample_rate__cost_ns(void);
 
 /*
- * As sample_rate__allowed, of a clock whose interrupts take the share of each CPU that the second sysctl allows. The kernel
- * does not see to that for clocks: an interrupt takes 15 us on some virtual machines, and one of 100,000 Hz
- * leaves their programs, bpfprof among them, nothing at all. What one takes is measured, in some ms, unless hz
- * are few enough in any case. Returns hz, or less, and in *ret_percent what hz would take of each CPU.
+ * A clock of hz is to be started on each CPU. Returns hz, or less: with it, the interrupts of all clocks of
+ * this process take no more of a CPU than the second sysctl allows, but for SAMPLE_RATE_LEAST, which each
+ * may have. The kernel does not see to that for clocks: where an interrupt takes 15 us, as on some virtual
+ * machines, one of 100,000 Hz leaves the programs there, this one among them, nothing at all. What one takes
+ * is measured unless they are few enough in any case. *ret_percent: of a CPU, what all would take with hz.
+ * The caller gives back what was returned.
  */
-uint32_t sample_rate__affordable(uint32_t hz, double *ret_percent);
+#define SAMPLE_RATE_LEAST 99U
+uint32_t sample_rate__take(uint32_t hz, double *ret_percent);
+void sample_rate__give(uint32_t hz);
+
+/* What that decides: of clocks that have taken_hz already, a sample of any takes ns, and all may take so
+ * many percent of a CPU, 1..99. */
+uint32_t sample_rate_left(uint32_t hz, uint64_t taken_hz, uint64_t ns, uint64_t percent);
 
 #endif
