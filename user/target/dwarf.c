@@ -249,11 +249,27 @@ static int next_sibling(struct resolver *r, Dwarf_Die *die)
 	return dwarf_siblingof(die, die);
 }
 
+/* Is there seldom code below a DIE? Functions of types are declared in them, and defined outside. */
+static bool is_type(int tag)
+{
+	switch (tag) {
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+	case DW_TAG_array_type:
+	case DW_TAG_subroutine_type:
+		return true;
+	}
+	return false;
+}
+
 /* Takes note of the functions among die and what follows it on its level. scope: the subprogram
  * around them, or 0. Where the unit is damaged or too deep, what was found before counts.
  *
  * Below a subprogram without hits only a nested function could have one, whose code need not lie in the
- * ranges of what is around it: that is looked at if an address has no function otherwise. */
+ * ranges of what is around it: that, and what is below types, is looked at if an address has no function
+ * otherwise. */
 static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int depth)
 {
 	Dwarf_Die child;
@@ -265,6 +281,8 @@ static int walk(struct resolver *r, Dwarf_Die die, Dwarf_Off scope, unsigned int
 		size_t hits_before = r->hit_cnt;
 
 		r->reached = MAX(r->reached, (const char *)die.addr);
+		if (!r->all && is_type(tag))
+			continue;
 		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
 			f.inlined = tag == DW_TAG_inlined_subroutine;
 			if (!f.inlined)
