@@ -45,6 +45,7 @@
 /* Blocks that are mapped, and given back as soon as they are freed: by itself glibc takes ever larger
  * ones from the heap, which then keeps their room for the next. */
 #define MAPPED_FROM (256 << 10)
+#define FREE_KEPT (1U << 20) /* bytes of the heap between two requests */
 
 static void close_files(const int *files, size_t cnt)
 {
@@ -628,6 +629,18 @@ static int take_input(struct job *j)
 	return j->input ? stream__get(j->stream, j->input, sz) : -ENOMEM;
 }
 
+/* Gives back what is free where that is much: debug sections of hundreds of MiB are not for keeping, nor is
+ * what a table was made of. What little a request takes is the next one's: each page of it would cost a fault
+ * anew. */
+static void trim(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+	if (mallinfo2().fordblks <= FREE_KEPT)
+		return;
+#endif
+	malloc_trim(0);
+}
+
 /* The next request has come. Has there been none for long, what is kept goes meanwhile. */
 static int await_request(struct stream *s)
 {
@@ -672,8 +685,7 @@ void reader_worker(void)
 		if (!give_files_back(&j) || err || stream__put(&stream, &done, sizeof(done)) ||
 		    stream__flush(&stream))
 			return;
-		/* debug sections of hundreds of MiB are not for keeping, nor is what a table was made of */
 		if (asks_for_names(&j.request) || j.request.op == READER_UNWIND_TABLE)
-			malloc_trim(0);
+			trim();
 	}
 }
