@@ -458,10 +458,11 @@ static __noinline int is_new(__u32 fd)
 	__u64 file = file_at(fd);
 	struct task_facts task;
 
-	if (!file || known)
-		return file && known->file != file_id(file);
+	if (!file || (known && known->file == file_id(file)))
+		return 0;
 	user_task_facts(&task);
-	return task.key.start_ns < bp_config.fds_since_ns;
+	return task.key.start_ns < bp_config.fds_since_ns ||
+	       (known && known->tgid == task.key.tgid && known->start_ns == task.key.start_ns);
 }
 
 /* A number that is free, and is given out again by such a call, is not to be taken for what it was. One
