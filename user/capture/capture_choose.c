@@ -35,9 +35,8 @@ static void choose_frequency(struct capture *c)
 	c->clock_hz = sample_rate__take(c->frequency, &percent);
 	if (c->clock_hz < c->frequency)
 		log_info(
-			"sampling at %u Hz instead of %u, with which it would take %.0f %% of each "
-			"CPU "
-			"(kernel.perf_cpu_time_max_percent)",
+			"sampling at %u Hz instead of %u, with which it would take "
+			"%.0f %% of each CPU (kernel.perf_cpu_time_max_percent)",
 			c->clock_hz, c->frequency, percent);
 	c->frequency = c->clock_hz;
 }

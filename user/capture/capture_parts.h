@@ -53,8 +53,8 @@ struct capture {
 	struct capture_opts opts;
 	bool kinds[BPFPROF_NR_KINDS]; /* that are recorded */
 	uint32_t frequency;
-	uint32_t
-		clock_hz; /* of what this process may have: sample_rate__take; 0: nothing was taken */
+	/* of what clocks of this process may have, see sample_rate__take; 0: nothing was taken */
+	uint32_t clock_hz;
 	enum uprobe_method uprobes;
 	struct waits_how waits_how;
 	enum fds_how fds_how;

@@ -79,11 +79,12 @@ struct threads_sampler {
 
 struct threads_sampler *threads_sampler__new(struct session *s)
 {
+	uint32_t allowed = sample_rate__allowed();
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = 1,
-		.sample_freq = MIN(SAMPLE_HZ, sample_rate__allowed()),
+		.sample_freq = MIN(SAMPLE_HZ, allowed),
 		.exclude_idle = 1,
 	};
 	struct threads_sampler *ts = calloc(1, sizeof(*ts));
