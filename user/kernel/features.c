@@ -240,7 +240,8 @@ static const char *clock_text(void)
 	if (us <= 0)
 		return "the sampling clock";
 	snprintf(text, sizeof(text),
-		 "the sampling clock: a sample takes %.0f us of a CPU here, 99 a second %.1f %%",
+		 "the sampling clock: a sample takes some %.0f us of a CPU here, 99 a second %.1f "
+		 "%%",
 		 us, 99 * us / 10000);
 	return text;
 }

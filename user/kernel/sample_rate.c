@@ -13,7 +13,7 @@
 
 #define PERCENT_NS (NSEC_PER_SEC / 100) /* of a second */
 #define UNMEASURED_NS 100000		/* an interrupt takes less than that */
-#define SAMPLE_NS 5000			/* the BPF program takes hardly more for a deep stack */
+#define SAMPLE_NS 5000			/* for the BPF program: hardly a stack takes more */
 
 /* Some interrupts of a clock, as who they interrupt sees them. */
 #define MEASURED_PERIOD_NS 100000

@@ -12,14 +12,14 @@
  * a counter take too long. UINT32_MAX: it is not known. */
 uint32_t sample_rate__allowed(void);
 
-/* What a sample by a clock takes of a CPU, its interrupt and that of a hypervisor included: measured, in some
- * ms, but for the stack. ns; 0: it cannot be measured. */
+/* What a sample by a clock takes of a CPU: its interrupt, with what a hypervisor takes for it, is measured, in
+ * some ms; 5 us are added for the BPF program. ns; 0: it cannot be measured. */
 uint64_t sample_rate__cost_ns(void);
 
 /*
  * A clock of hz is to be started on each CPU. Returns hz, or less: with it, the interrupts of all clocks of
- * this process take no more of a CPU than the second sysctl allows, but for SAMPLE_RATE_LEAST, which each
- * may have. The kernel does not see to that for clocks: where an interrupt takes 15 us, as on some virtual
+ * this process that were taken here, and not given back, take no more of a CPU than the second sysctl allows,
+ * but for SAMPLE_RATE_LEAST, which each may have. The kernel does not see to that for clocks: where an interrupt takes 15 us, as on some virtual
  * machines, one of 100,000 Hz leaves the programs there, this one among them, nothing at all. What one takes
  * is measured unless they are few enough in any case. *ret_percent: of a CPU, what all would take with hz.
  * The caller gives back what was returned.
