@@ -180,6 +180,24 @@ static void several(void **state)
 	pretended = 0;
 }
 
+/* Programs of a node, all of which are asked for names with each window: none pushes another one out. */
+static void as_many_as_a_node_runs(void **state)
+{
+	enum { CNT = 60 };
+	char name[16];
+
+	(void)state;
+	ahead_s = 10;
+	make_file("one", "alpha");
+	assert_true(toolrun("seq %d | xargs -I{} cp one n{}", CNT));
+	for (int round = 0; round < 2; round++)
+		for (int i = 1; i <= CNT; i++) {
+			snprintf(name, sizeof(name), "n%d", i);
+			NAMED(name, "alpha", !round);
+		}
+	dwarf_kept_drop();
+}
+
 /* Many lines: what libdw makes of them is not kept with the file. */
 static void many_lines(void **state)
 {
@@ -241,6 +259,7 @@ int main(void)
 		cmocka_unit_test(changed),
 		cmocka_unit_test(changing),
 		cmocka_unit_test(several),
+		cmocka_unit_test(as_many_as_a_node_runs),
 		cmocka_unit_test(many_lines),
 		cmocka_unit_test(dropped),
 	};
