@@ -271,13 +271,15 @@ static void complain(const struct heap *h, uint32_t proc)
 		 allocators_names(), *in ? in : "nothing, since it maps no file");
 }
 
-/* Does the program that allocated it still run? */
-static bool runs(const struct heap *h, const struct bpfprof_live_key *key)
+/* Does the program that allocated it still run? Another one may have its process id, and have been started by
+ * as many execs: it began later. */
+static bool runs(const struct heap *h, const struct live_entry *l)
 {
-	uint32_t proc = procs__find_live(h->procs, key->tgid);
+	uint32_t proc = procs__find_live(h->procs, l->key.tgid);
+	const struct proc *p = proc == PROCS_NONE ? NULL : procs__get(h->procs, proc);
 
-	return proc != PROCS_NONE && (!procs__get(h->procs, proc)->exec_known ||
-				      procs__get(h->procs, proc)->exec_id == key->exec_id);
+	return p && (!p->exec_known || p->exec_id == l->key.exec_id) &&
+	       l->live.time_ns >= p->from_ns;
 }
 
 /*
@@ -304,7 +306,7 @@ static int sweep(struct heap *h)
 	if (err)
 		return err;
 	for (size_t i = 0; i < cnt; i++) {
-		if (runs(h, &live[i].key))
+		if (runs(h, &live[i]))
 			continue;
 		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns <= now)
 			(void)windows__hold(collect__windows(h->collect), NULL,
@@ -759,7 +761,7 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 		const struct live_entry *l = &part->live[i];
 
 		if (l->live.time_ns + h->opts.min_age_ns <= part->read_ns &&
-		    (!h->opts.all || runs(h, &l->key)))
+		    (!h->opts.all || runs(h, l)))
 			(void)windows__hold(windows, w, &l->live.stack);
 		else
 			windows__note_live(windows, &l->live.stack);
@@ -770,7 +772,7 @@ static void hold_live(struct heap *h, struct window *w, const struct heap_part *
 void heap__begin_change(struct heap *h, struct window *w, const struct heap_part *part)
 {
 	for (size_t i = 0; i < part->live_cnt; i++)
-		if (!h->opts.all || runs(h, &part->live[i].key))
+		if (!h->opts.all || runs(h, &part->live[i]))
 			windows__unhold(collect__windows(h->collect), w, &part->live[i].live.stack);
 }
 
