@@ -85,6 +85,11 @@ static void pass(struct sim *s, uint64_t ns, bool counts)
 		s->slice = slice;
 }
 
+static double revision_of_all(const struct budget *b, double factor)
+{
+	return budget__revision(b, &(struct budget_mark){ 0 }, &b->all, factor);
+}
+
 static void run(struct sim *s, struct budget *b, double share, uint64_t seed, uint64_t ns)
 {
 	struct budget_figures f = figures(s);
@@ -114,7 +119,7 @@ static void run(struct sim *s, struct budget *b, double share, uint64_t seed, ui
 	}
 	f = figures(s);
 	commit(s, budget__stop(b, &f));
-	s->seen *= budget__revision(b, 2);
+	s->seen *= revision_of_all(b, 2);
 }
 
 static double cheap(double t)
@@ -314,7 +319,7 @@ static void test_weights(void **state)
 	f = at(f.now_ns + 5 * MS, 125 * MS, 60 * MS / 2);
 	assert_true(fabs(budget__stop(&b, &f) - 45.0 / 10) < 1e-9);
 	/* all by the same factor: nothing is to be set right */
-	assert_true(fabs(budget__revision(&b, 1) - 1) < 1e-9);
+	assert_true(fabs(revision_of_all(&b, 1) - 1) < 1e-9);
 }
 
 /* The same, in parts that end between two slices, and in one: together they stand for all of the
@@ -345,6 +350,52 @@ static void test_parts(void **state)
 	f = at(b.next_ns, 120 * MS, 60 * MS / 2);
 	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
 	assert_true(fabs(budget__stop(&b, &f) - 1) < 1e-9);
+}
+
+/* What a part was weighed by is set right for that part alone, by what is known of the factor at its end: the
+ * next one was weighed by that already. */
+static void test_parts_revised(void **state)
+{
+	struct budget_figures f = at(0, 0, 0);
+	struct budget_mark first, second;
+	struct budget b;
+
+	(void)state;
+	budget__start(&b, 0.05, 7, &f);
+	f = at(b.next_ns, 60 * MS, 20 * MS);
+	f.so_far.calls = 100;
+	assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	/* weighed as if hits had taken 20 of 60 ms, where they took 40 */
+	f.now_ns += 20 * MS;
+	f.so_far.cpu += 20 * MS;
+	assert_true(fabs(budget__part(&b, &f) - 60.0 / 40) < 1e-9);
+	first = b.all;
+	for (int i = 0; i < 2; i++) {
+		f.factor = 2;
+		f.now_ns = b.next_ns;
+		f.so_far.cpu += 60 * MS;
+		assert_int_equal(budget__check(&b, &f), BUDGET_ON);
+		(void)budget__attached(&b, &f);
+		f.now_ns = b.next_ns;
+		f.so_far.cpu += 20 * MS;
+		f.so_far.hits += 20 * MS / 4;
+		f.so_far.calls += 50;
+		assert_int_equal(budget__check(&b, &f), BUDGET_OFF);
+	}
+	f.now_ns += 20 * MS;
+	f.so_far.cpu += 20 * MS;
+	(void)budget__part(&b, &f);
+	second = b.all;
+	assert_true(fabs(budget__revision(&b, &(struct budget_mark){ 0 }, &first, 2) -
+			 (40.0 / 20) / (60.0 / 40)) < 1e-9);
+	assert_true(fabs(budget__revision(&b, &first, &second, 2) - 1) < 1e-9);
+	/* all of them: what was observed before a pause counts as well */
+	assert_true(revision_of_all(&b, 2) > 1.001);
+	budget__resume(&b, &f);
+	assert_int_equal(b.state, BUDGET_FULL);
+	assert_true(fabs(budget__revision(&b, &(struct budget_mark){ 0 }, &first, 2) -
+			 (40.0 / 20) / (60.0 / 40)) < 1e-9);
+	assert_true(fabs(budget__revision(&b, &second, &b.all, 2) - 1) < 1e-9);
 }
 
 /* A slice in which the program hardly ran does not stand for the time beside it; the next does. */
@@ -434,7 +485,7 @@ static double learnt(double times, uint64_t seed, double *ret_share)
 	seen += slice_calls * budget__stop(&b, &f);
 	assert_int_not_equal(b.state, BUDGET_FULL);
 	*ret_share = (cost - BUDGET_CREDIT_NS * times) / cpu;
-	return seen * budget__revision(&b, heap_factor__get(&factor, &error)) / allocs;
+	return seen * revision_of_all(&b, heap_factor__get(&factor, &error)) / allocs;
 }
 
 static void test_learnt(void **state)
@@ -481,13 +532,13 @@ static void test_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_within),	cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_dear),	cmocka_unit_test(test_waves),
-		cmocka_unit_test(test_learns),	cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_burst),	cmocka_unit_test(test_sliced),
-		cmocka_unit_test(test_weights), cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_idle),	cmocka_unit_test(test_learnt),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_within),	      cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_dear),	      cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_learns),	      cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_burst),	      cmocka_unit_test(test_sliced),
+		cmocka_unit_test(test_weights),	      cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_parts_revised), cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_learnt),	      cmocka_unit_test(test_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ struct capture_window {
 	int64_t shift_ns;  /* of a later one: how far CLOCK_REALTIME was ahead then */
 	uint64_t held_ns;  /* it has what custom profiles held at this boundary; 0: at none */
 	uint64_t events_lost, not_followed;
+	struct budget_mark heap;
 };
 
 const bool *capture__kinds(const struct capture *c)
@@ -425,6 +426,7 @@ struct capture_window *capture__open_window(struct capture *c, const struct capt
 		w->shift_ns = from->realtime_shift_ns;
 		w->events_lost = from->events_lost;
 		w->not_followed = from->not_followed;
+		w->heap = from->heap.mark;
 	}
 	return w;
 }
@@ -519,7 +521,7 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 
 	*ret = (struct capture_profile){ 0 };
 	if (kind == BPFPROF_HEAP)
-		err = heap__finish(c->heap, w->window, &to->heap, &opts);
+		err = heap__finish(c->heap, w->window, &w->heap, &to->heap, &opts);
 	if (kind == BPFPROF_FDS)
 		err = fds_part__hold(&to->fds, collect__windows(c->collect), w->window, to->ns);
 	if (!err)

@@ -3,6 +3,8 @@
  */
 #include "heap/budget.h"
 
+#include <string.h>
+
 #include "base/util.h"
 
 #define CHECK_NS 20000000ULL /* while they are attached all the time */
@@ -69,6 +71,17 @@ void budget__start(struct budget *b, double share, uint64_t seed, const struct b
 		.credit = BUDGET_CREDIT_NS,
 		.random = seed,
 	};
+}
+
+void budget__resume(struct budget *b, const struct budget_figures *f)
+{
+	const struct budget before = *b;
+
+	budget__start(b, before.share, before.random, f);
+	b->on_ns = before.on_ns;
+	b->attached = before.attached;
+	memcpy(b->first, before.first, sizeof(b->first));
+	b->all = before.all;
 }
 
 double budget__sliced(const struct budget *b)
@@ -168,10 +181,10 @@ static double weigh(struct budget *b, double unobserved_ns, double factor)
 	struct budget_observation s = { .observed = b->pending, .unobserved_ns = unobserved_ns };
 
 	s.weight = weight_of(&s, factor);
-	if (b->observation_cnt < BUDGET_REVISED)
-		b->first[b->observation_cnt] = s;
-	b->observation_cnt++;
-	b->calls += s.observed.calls * s.weight;
+	if (b->all.observation_cnt < BUDGET_REVISED)
+		b->first[b->all.observation_cnt] = s;
+	b->all.observation_cnt++;
+	b->all.calls += s.observed.calls * s.weight;
 	b->pending = (struct budget_time){ 0 };
 	return s.weight;
 }
@@ -223,7 +236,7 @@ double budget__part(struct budget *b, const struct budget_figures *f)
 
 	end_part(b, f);
 	if (b->state == BUDGET_FULL) {
-		b->calls += b->pending.calls;
+		b->all.calls += b->pending.calls;
 		b->pending = (struct budget_time){ 0 };
 		return 1;
 	}
@@ -234,14 +247,16 @@ double budget__part(struct budget *b, const struct budget_figures *f)
 	return weight;
 }
 
-double budget__revision(const struct budget *b, double factor)
+double budget__revision(const struct budget *b, const struct budget_mark *from,
+			const struct budget_mark *to, double factor)
 {
-	double calls = b->calls;
+	double weighed = to->calls - from->calls, calls = weighed;
 
-	for (uint32_t i = 0; i < MIN(b->observation_cnt, (uint32_t)BUDGET_REVISED); i++) {
+	for (uint32_t i = from->observation_cnt;
+	     i < MIN(to->observation_cnt, (uint32_t)BUDGET_REVISED); i++) {
 		const struct budget_observation *s = &b->first[i];
 
 		calls += s->observed.calls * (weight_of(s, factor) - s->weight);
 	}
-	return b->calls > 0 ? calls / b->calls : 1;
+	return weighed > 0 ? calls / weighed : 1;
 }

@@ -64,6 +64,12 @@ struct budget_observation {
 	double unobserved_ns, weight;
 };
 
+/* A moment of the run: what had been given a weight by then. All zero: its beginning. */
+struct budget_mark {
+	uint32_t observation_cnt;
+	double calls; /* by these weights */
+};
+
 struct budget {
 	double share; /* of CPU time, 0..1; 1: no limit */
 	enum budget_state state;
@@ -82,8 +88,7 @@ struct budget {
 	double gap;		     /* of the current gap */
 	struct budget_time attached; /* of all slices */
 	struct budget_observation first[BUDGET_REVISED];
-	uint32_t observation_cnt; /* that have been given a weight */
-	double calls;		  /* by these weights */
+	struct budget_mark all; /* of what has been given a weight */
 	uint64_t random;
 };
 
@@ -95,6 +100,9 @@ double budget__hit_share(const struct budget *b, double factor);
 
 /* Probes are attached now. seed: of the random distances, not 0. */
 void budget__start(struct budget *b, double share, uint64_t seed, const struct budget_figures *f);
+
+/* Probes are attached again, after a pause: the same, with what had been observed before it. */
+void budget__resume(struct budget *b, const struct budget_figures *f);
 
 /* What to do now: stay, or go to another state. OFF: detach. ON: attach, then budget__attached. */
 enum budget_state budget__check(struct budget *b, const struct budget_figures *f);
@@ -114,8 +122,9 @@ double budget__stop(struct budget *b, const struct budget_figures *f);
  */
 double budget__part(struct budget *b, const struct budget_figures *f);
 
-/* Then: how many times as much as by all these weights there was, by what is known of the factor
- * now. */
-double budget__revision(const struct budget *b, double factor);
+/* Then: how many times as much as by the weights that were given between two moments there was, by what is
+ * known of the factor now. */
+double budget__revision(const struct budget *b, const struct budget_mark *from,
+			const struct budget_mark *to, double factor);
 
 #endif

@@ -16,7 +16,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "heap/budget.h"
 #include "capture/window.h"
 #include "capture/windows.h"
 #include "capture/code.h"
@@ -578,8 +577,7 @@ static struct budget_figures figures(struct heap *h, bool attached)
 					.factor = factor(h) };
 }
 
-/* Records from now on. Returns CLOCK_MONOTONIC. */
-static uint64_t begin(struct heap *h)
+void heap__start(struct heap *h)
 {
 	struct budget_figures f = figures(h, false);
 	uint64_t seed = 0;
@@ -590,12 +588,7 @@ static uint64_t begin(struct heap *h)
 	 */
 	budget__start(&h->budget, h->opts.budget < 1 ? 0.9 * h->opts.budget : 1, seed, &f);
 	probe_heap__enable(h->session, true);
-	return f.now_ns;
-}
-
-void heap__start(struct heap *h)
-{
-	h->start_ns = begin(h);
+	h->start_ns = f.now_ns;
 	h->first_cpu_ns = h->cpu_ns;
 	h->started = true;
 }
@@ -714,12 +707,16 @@ int heap__pause(struct heap *h)
 
 void heap__resume(struct heap *h)
 {
+	struct budget_figures f;
+
 	if (!h->paused || h->stopped)
 		return;
 	h->paused = false;
 	heap_probes__attach(h->probes, HEAP_PROBES_SLICE);
 	/* what is seen from here on stands for nothing of what there was meanwhile */
-	(void)begin(h);
+	f = figures(h, false);
+	budget__resume(&h->budget, &f);
+	probe_heap__enable(h->session, true);
 }
 
 void heap__end_part(struct heap *h, struct heap_part *ret)
@@ -727,6 +724,7 @@ void heap__end_part(struct heap *h, struct heap_part *ret)
 	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
 
 	*ret = (struct heap_part){ .weight = budget__part(&h->budget, &f) };
+	ret->mark = h->budget.all;
 }
 
 void heap__stop(struct heap *h, struct heap_part *ret)
@@ -734,6 +732,7 @@ void heap__stop(struct heap *h, struct heap_part *ret)
 	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
 
 	*ret = (struct heap_part){ .weight = budget__stop(&h->budget, &f) };
+	ret->mark = h->budget.all;
 	(void)detach(h);
 	h->stopped = true;
 }
@@ -776,11 +775,12 @@ void heap__begin_change(struct heap *h, struct window *w, const struct heap_part
 			windows__unhold(collect__windows(h->collect), w, &part->live[i].live.stack);
 }
 
-int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
-		 struct window_profile_opts *ret)
+int heap__finish(struct heap *h, struct window *w, const struct budget_mark *from,
+		 const struct heap_part *part, struct window_profile_opts *ret)
 {
 	if (h->sliced) {
-		window__revise(w, BPFPROF_HEAP, budget__revision(&h->budget, factor(h)));
+		window__revise(w, BPFPROF_HEAP,
+			       budget__revision(&h->budget, from, &part->mark, factor(h)));
 		ret->value_cnt = 2;
 		ret->folded_value = 1;
 		return 0;

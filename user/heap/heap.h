@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "heap/budget.h"
 #include "kernel/uprobes.h"
 
 struct code;
@@ -120,6 +121,7 @@ void heap__resume(struct heap *h);
 /* What is known of the heap when a window ends. */
 struct heap_part {
 	double weight; /* of what was recorded last: for windows__commit */
+	struct budget_mark mark;
 	/* what is in use, since when it was read, CLOCK_MONOTONIC; err: -errno, it could not be */
 	struct live_entry *live;
 	size_t live_cnt;
@@ -142,9 +144,9 @@ void heap__stop(struct heap *h, struct heap_part *ret);
 void heap__begin_change(struct heap *h, struct window *w, const struct heap_part *part);
 
 /* A window has ended, its epochs are added up and committed: what all of it stands for, and what is
- * in use. ret: what its profile has. 0 or -errno. */
-int heap__finish(struct heap *h, struct window *w, const struct heap_part *part,
-		 struct window_profile_opts *ret);
+ * in use. from: of the part at whose end it began; ret: what its profile has. 0 or -errno. */
+int heap__finish(struct heap *h, struct window *w, const struct budget_mark *from,
+		 const struct heap_part *part, struct window_profile_opts *ret);
 void heap_part__done(struct heap_part *part);
 
 void heap__report(struct heap *h, struct heap_report *ret);
