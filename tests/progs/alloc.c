@@ -14,6 +14,7 @@
  *              which goes through 256 KiB of memory; prints every 100 ms how many there were
  *   loop       one such pair in a ms; with `forks` in a child too
  *   paths      n=N (10000) blocks of 40 bytes, each by a stack of its own, which the ledger leaves out
+ *   large      n=N (1000) blocks of 1 MiB, which it keeps and does not touch
  */
 #include <malloc.h>
 #include <sys/wait.h>
@@ -423,10 +424,24 @@ static NOIPA void paths(void)
 			_exit(3);
 }
 
+/* ---- large ---- */
+
+LEAF(leaf_large, p = malloc(n))
+
+static NOIPA void large(void)
+{
+	for (long i = alloc_number("n", 1000); i > 0; i--) {
+		if (!leaf_large(1 << 20))
+			_exit(3);
+		ledger_took("main;large;leaf_large", 1 << 20);
+	}
+}
+
 static const struct alloc_mode modes[] = {
 	{ "schedule", schedule }, { "old", old },     { "fork", family },
 	{ "exec", exec_self },	  { "spawn", spawn }, { "ages", ages },
 	{ "hammer", hammer },	  { "loop", loop },   { "paths", paths },
+	{ "large", large },
 };
 
 int main(int argc, char **argv)

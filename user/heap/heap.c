@@ -71,6 +71,7 @@ struct heap {
 	uint64_t edge_ns;    /* CPU time of attaching and detaching in slices */
 	uint64_t other_hits; /* in processes that are not profiled */
 	uint64_t swept;	     /* samples recorded when the live ones were last looked through */
+	bool any_ended;	     /* may have, since then, of those that allocate */
 	uint64_t attach_ns;  /* before the start */
 	size_t unreached;    /* processes */
 	uint32_t *said;	     /* by number of a process its id, once that is said of it */
@@ -297,15 +298,19 @@ static int sweep(struct heap *h)
 	if (epochs__stats(h->session, BPFPROF_HEAP, &stats) ||
 	    stats.recorded - h->swept < probe_heap__live_max(h->session) / 4)
 		return 0;
-	h->swept = stats.recorded;
 	/* the stacks have to be known here */
 	err = collect__cut(h->collect);
-	if (!err)
-		err = probe_heap__live(h->session, &live, &cnt);
+	/* a boundary was passed meanwhile: its window has what was in use then */
+	if (err || !collect__has_settled(h->collect))
+		return err;
+	h->swept = stats.recorded;
+	h->any_ended = false;
+	err = probe_heap__live(h->session, &live, &cnt);
 	if (err)
 		return err;
 	for (size_t i = 0; i < cnt; i++) {
-		if (runs(h, &live[i]))
+		/* who has allocated since then may be unknown yet */
+		if (live[i].live.time_ns >= now || runs(h, &live[i]))
 			continue;
 		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns <= now)
 			(void)windows__hold(collect__windows(h->collect), NULL,
@@ -424,7 +429,9 @@ int heap__update(struct heap *h)
 	}
 	heap_probes__settle(h->probes);
 	heap_probes__clean_children(h->probes, collect__forks(h->collect));
-	if (!err && (heap_probes__drop(h->probes, is_probed, h) || h->opts.all))
+	/* with the library in a command, its processes have no probes of their own that would go */
+	h->any_ended |= heap_probes__drop(h->probes, is_probed, h) || h->opts.all || h->preloaded;
+	if (!err && h->any_ended)
 		err = sweep(h);
 	return err;
 }
