@@ -12,9 +12,16 @@
 
 static __always_inline void live_key(struct bpfprof_live_key *key, __u32 set, __u64 value)
 {
+	struct bpfprof_proc_key owner;
+
 	key->value = value;
 	key->tgid = bpf_get_current_pid_tgid() >> 32;
 	key->exec_id = (__u32)COMPAT_TASK(compat_current(), self_exec_id);
+	/* a child of vfork frees what is the parent's, and leaves it what it adds */
+	if (COMPAT_TASK(compat_current(), vfork_done) && task_borrowed_memory(&owner)) {
+		key->tgid = owner.tgid;
+		key->exec_id = owner.exec_id;
+	}
 	key->set = set;
 	key->pad = 0;
 }

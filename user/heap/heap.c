@@ -687,6 +687,8 @@ int heap__tick(struct heap *h)
 	if (err || h->paused || !collect__has_settled(h->collect) ||
 	    h->budget.state != BUDGET_OFF || util_monotonic_ns() < h->budget.next_ns)
 		return err;
+	/* all that was counted has been added up, and nothing of it is known to be in use */
+	windows__drop_freed(collect__windows(h->collect), BPFPROF_HEAP);
 	f = figures(h, false);
 	if (budget__check(&h->budget, &f) == BUDGET_ON)
 		begin_slice(h);

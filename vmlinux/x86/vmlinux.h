@@ -12,6 +12,7 @@ struct bpf_iter_meta;
 struct cfs_rq;
 struct cgroup;
 struct cgroup_subsys_state;
+struct completion;
 struct css_set;
 struct fdtable;
 struct file;
@@ -179,6 +180,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct completion *vfork_done;
 	long unsigned int nvcsw;
 	long unsigned int nivcsw;
 	u64 start_boottime;
