@@ -15,6 +15,7 @@
  *   loop       one such pair in a ms; with `forks` in a child too
  *   paths      n=N (10000) blocks of 40 bytes, each by a stack of its own, which the ledger leaves out
  *   large      n=N (1000) blocks of 1 MiB, which it keeps and does not touch
+ *   vfork      a child that has its memory frees a block of it, and allocates one that the parent frees
  */
 #include <malloc.h>
 #include <sys/wait.h>
@@ -424,7 +425,7 @@ static NOIPA void paths(void)
 			_exit(3);
 }
 
-/* ---- large ---- */
+/* ---- large, vfork ---- */
 
 LEAF(leaf_large, p = malloc(n))
 
@@ -437,11 +438,32 @@ static NOIPA void large(void)
 	}
 }
 
+LEAF(leaf_before, p = malloc(n))
+LEAF(leaf_meanwhile, p = malloc(n))
+
+static NOIPA void share(void)
+{
+	/* what the child sets is there when the parent goes on */
+	static void *before, *meanwhile;
+	int line = ledger_took("main;share;leaf_before", 3 << 20);
+
+	before = leaf_before(3 << 20);
+	if (!vfork()) {
+		leaf_free(before);
+		meanwhile = leaf_meanwhile(5 << 20);
+		_exit(0);
+	}
+	ledger_freed(line);
+	line = ledger_took("main;share;leaf_meanwhile", 5 << 20);
+	leaf_free(meanwhile);
+	ledger_freed(line);
+}
+
 static const struct alloc_mode modes[] = {
 	{ "schedule", schedule }, { "old", old },     { "fork", family },
 	{ "exec", exec_self },	  { "spawn", spawn }, { "ages", ages },
 	{ "hammer", hammer },	  { "loop", loop },   { "paths", paths },
-	{ "large", large },
+	{ "large", large },	  { "vfork", share },
 };
 
 int main(int argc, char **argv)
