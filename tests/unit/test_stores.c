@@ -18,6 +18,7 @@
 
 #include "base/util.h"
 #include "golden_profile.h"
+#include "profile/gzip_writer.h"
 #include "written.h"
 
 static void urls(void **state)
@@ -120,6 +121,38 @@ static void bodies(void **state)
 	profile__free(p);
 }
 
+static bool no_memory;
+
+int __real_gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz);
+int __wrap_gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz);
+int __wrap_gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz)
+{
+	return no_memory ? -ENOMEM : __real_gzip_writer__init(w, f, extra, extra_sz);
+}
+
+/* What cannot be compressed is no body that the caller would free once more. */
+static void no_room(void **state)
+{
+	struct profile *p = golden_profile();
+	struct bytes b = written(p);
+
+	(void)state;
+	for (size_t i = 0; i < stores_cnt; i++) {
+		struct item item = { .file = b.data, .sz = b.sz, .node = "n" };
+		struct body body = { 0 };
+
+		if (stores[i].kind == STORE_PPROF)
+			continue;
+		no_memory = true;
+		assert_int_equal(store_body(&stores[i], &item, &body), -ENOMEM);
+		no_memory = false;
+		assert_null(body.data);
+		assert_int_equal(body.sz, 0);
+	}
+	free(b.data);
+	profile__free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +160,7 @@ int main(void)
 		cmocka_unit_test(connect_answers),
 		cmocka_unit_test(grpc_web_answers),
 		cmocka_unit_test(bodies),
+		cmocka_unit_test(no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

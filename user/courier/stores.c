@@ -119,8 +119,10 @@ int store_body(const struct store *s, const struct item *item, struct body *ret)
 	if (err || !s->gzip)
 		return err;
 	err = compress_body(ret);
-	if (err)
+	if (err) {
 		free(ret->data);
+		*ret = (struct body){ 0 };
+	}
 	return err;
 }
 

@@ -52,7 +52,7 @@ const struct store *store_find(const char *name);
 /* Where the requests go. 0 or -ENAMETOOLONG. */
 int store_url(const struct store *s, const char *url, char *ret, size_t ret_sz);
 
-/* What is sent of a record. 0; -EBADMSG: it is no profile; -ENOMEM. */
+/* What is sent of a record. 0; -EBADMSG: it is no profile; -ENOMEM. After an error nothing is to be freed. */
 int store_body(const struct store *s, const struct item *item, struct body *ret);
 
 /* What the answer comes to, for retry_judge. */
