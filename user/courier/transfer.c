@@ -18,6 +18,8 @@
 /* a name may lead elsewhere by then, and so it is looked up again (curl_easy_setopt(3)) */
 #define CONNECTION_SECONDS 300L
 #define NAME_SECONDS 10L
+/* A folder that cannot be there. Not "": OpenSSL fails. Not NULL: newer libcurls take their default then. */
+#define NO_FOLDER "/dev/null/none"
 
 struct transfer {
 	CURL *easy;
@@ -150,6 +152,9 @@ static void set_blob(struct transfer *t, CURLoption option, const struct transfe
 static void set_rights(struct transfer *t, const struct transfer_request *r)
 {
 	set_blob(t, CURLOPT_CAINFO_BLOB, &r->ca);
+	/* which takes the place of the system's file alone, and those of its folder would be trusted as well */
+	if (r->ca.data)
+		curl_easy_setopt(t->easy, CURLOPT_CAPATH, NO_FOLDER);
 	set_blob(t, CURLOPT_SSLCERT_BLOB, &r->cert);
 	/* one file may hold both */
 	set_blob(t, CURLOPT_SSLKEY_BLOB, r->key.data ? &r->key : &r->cert);
