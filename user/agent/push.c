@@ -281,24 +281,27 @@ static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64
 	return -EAGAIN;
 }
 
-/* Its files as they are now, behind the record. Returns their bits. */
-static uint32_t open_files(struct target *t, int *fds, size_t *cnt)
+/* Its files as they are now, behind the record. */
+static void open_files(struct push *p, struct target *t, int *fds, size_t *cnt)
 {
-	uint32_t bits = 0;
-
 	for (int i = 0; i < DESTINATION_NR_FILES; i++) {
-		int fd = t->d->files[i] ? destination__open_file(t->d, i) : -ENOENT;
+		int fd;
 
+		if (!t->d->files[i])
+			continue;
+		fd = destination__open_file(t->d, i);
 		if (fd >= 0) {
-			bits |= 1U << i;
+			p->out.files |= 1U << i;
 			fds[(*cnt)++] = fd;
-		} else if (t->d->files[i] && util_monotonic_ns() >= t->complain_ns) {
-			t->complain_ns = util_monotonic_ns() + QUIET_NS;
-			log_error("push \"%s\": cannot read %s '%s': %s", t->d->name,
-				  destination_file_key(i), t->d->files[i], strerror(-fd));
+			continue;
 		}
+		p->out.missing |= 1U << i;
+		if (util_monotonic_ns() < t->complain_ns)
+			continue;
+		t->complain_ns = util_monotonic_ns() + QUIET_NS;
+		log_error("push \"%s\": cannot read %s '%s': %s", t->d->name,
+			  destination_file_key(i), t->d->files[i], strerror(-fd));
 	}
-	return bits;
 }
 
 static int on_next(struct push *p, struct target *t)
@@ -320,7 +323,7 @@ static int on_next(struct push *p, struct target *t)
 	}
 	p->out.what = WIRE_RECORD;
 	p->out.number = number;
-	p->out.files = open_files(t, fds, &cnt);
+	open_files(p, t, fds, &cnt);
 	err = tell(p, 0, fds, cnt);
 	while (cnt)
 		close(fds[--cnt]);

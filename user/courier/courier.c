@@ -387,6 +387,9 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 		err = read_files(a, c->in.files, fds + 1, cnt - 1);
 	if (err)
 		return fail_attempt(c, a, strerror(-err));
+	/* without it another store might get what is secret, or this one refuse the record for good */
+	if (c->in.missing)
+		return fail_attempt(c, a, "a file that the configuration names cannot be read");
 	a->request.url = d->url;
 	a->request.content_type = d->store->content_type;
 	a->request.gzip = d->store->gzip;
@@ -396,6 +399,12 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 	a->request.user = labels__get(&d->labels, "user");
 	err = transfer__begin(a->transfer, c->multi, &a->request, a);
 	return err ? fail_attempt(c, a, "the token cannot stand in a header") : 0;
+}
+
+/* Are all files known ones, and none both there and missing? */
+static bool are_files(const struct wire *w)
+{
+	return !((w->files | w->missing) >> WIRE_NR_FILES) && !(w->files & w->missing);
 }
 
 /* A copy of the socket, which the caller closes. 0 or -errno. */
@@ -439,7 +448,7 @@ static int take_message(struct courier *c, size_t sz, const int *fds, size_t cnt
 	if (c->in.what == WIRE_NOTHING)
 		queue__nothing(&d->queue, (int)c->in.slot, c->in.value);
 	else if (c->in.what == WIRE_RECORD)
-		return begin_attempt(c, d, fds, cnt);
+		return are_files(&c->in) ? begin_attempt(c, d, fds, cnt) : -EPROTO;
 	return 0;
 }
 

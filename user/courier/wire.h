@@ -68,7 +68,8 @@ struct wire {
 	/* of the destination: each WIRE_DESTINATION has another one, and what is meant for the one
 	 * before it means nothing any more */
 	uint32_t generation;
-	uint32_t files; /* bits of those that are there */
+	uint32_t files;	  /* bits of those that are there */
+	uint32_t missing; /* bits of those that should be, and cannot be read now */
 	uint64_t number, value;
 	char text[WIRE_MAX_TEXT];
 };
