@@ -231,7 +231,8 @@ int compare_rows(struct measure *ms, uint64_t seed)
 		}
 		f.rows[f.cnt] = i;
 		f.w[f.cnt] = row->w;
-		f.samples[f.cnt++] = row->samples;
+		/* what a gate names may have none: see measure_cost() */
+		f.samples[f.cnt++] = fmax(row->samples, 0.5);
 	}
 	err = err ?: test_family(ms, &f, seed);
 	err = err ?: by_chance_test(ms);
