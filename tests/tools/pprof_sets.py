@@ -30,8 +30,9 @@ class Strings:
         return self.ids.setdefault(s, len(self.ids))
 
 
-def profile(types, rows, period=None, comments=(), time_ns=0, files=None, mapping="/usr/bin/app"):
-    """Bytes, not compressed. types: [(type, unit)], rows: [(stack of names, leaf first, values)], period: (type, unit, period)."""
+def profile(types, rows, period=None, comments=(), time_ns=0, files=None, mapping="/usr/bin/app", linked=()):
+    """Bytes, not compressed. types: [(type, unit)], rows: [(stack of names, leaf first, values)], period: (type, unit, period). linked: the
+    functions that have a system_name. A name "" is a location without a line."""
     strings, functions, out = Strings(), {}, b""
     files = files or {}
     for t, u in types:
@@ -41,8 +42,10 @@ def profile(types, rows, period=None, comments=(), time_ns=0, files=None, mappin
         out += field(2, field(1, b"".join(map(varint, ids))) + field(2, b"".join(map(varint, values))))
     out += field(3, field(1, 1) + field(2, 0x1000) + field(3, 0x9000) + field(5, strings(mapping)))
     for name, i in functions.items():
-        out += field(4, field(1, i) + field(2, 1) + field(3, 0x1000 + i) + field(4, field(1, i) + field(2, 1)))
-        out += field(5, field(1, i) + field(2, strings(name)) + field(4, strings(files.get(name, "src/app.c"))))
+        line = field(4, field(1, i) + field(2, 1)) if name else b""
+        out += field(4, field(1, i) + field(2, 1) + field(3, 0x1000 + i) + line)
+        system_name = field(3, strings(name)) if name in linked else b""
+        out += field(5, field(1, i) + field(2, strings(name)) + system_name + field(4, strings(files.get(name, "src/app.c"))))
     out += field(9, time_ns) if time_ns else b""
     if period:
         out += field(11, field(1, strings(period[0])) + field(2, strings(period[1]))) + field(12, period[2])

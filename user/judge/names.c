@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 
+#define HEX "0123456789abcdefABCDEF"
 #define RUST_HASH 16	 /* hex digits */
 #define DISTANCE_MAX 128 /* bytes of a name that are compared */
 
@@ -95,8 +96,7 @@ bool names_canonical(const char *name, char *ret, size_t ret_sz)
 	char *at;
 
 	snprintf(ret, ret_sz, "%s", name);
-	if (!*ret || (ret[0] == '0' && ret[1] == 'x' &&
-		      ret[2 + strspn(ret + 2, "0123456789abcdefABCDEF")] == '\0'))
+	if (!*ret || (ret[0] == '0' && ret[1] == 'x' && ret[2 + strspn(ret + 2, HEX)] == '\0'))
 		return false;
 	/* a version; operators of C++ and Objective-C have no '@' behind the first byte */
 	at = strchr(ret + 1, '@');
@@ -107,6 +107,16 @@ bool names_canonical(const char *name, char *ret, size_t ret_sz)
 		;
 	drop_counters(ret);
 	return true;
+}
+
+size_t names_nameless(const char *name)
+{
+	const char *plus = strrchr(name, '+');
+
+	if (!plus || strncmp(plus, "+0x", 3) != 0 || !plus[3] ||
+	    plus[3 + strspn(plus + 3, HEX)] != '\0')
+		return 0;
+	return (size_t)(plus - name);
 }
 
 const char *names_base(const char *path)

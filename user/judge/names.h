@@ -14,6 +14,9 @@
  */
 bool names_canonical(const char *name, char *ret, size_t ret_sz);
 
+/* Bytes of the object in "object+0xoffset", which stands where nothing has a name; 0: it is something else. */
+size_t names_nameless(const char *name);
+
 /* Of a path: behind the last '/'. */
 const char *names_base(const char *path);
 

@@ -60,11 +60,22 @@ struct reader {
 /* Addresses differ between builds: what has no name is its object. */
 static uint32_t add_object(struct reader *rd, const char *object)
 {
+	const char *base = *object ? names_base(object) : "unknown";
 	char folded[NAMES_SZ + 2];
 
-	snprintf(folded, sizeof(folded), "[%.*s]", NAMES_SZ - 1,
-		 *object ? names_base(object) : "unknown");
+	/* "[vdso]" is called so already */
+	snprintf(folded, sizeof(folded), *base == '[' ? "%.*s" : "[%.*s]", NAMES_SZ - 1, base);
 	return runs__function(rd->r, folded, "", object);
+}
+
+/* "object+0xoffset", sz bytes of it the object. A location of no mapping has no other one. */
+static uint32_t add_nameless(struct reader *rd, const char *name, size_t sz, const char *object)
+{
+	char *of = *object ? NULL : strndup(name, sz);
+	uint32_t ret = *object || of ? add_object(rd, of ?: object) : NONE;
+
+	free(of);
+	return ret;
 }
 
 /* Where people find it: in the newer sources, if there is a choice. */
@@ -90,13 +101,18 @@ static uint32_t add_line(struct reader *rd, uint32_t function, const char *objec
 	const struct profile *p = rd->p;
 	const struct profile_function *f = &p->functions[function];
 	const char *name = strtab__get(p->strings, f->name);
+	const char *linked = strtab__get(p->strings, f->system_name);
 	uint32_t *known = &rd->functions[function];
+	/* our own lines where nothing has a name: see symbolize.h */
+	size_t nameless = *linked ? 0 : names_nameless(name);
 	char canonical[NAMES_SZ];
 
+	if (nameless)
+		return add_nameless(rd, name, nameless, object);
 	if (*known != NONE && rd->r->functions[*known].object)
 		return *known;
 	if (!*name)
-		name = strtab__get(p->strings, f->system_name);
+		name = linked;
 	if (!names_canonical(name, canonical, sizeof(canonical)))
 		return add_object(rd, object);
 	*known = runs__function(rd->r, canonical, strtab__get(p->strings, f->filename), object);
