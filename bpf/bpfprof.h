@@ -457,10 +457,11 @@ enum bpfprof_wake {
 	BPFPROF_NR_WAKES,
 };
 
-/* bpfprof_rec.wait. syscall: number of the system call, or one of those that are none. */
+/* bpfprof_rec.wait. syscall: number of the system call, or one of these, which are none. */
 #define BPFPROF_NO_SYSCALL 0xffff
 #define BPFPROF_OF_KERNEL 0xfffe /* a kernel thread, in none ever */
 #define BPFPROF_EXITING 0xfffd	 /* the thread ends, whatever it was in before */
+#define BPFPROF_CALL32 0xfffc	 /* a 32-bit program's, which have numbers of their own */
 #define BPFPROF_WAIT_PACK(syscall, state, wake) \
 	((__u32)(syscall) | (__u32)(state) << 16 | (__u32)(wake) << 24)
 #define BPFPROF_WAIT_SYSCALL(wait) ((wait)&0xffff)

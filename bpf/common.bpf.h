@@ -714,13 +714,16 @@ static __always_inline int task_regs(struct task_struct *task, struct pt_regs *r
 /* USER32_CS, arch/x86/include/asm/segment.h */
 #define CS_USER32 0x23
 
-/* The number of the system call that a task with these registers is in, or BPFPROF_NO_SYSCALL. */
+/* The number of the system call that a task with these registers is in, or BPFPROF_CALL32, or
+ * BPFPROF_NO_SYSCALL. */
 static __always_inline __u32 regs_syscall(const struct pt_regs *regs)
 {
-	/* interrupts and exceptions set orig_ax to -1; 32-bit calls have other numbers */
-	if ((long)regs->orig_ax < 0 || regs->orig_ax >= BPFPROF_EXITING || regs->cs == CS_USER32)
+	/* interrupts and exceptions set orig_ax to -1 */
+	if ((long)regs->orig_ax < 0)
 		return BPFPROF_NO_SYSCALL;
-	return regs->orig_ax;
+	if (regs->cs == CS_USER32)
+		return BPFPROF_CALL32;
+	return regs->orig_ax < BPFPROF_CALL32 ? regs->orig_ax : BPFPROF_NO_SYSCALL;
 }
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */

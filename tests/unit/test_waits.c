@@ -46,6 +46,7 @@ static void syscalls_have_names(void **state)
 				    rows[i].name);
 	assert_null(waits_syscall(wait_in(BPFPROF_NO_SYSCALL, BPFPROF_STATE_sleeping)));
 	assert_null(waits_syscall(wait_in(60000, BPFPROF_STATE_sleeping)));
+	assert_null(waits_syscall(wait_in(BPFPROF_CALL32, BPFPROF_STATE_sleeping)));
 	/* a hole in the numbers */
 	assert_null(waits_syscall(wait_in(400, BPFPROF_STATE_sleeping)));
 	/* the rest of the word does not matter */
@@ -92,6 +93,10 @@ static void reasons(void **state)
 		{ BPFPROF_EXITING, BPFPROF_STATE_sleeping, "kernel" },
 		{ BPFPROF_EXITING, BPFPROF_STATE_io, "disk" },
 		{ BPFPROF_EXITING, BPFPROF_STATE_runnable, "run queue" },
+		{ BPFPROF_CALL32, BPFPROF_STATE_sleeping, "other" },
+		{ BPFPROF_CALL32, BPFPROF_STATE_disk_sleep, "kernel" },
+		{ BPFPROF_CALL32, BPFPROF_STATE_io, "disk" },
+		{ BPFPROF_CALL32, BPFPROF_STATE_stopped, "stopped" },
 	};
 
 	(void)state;
@@ -118,6 +123,7 @@ static void what_threads_are_in(void **state)
 	assert_string_equal(waits_in(wait_in(BPFPROF_EXITING, BPFPROF_STATE_io)), "exit");
 	assert_string_equal(waits_in(wait_in(BPFPROF_EXITING, BPFPROF_STATE_running)), "exit");
 	assert_string_equal(waits_in(wait_in(60000, BPFPROF_STATE_sleeping)), "system call");
+	assert_string_equal(waits_in(wait_in(BPFPROF_CALL32, BPFPROF_STATE_io)), "system call");
 }
 
 static void states_and_wakes(void **state)
