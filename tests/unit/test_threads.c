@@ -222,6 +222,8 @@ static struct {
 	uint32_t lost[BPFPROF_NR_KINDS];
 	uint32_t parts[BPFPROF_NR_KINDS];
 	uint64_t amount[BPFPROF_NR_KINDS];
+	uint32_t below[BPFPROF_NR_KINDS];
+	uint64_t below_ns[BPFPROF_NR_KINDS];
 	uint64_t stopped_ns;
 } got;
 
@@ -284,6 +286,13 @@ void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost 
 	(void)c;
 	assert_int_equal(why, BPFPROF_LOST_ran_on);
 	got.lost[kind]++;
+}
+
+void collect__leave_out(struct collect *c, enum bpfprof_kind kind, uint32_t cnt, uint64_t ns)
+{
+	(void)c;
+	got.below[kind] += cnt;
+	got.below_ns[kind] += ns;
 }
 
 static void take_from_ring(void *ctx, const struct bpfprof_rec *rec, size_t sz)
@@ -560,6 +569,7 @@ static void waits_in_progress_count(void **state)
 	assert_int_equal(got.amount[BPFPROF_OFFCPU], (PARKED + 1) * len);
 	assert_int_equal(got.parts[BPFPROF_THREADS], 0);
 	assert_int_equal(got.main + got.others, 0);
+	assert_int_equal(got.below[BPFPROF_BLOCK] + got.below[BPFPROF_OFFCPU], 0);
 
 	/* nobody waited as long as that */
 	opts.waits = NULL;
@@ -567,6 +577,10 @@ static void waits_in_progress_count(void **state)
 	memset(&got, 0, sizeof(got));
 	assert_int_equal(snapshot_take(&opts, s, NULL, &result), 0);
 	assert_int_equal(got.parts[BPFPROF_BLOCK] + got.parts[BPFPROF_OFFCPU], 0);
+	assert_int_equal(got.below[BPFPROF_BLOCK], PARKED / NR_PLACES);
+	assert_int_equal(got.below_ns[BPFPROF_BLOCK], PARKED / NR_PLACES * len);
+	assert_int_equal(got.below[BPFPROF_OFFCPU], PARKED + 1);
+	assert_int_equal(got.below_ns[BPFPROF_OFFCPU], (PARKED + 1) * len);
 
 	/* who has gone on since is lost, and said to be */
 	opts.min_wait_ns[0] = opts.min_wait_ns[1] = 0;

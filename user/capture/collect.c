@@ -296,6 +296,14 @@ void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost 
 	a->stats.lost[why]++;
 }
 
+void collect__leave_out(struct collect *c, enum bpfprof_kind kind, uint32_t cnt, uint64_t ns)
+{
+	struct window_account *a = windows__account(c->windows, slot_of(c->epoch), kind);
+
+	a->stats.below += cnt;
+	a->stats.below_ns += ns;
+}
+
 int collect__scan(struct collect *c, const uint32_t *tgids, size_t tgid_cnt)
 {
 	return targets__scan(c->targets, tgids, tgid_cnt);

@@ -114,6 +114,8 @@ bool collect__is_calm(const struct collect *c);
 int collect__inject(struct collect *c, const struct bpfprof_rec *rec, size_t sz);
 /* One that could not be made: seen and lost. */
 void collect__lose(struct collect *c, enum bpfprof_kind kind, enum bpfprof_lost why);
+/* Waits that are shorter than the limit, of ns together. */
+void collect__leave_out(struct collect *c, enum bpfprof_kind kind, uint32_t cnt, uint64_t ns);
 
 /*
  * Ends the epoch that goes on. boundary: a window ends with it. Programs that run may still add to it,

@@ -31,6 +31,9 @@
 #define COPIES_MAX_BYTES (64U << 20) /* copied between two lists of all threads */
 #define MAX_PARTS 3
 
+/* Kinds of which waits in progress are recorded, as in snapshot_opts.min_wait_ns. */
+static const enum bpfprof_kind wait_kinds[] = { BPFPROF_BLOCK, BPFPROF_OFFCPU };
+
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 #define NR_FUTEX 202
 #define NR_FUTEX_WAITV 449
@@ -43,6 +46,12 @@ struct part {
 	uint64_t amount;
 };
 
+/* Parts of it that are not, because they are too short. */
+struct below {
+	uint32_t cnt;
+	uint64_t ns;
+};
+
 struct target {
 	uint32_t tid;
 	struct bpfprof_proc_key key;
@@ -50,9 +59,10 @@ struct target {
 	bool due;    /* the sampler knows of it */
 	uint8_t part_cnt;
 	struct part parts[MAX_PARTS]; /* to be recorded, unless it has run since the first look */
-	uint64_t switches;	      /* at the first look */
-	uint64_t off_ns;	      /* when the wait began that they are of */
-	bool waits;		      /* still in that wait */
+	struct below below[ARRAY_SIZE(wait_kinds)]; /* to be counted, if it is still in that wait */
+	uint64_t switches;			    /* at the first look */
+	uint64_t off_ns;			    /* when the wait began that they are of */
+	bool waits;				    /* still in that wait */
 	/* at the last look, which it belongs to; NULL: there is none that counts */
 	const struct bpfprof_thread *now, *next;
 	const uint64_t *kernel, *next_kernel;
@@ -85,6 +95,11 @@ static bool is_todo(const struct target *t)
 	return t->thread || t->part_cnt;
 }
 
+static bool has_below(const struct target *t)
+{
+	return t->below[0].cnt || t->below[1].cnt;
+}
+
 /* ---- waits in progress ---- */
 
 static bool is_futex_wait(const struct bpfprof_thread *t)
@@ -104,10 +119,17 @@ static bool is_futex_wait(const struct bpfprof_thread *t)
 	return false;
 }
 
-static void add_part(struct target *t, int kind, uint32_t wait, uint64_t ns, uint64_t min_ns)
+/* nr: of the kind. A part of 0 ns has not begun. */
+static void add_part(const struct snapshot_opts *o, struct target *t, int nr, uint32_t wait,
+		     uint64_t ns)
 {
-	if (ns && ns >= min_ns)
-		t->parts[t->part_cnt++] = (struct part){ .kind = kind, .wait = wait, .amount = ns };
+	if (ns && ns >= o->min_wait_ns[nr]) {
+		t->parts[t->part_cnt++] =
+			(struct part){ .kind = wait_kinds[nr], .wait = wait, .amount = ns };
+	} else if (ns) {
+		t->below[nr].cnt++;
+		t->below[nr].ns += ns;
+	}
 }
 
 /* The wait that it was in when the run ended, as the kernel side would have recorded it. */
@@ -123,16 +145,26 @@ static void find_parts(const struct snapshot_opts *o, const struct bpfprof_threa
 	woken = t->wake_ns > t->off_ns && t->wake_ns < o->stopped_ns;
 	until = queued ? t->off_ns : woken ? t->wake_ns : o->stopped_ns;
 	if (o->block && t->block && is_futex_wait(t))
-		add_part(target, BPFPROF_BLOCK,
+		add_part(o, target, 0,
 			 BPFPROF_WAIT_PACK(syscall, t->off_state,
 					   woken ? t->woken : BPFPROF_WAKE_NOT_YET),
-			 until - t->off_ns, o->min_wait_ns[0]);
+			 until - t->off_ns);
 	if (!o->offcpu)
 		return;
-	add_part(target, BPFPROF_OFFCPU, BPFPROF_WAIT_PACK(syscall, t->off_state, 0),
-		 until - t->off_ns, o->min_wait_ns[1]);
-	add_part(target, BPFPROF_OFFCPU, BPFPROF_WAIT_PACK(syscall, BPFPROF_STATE_runnable, 0),
-		 o->stopped_ns - until, o->min_wait_ns[1]);
+	add_part(o, target, 1, BPFPROF_WAIT_PACK(syscall, t->off_state, 0), until - t->off_ns);
+	add_part(o, target, 1, BPFPROF_WAIT_PACK(syscall, BPFPROF_STATE_runnable, 0),
+		 o->stopped_ns - until);
+}
+
+/* They need no stack: nor that it does not run on. */
+static void count_below(struct snapshot *s, struct target *t)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(t->below); i++) {
+		if (t->below[i].cnt)
+			collect__leave_out(s->collect, wait_kinds[i], t->below[i].cnt,
+					   t->below[i].ns);
+		t->below[i] = (struct below){ 0 };
+	}
 }
 
 /* A wait whose end was not seen, of a thread that has not gone into another one since. */
@@ -272,7 +304,9 @@ static int add_target(struct snapshot *s, const struct bpfprof_thread *t, const 
 		find_parts(s->opts, t, &new);
 	if (!t->same)
 		lose_parts(s, &new);
-	if (!is_todo(&new))
+	if (s->waits_off)
+		count_below(s, &new);
+	if (!is_todo(&new) && !has_below(&new))
 		return 0;
 	err = util_reserve(&s->targets, &s->target_cap, s->target_cnt + 1, sizeof(*s->targets));
 	if (!err)
@@ -373,13 +407,16 @@ static int end_waits(struct snapshot *s)
 		t = find_target(s, thread);
 		if (t)
 			t->waits = thread->off_ns == t->off_ns;
-		if (!t || !t->part_cnt)
+		if (!t || (!t->part_cnt && !(t->waits && has_below(t))))
 			lose_ended(s, thread);
 	}
 	threads__done(&threads);
-	for (size_t i = 0; i < s->target_cnt; i++)
-		if (!s->targets[i].waits)
+	for (size_t i = 0; i < s->target_cnt; i++) {
+		if (s->targets[i].waits)
+			count_below(s, &s->targets[i]);
+		else
 			s->targets[i].part_cnt = 0;
+	}
 	return 0;
 }
 
