@@ -154,6 +154,7 @@ $(OUT)/tests/unit/test_services: LDLIBS += -Wl,--wrap=objects__read_environ -Wl,
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 $(OUT)/tests/unit/test_stores: LDLIBS += -Wl,--wrap=gzip_writer__init
+$(OUT)/tests/unit/test_cgroups: LDLIBS += -Wl,--wrap=open_by_handle_at
 
 # goes through millions of steps
 $(OUT)/tests/bpf/test_wait_machine.o: override CFLAGS += -O2

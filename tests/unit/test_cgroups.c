@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -220,12 +221,56 @@ static void test_of_this_machine(void **state)
 	cgroups__free(c);
 }
 
+static const char *every_group; /* is this one; NULL: they are what they are */
+
+int __real_open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);
+int __wrap_open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);
+int __wrap_open_by_handle_at(int mount_fd, struct file_handle *handle, int flags)
+{
+	return every_group ? open(every_group, flags) :
+			     __real_open_by_handle_at(mount_fd, handle, flags);
+}
+
+/* More than there is room for, all of which are referred to. */
+static void test_too_many(void **state)
+{
+	const char *at = mount_point();
+	struct cgroup *first = NULL, *g;
+	struct cgroups *c;
+	char path[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/bpfprof-test-%d.service", at ? at : "", getpid());
+	if (!at || mkdir(path, 0755)) {
+		print_message("no group can be made here: %s\n", strerror(errno));
+		skip();
+	}
+	c = cgroups__new();
+	assert_non_null(c);
+	every_group = path;
+	for (uint64_t id = 1; id <= CGROUPS_MAX; id++) {
+		g = cgroups__find(c, id);
+		assert_non_null(g);
+		first = first ? first : g;
+	}
+	assert_null(cgroups__find(c, CGROUPS_MAX + 1));
+	/* of those that are known nothing has changed, and one that goes makes room */
+	assert_ptr_equal(cgroups__find(c, 1), first);
+	for (int i = 0; i < 2; i++)
+		cgroup__unref(first);
+	assert_non_null(cgroups__find(c, CGROUPS_MAX + 1));
+	every_group = NULL;
+	assert_int_equal(rmdir(path), 0);
+	cgroups__free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_of_this_machine),
+		cmocka_unit_test(test_too_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

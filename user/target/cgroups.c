@@ -147,9 +147,12 @@ struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
 		drop_unused(c);
 	if (!e)
 		e = hash__insert(&c->by_id, &id, &is_new);
+	/* all that there is room for are referred to */
+	if (!e)
+		return NULL;
 	if (is_new)
 		e->group = look_up(c, id);
-	if (!e || !e->group)
+	if (!e->group)
 		return NULL;
 	cgroup__ref(e->group);
 	return e->group;
