@@ -84,6 +84,20 @@ static void it_comes_back(void **state)
 	assert_int_equal(b.step, NODE_BUDGET_ALL);
 }
 
+/* However much is given up at once: it is tried as soon as after one step. */
+static void it_comes_back_from_the_last_step(void **state)
+{
+	struct node_budget b = settled(0.01, 0);
+
+	(void)state;
+	while (b.step < NODE_BUDGET_FEW)
+		node_budget__window(&b, 0.02, 0);
+	for (int step = NODE_BUDGET_FEW - 1; step >= 0; step--) {
+		assert_int_equal(until_changed(&b, 0.001, 0, 1000), NODE_BUDGET_CALM);
+		assert_int_equal(b.step, step);
+	}
+}
+
 /* Where a step holds and the one before does not, it is tried ever more rarely. */
 static void it_does_not_swing(void **state)
 {
@@ -121,6 +135,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_given_up_within_it),
 		cmocka_unit_test(it_is_given_up_in_steps),
 		cmocka_unit_test(it_comes_back),
+		cmocka_unit_test(it_comes_back_from_the_last_step),
 		cmocka_unit_test(it_does_not_swing),
 		cmocka_unit_test(samples_are_fewer_with_each_step),
 	};

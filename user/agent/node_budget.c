@@ -19,7 +19,11 @@ static bool go_on(struct node_budget *b)
 	if (b->step + 1 == NODE_BUDGET_STEPS)
 		return false;
 	/* it came back too early: next time it waits longer */
-	b->patience = MIN(MAX(b->patience, NODE_BUDGET_CALM / 2) * 2, NODE_BUDGET_CALM_MAX);
+	if (b->came_back)
+		b->patience = MIN(b->patience * 2, NODE_BUDGET_CALM_MAX);
+	else
+		b->patience = MAX(b->patience, NODE_BUDGET_CALM);
+	b->came_back = false;
 	b->step++;
 	return true;
 }
@@ -27,6 +31,7 @@ static bool go_on(struct node_budget *b)
 static bool go_back(struct node_budget *b)
 {
 	b->above = b->below = 0;
+	b->came_back = true;
 	b->step--;
 	return true;
 }
@@ -42,8 +47,10 @@ bool node_budget__window(struct node_budget *b, double cpu, uint64_t memory)
 	if (b->step && b->below >= b->patience)
 		return go_back(b);
 	/* what was above was long ago */
-	if (!b->step && b->below >= NODE_BUDGET_CALM_MAX)
+	if (!b->step && b->below >= NODE_BUDGET_CALM_MAX) {
 		b->patience = 0;
+		b->came_back = false;
+	}
 	return false;
 }
 
