@@ -337,6 +337,37 @@ static void test_exit_of_setuid(void **state)
 	assert_int_equal(procs__find_live(ps, 10), PROCS_NONE);
 }
 
+/* The same, read when it has ended. */
+static void test_exit_of_setuid_that_ended(void **state)
+{
+	struct proc_file file = { .kind = PROC_FILE_REGULAR, .path = (char *)"/bin/su", .ino = 7 };
+	uint32_t a, b;
+	size_t cnt;
+
+	(void)state;
+	forked(60, 10, 50);
+	assert_int_equal(procs__on_exec(ps, 60, 100, "su"), 0);
+	a = procs__find_live(ps, 60);
+	procs__on_exit(ps, 60, 60, 110);
+	assert_int_equal(procs__on_mmap(ps, 60, 120, 0x1000, 0x1000, 0, &file), 0);
+	assert_int_equal(procs__find_live(ps, 60), a);
+	assert_string_equal(procs__get(ps, a)->comm, "su");
+	assert_true(procs__space(ps, a)->known);
+	assert_int_equal(procs__get(ps, a)->thread_cnt, 1);
+	procs__on_exit(ps, 60, 60, 130);
+	assert_int_equal(procs__find_live(ps, 60), PROCS_NONE);
+	assert_int_equal(procs__get(ps, a)->to_ns, 130);
+	/* what has mapped something has ended: the number is another one's */
+	assert_int_equal(procs__on_mmap(ps, 60, 140, 0x1000, 0x1000, 0, &file), 0);
+	b = procs__find_live(ps, 60);
+	assert_int_not_equal(b, a);
+	assert_string_equal(procs__get(ps, b)->comm, "");
+	/* each that has ended once */
+	(void)procs__ended(ps, &cnt);
+	for (size_t i = 0; i < cnt; i++)
+		assert_int_not_equal(procs__ended(ps, &cnt)[i], b);
+}
+
 /* A process of which all threads were counted ends with the last of them. */
 static void test_threads_counted(void **state)
 {
@@ -1171,6 +1202,7 @@ int main(void)
 		TEST(test_comm),
 		TEST(test_exit),
 		TEST(test_exit_of_setuid),
+		TEST(test_exit_of_setuid_that_ended),
 		TEST(test_threads_counted),
 		TEST(test_sampled_after_end),
 		TEST(test_zombie),

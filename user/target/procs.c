@@ -197,6 +197,16 @@ void procs__end_at(struct procs *ps, uint32_t idx, uint64_t time_ns)
 	e->p.to_ns = time_ns;
 }
 
+void procs__revive(struct procs *ps, uint32_t idx)
+{
+	struct entry *e = &ps->entries[idx];
+	uint32_t last = ps->ended[--ps->ended_cnt];
+
+	ps->ended[e->ended_at] = last;
+	ps->entries[last].ended_at = e->ended_at;
+	e->p.to_ns = UINT64_MAX;
+}
+
 const uint32_t *procs__ended(const struct procs *ps, size_t *ret_cnt)
 {
 	*ret_cnt = ps->ended_cnt;
@@ -206,7 +216,7 @@ const uint32_t *procs__ended(const struct procs *ps, size_t *ret_cnt)
 void procs__remove(struct procs *ps, uint32_t idx)
 {
 	struct entry *e = &ps->entries[idx];
-	uint32_t *at = bucket_of(ps, e->p.tgid), last;
+	uint32_t *at = bucket_of(ps, e->p.tgid);
 
 	if (!e->p.tgid)
 		return;
@@ -214,11 +224,8 @@ void procs__remove(struct procs *ps, uint32_t idx)
 		at = &ps->entries[*at].next;
 	if (*at == idx)
 		*at = e->next;
-	if (e->p.to_ns != UINT64_MAX) {
-		last = ps->ended[--ps->ended_cnt];
-		ps->ended[e->ended_at] = last;
-		ps->entries[last].ended_at = e->ended_at;
-	}
+	if (e->p.to_ns != UINT64_MAX)
+		procs__revive(ps, idx);
 	proc_space__put(&ps->spaces, e->space);
 	memset(e, 0, sizeof(*e));
 	ps->unused[ps->unused_cnt++] = idx;
@@ -268,6 +275,15 @@ uint32_t procs__find_live(const struct procs *ps, uint32_t tgid)
 		if (ps->entries[i].p.tgid == tgid && ps->entries[i].p.to_ns == UINT64_MAX)
 			return i;
 	return PROCS_NONE;
+}
+
+uint32_t procs__newest(const struct procs *ps, uint32_t tgid)
+{
+	uint32_t i = *bucket_of((struct procs *)ps, tgid);
+
+	while (i != PROCS_NONE && ps->entries[i].p.tgid != tgid)
+		i = ps->entries[i].next;
+	return i;
 }
 
 uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t start_ns,

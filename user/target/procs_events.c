@@ -65,12 +65,25 @@ uint64_t procs__read_ns(const struct procs *ps)
 
 /* ---- events ---- */
 
-/* The living entry of a process that an event names, made if it was not known. */
-static uint32_t live(struct procs *ps, uint32_t tgid, uint64_t time_ns)
+static bool maps_nothing(const struct proc_space *s)
 {
-	uint32_t idx = procs__find_live(ps, tgid);
+	return s->known && !s->map_cnt && !s->unread.sz;
+}
 
-	return idx == PROCS_NONE ? procs__make(ps, tgid, time_ns, NULL) : idx;
+/* An exec that changes the credentials tells of an exit before anything is mapped (see procs__on_exit). Where
+ * the process has ended by the time that is read, it is taken for the end: then what is mapped afterwards, with
+ * no fork in between, is that program's, whose entry lives on. Returns PROCS_NONE: there is none. */
+static uint32_t take_back(struct procs *ps, uint32_t tgid)
+{
+	uint32_t idx = procs__newest(ps, tgid);
+	struct proc *p = idx == PROCS_NONE ? NULL : &ps->entries[idx].p;
+
+	if (!p || !maps_nothing(ps->entries[idx].space))
+		return PROCS_NONE;
+	procs__revive(ps, idx);
+	p->thread_cnt = 1;
+	p->leader_exited = false;
+	return idx;
 }
 
 int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,
@@ -79,9 +92,13 @@ int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t s
 	struct map_record r = {
 		.time_ns = time_ns, .start = start, .len = len, .offset = offset, .file = *file
 	};
-	uint32_t idx = live(ps, tgid, time_ns);
+	uint32_t idx = procs__find_live(ps, tgid);
 	struct entry *e;
 
+	if (idx == PROCS_NONE)
+		idx = take_back(ps, tgid);
+	if (idx == PROCS_NONE)
+		idx = procs__make(ps, tgid, time_ns, NULL);
 	if (idx == PROCS_NONE)
 		return -ENOMEM;
 	e = &ps->entries[idx];
@@ -209,11 +226,6 @@ void procs__on_comm(struct procs *ps, uint32_t tgid, uint32_t tid, const char *c
 		snprintf(ps->entries[idx].p.comm, sizeof(ps->entries[idx].p.comm), "%s", comm);
 }
 
-static bool maps_nothing(const struct proc_space *s)
-{
-	return s->known && !s->map_cnt && !s->unread.sz;
-}
-
 void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time_ns)
 {
 	uint32_t idx = procs__find_live(ps, tgid);
@@ -222,7 +234,7 @@ void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time
 	if (idx == PROCS_NONE)
 		return;
 	/* an exec that changes the credentials tells of an exit as well, before anything is mapped
-	 * (begin_new_exec in fs/exec.c) */
+	 * (begin_new_exec in fs/exec.c); see take_back */
 	if (maps_nothing(ps->entries[idx].space) && !procs__is_gone(ps, idx))
 		return;
 	p = &ps->entries[idx].p;

@@ -33,5 +33,9 @@ struct procs {
  * one. PROCS_NONE with errno. */
 uint32_t procs__make(struct procs *ps, uint32_t tgid, uint64_t from_ns, struct proc_space *shared);
 void procs__end_at(struct procs *ps, uint32_t idx, uint64_t time_ns);
+/* One that has ended lives. */
+void procs__revive(struct procs *ps, uint32_t idx);
+/* The last entry of a process, alive or not; PROCS_NONE: there is none. */
+uint32_t procs__newest(const struct procs *ps, uint32_t tgid);
 
 #endif
