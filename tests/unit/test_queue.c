@@ -208,6 +208,53 @@ static void outages(void **state)
 		check_outage(statuses[i]);
 }
 
+static int fails_when_back(struct sim *s, uint64_t number)
+{
+	uint64_t back = 12 * 3600 * S;
+
+	(void)number;
+	return s->now < back ? ANSWER_NONE : s->now < back + 600 * S ? 500 : 200;
+}
+
+/* What no store was there for is not held against the records that tried it out. */
+static void away(void **state)
+{
+	uint32_t most = 0;
+
+	(void)state;
+	start(fails_when_back, 1);
+	run(12 * 3600 * S, true);
+	for (uint64_t i = 1; i <= sim.given; i++)
+		most = MAX(most, sim.attempts[i]);
+	/* more often than a store may answer 500 */
+	assert_true(most > 20);
+	run(14 * 3600 * S, true);
+	run(WINDOW, false);
+	assert_int_equal(count(WIRE_FAILED), 0);
+	assert_int_equal(count(WIRE_DELIVERED), sim.made);
+}
+
+static int first_is_poison(struct sim *s, uint64_t number)
+{
+	return s->now < 100 * S ? ANSWER_NONE : number == 1 ? 422 : 200;
+}
+
+/* The first answer is held against a record also if there was no store before. */
+static void first_answer(void **state)
+{
+	(void)state;
+	start(first_is_poison, 1);
+	window_ends();
+	run(600 * S, false);
+	assert_false(sim.settled[1]);
+	window_ends();
+	run(1200 * S, false);
+	assert_true(sim.settled[2]);
+	assert_true(sim.settled[1]);
+	assert_int_equal(sim.outcome[1], WIRE_FAILED);
+	assert_in_range(sim.attempts[1], 3, 20);
+}
+
 /* One record that the store never takes: it goes, and holds nothing up. */
 static void check_poison(int status, enum wire_outcome outcome, uint32_t least, uint32_t most)
 {
@@ -355,6 +402,7 @@ int main(void)
 		cmocka_unit_test(poison),      cmocka_unit_test(unknown),
 		cmocka_unit_test(left_alone),  cmocka_unit_test(one_failure),
 		cmocka_unit_test(by_chance),   cmocka_unit_test(statuses),
+		cmocka_unit_test(away),	       cmocka_unit_test(first_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #define CAP_NS (300 * NSEC_PER_SEC)
 #define RIGHTS_NS (30 * NSEC_PER_SEC)	   /* the least, where we are not believed */
 #define MAX_ASKED_NS (3600 * NSEC_PER_SEC) /* the most that a store may ask for */
-#define MAX_TRIES 20			   /* of a record that the store has trouble with */
+#define MAX_SUSPECT 20			   /* failures that may be a record's own fault */
 #define TRIED_OUT 8			   /* records that a store that fails is tried out with */
 #define SMOOTHING 16			   /* news that the average rate goes by */
 
@@ -160,9 +160,10 @@ static bool is_enough(struct queue *q, struct queue_record *r, const struct retr
 		return r->unknown;
 	case VERDICT_SUSPECT:
 		/* the first is, whoever's trouble it is */
-		r->against += !r->tries || q->delivered > r->delivered;
+		r->against += !r->suspect || q->delivered > r->delivered;
+		r->suspect++;
 		*ret = WIRE_FAILED;
-		return r->against >= why->tries || r->tries + 1 >= MAX_TRIES;
+		return r->against >= why->tries || r->suspect >= MAX_SUSPECT;
 	default:
 		return false;
 	}

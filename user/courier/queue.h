@@ -31,6 +31,7 @@ struct queue_record {
 	uint64_t number; /* 0: any that has not been handed out */
 	uint64_t due_ns;
 	uint32_t tries;	    /* that have failed */
+	uint32_t suspect;   /* of these, how many may have been its own fault */
 	uint32_t against;   /* of these, how many are held against it */
 	bool unknown;	    /* it may have been stored */
 	uint64_t delivered; /* by the store, at its last failure */
