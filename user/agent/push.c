@@ -44,6 +44,8 @@ struct target {
 	size_t given_cnt;
 	struct push_stats stats;
 	uint64_t complain_ns; /* not before, of files that cannot be read */
+	uint64_t records_ns;  /* the same, of records that cannot be opened */
+	uint64_t uncomplained;
 };
 
 struct push {
@@ -209,6 +211,28 @@ static bool is_too_old(const struct target *t, uint64_t time_ns)
 	return t->d->max_age_ns && util_realtime_ns() > time_ns + t->d->max_age_ns;
 }
 
+/* Will it be over by itself, whatever the record? */
+static bool passes(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EINTR;
+}
+
+/* One that is there and cannot be had: a link, or on a disk that is broken. */
+static void give_up(struct target *t, uint64_t number, int err)
+{
+	uint64_t now = util_monotonic_ns();
+
+	t->stats.outcome[WIRE_UNREADABLE]++;
+	t->uncomplained++;
+	if (now < t->records_ns)
+		return;
+	log_error("push \"%s\": profile %" PRIu64 " is given up, of %" PRIu64
+		  " since this was last said: it cannot be opened: %s",
+		  t->d->name, number, t->uncomplained, strerror(-err));
+	t->records_ns = now + QUIET_NS;
+	t->uncomplained = 0;
+}
+
 /* Opens one that is open for this destination. A descriptor; -ENOENT: it was settled instead; -errno:
  * it stays open, and may be asked for later. */
 static int open_record(struct push *p, struct target *t, uint64_t number)
@@ -225,6 +249,11 @@ static int open_record(struct push *p, struct target *t, uint64_t number)
 		fd = spool__open_record(p->spool, number);
 		/* somebody has removed it */
 		t->stats.dropped += fd == -ENOENT;
+		/* else it would be asked for again and again, and none behind it */
+		if (fd < 0 && fd != -ENOENT && !passes(fd)) {
+			give_up(t, number, fd);
+			fd = -ENOENT;
+		}
 	}
 	if (fd == -ENOENT)
 		settle(p, t, number);

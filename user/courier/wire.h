@@ -49,7 +49,7 @@ enum wire_outcome {
 	WIRE_REFUSED,	 /* by the store */
 	WIRE_FAILED,	 /* of the store's trouble with it */
 	WIRE_UNANSWERED, /* twice: it may be there, even twice */
-	WIRE_UNREADABLE, /* the record is no profile */
+	WIRE_UNREADABLE, /* the record is no profile, or cannot be opened */
 	WIRE_NR_OUTCOMES,
 };
 
