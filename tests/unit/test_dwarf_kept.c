@@ -183,7 +183,9 @@ static void several(void **state)
 /* Programs of a node, all of which are asked for names with each window: none pushes another one out. */
 static void as_many_as_a_node_runs(void **state)
 {
-	enum { CNT = 60 };
+	enum {
+		CNT = 60
+	};
 	char name[16];
 
 	(void)state;
