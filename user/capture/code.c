@@ -17,15 +17,20 @@
 #include "target/perf_maps.h"
 #include "target/unwind_build.h"
 
-#define OPEN_TRIES 8 /* processes through which an object is tried before it is given up */
-#define PIECES 256   /* of code that are kept */
+/* How often a file is tried to be opened, through whichever process, before it is given up; as often through
+ * such as have ended, before that is left to those that live. Stacks may enter a file many times. */
+#define OPEN_TRIES 8
+#define OPEN_AGAIN_NS 100000000ULL	/* through the same process */
+#define PIECES 256			/* of code that are kept */
 #define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
 #define MAX_SKIPS 16 /* of these, ranges at either end that do not fit: to try each takes some us */
 
 /* By number of a proc_file. */
 struct file_state {
 	uint32_t object;
-	uint8_t tries;
+	uint8_t tries, tries_of_ended;
+	uint32_t tried; /* the last process that it was tried through */
+	uint64_t tried_ns;
 	bool gone;  /* or replaced, when it was to be opened */
 	bool spare; /* was not needed at the last look, and nobody asked since */
 };
@@ -156,6 +161,26 @@ static void give_up(struct code *c, struct file_state *state)
 	c->loads++;
 }
 
+/* Is the file to be opened through this process now? */
+static bool may_try(struct code *c, struct file_state *state, uint32_t proc)
+{
+	bool lives = procs__lives(c->procs, proc);
+	uint64_t now;
+
+	if (state->tries >= OPEN_TRIES || (!lives && state->tries_of_ended >= OPEN_TRIES))
+		return false;
+	now = util_monotonic_ns();
+	if (state->tried == proc && now < state->tried_ns + OPEN_AGAIN_NS)
+		return false;
+	state->tried = proc;
+	state->tried_ns = now;
+	if (!lives)
+		state->tries_of_ended++;
+	else if (++state->tries == OPEN_TRIES)
+		give_up(c, state);
+	return true;
+}
+
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
@@ -171,10 +196,8 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	state->spare = false;
 	if (state->object)
 		return state->object - 1;
-	if (state->tries >= OPEN_TRIES)
+	if (!may_try(c, state, proc))
 		return OBJECTS_NONE;
-	if (++state->tries == OPEN_TRIES)
-		give_up(c, state);
 	if (f->kind == PROC_FILE_VDSO) {
 		object = objects__add_vdso(c->objects);
 	} else {
