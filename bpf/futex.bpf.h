@@ -8,6 +8,7 @@
 #define FUTEX_BPF_H
 
 #include "common.bpf.h"
+#include "futex_charge.h"
 
 /* include/linux/sched.h: flags */
 #define PF_EXITING 0x04
@@ -248,22 +249,9 @@ static __always_inline enum bpfprof_wake woken_from(const struct futex_q *q,
 
 /* ---- what a waker is charged for ---- */
 
-/*
- * A wake ends one wait, and the waker alone has not made it so long: a thread that waits for a lock
- * waits while others hold it in turn. The waker is charged for the time since the last wake there,
- * of all waiters: it held the lock in that time. Each ns of each wait is charged once, so that all
- * charges together are all waits. (Go's mutex profile does the same, runtime/sema.go, "contention
- * that this unlock caused".)
- *
- * With n waiters, since s1, s2, …, and t the time now, what is not charged yet is
- * n * t - (s1 + s2 + …) + (the time of those that are no longer waiters): n * t + x, where x
- * changes only when a waiter comes, goes or is charged. One word holds both, so that one atomic
- * operation changes them together: n above 48 bits of x, which is signed. In units of 64 ns since
- * the start, x has room for 104 days of waiting.
- */
+/* In units of 64 ns since the start: see futex_charge.h. */
 #define FUTEX_TIME(ns) ((__s64)((ns)-bp_control.start_ns) >> 6)
 #define FUTEX_NS(time) ((__u64)(time) << 6)
-#define FUTEX_WAITER (1ULL << 48)
 
 static __always_inline struct futex_waiters *waiters_of(struct task_struct *task, __u64 addr,
 							struct futex_id *key)
@@ -301,7 +289,7 @@ static __noinline void note_waiter(struct task_struct *task, struct wait_task *w
 	WAIT_PUT(w->futex_create_ns, f->create_ns);
 	WAIT_PUT(w->futex_ns, since);
 	WAIT_PUT(w->futex, wait.addr);
-	__sync_fetch_and_add(&f->sum, FUTEX_WAITER - FUTEX_TIME(since));
+	futex_come(&f->sum, FUTEX_TIME(since));
 }
 
 /* A task has switched out or queued itself at a futex, or had when the run began: if it waits for a
@@ -329,8 +317,7 @@ static __always_inline __u64 waited_ns(const struct wait_task *w, __u64 end_ns)
 static __always_inline __u64 charge(struct task_struct *task, struct wait_task *w, __u64 end_ns,
 				    bool peer)
 {
-	__u64 addr = WAIT_GET(w->futex), since_ns, create_ns, sum;
-	__s64 now = FUTEX_TIME(end_ns), x, n, due;
+	__u64 addr = WAIT_GET(w->futex), since_ns, create_ns, due;
 	struct futex_waiters *f;
 	struct futex_id key;
 
@@ -346,17 +333,12 @@ static __always_inline __u64 charge(struct task_struct *task, struct wait_task *
 	if (!peer) {
 		if (f->woken_ns > since_ns)
 			since_ns = f->woken_ns;
-		__sync_fetch_and_add(&f->sum, FUTEX_TIME(since_ns) - FUTEX_WAITER);
+		futex_go(&f->sum, FUTEX_TIME(since_ns));
 		return 0;
 	}
-	__sync_fetch_and_add(&f->sum, now - FUTEX_WAITER);
-	sum = *(volatile __u64 *)&f->sum;
-	x = (__s64)(sum << 16) >> 16;
-	n = (__s64)(sum - x) >> 48;
-	due = x + n * now;
-	__sync_fetch_and_add(&f->sum, -due);
+	due = futex_charge(&f->sum, FUTEX_TIME(since_ns), FUTEX_TIME(end_ns));
 	f->woken_ns = end_ns;
-	return due > 0 ? FUTEX_NS(due) : 0;
+	return FUTEX_NS(due);
 }
 
 static __noinline void leave_waiters(struct task_struct *task, struct wait_task *w)
