@@ -19,15 +19,21 @@ double measure_cost(const struct measure *ms, size_t run, double value)
 	return (value + ms->halves[run]) / (ms->sums[run] + 2 * ms->halves[run]) * ms->totals[run];
 }
 
+static void free_samples(struct measure *ms)
+{
+	free(ms->self_samples);
+	free(ms->cum_samples);
+	ms->self_samples = ms->cum_samples = NULL;
+}
+
 void measure_done(struct measure *ms)
 {
+	free_samples(ms);
 	free(ms->totals);
 	free(ms->sums);
 	free(ms->halves);
 	free(ms->self);
 	free(ms->cum);
-	free(ms->self_samples);
-	free(ms->cum_samples);
 	free(ms->scratch);
 	free(ms->common);
 	free(ms->weights);
@@ -155,7 +161,7 @@ static void add_stacks(struct measure *ms, size_t run, struct sum *sums)
 		ms->weights[cost->stack] += cost->value / ms->sums[run];
 		ms->leaves[*frames] += cost->value / ms->sums[run];
 		ms->self[*frames * n + run] += cost->value;
-		ms->self_samples[*frames] += cost->count / (double)n;
+		ms->self_samples[*frames * n + run] += cost->count;
 		for (uint32_t k = 0; k < s->cnt; k++) {
 			sums[frames[k]].cost += cost->value;
 			sums[frames[k]].samples += cost->count;
@@ -173,7 +179,7 @@ static int add_costs(struct measure *ms)
 		add_stacks(ms, run, sums);
 		for (size_t f = 0; f < functions; f++) {
 			ms->cum[f * n + run] = sums[f].cost;
-			ms->cum_samples[f] += sums[f].samples / (double)n;
+			ms->cum_samples[f * n + run] = sums[f].samples;
 		}
 	}
 	free(sums);
@@ -225,12 +231,15 @@ int measure_fill(struct measure *ms, char *err, size_t err_sz)
 	ms->leaves_in = calloc(functions + 1, sizeof(double));
 	ms->self = calloc(functions * n + 1, sizeof(double));
 	ms->cum = calloc(functions * n + 1, sizeof(double));
-	ms->self_samples = calloc(functions + 1, sizeof(double));
-	ms->cum_samples = calloc(functions + 1, sizeof(double));
+	ms->self_samples = calloc(functions * n + 1, sizeof(double));
+	ms->cum_samples = calloc(functions * n + 1, sizeof(double));
 	if (!ms->totals || !ms->sums || !ms->halves || !ms->scratch || !ms->self || !ms->cum ||
 	    !ms->self_samples || !ms->cum_samples || !ms->common || !ms->weights || !ms->leaves ||
 	    !ms->leaves_in)
 		return -ENOMEM;
 	ret = read_totals(ms, err, err_sz);
-	return ret ?: add_costs(ms) ?: turn_costs(ms) ?: measure_rows(ms);
+	ret = ret ?: add_costs(ms) ?: turn_costs(ms) ?: measure_rows(ms);
+	/* as large as the costs: what rows need of them they have */
+	free_samples(ms);
+	return ret;
 }

@@ -25,7 +25,7 @@ struct measure {
 	double *sums;	/* of each run: of what was sampled */
 	double *halves; /* of each run: of half a sample */
 	double *self, *cum;
-	double *self_samples, *cum_samples; /* of each function, means */
+	double *self_samples, *cum_samples; /* the same of samples, until there are rows */
 	double *weights;		    /* of each stack: sum of its shares of the runs */
 	size_t *starts;			    /* of each stack, into costs; one more */
 	struct stack_cost *costs;

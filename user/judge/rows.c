@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "judge/parts.h"
 
-#define MIN_SAMPLES 10 /* in a run, on average */
+#define MIN_SAMPLES 10 /* in a run: see most_samples() */
 #define SAME 0.01      /* of the total: costs that differ by less in every run are the same */
 #define CUM_SHARE 2    /* times --min-share */
 
@@ -18,13 +18,35 @@ struct edge {
 	double weight;
 };
 
-static bool is_large(const struct measure *ms, const double *costs, double samples, double share)
+static int most_first(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The mean of the half of the runs that have the most: what is new or gone is in one side's alone, whichever
+ * that is. */
+static double most_samples(const struct measure *ms, const double *samples)
+{
+	size_t half = ms->m->run_cnt / 2;
+	double sum = 0;
+
+	memcpy(ms->scratch, samples, ms->m->run_cnt * sizeof(*samples));
+	qsort(ms->scratch, ms->m->run_cnt, sizeof(*samples), most_first);
+	for (size_t i = 0; i < half; i++)
+		sum += ms->scratch[i];
+	return sum / (double)half;
+}
+
+static bool is_large(const struct measure *ms, const double *costs, const double *samples,
+		     double share)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < ms->m->run_cnt; i++)
 		sum += costs[i] / ms->sums[i];
-	return samples >= MIN_SAMPLES && sum / (double)ms->m->run_cnt >= share;
+	return sum / (double)ms->m->run_cnt >= share && most_samples(ms, samples) >= MIN_SAMPLES;
 }
 
 /* b NULL: the whole. */
@@ -38,8 +60,9 @@ static bool is_same(const struct measure *ms, const double *a, const double *b)
 
 static bool is_large_cum(const struct measure *ms, uint32_t f)
 {
-	return is_large(ms, ms->cum + f * ms->m->run_cnt, ms->cum_samples[f],
-			CUM_SHARE * ms->options->min_share);
+	size_t at = f * ms->m->run_cnt;
+
+	return is_large(ms, ms->cum + at, ms->cum_samples + at, CUM_SHARE * ms->options->min_share);
 }
 
 /* Adds what a stack says of who calls whom. */
@@ -102,13 +125,13 @@ static int add_row(struct measure *ms, enum judge_what what, uint32_t function)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		const double *of = what == JUDGE_SELF ? ms->self : ms->cum;
+		const double *samples = what == JUDGE_SELF ? ms->self_samples : ms->cum_samples;
+		size_t at = function * n + i;
 
-		row->costs[i] = what == JUDGE_TOTAL ? ms->totals[i] :
-						      measure_cost(ms, i, of[function * n + i]);
-		row->samples += what == JUDGE_TOTAL ? measure_column(ms, i)->count / (double)n : 0;
+		row->costs[i] = what == JUDGE_TOTAL ? ms->totals[i] : measure_cost(ms, i, of[at]);
+		row->samples += what == JUDGE_TOTAL ? measure_column(ms, i)->count : samples[at];
 	}
-	if (what != JUDGE_TOTAL)
-		row->samples = (what == JUDGE_SELF ? ms->self_samples : ms->cum_samples)[function];
+	row->samples /= (double)n;
 	return 0;
 }
 
@@ -212,7 +235,8 @@ int measure_rows(struct measure *ms)
 	err = err ?: heaviest_callees(ms, large, callees);
 	err = err ?: add_row(ms, JUDGE_TOTAL, 0);
 	for (uint32_t f = 0; !err && f < r->function_cnt; f++)
-		if (is_large(ms, ms->self + f * n, ms->self_samples[f], ms->options->min_share))
+		if (is_large(ms, ms->self + f * n, ms->self_samples + f * n,
+			     ms->options->min_share))
 			err = add_row(ms, JUDGE_SELF, f);
 	for (uint32_t f = 0; !err && f < r->function_cnt; f++)
 		if (large[f])
