@@ -68,12 +68,33 @@ static struct stack_set own_stacks(const struct search *s)
 	return measure_stacks(s->ms, s->row);
 }
 
-/* The function that lost most. */
+/* A side's cost of a function without what it calls, as a mean. */
+static void sides_of(const struct search *s, uint32_t f, double ret[2])
+{
+	const struct measure *ms = s->ms;
+	const double *of = s->row->what == JUDGE_SELF ? ms->self : ms->cum;
+	const struct judge_metric *m = ms->m;
+
+	ret[0] = ret[1] = 0;
+	for (size_t i = 0; i < m->run_cnt; i++)
+		ret[m->news[i]] += of[f * m->run_cnt + i] / ms->sums[i] * ms->totals[i] /
+				   (double)m->cnt[m->news[i]];
+}
+
+/* What is no longer there, by what sides_of() says. */
+static bool is_gone(const double sides[2])
+{
+	return sides[0] > 0 && sides[1] <= sides[0] / 100;
+}
+
+/* The function that lost most. One that is gone comes first, if that can be most of it: what the others lost may
+ * be chance. */
 static uint32_t donor(struct search *s)
 {
 	const struct measure *ms = s->ms;
 	const struct judge_metric *m = ms->m;
 	uint32_t best = UINT32_MAX;
+	bool best_gone = false;
 	double *each = s->sums;
 
 	memset(s->fallen, 0, ms->runs->function_cnt * sizeof(*s->fallen));
@@ -88,10 +109,20 @@ static uint32_t donor(struct search *s)
 			s->fallen[*frames_of(s, stack)] +=
 				each[ms->costs[k].run] * ms->costs[k].value;
 	}
-	for (uint32_t f = 0; f < ms->runs->function_cnt; f++)
-		if (f != s->row->function && s->fallen[f] > 0 &&
-		    (best == UINT32_MAX || s->fallen[f] > s->fallen[best]))
+	for (uint32_t f = 0; f < ms->runs->function_cnt; f++) {
+		double sides[2];
+		bool gone;
+
+		if (f == s->row->function || !(s->fallen[f] > 0))
+			continue;
+		sides_of(s, f, sides);
+		gone = s->fallen[f] >= HALF * s->grown && is_gone(sides);
+		if (best == UINT32_MAX || gone > best_gone ||
+		    (gone == best_gone && s->fallen[f] > s->fallen[best])) {
 			best = f;
+			best_gone = gone;
+		}
+	}
 	return best;
 }
 
@@ -210,19 +241,6 @@ static const char *name_of(const struct search *s, uint32_t f)
 	return runs__name(s->ms->runs, f);
 }
 
-/* A side's cost of a function without what it calls, as a mean. */
-static void sides_of(const struct search *s, uint32_t f, double ret[2])
-{
-	const struct measure *ms = s->ms;
-	const double *of = s->row->what == JUDGE_SELF ? ms->self : ms->cum;
-	const struct judge_metric *m = ms->m;
-
-	ret[0] = ret[1] = 0;
-	for (size_t i = 0; i < m->run_cnt; i++)
-		ret[m->news[i]] += of[f * m->run_cnt + i] / ms->sums[i] * ms->totals[i] /
-				   (double)m->cnt[m->news[i]];
-}
-
 /* Adds what stands beside the function in its stacks, on one side (see overlap). Returns the sum. */
 static double add_neighbours(const struct search *s, uint32_t function, int step, double *of)
 {
@@ -280,7 +298,7 @@ static bool try_renames(struct search *s)
 	sides_of(s, s->row->function, mine);
 	for (uint32_t f = 0; s->row->appeared && f < ms->runs->function_cnt; f++) {
 		sides_of(s, f, theirs);
-		if (f == s->row->function || !(theirs[0] > 0) || theirs[1] > theirs[0] / 100 ||
+		if (f == s->row->function || !is_gone(theirs) ||
 		    fabs(log(mine[1] / theirs[0])) >= OVERLAP || !is_renamed(s, f))
 			continue;
 		memset(s->member, 0, ms->runs->function_cnt * sizeof(*s->member));
