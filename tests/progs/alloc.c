@@ -460,10 +460,9 @@ static NOIPA void share(void)
 }
 
 static const struct alloc_mode modes[] = {
-	{ "schedule", schedule }, { "old", old },     { "fork", family },
-	{ "exec", exec_self },	  { "spawn", spawn }, { "ages", ages },
-	{ "hammer", hammer },	  { "loop", loop },   { "paths", paths },
-	{ "large", large },	  { "vfork", share },
+	{ "schedule", schedule }, { "old", old },     { "fork", family },   { "exec", exec_self },
+	{ "spawn", spawn },	  { "ages", ages },   { "hammer", hammer }, { "loop", loop },
+	{ "paths", paths },	  { "large", large }, { "vfork", share },
 };
 
 int main(int argc, char **argv)
