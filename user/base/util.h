@@ -22,6 +22,12 @@ static inline int64_t util_add_saturated(int64_t a, int64_t b)
 	return !__builtin_add_overflow(a, b, &sum) ? sum : b < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* What it is without its sign. */
+static inline uint64_t util_magnitude(int64_t a)
+{
+	return a < 0 ? -(uint64_t)a : (uint64_t)a;
+}
+
 /* -a, held at the end of the range that it would leave. */
 static inline int64_t util_negate_saturated(int64_t a)
 {

@@ -75,12 +75,15 @@ static void count_sample(struct report *r, uint32_t number, const struct profile
 static int compare_rows(const void *pa, const void *pb, void *arg)
 {
 	const struct row *a = pa, *b = pb;
+	uint64_t flat_a = util_magnitude(a->flat), flat_b = util_magnitude(b->flat);
+	uint64_t cum_a = util_magnitude(a->cum), cum_b = util_magnitude(b->cum);
 	const struct report *r = arg;
 
-	if (a->flat != b->flat)
-		return a->flat > b->flat ? -1 : 1;
-	if (a->cum != b->cum)
-		return a->cum > b->cum ? -1 : 1;
+	/* as pprof does: of a difference, what shrank most is as far up as what grew most */
+	if (flat_a != flat_b)
+		return flat_a > flat_b ? -1 : 1;
+	if (cum_a != cum_b)
+		return cum_a > cum_b ? -1 : 1;
 	return strcmp(strtab__get(r->frames.names, a->name), strtab__get(r->frames.names, b->name));
 }
 

@@ -68,7 +68,7 @@ static void count_sample(struct table *t, uint32_t number, bool shown)
 
 static int compare_sizes(int64_t a, int64_t b)
 {
-	uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+	uint64_t x = util_magnitude(a), y = util_magnitude(b);
 
 	return x == y ? 0 : x > y ? -1 : 1;
 }
