@@ -31,6 +31,21 @@ bool difference_is(const struct profile *p)
 	return false;
 }
 
+int64_t difference_whole(const struct profile *p, size_t value)
+{
+	int64_t all = 0, base = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++) {
+		uint64_t size = util_magnitude(profile__values(p, &p->samples[i])[value]);
+		int64_t v = (int64_t)MIN(size, (uint64_t)INT64_MAX);
+
+		all = util_add_saturated(all, v);
+		if (difference_of_base(p, &p->samples[i]))
+			base = util_add_saturated(base, v);
+	}
+	return base ?: all;
+}
+
 static void turn_base(struct profile *p)
 {
 	for (size_t i = 0; i < p->sample_cnt; i++) {

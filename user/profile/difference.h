@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct profile;
 struct profile_sample;
@@ -21,6 +22,13 @@ bool difference_of_base(const struct profile *p, const struct profile_sample *s)
 
 /* Has it any? */
 bool difference_is(const struct profile *p);
+
+/*
+ * What shares of a value are shares of, as pprof has it: the sum of what it is in all samples, each
+ * without its sign, or in those of the base alone, if they have any. With values on both sides of 0
+ * the sum that profile__total() makes says nothing of how large a part is.
+ */
+int64_t difference_whole(const struct profile *p, size_t value);
 
 /*
  * Both may get other units (fit.h). *ret is finished, the caller's, and has the times of `now`. 0; -EINVAL:

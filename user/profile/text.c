@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "profile/difference.h"
 #include "profile/frames.h"
 #include "profile/machinery.h"
 #include "profile/profile.h"
@@ -102,7 +103,7 @@ static int report__make(const struct profile *p, const struct text_table *t, boo
 
 	*ret = (struct report){ .p = p };
 	ret->value = t->value;
-	ret->total = profile__total(p, t->value);
+	ret->total = difference_whole(p, t->value);
 	ret->unit = p->value_types[ret->value].unit;
 	err = frames__make(p, false, &ret->frames);
 	if (err)
@@ -137,7 +138,7 @@ static void print_facts(const struct profile *p, size_t value, FILE *f)
 	const char *unit = p->value_types[value].unit, *share;
 	char number[UNITS_SZ], percent[UNITS_PERCENT_SZ], date[64], type[256];
 	time_t seconds = (time_t)(p->time_ns / (int64_t)NSEC_PER_SEC);
-	int64_t total = profile__total(p, value);
+	int64_t total = difference_whole(p, value);
 	struct tm tm;
 
 	fprintf(f, "Type: %s\n", util_printable(type, sizeof(type), p->value_types[value].type));

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "profile/difference.h"
 #include "profile/frames.h"
 #include "profile/profile.h"
 #include "profile/units.h"
@@ -91,7 +92,7 @@ static int build(struct tree *t)
 	const struct profile *p = t->frames->profile;
 	int err = add_node(t, NONE, 0) == NONE ? -ENOMEM : 0;
 
-	t->total = profile__total(p, t->opts->value);
+	t->total = difference_whole(p, t->opts->value);
 	for (size_t i = 0; !err && i < p->sample_cnt; i++)
 		if (!t->opts->left_out || !t->opts->left_out[i])
 			err = add_sample(t, &p->samples[i]);
@@ -119,20 +120,28 @@ static bool is_small(const struct tree *t, const struct node *n)
 	return fabs((double)n->cum) < t->opts->min_share * fabs((double)t->total);
 }
 
-/* Sorts what is not too small and what is not below that. */
+/* Sorts what is not too small, and what has such branches: with values on both sides of 0 a branch may be
+ * larger than what it grows from. */
 static int choose(struct tree *t)
 {
 	t->order = malloc(t->cnt * sizeof(*t->order));
 	if (!t->order)
 		return -ENOMEM;
-	/* a parent's child_cnt tells that it is shown: it comes first, and counts itself for now */
+	/* child_cnt tells for now that a node is shown; parents come first */
+	for (size_t i = t->cnt; i-- > 1;) {
+		struct node *n = &t->nodes[i];
+
+		if (!is_small(t, n))
+			n->child_cnt = 1;
+		if (n->child_cnt)
+			t->nodes[n->parent].child_cnt = 1;
+	}
 	t->nodes[ROOT].child_cnt = 1;
 	for (size_t i = 1; i < t->cnt; i++) {
 		struct node *n = &t->nodes[i];
 
 		if (!t->nodes[n->parent].child_cnt)
 			continue;
-		n->child_cnt = !is_small(t, n);
 		t->small += !n->child_cnt;
 		if (n->child_cnt)
 			t->order[t->shown++] = (uint32_t)i;
