@@ -138,6 +138,8 @@ $(OUT)/tests/unit/test_names_cache: LDLIBS += -Wl,--wrap=calloc -Wl,--wrap=reall
 $(OUT)/tests/unit/test_dwarf_kept: LDLIBS += -Wl,--wrap=dwarf_file__open -Wl,--wrap=clock_gettime
 # fills the memory while it is compared
 $(OUT)/tests/unit/test_copies: LDLIBS += -Wl,--wrap=proofs__range
+# counts what is compared
+$(OUT)/tests/unit/test_profile: LDLIBS += -Wl,--wrap=strtab__get
 # a sum that grows fast
 $(OUT)/tests/unit/test_dump $(OUT)/tests/unit/test_view_text: LDLIBS += -Wl,--wrap=profile__bytes
 # has no tables, and says itself how large they are

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests of profile/profile and profile/finish: what is merged, what mappings claim. */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -15,6 +17,21 @@
 
 static const struct profile_value_type types[] = { { "samples", "count" },
 						   { "cpu", "nanoseconds" } };
+
+#define MANY 300000 /* labels of one sample */
+
+static uint64_t gets, max_gets; /* strings looked at, and how many at most; 0: any number */
+
+const char *__real_strtab__get(const struct strtab *st, uint32_t id);
+const char *__wrap_strtab__get(const struct strtab *st, uint32_t id);
+const char *__wrap_strtab__get(const struct strtab *st, uint32_t id)
+{
+	if (max_gets && ++gets > max_gets) {
+		max_gets = 0;
+		fail_msg("%" PRIu64 " strings were looked at", gets);
+	}
+	return __real_strtab__get(st, id);
+}
 
 static struct profile *make(void)
 {
@@ -208,6 +225,45 @@ static void labels_are_normalised(void **state)
 	profile__free(p);
 }
 
+/* Of as many as a file has that is to keep its reader busy, each is compared with a few others; their order
+ * is the same, whatever it was before. */
+static void many_labels_are_sorted(void **state)
+{
+	struct profile_label *labels = calloc(MANY, sizeof(*labels));
+	struct profile *p = make();
+	uint32_t keys[2] = { profile__string(p, "a"), profile__string(p, "b") };
+	int64_t v[] = { 1, 1 };
+
+	(void)state;
+	assert_non_null(labels);
+	for (uint32_t cnt = 1; cnt <= MANY; cnt = cnt == 100 ? MANY : cnt + 1) {
+		uint32_t before = (uint32_t)p->sample_cnt, label = (uint32_t)p->label_cnt;
+
+		for (uint32_t i = 0; i < cnt; i++)
+			labels[i] = (struct profile_label){ .key = keys[i < cnt / 2],
+							    .num = (int64_t)cnt - i,
+							    .num_unit = keys[0] };
+		gets = 0;
+		max_gets = 100 * (uint64_t)cnt;
+		assert_int_equal(profile__add_sample(p, NULL, 0, labels, cnt, v), before);
+		for (uint32_t i = 0; i < cnt / 2; i++) {
+			struct profile_label l = labels[i];
+
+			labels[i] = labels[cnt - 1 - i];
+			labels[cnt - 1 - i] = l;
+		}
+		gets = 0;
+		assert_int_equal(profile__add_sample(p, NULL, 0, labels, cnt, v), before);
+		max_gets = 0;
+		assert_int_equal(p->label_cnt, label + cnt);
+		/* as they are now: those of "a" before those of "b", numbers rising */
+		assert_memory_equal(p->labels + label, labels, cnt * sizeof(*labels));
+	}
+	assert_int_equal(p->labels[p->label_cnt - 1].num, 300000);
+	free(labels);
+	profile__free(p);
+}
+
 static void values_saturate(void **state)
 {
 	struct profile *p = make();
@@ -368,6 +424,7 @@ int main(void)
 		cmocka_unit_test(lines_are_replaced),
 		cmocka_unit_test(samples_are_merged),
 		cmocka_unit_test(labels_are_normalised),
+		cmocka_unit_test(many_labels_are_sorted),
 		cmocka_unit_test(values_saturate),
 		cmocka_unit_test(finish_splits_mixed_mappings),
 		cmocka_unit_test(finish_claims_what_all_have),

@@ -10,6 +10,7 @@
 #include "base/util.h"
 
 #define MAX_LABELS 16 /* of a sample that loses one */
+#define FEW_LABELS 32 /* are sorted by insertion */
 /* Addresses that no processor has: not canonical, with 48 bits of address or with 57. */
 #define MARKER_BASE (1ULL << 63)
 #define MARKER_MASK ((1ULL << 47) - 1)
@@ -411,9 +412,10 @@ int profile__set_lines(struct profile *p, uint32_t location, const struct profil
 	return 0;
 }
 
-static int compare_labels(const struct profile *p, const struct profile_label *a,
-			  const struct profile_label *b)
+static int compare_labels(const void *pa, const void *pb, void *profile)
 {
+	const struct profile_label *a = pa, *b = pb;
+	const struct profile *p = profile;
 	int c = strcmp(strtab__get(p->strings, a->key), strtab__get(p->strings, b->key));
 
 	if (!c)
@@ -425,12 +427,31 @@ static int compare_labels(const struct profile *p, const struct profile_label *a
 			  strtab__get(p->strings, b->num_unit));
 }
 
+/* Equal ones are the same in all that they have, so that there is one order. */
+static void sort_labels(struct profile *p, struct profile_label *labels, size_t cnt)
+{
+	struct profile_label l;
+	size_t i, at;
+
+	/* of the few that there are as a rule; a file may have millions */
+	if (cnt > FEW_LABELS) {
+		qsort_r(labels, cnt, sizeof(*labels), compare_labels, p);
+		return;
+	}
+	for (i = 1; i < cnt; i++) {
+		l = labels[i];
+		for (at = i; at && compare_labels(&labels[at - 1], &l, p) > 0; at--)
+			labels[at] = labels[at - 1];
+		labels[at] = l;
+	}
+}
+
 /* Puts the labels, in their order, behind those in use, for which there is room. Returns how many
  * there are. */
 static size_t place_labels(struct profile *p, const struct profile_label *labels, size_t cnt)
 {
 	struct profile_label *to = p->labels + p->label_cnt, l;
-	size_t i, at, placed = 0;
+	size_t i, placed = 0;
 
 	for (i = 0; i < cnt; i++) {
 		l = labels[i];
@@ -442,10 +463,9 @@ static size_t place_labels(struct profile *p, const struct profile_label *labels
 		} else if (!l.num_unit) {
 			l.num_unit = l.key;
 		}
-		for (at = placed++; at && compare_labels(p, &to[at - 1], &l) > 0; at--)
-			to[at] = to[at - 1];
-		to[at] = l;
+		to[placed++] = l;
 	}
+	sort_labels(p, to, placed);
 	return placed;
 }
 
