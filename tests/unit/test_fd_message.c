@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,12 +153,54 @@ static void test_end(void **state)
 	assert_int_equal(fd_message_send(pair[1], "", 1, NULL, 0, 0), -EPIPE);
 }
 
+static void *read_all(void *messages)
+{
+	const size_t *cnt = messages;
+	char data[4096];
+	size_t got;
+
+	for (size_t i = 0; i < *cnt; i++)
+		if (fd_message_receive(pair[0], data, sizeof(data), NULL, 0, &got, 0) !=
+			    sizeof(data) ||
+		    memcmp(data, &i, sizeof(i)) != 0)
+			return messages;
+	return NULL;
+}
+
+/* The socket is full: what is sent then arrives behind the others once they are read, and is refused if
+ * nobody does. */
+static void test_waits(void **state)
+{
+	char data[4096] = { 0 };
+	size_t cnt = 0, all;
+	pthread_t thread;
+	void *bad;
+	int err;
+
+	(void)state;
+	while (!(err = fd_message_send(pair[1], data, sizeof(data), NULL, 0, MSG_DONTWAIT)))
+		memcpy(data, &(size_t){ ++cnt }, sizeof(cnt));
+	assert_int_equal(err, -EAGAIN);
+	assert_true(cnt > 0);
+	assert_int_equal(fd_message_send_within(pair[1], data, sizeof(data), NULL, 0, 1), -EAGAIN);
+	all = 2 * cnt;
+	assert_int_equal(pthread_create(&thread, NULL, read_all, &all), 0);
+	for (; cnt < all; cnt++) {
+		memcpy(data, &cnt, sizeof(cnt));
+		assert_int_equal(
+			fd_message_send_within(pair[1], data, sizeof(data), NULL, 0, 60000), 0);
+	}
+	assert_int_equal(pthread_join(thread, &bad), 0);
+	assert_null(bad);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_fits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_long, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 	};
 

@@ -3,10 +3,14 @@
 #include "helper/fd_message.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/util.h"
 
 union control {
 	struct cmsghdr align;
@@ -32,6 +36,22 @@ int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_
 	if (sendmsg(sock, &msg, MSG_NOSIGNAL | flags) >= 0)
 		return 0;
 	return errno == ECONNRESET ? -EPIPE : -errno;
+}
+
+int fd_message_send_within(int sock, const void *data, size_t sz, const int *fds, size_t cnt,
+			   int ms)
+{
+	uint64_t now_ns = util_monotonic_ns(), until_ns = now_ns + (uint64_t)ms * 1000000;
+	struct pollfd p = { .fd = sock, .events = POLLOUT };
+	int err;
+
+	/* poll tells of room for some message, not for this one */
+	while ((err = fd_message_send(sock, data, sz, fds, cnt, MSG_DONTWAIT)) == -EAGAIN &&
+	       now_ns < until_ns) {
+		(void)poll(&p, 1, (int)((until_ns - now_ns + 999999) / 1000000));
+		now_ns = util_monotonic_ns();
+	}
+	return err;
 }
 
 /* False if there are more than there may be: the buffer has room for them, since CMSG_SPACE rounds

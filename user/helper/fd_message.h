@@ -11,6 +11,10 @@
 /* flags: as of sendmsg. 0; -EPIPE if the other end is gone; -errno. */
 int fd_message_send(int sock, const void *data, size_t sz, const int *fds, size_t cnt, int flags);
 
+/* The same, without waiting longer than so many milliseconds for room: -EAGAIN then. */
+int fd_message_send_within(int sock, const void *data, size_t sz, const int *fds, size_t cnt,
+			   int ms);
+
 /*
  * A message with its descriptors, which are the caller's; fds has room for max, FD_MESSAGE_MAX at
  * most. Returns its size, 0 at the end, or -errno; -EPROTO if it has more than sz bytes or max

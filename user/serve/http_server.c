@@ -19,6 +19,7 @@
 
 #define AGAIN_NS NSEC_PER_SEC
 #define FINISH_MS 10000
+#define SEND_MS 1000 /* a server that is alive makes room by then */
 
 struct http_server {
 	struct http_server_opts opts;
@@ -162,8 +163,9 @@ const struct serve_wire *http_server__receive(struct http_server *h, size_t *ret
 /* What stands in out, with text of a size. */
 static void send_answer(struct http_server *h, size_t text_sz, int fd)
 {
-	/* one that does not read has ended, which is seen where it is read from */
-	if (fd_message_send(h->sock, &h->out, SERVE_HEAD_SZ + text_sz, &fd, fd >= 0, MSG_DONTWAIT))
+	/* one that does not read even then has ended, which is seen where it is read from */
+	if (fd_message_send_within(h->sock, &h->out, SERVE_HEAD_SZ + text_sz, &fd, fd >= 0,
+				   SEND_MS))
 		(void)shutdown(h->sock, SHUT_RDWR);
 }
 
