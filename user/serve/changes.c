@@ -4,6 +4,8 @@
 #include "serve/changes.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "profile/profile.h"
@@ -17,6 +19,11 @@ int changes__add(struct changes *c, const struct asked *a, struct profile *befor
 		return -EBUSY;
 	}
 	*change = (struct change){ .asked = *a };
+	change->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
+	if (change->pidfd < 0 && errno != ENOSYS) {
+		profile__free(before);
+		return -ESRCH;
+	}
 	change->asked.before = before;
 	change->due_ns = util_monotonic_ns() + a->seconds * NSEC_PER_SEC;
 	c->cnt++;
@@ -35,6 +42,30 @@ bool changes__take(struct changes *c, uint64_t now_ns, struct asked *ret)
 	return false;
 }
 
+bool changes__ended(const struct changes *c, struct asked *ret)
+{
+	for (size_t i = 0; i < c->cnt; i++) {
+		struct pollfd p = { .fd = c->all[i].pidfd, .events = POLLIN };
+
+		/* what is on its way is answered by the recording */
+		if (c->all[i].due_ns == UINT64_MAX || poll(&p, 1, 0) <= 0)
+			continue;
+		*ret = c->all[i].asked;
+		return true;
+	}
+	return false;
+}
+
+size_t changes__fds(const struct changes *c, struct pollfd *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->cnt; i++)
+		if (c->all[i].due_ns != UINT64_MAX)
+			ret[n++] = (struct pollfd){ .fd = c->all[i].pidfd, .events = POLLIN };
+	return n;
+}
+
 uint64_t changes__next_ns(const struct changes *c)
 {
 	uint64_t ns = UINT64_MAX;
@@ -47,6 +78,8 @@ uint64_t changes__next_ns(const struct changes *c)
 static void drop(struct changes *c, size_t i)
 {
 	profile__free(c->all[i].asked.before);
+	if (c->all[i].pidfd >= 0)
+		close(c->all[i].pidfd);
 	c->all[i] = c->all[--c->cnt];
 }
 

@@ -36,6 +36,8 @@
 _Static_assert(SERVE_NAME_SZ == CUSTOM_NAME_SZ && CUSTOM_NAMES_MAX <= SERVE_MAX_CUSTOM,
 	       "what there is in a process has room in a message");
 
+#define HAS_ENDED "the process has ended"
+
 struct serve {
 	const struct options *opts;
 	struct recordings recordings;
@@ -62,10 +64,11 @@ static void on_answer(void *ctx, const struct asked *a, unsigned int status, int
 static void on_first(void *ctx, const struct asked *a, struct profile *p)
 {
 	struct serve *s = ctx;
+	int err = changes__add(&s->changes, a, p);
 
-	if (changes__add(&s->changes, a, p))
-		http_server__answer(s->server, a->number, 503, -1,
-				    "too many requests wait already");
+	if (err)
+		http_server__answer(s->server, a->number, err == -ESRCH ? 404 : 503, -1,
+				    err == -ESRCH ? HAS_ENDED : "too many requests wait already");
 }
 
 static void refuse(struct serve *s, const struct asked *a, int err)
@@ -293,11 +296,13 @@ static void take_messages(struct serve *s)
 	}
 }
 
-/* The second profiles that are due. */
+/* The second profiles that are due, and those that there will not be. */
 static void take_changes(struct serve *s)
 {
 	struct asked a;
 
+	while (changes__ended(&s->changes, &a))
+		on_answer(s, &a, 404, -1, HAS_ENDED);
 	while (changes__take(&s->changes, util_monotonic_ns(), &a))
 		take_profile(s, &a);
 }
@@ -322,13 +327,14 @@ static int timeout_ms(const struct serve *s)
 
 static int wait_for_more(const struct serve *s)
 {
-	struct pollfd fds[3 + 2 * RECORDINGS_MAX];
+	struct pollfd fds[3 + 2 * RECORDINGS_MAX + SERVE_MAX_ASKED];
 	size_t n = 3;
 
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = s->pidfd, .events = POLLIN };
 	fds[2] = (struct pollfd){ .fd = http_server__fd(s->server), .events = POLLIN };
 	n += recordings__fds(&s->recordings, fds + n);
+	n += changes__fds(&s->changes, fds + n);
 	return poll(fds, n, timeout_ms(s)) < 0 && errno != EINTR ? -errno : 0;
 }
 
@@ -347,6 +353,7 @@ static int loop(struct serve *s)
 		s->stopped = is_readable(s->signal_fd);
 		if (!s->stopped && is_readable(s->pidfd)) {
 			recordings__poll(&s->recordings);
+			take_changes(s);
 			log_info("process %u has ended", s->opts->pids.ids[0]);
 			http_server__finish(s->server);
 			s->stopped = true;
