@@ -199,10 +199,17 @@ static int take_exec(struct targets *t, const struct event *ev)
 	return err;
 }
 
+/* The process that an event is of, if it is known; of a fork the parent. */
+static uint32_t find_concerned(struct targets *t, const struct event *ev)
+{
+	if (ev->type == EVENT_MMAP)
+		return procs__find_mapping(t->procs, ev->pid);
+	return procs__find_live(t->procs, ev->type == EVENT_FORK ? ev->ppid : ev->pid);
+}
+
 static int apply(struct targets *t, const struct event *ev)
 {
-	if (t->opts.only_added && ev->type != EVENT_LOST &&
-	    procs__find_live(t->procs, ev->type == EVENT_FORK ? ev->ppid : ev->pid) == PROCS_NONE)
+	if (t->opts.only_added && ev->type != EVENT_LOST && find_concerned(t, ev) == PROCS_NONE)
 		return 0;
 	switch (ev->type) {
 	case EVENT_MMAP:

@@ -161,6 +161,11 @@ int procs__open_root(const struct procs *ps, struct objects *o, uint32_t idx);
 /* As proc_status_ids. */
 int procs__ids(const struct procs *ps, uint32_t idx, struct proc_ids *ret);
 
+/* The living entry of a process that an event says maps something. An exec that changes the credentials tells of
+ * an exit first, which is taken for the process's end where it has ended by the time that is read: as it maps
+ * something after that, with no fork in between, its last entry lives again. PROCS_NONE: it is not known. */
+uint32_t procs__find_mapping(struct procs *ps, uint32_t tgid);
+
 /* ---- events, in the order of time. Unknown processes are made known. 0 or -ENOMEM. ---- */
 int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t start, uint64_t len,
 		   uint64_t offset, const struct proc_file *file);

@@ -70,15 +70,15 @@ static bool maps_nothing(const struct proc_space *s)
 	return s->known && !s->map_cnt && !s->unread.sz;
 }
 
-/* An exec that changes the credentials tells of an exit before anything is mapped (see procs__on_exit). Where
- * the process has ended by the time that is read, it is taken for the end: then what is mapped afterwards, with
- * no fork in between, is that program's, whose entry lives on. Returns PROCS_NONE: there is none. */
-static uint32_t take_back(struct procs *ps, uint32_t tgid)
+uint32_t procs__find_mapping(struct procs *ps, uint32_t tgid)
 {
 	uint32_t idx = procs__newest(ps, tgid);
 	struct proc *p = idx == PROCS_NONE ? NULL : &ps->entries[idx].p;
 
-	if (!p || !maps_nothing(ps->entries[idx].space))
+	if (!p || p->to_ns == UINT64_MAX)
+		return idx;
+	/* see procs__on_exit: that was not the end */
+	if (p->kthread || !maps_nothing(ps->entries[idx].space))
 		return PROCS_NONE;
 	procs__revive(ps, idx);
 	p->thread_cnt = 1;
@@ -92,11 +92,9 @@ int procs__on_mmap(struct procs *ps, uint32_t tgid, uint64_t time_ns, uint64_t s
 	struct map_record r = {
 		.time_ns = time_ns, .start = start, .len = len, .offset = offset, .file = *file
 	};
-	uint32_t idx = procs__find_live(ps, tgid);
+	uint32_t idx = procs__find_mapping(ps, tgid);
 	struct entry *e;
 
-	if (idx == PROCS_NONE)
-		idx = take_back(ps, tgid);
 	if (idx == PROCS_NONE)
 		idx = procs__make(ps, tgid, time_ns, NULL);
 	if (idx == PROCS_NONE)
@@ -234,7 +232,8 @@ void procs__on_exit(struct procs *ps, uint32_t tgid, uint32_t tid, uint64_t time
 	if (idx == PROCS_NONE)
 		return;
 	/* an exec that changes the credentials tells of an exit as well, before anything is mapped
-	 * (begin_new_exec in fs/exec.c); see take_back */
+	 * (begin_new_exec in fs/exec.c). If the process has ended by now, only what follows tells the two
+	 * apart: see procs__find_mapping */
 	if (maps_nothing(ps->entries[idx].space) && !procs__is_gone(ps, idx))
 		return;
 	p = &ps->entries[idx].p;
