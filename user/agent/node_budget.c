@@ -20,9 +20,8 @@ static bool go_on(struct node_budget *b)
 		return false;
 	/* it came back too early: next time it waits longer */
 	if (b->came_back)
-		b->patience = MIN(b->patience * 2, NODE_BUDGET_CALM_MAX);
-	else
-		b->patience = MAX(b->patience, NODE_BUDGET_CALM);
+		b->patience *= 2;
+	b->patience = MIN(MAX(b->patience, NODE_BUDGET_CALM), NODE_BUDGET_CALM_MAX);
 	b->came_back = false;
 	b->step++;
 	return true;
@@ -47,10 +46,8 @@ bool node_budget__window(struct node_budget *b, double cpu, uint64_t memory)
 	if (b->step && b->below >= b->patience)
 		return go_back(b);
 	/* what was above was long ago */
-	if (!b->step && b->below >= NODE_BUDGET_CALM_MAX) {
+	if (!b->step && b->below >= NODE_BUDGET_CALM_MAX)
 		b->patience = 0;
-		b->came_back = false;
-	}
 	return false;
 }
 

@@ -31,7 +31,7 @@ struct node_budget {
 	unsigned int below;   /* that cost so little that the step before would hold as well */
 	unsigned int
 		patience; /* of those it takes so many to go back; 0: nothing was given up lately */
-	bool came_back;	  /* by the last step */
+	bool came_back;	  /* the last change of the step was one back */
 };
 
 /* The first windows have files to read that later ones know already. */
