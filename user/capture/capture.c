@@ -45,7 +45,7 @@ struct capture_window {
 	int64_t shift_ns;  /* of a later one: how far CLOCK_REALTIME was ahead then */
 	uint64_t held_ns;  /* it has what custom profiles held at this boundary; 0: at none */
 	uint64_t events_lost, not_followed;
-	struct budget_mark heap;
+	struct budget_mark heap; /* where it begins in the heap's budget */
 };
 
 const bool *capture__kinds(const struct capture *c)

@@ -152,7 +152,7 @@ static void set_blob(struct transfer *t, CURLoption option, const struct transfe
 static void set_rights(struct transfer *t, const struct transfer_request *r)
 {
 	set_blob(t, CURLOPT_CAINFO_BLOB, &r->ca);
-	/* which takes the place of the system's file alone, and those of its folder would be trusted as well */
+	/* the blob takes the place of the system's file alone: authorities in its folder would be trusted, too */
 	if (r->ca.data)
 		curl_easy_setopt(t->easy, CURLOPT_CAPATH, NO_FOLDER);
 	set_blob(t, CURLOPT_SSLCERT_BLOB, &r->cert);

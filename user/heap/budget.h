@@ -15,7 +15,7 @@
  * it without probes. That is measured in the programs' own CPU time, not on the clock: a probed
  * program is slower, and does less in the same time. How much of the time is its own depends on
  * what hits cost, which is learnt from the slices. What the first ones have stood for before it was
- * known is set right at the end, all in all.
+ * known is set right at the end of their window, all in all.
  */
 #ifndef BUDGET_H
 #define BUDGET_H

@@ -71,7 +71,7 @@ struct heap {
 	uint64_t edge_ns;    /* CPU time of attaching and detaching in slices */
 	uint64_t other_hits; /* in processes that are not profiled */
 	uint64_t swept;	     /* samples recorded when the live ones were last looked through */
-	bool any_ended;	     /* may have, since then, of those that allocate */
+	bool any_ended;	     /* since then a process that allocates may have ended */
 	uint64_t attach_ns;  /* before the start */
 	size_t unreached;    /* processes */
 	uint32_t *said;	     /* by number of a process its id, once that is said of it */

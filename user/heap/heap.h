@@ -120,8 +120,8 @@ void heap__resume(struct heap *h);
 
 /* What is known of the heap when a window ends. */
 struct heap_part {
-	double weight; /* of what was recorded last: for windows__commit */
-	struct budget_mark mark;
+	double weight;		 /* of what was recorded last: for windows__commit */
+	struct budget_mark mark; /* its end, for the window that begins there */
 	/* what is in use, since when it was read, CLOCK_MONOTONIC; err: -errno, it could not be */
 	struct live_entry *live;
 	size_t live_cnt;

@@ -37,7 +37,8 @@ struct text_table {
  *
  *     flat  flat%   sum%        cum   cum%  name
  *
- * sorted by flat, then cum, both without their sign, then name. A function that calls itself counts once into a stack's cum.
+ * sorted by flat, then cum, both without their sign, then name. A function that calls itself counts
+ * once into a stack's cum.
  * 0 or -errno.
  */
 int text_write_table(const struct profile *p, const struct text_table *t, FILE *f);
