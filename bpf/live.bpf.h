@@ -10,18 +10,25 @@
 
 #include "common.bpf.h"
 
-static __always_inline void live_key(struct bpfprof_live_key *key, __u32 set, __u64 value)
+/* A child of vfork frees what is the parent's, and leaves it what it adds. In a function of its own:
+ * its frame is not there when a stack is walked, which takes nearly all that BPF allows. */
+static __noinline void live_owner(struct bpfprof_live_key *key)
 {
 	struct bpfprof_proc_key owner;
 
-	key->value = value;
-	key->tgid = bpf_get_current_pid_tgid() >> 32;
-	key->exec_id = (__u32)COMPAT_TASK(compat_current(), self_exec_id);
-	/* a child of vfork frees what is the parent's, and leaves it what it adds */
-	if (COMPAT_TASK(compat_current(), vfork_done) && task_borrowed_memory(&owner)) {
+	if (task_borrowed_memory(&owner)) {
 		key->tgid = owner.tgid;
 		key->exec_id = owner.exec_id;
 	}
+}
+
+static __always_inline void live_key(struct bpfprof_live_key *key, __u32 set, __u64 value)
+{
+	key->value = value;
+	key->tgid = bpf_get_current_pid_tgid() >> 32;
+	key->exec_id = (__u32)COMPAT_TASK(compat_current(), self_exec_id);
+	if (COMPAT_TASK(compat_current(), vfork_done))
+		live_owner(key);
 	key->set = set;
 	key->pad = 0;
 }
