@@ -140,6 +140,10 @@ int options_bench_check(struct options *o, char *err, size_t err_sz)
 		return util_fail(-EINVAL, err, err_sz,
 				 "--ops, --ops-regex and --ops-probe exclude each other: give one "
 				 "of them");
+	if (o->kinds[BPFPROF_BLOCK] + o->kinds[BPFPROF_MUTEX] + o->kinds[BPFPROF_OFFCPU] > 1)
+		return util_fail(-EINVAL, err, err_sz,
+				 "--profile: of block, mutex and offcpu bench compares one: they "
+				 "have the same value types");
 	if (b->append && o->output)
 		return util_fail(-EINVAL, err, err_sz,
 				 "--append and --output exclude each other: both name the folder");

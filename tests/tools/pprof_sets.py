@@ -86,8 +86,9 @@ CPU = [("samples", "count"), ("cpu", "nanoseconds")]
 PERIOD = 1003009
 
 
-def cpu_set(folder, base, new, runs=10, samples=20000, seed=1, blocks=True, exact=True, times=None, files=None, **noise):
-    """Writes runs of both sides into folder/base and folder/new. base, new: {stack: share}. times: of a run, by side and number."""
+def cpu_set(folder, base, new, runs=10, samples=20000, seed=1, blocks=True, exact=True, times=None, files=None, drawn_by=None, **noise):
+    """Writes runs of both sides into folder/base and folder/new. base, new: {stack: share}. times: of a run, by side and number.
+    drawn_by: the seed that its files name, by side."""
     rng = random.Random(seed)
     for k in range(runs):
         order = ["base", "new"]
@@ -99,6 +100,8 @@ def cpu_set(folder, base, new, runs=10, samples=20000, seed=1, blocks=True, exac
             if blocks:
                 # two runs of each side to a block
                 comments += [f"bpfprof.block={k // 2}", f"bpfprof.slot={2 * (k % 2) + slot}"]
+            if drawn_by:
+                comments.append(f"bpfprof.seed={drawn_by[side]}")
             if exact:
                 comments += [f"bpfprof.cpu_ns={int(total * 20e9)}"]
             data = profile(CPU, rows, ("cpu", "nanoseconds", PERIOD), comments, times(side, k) if times else 0, files)

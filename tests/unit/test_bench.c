@@ -7,16 +7,25 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <linux/types.h>
+
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/output.h"
 #include "base/util.h"
 #include "bench/output.h"
+#include "bench/parts.h"
 #include "bench/plan.h"
 #include "bench/words.h"
+#include "options.h"
 #include "profile/facts.h"
 #include "profile/merge.h"
+#include "profile/pprof.h"
 #include "profile/profile.h"
 
 /* ---- the order ---- */
@@ -379,14 +388,71 @@ static void facts_of_sums(void **unused)
 	profile_merge__free(m);
 }
 
+/* ---- what a run may have lost ---- */
+
+static int write_one(void *profile, FILE *f)
+{
+	return pprof_write(profile, f);
+}
+
+/* A run has ended whose profile of a kind says this. */
+static void write_kind(const struct bench *b, const char *kind, uint64_t seen, uint64_t lost)
+{
+	char path[PATH_MAX], text[256];
+	struct run_facts f;
+	struct profile *p = new_profile();
+
+	facts_clear(&f);
+	f.wall_ns = 5;
+	f.seen = seen;
+	f.lost = lost;
+	assert_int_equal(facts_write(p, &f), 0);
+	assert_int_equal(profile__finish(p), 0);
+	bench_set_begun(&b->set, path);
+	snprintf(path + strlen(path), 64, ".%s.pb.gz", kind);
+	assert_int_equal(output_write(path, write_one, p, text, sizeof(text)), 0);
+	profile__free(p);
+}
+
+static void losses_of_each_kind(void **unused)
+{
+	struct options o = { .kinds = { [BPFPROF_CPU] = true, [BPFPROF_OFFCPU] = true } };
+	struct bench b = { .opts = &o };
+	struct run_facts f;
+
+	(void)unused;
+	strcpy(b.set.path, "/tmp/test_bench.XXXXXX");
+	assert_non_null(mkdtemp(b.set.path));
+	write_kind(&b, "cpu", 1000, 10);
+	write_kind(&b, "offcpu", 0, 0);
+	assert_int_equal(bench_set_peek(&b, RUNS_NEW, &f), 0);
+	assert_int_equal(f.seen, 1000);
+	write_kind(&b, "offcpu", 1000, 11);
+	assert_int_equal(bench_set_peek(&b, RUNS_NEW, &f), -EINVAL);
+	write_kind(&b, "offcpu", 1000, 10);
+	assert_int_equal(bench_set_peek(&b, RUNS_NEW, &f), 0);
+	write_kind(&b, "cpu", 1000, 11);
+	assert_int_equal(bench_set_peek(&b, RUNS_NEW, &f), -EINVAL);
+	write_kind(&b, "cpu", 0, 0);
+	assert_int_equal(bench_set_peek(&b, RUNS_NEW, &f), -EINVAL);
+	bench_set_drop(&b);
+	assert_int_equal(rmdir(b.set.path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_fair), cmocka_unit_test(runs_of_a_side_are_numbered),
-		cmocka_unit_test(seeds_differ),	   cmocka_unit_test(looks),
-		cmocka_unit_test(disturbed),	   cmocka_unit_test(splitting),
-		cmocka_unit_test(numbers),	   cmocka_unit_test(counting),
-		cmocka_unit_test(facts_are_kept),  cmocka_unit_test(facts_of_sums),
+		cmocka_unit_test(blocks_are_fair),
+		cmocka_unit_test(runs_of_a_side_are_numbered),
+		cmocka_unit_test(seeds_differ),
+		cmocka_unit_test(looks),
+		cmocka_unit_test(disturbed),
+		cmocka_unit_test(splitting),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(counting),
+		cmocka_unit_test(facts_are_kept),
+		cmocka_unit_test(facts_of_sums),
+		cmocka_unit_test(losses_of_each_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

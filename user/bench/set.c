@@ -75,15 +75,14 @@ static int read_profile(const char *path, struct profile **ret)
 	return err;
 }
 
-int bench_set_peek(const struct bench *b, enum runs_side side, struct run_facts *ret)
+/* What a profile of the run that has begun says of it; refuses what has lost too much. 0 or -errno, said. */
+static int peek_kind(const struct bench *b, const char *name, int kind, struct run_facts *ret)
 {
-	const char *name = bench_side_names[side], *key;
-	int kind = 0, err;
+	const char *key;
 	char path[PATH_MAX];
 	struct profile *p;
+	int err;
 
-	while (!b->opts->kinds[kind])
-		kind++;
 	begun_path(b, kind, path);
 	err = read_profile(path, &p);
 	if (err)
@@ -94,19 +93,36 @@ int bench_set_peek(const struct bench *b, enum runs_side side, struct run_facts 
 		log_error("a run of the %s side was not recorded to its end", name);
 		return -EINVAL;
 	}
-	if (!ret->seen) {
-		log_error(
-			"a run of the %s side has no samples: give it more to do, or raise "
-			"--frequency",
-			name);
-		return -EINVAL;
-	}
 	if ((double)ret->lost > LOST_MAX * (double)ret->seen) {
-		log_error("a run of the %s side has lost %.1f %% of its samples", name,
-			  100 * (double)ret->lost / (double)ret->seen);
+		log_error("a run of the %s side has lost %.1f %% of its samples of %s", name,
+			  100 * (double)ret->lost / (double)ret->seen, kinds[kind].name);
 		return -EINVAL;
 	}
 	return 0;
+}
+
+int bench_set_peek(const struct bench *b, enum runs_side side, struct run_facts *ret)
+{
+	const char *name = bench_side_names[side];
+	struct run_facts others;
+	bool is_first = true;
+	int err = 0;
+
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (!b->opts->kinds[i])
+			continue;
+		err = peek_kind(b, name, i, is_first ? ret : &others);
+		/* of the other kinds a program may do nothing */
+		if (!err && is_first && !ret->seen) {
+			log_error(
+				"a run of the %s side has no samples: give it more to do, or raise "
+				"--frequency",
+				name);
+			err = -EINVAL;
+		}
+		is_first = false;
+	}
+	return err;
 }
 
 static int write_pprof(void *profile, FILE *f)

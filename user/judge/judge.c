@@ -98,14 +98,33 @@ static bool has_function(const struct runs *r, const char *name)
 	return false;
 }
 
+/* A run that is named is of files that belong together: where it lacks what others have, one was lost, and what is left may be too
+ * little to fail. Without names each file is a run. */
+static const struct runs_run *find_lacking(const struct runs *r, int metric)
+{
+	for (size_t i = 0; i < r->run_cnt; i++)
+		if (*r->runs[i].facts.run && !r->runs[i].columns[metric].there)
+			return &r->runs[i];
+	return NULL;
+}
+
 static int check_gates(const struct judge_result *res, char *err, size_t err_sz)
 {
 	for (size_t i = 0; i < res->options.gate_cnt; i++) {
 		const struct judge_gate *g = &res->options.gates[i];
+		int metric = judge_gate_metric(res->runs, g);
+		const struct runs_run *lacking;
 
-		if (judge_gate_metric(res->runs, g) < 0)
+		if (metric < 0)
 			return util_fail(-EINVAL, err, err_sz,
 					 "--fail-on: there is no '%s' on both sides", g->metric);
+		lacking = find_lacking(res->runs, metric);
+		if (lacking)
+			return util_fail(
+				-EINVAL, err, err_sz,
+				"the run of '%s' has no '%s', which others have: a file of "
+				"it is missing",
+				lacking->path, res->runs->metrics[metric].name);
 		if (*g->function && !has_function(res->runs, g->function))
 			return util_fail(-EINVAL, err, err_sz,
 					 "--fail-on: there is no function '%s' on either side",

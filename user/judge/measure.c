@@ -55,6 +55,12 @@ struct stack_set measure_stacks(const struct measure *ms, const struct judge_row
 
 /* ---- runs ---- */
 
+/* Does the run belong to the block of the one before it? Those of two sets may have the same number. */
+static bool is_same_block(const struct run_facts *before, const struct run_facts *f)
+{
+	return before->block == f->block && before->seed == f->seed;
+}
+
 /* Blocks, if each has both sides. */
 static int find_blocks(struct measure *ms)
 {
@@ -66,10 +72,10 @@ static int find_blocks(struct measure *ms)
 	if (!m->starts)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->run_cnt; i++) {
-		uint64_t block = r->runs[m->runs[i]].facts.block;
+		const struct run_facts *f = &r->runs[m->runs[i]].facts;
 
-		whole &= block != FACTS_NONE;
-		if (i && block == r->runs[m->runs[i - 1]].facts.block)
+		whole &= f->block != FACTS_NONE;
+		if (i && is_same_block(&r->runs[m->runs[i - 1]].facts, f))
 			continue;
 		m->starts[m->block_cnt++] = i;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/util.h"
 #include "judge/parts.h"
 
 #define MIN_SAMPLES 10 /* in a run: see most_samples() */
@@ -25,18 +26,18 @@ static int most_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The mean of the half of the runs that have the most: what is new or gone is in one side's alone, whichever
- * that is. */
+/* The mean of as many runs as the smaller side has, of those that have the most: what is new or gone is in one
+ * side's alone, whichever that is. */
 static double most_samples(const struct measure *ms, const double *samples)
 {
-	size_t half = ms->m->run_cnt / 2;
+	size_t cnt = MIN(ms->m->cnt[0], ms->m->cnt[1]);
 	double sum = 0;
 
 	memcpy(ms->scratch, samples, ms->m->run_cnt * sizeof(*samples));
 	qsort(ms->scratch, ms->m->run_cnt, sizeof(*samples), most_first);
-	for (size_t i = 0; i < half; i++)
+	for (size_t i = 0; i < cnt; i++)
 		sum += ms->scratch[i];
-	return sum / (double)half;
+	return sum / (double)cnt;
 }
 
 static bool is_large(const struct measure *ms, const double *costs, const double *samples,

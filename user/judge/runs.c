@@ -129,6 +129,7 @@ static int by_block(const void *a, const void *b)
 	const struct runs_run *x = a, *y = b;
 
 	return compare_u64(x->facts.block, y->facts.block)		     ?:
+		       compare_u64(x->facts.seed, y->facts.seed)	     ?:
 		       compare_u64(x->facts.slot, y->facts.slot)	     ?:
 		       (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns) ?:
 		       (x->side > y->side) - (x->side < y->side)	     ?:

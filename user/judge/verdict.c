@@ -13,7 +13,7 @@
 #define FUNCTION 2	 /* times --min-effect */
 #define GATE 0.5	 /* of the gate: a true change of it is estimated above that */
 #define CONFOUNDED 3	 /* times --min-effect, where time may be the reason */
-#define ALLOCATIONS 100	 /* fewer more, exactly counted, are none */
+#define ALLOCATIONS 100	 /* fewer more in a run, exactly counted, are none */
 #define POWER 0.1	 /* chance to miss the gate's change with the runs that are asked for */
 #define EXPLAINS 0.8	 /* of a change */
 #define CONFIDENCE 0.05
@@ -55,30 +55,44 @@ static bool halves_agree(const struct measure *ms, const struct judge_row *row)
 	return true;
 }
 
-/* A side that was recorded before the other one differs in whatever has changed meanwhile. */
+/*
+ * A side that was recorded before the other one differs in whatever has changed meanwhile. In a block the order was drawn, which
+ * may put one side first; in no two blocks of a set.
+ */
 static bool is_confounded(const struct measure *ms)
 {
 	const struct judge_metric *m = ms->m;
+	const struct run_facts *drawn = &ms->runs->runs[m->runs[0]].facts;
 	int64_t first[2] = { INT64_MAX, INT64_MAX }, last[2] = { INT64_MIN, INT64_MIN };
+	bool one_block = drawn->block != FACTS_NONE;
 
-	if (m->block_cnt > 1)
-		return false;
 	for (size_t i = 0; i < m->run_cnt; i++) {
 		const struct runs_run *run = &ms->runs->runs[m->runs[i]];
 
-		/* in a block the order was drawn */
-		if (!run->time_ns || run->facts.block != FACTS_NONE)
+		if (!run->time_ns)
 			return false;
+		one_block &= run->facts.block == drawn->block && run->facts.seed == drawn->seed;
 		first[m->news[i]] = MIN(first[m->news[i]], run->time_ns);
 		last[m->news[i]] = MAX(last[m->news[i]], run->time_ns);
 	}
-	return last[0] < first[1] || last[1] < first[0];
+	return !one_block && (last[0] < first[1] || last[1] < first[0]);
 }
 
 /* Machines differ in what the whole costs. */
 static bool says_nothing(const struct judge_metric *m, const struct judge_row *row)
 {
 	return m->cross_machine && !row->relative;
+}
+
+/* So many events more, at least, a run has: costs are per operation where runs count these. */
+static double more_in_a_run(const struct measure *ms, const struct judge_row *row)
+{
+	const struct judge_metric *m = ms->m;
+	uint64_t ops = FACTS_NONE;
+
+	for (size_t i = 0; i < m->run_cnt; i++)
+		ops = MIN(ops, ms->runs->runs[m->runs[i]].facts.ops);
+	return (row->now - row->base) * (ops == FACTS_NONE ? 1 : (double)ops);
 }
 
 static bool is_worse(const struct measure *ms, const struct judge_row *row)
@@ -88,7 +102,7 @@ static bool is_worse(const struct measure *ms, const struct judge_row *row)
 	if (row->exact)
 		return row->exact_differs && is_enough(ms, row, 1) &&
 		       (strcmp(ms->runs->metrics[m->metric].unit, "count") != 0 ||
-			row->now - row->base >= ALLOCATIONS);
+			more_in_a_run(ms, row) >= ALLOCATIONS);
 	if (m->one_run || says_nothing(m, row))
 		return false;
 	if (!(row->p <= m->alpha * (1 + 1e-9)) || !is_enough(ms, row, 1))
@@ -226,7 +240,8 @@ static double grown(const struct judge_row *row)
 	return row->level[1] - row->level[0];
 }
 
-/* One regression is one row: the deepest that holds most of what those above it have more. */
+/* One regression is one row: the deepest that holds most of what those above it have more. What no gate is on
+ * explains nothing that one is on: that would be said nowhere. */
 static int explain(struct measure *ms)
 {
 	struct judge_metric *m = ms->m;
@@ -242,7 +257,7 @@ static int explain(struct measure *ms)
 			struct judge_row *a = &m->rows[i];
 
 			if (i == k || a->verdict != JUDGE_REGRESSED || a->what == JUDGE_SELF ||
-			    grown(b) < EXPLAINS * grown(a))
+			    grown(b) < EXPLAINS * grown(a) || (a->target > 0 && !(b->target > 0)))
 				continue;
 			if ((a->what == JUDGE_TOTAL || shares[a->function] > EXPLAINS) &&
 			    (a->because == JUDGE_NONE ||
