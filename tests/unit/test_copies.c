@@ -707,6 +707,31 @@ static void test_vouch_stack(void **state)
 	assert_int_equal(copies__vouch(copies, proc, frames, 2, util_monotonic_ns()), 2);
 }
 
+/* A page that is still a copy is in a window with others that are not: their ranges are taken out while the stack is looked at. */
+static void test_vouch_beside_others(void **state)
+{
+	size_t dropped = 0;
+	struct proc_map code;
+	uint64_t addr;
+	uint32_t proc;
+
+	(void)state;
+	make_program(PROG, "0x1122334455667788");
+	proc = copied(PROG, &code);
+	for (addr = code.start; addr < code.end; addr += PG)
+		if ((addr - code.start) / PG % 4)
+			poke(addr + 4000, 0xaa);
+	for (addr = code.start; addr < code.end; addr += 4 * PG) {
+		const uint64_t frames[] = { addr + 8, addr + 16, addr + 24 };
+
+		assert_int_equal(copies__vouch(copies, proc, frames, 3, util_monotonic_ns()), 3);
+		need_copy(proc, addr, code.offset + (addr - code.start));
+		dropped += procs__map_at(ps, proc, addr + PG)->copy == PROC_MAP_NO_COPY;
+	}
+	/* but for what was compared at first */
+	assert_true(dropped > 0);
+}
+
 /* The process has ended before it could be compared: nothing is named by guess. */
 static void test_gone(void **state)
 {
@@ -973,6 +998,7 @@ int main(void)
 		TEST(test_replaced),
 		TEST(test_changed_later),
 		TEST(test_vouch_stack),
+		TEST(test_vouch_beside_others),
 		TEST(test_gone),
 		TEST(test_gaps),
 		TEST(test_moved),

@@ -429,9 +429,12 @@ size_t copies__vouch(struct copies *c, uint32_t proc, const uint64_t *frames, si
 	for (size_t i = 0; i < cnt; i++) {
 		if (!map || frames[i] < map->start || frames[i] >= map->end)
 			map = procs__map_at_time(c->procs, proc, frames[i], time_ns);
-		if (map && map->copy == PROC_MAP_COPY && !proofs__has(c->proofs, proc, frames[i]) &&
-		    !compare_unit(c, proc, map, frames[i]))
+		if (!map || map->copy != PROC_MAP_COPY || proofs__has(c->proofs, proc, frames[i]))
+			continue;
+		if (!compare_unit(c, proc, map, frames[i]))
 			return i;
+		/* pages beside it may have been dropped: the ranges are others by now */
+		map = NULL;
 	}
 	return cnt;
 }
