@@ -309,9 +309,11 @@ _Static_assert(sizeof(struct bpfprof_map) == 16, "bpfprof_map");
 
 /*
  * Of bpfprof_proc.flags: raw records of this process led nowhere. Its broken stacks are recorded as
- * they are, until its mappings change.
+ * they are, until its mappings change. A table that is not loaded is still asked for.
  */
 #define BPFPROF_PROC_NO_RAW 1
+/* Tables that are not loaded are not asked for, either: on the host, which has tried. */
+#define BPFPROF_PROC_NO_LOAD 2
 
 /*
  * Value of bp_procs. The extent at `pos` holds the process's key (a reader that was overtaken by a

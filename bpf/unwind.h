@@ -688,7 +688,8 @@ static __always_inline int unw_step_known(struct unw *u)
 	if (miss || u->map.chunk == BPFPROF_CHUNK_NOT_LOADED) {
 		/* a frame pointer may lead anywhere, and be asked for again and again; a table is
 		 * asked for until it is there, or known not to be */
-		if (!wild && (u->trusted || !miss) && !(u->proc.flags & BPFPROF_PROC_NO_RAW))
+		if (!miss ? !(u->proc.flags & BPFPROF_PROC_NO_LOAD) :
+			    !wild && u->trusted && !(u->proc.flags & BPFPROF_PROC_NO_RAW))
 			return UNW_MISS;
 		/* where a wild pc leads is nobody's frame; but the interrupted pc is a fact */
 		if (miss && !u->have_regs)

@@ -866,11 +866,16 @@ static void test_misses(void **state)
 	u.fp = 0;
 	assert_int_equal(unw_step(&u), UNW_MISS);
 	assert_int_equal(u.nr, 0);
-	/* if it cannot be sent, by frame pointers */
+	/* nor does it matter what raw stacks led to before */
+	program(&u, rule);
+	put_maps(chunks[0], 0, &start, &not_loaded, 1);
+	u.proc.flags = BPFPROF_PROC_NO_RAW;
+	assert_int_equal(unw_step(&u), UNW_MISS);
+	/* if it cannot be loaded, by frame pointers */
 	program(&u, rule);
 	put_maps(chunks[0], 0, &start, &not_loaded, 1);
 	u.trusted = 0;
-	u.proc.flags = BPFPROF_PROC_NO_RAW;
+	u.proc.flags = BPFPROF_PROC_NO_RAW | BPFPROF_PROC_NO_LOAD;
 	u.pc = CODE + 0x300;
 	poke(u.fp, u.fp + 0x40);
 	poke(u.fp + 8, CODE + 0x200);

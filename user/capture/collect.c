@@ -173,7 +173,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 		if (code__publish(c->code, proc) || !code__published(c->code, proc, &in.proc))
 			return BPFPROF_STACK_gone;
 		if (i == RAW_ROUNDS - 1)
-			in.proc.flags |= BPFPROF_PROC_NO_RAW;
+			in.proc.flags |= BPFPROF_PROC_NO_RAW | BPFPROF_PROC_NO_LOAD;
 		result = raw_unwind(&in, frames, ret_cnt, &miss);
 		/* nothing had to be loaded, and it leads no further all the same */
 		if (result == BPFPROF_STACK_no_table && !i)
