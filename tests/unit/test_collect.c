@@ -1225,6 +1225,59 @@ static void test_eviction(void **state)
 	file_cnt = 0;
 }
 
+static int table_err; /* of the next request for a table, once */
+
+int __real_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret);
+int __wrap_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret);
+
+int __wrap_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret)
+{
+	int err = table_err;
+
+	table_err = 0;
+	return err ? err : __real_objects__unwind_table(o, id, ret);
+}
+
+/* That no reader could be started, or that memory was short, is no property of a file: it is asked for its table
+ * again. */
+static void test_table_later(void **state)
+{
+	static const int errs[] = { -EAGAIN, -ENOMEM };
+	const struct collect_opts opts = { .label_process = false };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		const struct proc_map *m;
+		uint32_t proc;
+		bool loaded = false;
+		uint64_t end;
+
+		if (!start(&of_named, &opts, CHUNKS))
+			skip();
+		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
+		blob_sz = 0;
+		map_files("/usr/lib/*-linux-gnu*/libc.so.6", 1);
+		assert_int_equal(file_cnt, 1);
+		m = procs__map_at(procs, proc, files[0].start);
+		table_err = errs[i];
+		assert_int_equal(code__load(code, proc, m), errs[i] == -ENOMEM ? -ENOMEM : 0);
+		assert_int_equal(table_err, 0);
+		assert_int_equal(code__publish(code, proc), 0);
+		assert_int_equal(check_published(proc), 0);
+		end = util_monotonic_ns() + 20 * NSEC_PER_SEC;
+		while (!loaded && util_monotonic_ns() < end) {
+			usleep(50000);
+			assert_int_equal(code__load(code, proc, m), 0);
+			assert_int_equal(code__publish(code, proc), 0);
+			loaded = check_published(proc) == 1;
+		}
+		assert_true(loaded);
+		code__forget(code, proc);
+		unwind_table__done(&files[0].truth);
+		file_cnt = 0;
+	}
+}
+
 /* Files come and go, enough of them to have what nobody needs released. */
 static void churn_files(void)
 {
@@ -1314,6 +1367,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_unseen, teardown),
 		cmocka_unit_test_teardown(test_zombie, teardown),
 		cmocka_unit_test_teardown(test_eviction, teardown),
+		cmocka_unit_test_teardown(test_table_later, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 

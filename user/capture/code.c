@@ -21,8 +21,10 @@
  * such as have ended, before that is left to those that live. Stacks may enter a file many times. */
 #define OPEN_TRIES 8
 #define OPEN_AGAIN_NS 100000000ULL	/* through the same process */
+#define LOAD_AGAIN_NS 1000000000ULL	/* a table for which there was no memory, or no reader */
 #define PIECES 256			/* of code that are kept */
 #define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
+#define MAX_MAP (1ULL << 31)		/* bytes of one */
 #define MAX_SKIPS 16 /* of these, ranges at either end that do not fit: to try each takes some us */
 
 /* By number of a proc_file. */
@@ -51,7 +53,8 @@ struct object_state {
 	struct part_state *parts;
 	size_t part_cnt;
 	uint64_t rows;
-	bool built; /* counted in the statistics */
+	uint64_t again_ns; /* NOT_LOADED: not before */
+	bool built;	   /* counted in the statistics */
 };
 
 /* By number of a process. */
@@ -408,6 +411,18 @@ static int add_part(struct code *c, const struct unwind_part *part, struct table
 	return err;
 }
 
+/* There is no table. Where memory is short, or no reader can be started, that tells nothing of the file. */
+static int fail_to_load(struct code *c, struct object_state *s, int err)
+{
+	if (err == -ENOMEM || err == -EAGAIN) {
+		s->again_ns = util_monotonic_ns() + LOAD_AGAIN_NS;
+		return err == -ENOMEM ? err : 0;
+	}
+	s->table = NO_TABLE;
+	c->loads++;
+	return 0;
+}
+
 static int load_table(struct code *c, uint32_t object)
 {
 	struct object_state *s = state_of(c, object);
@@ -419,14 +434,11 @@ static int load_table(struct code *c, uint32_t object)
 
 	if (!s)
 		return -ENOMEM;
-	if (s->table != NOT_LOADED)
+	if (s->table != NOT_LOADED || before < s->again_ns)
 		return 0;
 	err = objects__unwind_table(c->objects, object, &t);
-	if (err || !t.part_cnt) {
-		s->table = NO_TABLE;
-		c->loads++;
-		return err == -ENOMEM ? err : 0;
-	}
+	if (err || !t.part_cnt)
+		return fail_to_load(c, s, err);
 	parts = calloc(t.part_cnt, sizeof(*parts));
 	if (!parts)
 		err = -ENOMEM;
@@ -443,9 +455,9 @@ static int load_table(struct code *c, uint32_t object)
 	s->parts = parts;
 	s->part_cnt = part_cnt;
 	if (err) {
-		/* larger than all the memory there is: its frames are followed by frame pointer */
+		/* -ENOSPC: larger than all the room there is. Its frames are followed by frame pointer */
 		release_parts(c, s);
-		s->table = NO_TABLE;
+		err = fail_to_load(c, s, err);
 	} else {
 		s->table = LOADED;
 		s->rows = t.row_cnt;
@@ -453,11 +465,11 @@ static int load_table(struct code *c, uint32_t object)
 		c->stats.objects += !s->built;
 		c->stats.cfi_bytes += t.cfi_sz;
 		s->built = true;
+		c->loads++;
 	}
-	c->loads++;
 	unwind_table__done(&t);
 	c->stats.build_ns += util_monotonic_ns() - before;
-	return err == -ENOMEM ? err : 0;
+	return err;
 }
 
 static int load_range(struct code *c, uint32_t proc, const struct proc_map *map)
@@ -497,6 +509,9 @@ size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t
 static void add_map(struct code *c, size_t *cnt, uint64_t start, uint64_t end, uint32_t skew,
 		    const struct tables_extent *part, uint32_t chunk)
 {
+	/* a part covers less; the memory of a JIT compiler may be larger than an entry says */
+	for (; !part && start < end && end - start > MAX_MAP; start += MAX_MAP)
+		add_map(c, cnt, start, start + MAX_MAP, 0, NULL, chunk);
 	if (start >= end)
 		return;
 	if (*cnt >= MAX_LIST || util_reserve(&c->maps, &c->map_cap, *cnt + 1, sizeof(*c->maps))) {
@@ -506,7 +521,7 @@ static void add_map(struct code *c, size_t *cnt, uint64_t start, uint64_t end, u
 	c->maps[(*cnt)++] = (struct tables_map){
 		.start = start,
 		.map = {
-			.size = MIN(end - start, UINT32_MAX),
+			.size = (uint32_t)(end - start),
 			.skew = skew,
 			.chunk = part ? part->chunk : chunk,
 			.pos = part ? part->pos : 0,
