@@ -21,8 +21,10 @@ int changes__add(struct changes *c, const struct asked *a, struct profile *befor
 	*change = (struct change){ .asked = *a };
 	change->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
 	if (change->pidfd < 0 && errno != ENOSYS) {
+		int err = errno;
+
 		profile__free(before);
-		return -ESRCH;
+		return -err;
 	}
 	change->asked.before = before;
 	change->due_ns = util_monotonic_ns() + a->seconds * NSEC_PER_SEC;

@@ -26,8 +26,8 @@ struct changes {
 	size_t cnt;
 };
 
-/* The first one has been made, and is taken over. 0; -EBUSY: there is no room for it; -ESRCH: the process has
- * ended. */
+/* The first one has been made, and is taken over. 0; -EBUSY: there is no room for it; or as pidfd_open(2):
+ * -ESRCH: the process has ended. */
 int changes__add(struct changes *c, const struct asked *a, struct profile *before);
 /* One whose second profile is due, which has asked.before: it may be used until changes__drop. False: there
  * is none. */

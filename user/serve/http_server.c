@@ -27,6 +27,7 @@ struct http_server {
 	int sock; /* -1: there is no server */
 	pid_t pid;
 	uint64_t next_ns; /* when it is to be started again */
+	uint64_t asked;	  /* the last number that it has asked under */
 	struct serve_wire in, out;
 };
 
@@ -39,6 +40,7 @@ static int start_server(struct http_server *h)
 	h->pid = helper_start(SANDBOX_SERVER, h->program, NULL, pair[1], pair[1]);
 	close(pair[1]);
 	h->sock = pair[0];
+	h->asked = 0;
 	if (h->pid < 0)
 		return h->pid;
 	h->out = (struct serve_wire){ .what = SERVE_LISTEN,
@@ -140,6 +142,13 @@ uint64_t http_server__next_ns(const struct http_server *h)
 	return h->sock >= 0 ? UINT64_MAX : h->next_ns;
 }
 
+/* A question has a number of its own: what is kept for it is found by that. */
+static bool well_formed(const struct http_server *h, size_t sz)
+{
+	return sz >= SERVE_HEAD_SZ && h->in.number &&
+	       (h->in.what == SERVE_ASK ? h->in.number > h->asked : h->in.what == SERVE_GONE);
+}
+
 const struct serve_wire *http_server__receive(struct http_server *h, size_t *ret_sz)
 {
 	size_t cnt;
@@ -150,8 +159,8 @@ const struct serve_wire *http_server__receive(struct http_server *h, size_t *ret
 	n = fd_message_receive(h->sock, &h->in, sizeof(h->in), NULL, 0, &cnt, MSG_DONTWAIT);
 	if (n == -EAGAIN)
 		return NULL;
-	if (n >= (ssize_t)SERVE_HEAD_SZ && h->in.number &&
-	    (h->in.what == SERVE_ASK || h->in.what == SERVE_GONE)) {
+	if (n > 0 && well_formed(h, (size_t)n)) {
+		h->asked = MAX(h->asked, h->in.what == SERVE_ASK ? h->in.number : 0);
 		*ret_sz = (size_t)n - SERVE_HEAD_SZ;
 		return &h->in;
 	}
