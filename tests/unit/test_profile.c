@@ -414,6 +414,46 @@ static void many_samples_are_fast(void **state)
 	profile__free(p);
 }
 
+/* All that an interpreter runs is at one address: nothing is looked up among such locations. */
+static void equal_locations_are_fast(void **state)
+{
+	struct profile *p = make();
+	uint64_t start = util_monotonic_ns();
+
+	(void)state;
+	for (uint32_t i = 0; i < 300000; i++)
+		assert_int_equal(profile__append_location(p, PROFILE_NONE, 0), i);
+	print_message("300000 locations at one address: %.0f ms\n",
+		      (double)(util_monotonic_ns() - start) / 1e6);
+	assert_true(util_monotonic_ns() - start < 10 * NSEC_PER_SEC);
+	assert_int_equal(profile__add_location(p, PROFILE_NONE, 1), 300000);
+	assert_int_equal(profile__add_location(p, PROFILE_NONE, 1), 300000);
+	profile__free(p);
+}
+
+/* As pprof has it, which says "64 bytes" of request=64. */
+static void units_of_numbers(void **state)
+{
+	static const char *const units[][2] = { { "bytes", "bytes" },
+						{ "request", "bytes" },
+						{ "alignment", "bytes" },
+						{ "requests", "requests" } };
+	struct profile *p = make();
+	uint32_t loc = profile__add_location(p, PROFILE_NONE, 1);
+	int64_t v[] = { 1, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		struct profile_label l = { .key = profile__string(p, units[i][0]), .num = 64 };
+
+		assert_int_equal(profile__add_sample(p, &loc, 1, &l, 1, v), i);
+		assert_string_equal(
+			strtab__get(p->strings, p->labels[p->samples[i].label].num_unit),
+			units[i][1]);
+	}
+	profile__free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +470,8 @@ int main(void)
 		cmocka_unit_test(finish_claims_what_all_have),
 		cmocka_unit_test(empty_can_be_finished),
 		cmocka_unit_test(many_samples_are_fast),
+		cmocka_unit_test(equal_locations_are_fast),
+		cmocka_unit_test(units_of_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

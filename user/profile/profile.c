@@ -348,24 +348,32 @@ static uint64_t hash_location(const struct profile *p, uint32_t mapping, uint64_
 	return util_hash(words, sizeof(words), p->index->locations.seed);
 }
 
-uint32_t profile__append_location(struct profile *p, uint32_t mapping, uint64_t address)
+static int put_location(struct profile *p, uint32_t mapping, uint64_t address)
 {
-	struct profile_index *x = p->index;
-
-	if (reserve(&p->locations, &x->location_cap, p->location_cnt, 1, sizeof(*p->locations)))
-		return no_memory();
+	if (reserve(&p->locations, &p->index->location_cap, p->location_cnt, 1,
+		    sizeof(*p->locations)))
+		return -ENOMEM;
 	p->locations[p->location_cnt] =
 		(struct profile_location){ .mapping = mapping, .address = address };
-	return take(&x->locations, hash_location(p, mapping, address), &p->location_cnt);
+	return 0;
+}
+
+uint32_t profile__append_location(struct profile *p, uint32_t mapping, uint64_t address)
+{
+	return put_location(p, mapping, address) ? no_memory() : (uint32_t)p->location_cnt++;
 }
 
 uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t address)
 {
 	struct profile_location key = { .mapping = mapping, .address = address };
-	uint32_t found = find(&p->index->locations, p, hash_location(p, mapping, address),
-			      location_equal, &key);
+	uint64_t hash = hash_location(p, mapping, address);
+	uint32_t found = find(&p->index->locations, p, hash, location_equal, &key);
 
-	return found != PROFILE_NONE ? found : profile__append_location(p, mapping, address);
+	if (found != PROFILE_NONE)
+		return found;
+	if (put_location(p, mapping, address))
+		return no_memory();
+	return take(&p->index->locations, hash, &p->location_cnt);
 }
 
 uint32_t profile__add_marker(struct profile *p, const char *name)
@@ -446,6 +454,16 @@ static void sort_labels(struct profile *p, struct profile_label *labels, size_t 
 	}
 }
 
+/* The unit of a number that says none, as pprof has it (Profile.NumLabelUnits). */
+static uint32_t default_unit(struct profile *p, uint32_t key)
+{
+	const char *name = strtab__get(p->strings, key);
+
+	return !strcmp(name, "request") || !strcmp(name, "alignment") ?
+		       profile__string(p, "bytes") :
+		       key;
+}
+
 /* Puts the labels, in their order, behind those in use, for which there is room. Returns how many
  * there are. */
 static size_t place_labels(struct profile *p, const struct profile_label *labels, size_t cnt)
@@ -461,7 +479,9 @@ static size_t place_labels(struct profile *p, const struct profile_label *labels
 		} else if (!l.num && !l.num_unit) {
 			continue;
 		} else if (!l.num_unit) {
-			l.num_unit = l.key;
+			l.num_unit = default_unit(p, l.key);
+			if (l.num_unit == PROFILE_NONE)
+				l.num_unit = l.key;
 		}
 		to[placed++] = l;
 	}

@@ -131,7 +131,8 @@ uint32_t profile__add_mapping(struct profile *p, const struct profile_mapping *m
 uint32_t profile__add_function(struct profile *p, const struct profile_function *f);
 uint32_t profile__add_location(struct profile *p, uint32_t mapping, uint64_t address);
 
-/* A new one, whether or not there is an equal one: where an address does not tell what is there. */
+/* A new one, whether or not there is an equal one: where an address does not tell what is there. It is not found by
+ * profile__add_location: any number may have the same address, as in a profile of an interpreter. */
 uint32_t profile__append_location(struct profile *p, uint32_t mapping, uint64_t address);
 
 /* Makes it the first mapping, which readers take for the program's. It is as it was added. */
