@@ -109,6 +109,8 @@ static int compare_nodes(const void *pa, const void *pb, void *tree)
 
 	if (a->parent != b->parent)
 		return a->parent < b->parent ? -1 : 1;
+	if (util_magnitude(a->cum) != util_magnitude(b->cum))
+		return util_magnitude(a->cum) > util_magnitude(b->cum) ? -1 : 1;
 	if (a->cum != b->cum)
 		return a->cum > b->cum ? -1 : 1;
 	return strcmp(strtab__get(t->frames->names, a->name),
