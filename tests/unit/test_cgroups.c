@@ -258,6 +258,10 @@ static void test_too_many(void **state)
 	assert_ptr_equal(cgroups__find(c, 1), first);
 	for (int i = 0; i < 2; i++)
 		cgroup__unref(first);
+	for (int i = 0; i < 3000 && !cgroups__find(c, CGROUPS_MAX + 1); i++) {
+		assert_ptr_not_equal(cgroups__find(c, 2), NULL);
+		usleep(10000);
+	}
 	assert_non_null(cgroups__find(c, CGROUPS_MAX + 1));
 	every_group = NULL;
 	assert_int_equal(rmdir(path), 0);

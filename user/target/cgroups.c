@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 
+#define DROP_NS NSEC_PER_SEC /* between two looks for groups that nobody refers to */
 /* FILEID_KERNFS, include/linux/exportfs.h: the handle is the id, 64 bits. */
 #define KERNFS_HANDLE 0xfe
 #define NAMES_NS NSEC_PER_SEC /* between two times that names are looked for */
@@ -28,6 +29,7 @@ struct cgroups {
 	int mount_fd; /* -1: there is no hierarchy */
 	char mount[PATH_MAX];
 	struct hash by_id; /* struct by_id */
+	uint64_t next_drop_ns;
 };
 
 /* Beside the hierarchies of v1, the other one lies a folder below. */
@@ -143,8 +145,11 @@ struct cgroup *cgroups__find(struct cgroups *c, uint64_t id)
 	struct by_id *e = hash__lookup(&c->by_id, &id);
 	bool is_new = false;
 
-	if (!e && c->by_id.cnt == CGROUPS_MAX)
+	/* not for each record: whoever may make so many groups may keep it full */
+	if (!e && c->by_id.cnt == CGROUPS_MAX && util_monotonic_ns() >= c->next_drop_ns) {
 		drop_unused(c);
+		c->next_drop_ns = util_monotonic_ns() + DROP_NS;
+	}
 	if (!e)
 		e = hash__insert(&c->by_id, &id, &is_new);
 	/* all that there is room for are referred to */
