@@ -56,9 +56,10 @@ struct heap {
 	bool preloaded;
 	struct budget budget;
 	bool started, sliced, paused, stopped;
-	bool uncut;   /* a slice is over, and what it has counted is not added up yet */
-	bool rounded; /* sizes, to 6 bits */
-	int cost_fd;  /* of heap_cost__begin; -1: none */
+	double weight; /* of what was seen in the part at hand before the pause */
+	bool uncut;    /* a slice is over, and what it has counted is not added up yet */
+	bool rounded;  /* sizes, to 6 bits */
+	int cost_fd;   /* of heap_cost__begin; -1: none */
 	struct heap_cost cost;
 	uint64_t hits[BPFPROF_NR_HITS]; /* that are accounted for, and those of measuring */
 	uint64_t hit_cnt;		/* without the latter */
@@ -706,8 +707,13 @@ uint64_t heap__next_ns(const struct heap *h)
 
 int heap__pause(struct heap *h)
 {
+	struct budget_figures f;
+
 	if (!h->started || h->paused || h->stopped)
 		return 0;
+	/* what was seen stands for the time until here; in the pause no probe is attached */
+	f = figures(h, h->budget.state != BUDGET_OFF);
+	h->weight = budget__part(&h->budget, &f);
 	/* what is in use is not known any more */
 	h->paused = h->sliced = true;
 	probe_heap__stop_tracking(h->session);
@@ -728,11 +734,21 @@ void heap__resume(struct heap *h)
 	probe_heap__enable(h->session, true);
 }
 
+/* What was seen in a part in which it was paused stands for what it did then. */
+static double end_paused(struct heap *h)
+{
+	double weight = h->weight;
+
+	h->weight = 1;
+	return weight;
+}
+
 void heap__end_part(struct heap *h, struct heap_part *ret)
 {
 	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
 
-	*ret = (struct heap_part){ .weight = budget__part(&h->budget, &f) };
+	*ret = (struct heap_part){ .weight = h->paused ? end_paused(h) :
+							 budget__part(&h->budget, &f) };
 	ret->mark = h->budget.all;
 }
 
@@ -740,7 +756,8 @@ void heap__stop(struct heap *h, struct heap_part *ret)
 {
 	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
 
-	*ret = (struct heap_part){ .weight = budget__stop(&h->budget, &f) };
+	*ret = (struct heap_part){ .weight = h->paused ? end_paused(h) :
+							 budget__stop(&h->budget, &f) };
 	ret->mark = h->budget.all;
 	(void)detach(h);
 	h->stopped = true;
