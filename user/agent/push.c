@@ -45,6 +45,7 @@ struct target {
 	struct push_stats stats;
 	uint64_t complain_ns; /* not before, of files that cannot be read */
 	uint64_t records_ns;  /* the same, of records that cannot be opened */
+	uint64_t cursor_ns;   /* the same, of what cannot be noted */
 	uint64_t uncomplained;
 };
 
@@ -199,11 +200,17 @@ static void take_back(struct target *t, uint64_t number)
 static void settle(struct push *p, struct target *t, uint64_t number)
 {
 	int err = cursor__settle(&t->cursor, number);
+	uint64_t now;
 
 	p->settled++;
-	if (err)
+	if (!err)
+		return;
+	now = util_monotonic_ns();
+	if (now >= t->cursor_ns) {
+		t->cursor_ns = now + QUIET_NS;
 		log_error("push \"%s\": cannot note what is delivered: %s", t->d->name,
 			  strerror(-err));
+	}
 }
 
 static bool is_too_old(const struct target *t, uint64_t time_ns)
