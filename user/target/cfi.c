@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <linux/types.h>
 
+#include "base/util.h"
 #include "bpfprof.h"
 #include "target/cfi.h"
 #include "target/unwind_table.h"
@@ -26,7 +27,9 @@
 #define CFA_MIPS_advance_loc8 0x1d
 #define CFA_GNU_negative_offset_extended 0x2f
 
-#define MAX_REMEMBERED 16   /* compilers nest by 2 or 3 */
+#define MAX_REMEMBERED 16 /* compilers nest by 2 or 3 */
+#define MAX_LEB \
+	16 /* bytes: 64 bits have 10, and some padding. A CIE may be read again for each FDE. */
 #define NO_OFFSET INT64_MAX /* a value that does not fit: like all above 32 bits, unsupported */
 
 /* offset of rip from the stack pointer of a signal trampoline: ucontext.uc_mcontext.rip
@@ -45,10 +48,11 @@ struct machine {
 
 uint64_t cfi_reader__uleb_long(struct cfi_reader *in)
 {
+	const uint8_t *end = in->p + MIN(in->end - in->p, MAX_LEB);
 	uint64_t v = 0;
 	unsigned int shift = 0;
 
-	while (in->p < in->end) {
+	while (in->p < end) {
 		uint8_t b = *in->p++;
 		uint64_t bits = b & 0x7f;
 
@@ -67,10 +71,11 @@ uint64_t cfi_reader__uleb_long(struct cfi_reader *in)
 
 int64_t cfi_reader__sleb(struct cfi_reader *in)
 {
+	const uint8_t *end = in->p + MIN(in->end - in->p, MAX_LEB);
 	uint64_t v = 0;
 	unsigned int shift = 0;
 
-	while (in->p < in->end) {
+	while (in->p < end) {
 		uint8_t b = *in->p++;
 
 		/* 63 bits are more than any offset has; a longer number has to be its sign's

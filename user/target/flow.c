@@ -44,14 +44,21 @@ static size_t page_cnt(const struct flow *f)
 static bool is_inside(const struct flow *f, size_t sorted, uint64_t addr)
 {
 	size_t i = SORTED_LOWER_BOUND(f->entries.v, sorted, addr, addr);
+	uint32_t sized = i ? f->entries.v[i - 1].sized : 0;
 
-	for (; i > 0; i--) {
-		const struct flow_entry *e = &f->entries.v[i - 1];
+	return sized && addr - f->entries.v[sized - 1].addr < f->entries.v[sized - 1].size;
+}
 
-		if (e->size)
-			return addr - e->addr < e->size;
+/* There may be hundreds of thousands in a row that have none. */
+static void find_sized(struct flow_entries *e)
+{
+	uint32_t sized = 0;
+
+	for (size_t i = 0; i < e->cnt; i++) {
+		if (e->v[i].size)
+			sized = (uint32_t)i + 1;
+		e->v[i].sized = sized;
 	}
-	return false;
 }
 
 /* Does padding end right before the position, which is aligned as functions are? */
@@ -324,6 +331,7 @@ static int run(struct flow *f)
 	memset(f->states, 0, sizeof(*f->states));
 	f->state_cnt = 1;
 	flow__state_number(f, &lost); /* number 1 */
+	find_sized(&f->entries);
 	first_round(f, sorted);
 	for (round = 1; round < MAX_ROUNDS && learn(f) && !f->err; round++)
 		another_round(f, sorted);
