@@ -410,6 +410,8 @@ static void check_c(const char *compiler, bool absolute)
 		assert_int_equal(r.answers[i].entry, start);
 		file = strtab__get(t.strings, frames[cnt - 1].file);
 		assert_string_equal(base(file), "c.c");
+		/* no folder is not the root folder */
+		assert_string_not_equal(file, "/sub/c.c");
 		if (absolute)
 			assert_string_equal(file, toolrun_path("sub/c.c"));
 		if (cnt == 2) {
@@ -432,6 +434,7 @@ static void test_c(void **state)
 	check_c("gcc -O1 -gdwarf-4", true);
 	check_c("gcc -O1 -gdwarf-2", true);
 	check_c("gcc -O1 -g -ffile-prefix-map=$PWD=/nowhere", false);
+	check_c("gcc -O1 -gdwarf-4 -ffile-prefix-map=$PWD=", false);
 }
 
 /* Resolves where a function begins, which is one frame. */

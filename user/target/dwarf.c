@@ -73,6 +73,7 @@ struct resolver {
 	Dwarf_Die unit;
 	struct dwarf_split split; /* its functions, if they are in split_file */
 	bool all;		  /* of its DIEs are walked */
+	bool has_lines;		  /* were read, of which there may be millions */
 	uint32_t unit_idx;
 	bool cxx;
 	struct dwarf_lines lines;
@@ -432,6 +433,7 @@ static int open_lines(struct resolver *r)
 {
 	uint64_t bytes = dwarf_lines__open(&r->lines, r->file, &r->unit);
 
+	r->has_lines = true;
 	if (dwarf_kept__add_lines(r->kept, r->unit_idx, bytes))
 		return -ENOMEM;
 	if (util_reserve(&r->paths, &r->paths_cap, r->lines.file_cnt, sizeof(*r->paths)))
@@ -547,8 +549,9 @@ static bool next_unit(struct resolver *r, uint8_t *ret_type)
 {
 	Dwarf_Off off;
 
-	if (!(r->unit_idx % STEPS_PER_LOOK) && is_late(r))
+	if ((r->has_lines || !(r->unit_idx % STEPS_PER_LOOK)) && is_late(r))
 		return false;
+	r->has_lines = false;
 	if (r->kept->line_bytes > LINES_AT_ONCE) {
 		off = dwarf_dieoffset(&r->unit);
 		if (dwarf_kept__restart(r->kept) || !dwarf_offdie(r->file->dbg, off, &r->unit))

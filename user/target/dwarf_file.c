@@ -400,7 +400,7 @@ const char *dwarf_lines__path(const struct dwarf_lines *l, uint64_t file, char *
 	if (path[0] == '/')
 		return path;
 	/* DWARF 5 lists the unit's directory as number 0, which need not be absolute */
-	if (!dir || (!strncmp(path, dir, strlen(dir)) && path[strlen(dir)] == '/'))
+	if (!dir || !*dir || (!strncmp(path, dir, strlen(dir)) && path[strlen(dir)] == '/'))
 		return path;
 	n = snprintf(buf, sz, "%s/%s", dir, path);
 	return n < 0 || (size_t)n >= sz ? "" : buf;
