@@ -258,6 +258,8 @@ static int name_place(struct job *j, const struct place *place, const struct sym
 #define PLAIN (1ULL << 63)
 /* Nor those that knew less debug information: how much there was stands above the serial number. */
 #define FETCHED_SHIFT 48
+_Static_assert(NAMES_CACHE_SERIAL == (1ULL << FETCHED_SHIFT) - 1,
+	       "both stand above the serial number");
 
 static uint64_t serial_of(const struct job *j, const struct place *place)
 {

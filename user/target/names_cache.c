@@ -209,15 +209,16 @@ void names_cache__insert(struct names_cache *c, uint64_t object, uint64_t vaddr,
 			 const struct symbol_frames *answer)
 {
 	struct key key = { .object = object, .vaddr = vaddr };
+	uint64_t serial = object & NAMES_CACHE_SERIAL;
 	size_t sz = size_of(answer);
 	struct symbol_frames known;
 
 	if (sz > NAMES_CACHE_MAX_ANSWER || names_cache__lookup(c, object, vaddr, &known))
 		return;
 	if (!has_room(c->young, answer, sz) ||
-	    object >= c->first_object + NAMES_CACHE_MAX_OBJECTS) {
+	    serial >= c->first_object + NAMES_CACHE_MAX_OBJECTS) {
 		evict_old(c);
-		c->first_object = MAX(c->first_object, object);
+		c->first_object = MAX(c->first_object, serial);
 	}
 	(void)put(c->young, &key, answer);
 }

@@ -46,6 +46,9 @@ struct names_cache;
 struct names_cache *names_cache__new(void);
 void names_cache__free(struct names_cache *c);
 
+/* Of an object's number this is the serial number; what stands above it tells its answers of one kind from those of another. */
+#define NAMES_CACHE_SERIAL ((1ULL << 48) - 1)
+
 /* What the object has answered about the address; false if that is not known. *ret is borrowed
  * until the next call. */
 bool names_cache__lookup(struct names_cache *c, uint64_t object, uint64_t vaddr,
