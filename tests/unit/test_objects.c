@@ -20,6 +20,7 @@
 #include "target/debugfile.h"
 #include "target/file_stat.h"
 #include "target/objects.h"
+#include "target/objects_parts.h"
 #include "target/unwind_build.h"
 #include "toolrun.h"
 
@@ -264,6 +265,19 @@ static void test_set_aside(void **state)
 	objects__stats(o, &stats);
 	assert_int_equal(stats.set_aside, 1);
 	assert_int_equal(stats.readers_timed_out, 1);
+	/* after a while it is asked once more */
+	assert_true(o->objects[a].again_ns > util_monotonic_ns());
+	o->objects[a].again_ns = 1;
+	assert_true(objects__vaddr(o, a, 0x1000, &vaddr));
+	assert_int_equal(objects__unwind_table(o, a, &t), 0);
+	unwind_table__done(&t);
+	objects__stats(o, &stats);
+	assert_int_equal(stats.set_aside, 0);
+	/* and let alone for longer if that was in vain, too */
+	stop_reader();
+	assert_false(objects__has_usdt(o, a));
+	assert_true(o->objects[a].again_ns > util_monotonic_ns() + 60 * NSEC_PER_SEC);
+	assert_false(objects__info(o, a)->readable);
 	objects__free(o);
 }
 

@@ -18,6 +18,8 @@
 #include "target/unwind_build.h"
 
 #define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
+#define REST_NS (60 * NSEC_PER_SEC) /* of an object that took too long; twice as long each time */
+#define MAX_REST_DOUBLINGS 6
 
 /* ---- identity ---- */
 
@@ -170,10 +172,25 @@ int objects_judge(struct objects *o, struct object *obj, int err)
 {
 	if (!reader_harmed(err))
 		return err;
-	let_go(o, obj);
 	obj->info.readable = false;
 	obj->set_aside = true;
+	/* on a busy machine, or a slow disk, the file may not be to blame */
+	if (err == -ETIMEDOUT)
+		obj->again_ns =
+			util_monotonic_ns() + (REST_NS << MIN(obj->rests++, MAX_REST_DOUBLINGS));
+	else
+		let_go(o, obj);
 	return err;
+}
+
+/* May an object that took too long be asked again? */
+static void end_rest(struct object *obj)
+{
+	if (!obj->again_ns || util_monotonic_ns() < obj->again_ns)
+		return;
+	obj->again_ns = 0;
+	obj->info.readable = true;
+	obj->set_aside = false;
 }
 
 /* Opens the object again. 0 or -errno. */
@@ -201,6 +218,7 @@ int objects_make_ready(struct objects *o, uint32_t id)
 	struct file_stat st;
 	int err;
 
+	end_rest(obj);
 	if (!obj->info.readable)
 		return -ENOEXEC;
 	if (!obj->is_file)
@@ -496,10 +514,11 @@ bool objects__unchanged(struct objects *o, uint32_t id)
 	return (!obj->is_file || obj->fd >= 0) && !objects_make_ready(o, id);
 }
 
-bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
+bool objects__vaddr(struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
 {
-	const struct object *obj = &o->objects[id];
+	struct object *obj = &o->objects[id];
 
+	end_rest(obj);
 	return obj->info.readable &&
 	       elf_segments__vaddr(obj->file.segments, obj->file.segment_cnt, offset, ret_vaddr);
 }

@@ -46,7 +46,8 @@ struct object_info {
 	char sanitizer
 		[32];	  /* library of a sanitizer that it needs (base/sanitizers.h), cut, or "" */
 	uint32_t fetched; /* how often debug information came in that it lacked: objects__give */
-	bool readable;	  /* false: not ELF64 x86-64, damaged or harmful; neither table nor names */
+	/* false: not ELF64 x86-64, damaged, harmful, or asked in vain a while ago; neither table nor names */
+	bool readable;
 };
 
 struct objects_stats {
@@ -138,7 +139,7 @@ bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t
 void objects__learn(struct objects *o, uint32_t id);
 
 /* The virtual address in the object of a file offset; false if it lies in no executable segment. */
-bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
+bool objects__vaddr(struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
 /* The object's segments in the order of the file, none if it is not readable; borrowed until an
  * object is added. */

@@ -29,6 +29,8 @@ struct object {
 	char *path;
 	struct file_stat st; /* of the file when it was added */
 	bool set_aside;
+	uint64_t again_ns;  /* it took too long: until it is asked again; 0: no such reason */
+	unsigned int rests; /* how often that was so */
 	bool unfetched;	    /* names do without what was fetched: see forget_fetched */
 	bool has_root;	    /* was asked for: see objects__set_root */
 	uint32_t root;	    /* of a process that has mapped it, or ROOTS_NONE */

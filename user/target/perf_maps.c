@@ -333,8 +333,8 @@ int perf_maps__symbolize(struct perf_maps *pm, uint32_t map, const uint64_t *add
 		close(fd);
 	pm->spent_ns += util_monotonic_ns() - start;
 	if (err) {
-		/* it is not better the next time */
-		if (err != -ENOMEM)
+		/* what harms a reader does so the next time; that none could be started says nothing of the file */
+		if (err != -ENOMEM && err != -EAGAIN)
 			give_up(pm, m);
 		return err;
 	}

@@ -31,10 +31,11 @@
 #define MAX_ZOMBIES 64	   /* processes that are killed but wait for a file system's server */
 #define MAX_TRIES 3	   /* workers that may die of one request */
 #define MAX_BACKOFF_MS 256 /* between the death of a worker and the start of the next one */
-#define START_NS (10000 * MS)  /* that fresh processes may take until they can be asked */
-#define OPEN_NS (1000 * MS)    /* that getting hold of a path may take */
-#define MAX_TIMEOUT_HALVINGS 5 /* how often the time for a request is halved */
-#define MAX_STALL_HALVINGS 3   /* how often the time without a sign of life is */
+#define START_NS (10000 * MS)	      /* that fresh processes may take until they can be asked */
+#define OPEN_NS (1000 * MS)	      /* that getting hold of a path may take */
+#define MAX_TIMEOUT_HALVINGS 5	      /* how often the time for a request is halved */
+#define MAX_STALL_HALVINGS 3	      /* how often the time without a sign of life is */
+#define STALL_NS (600 * NSEC_PER_SEC) /* until one of them is forgotten */
 
 /* How long an answer may take. Reading names has a limit of its own, which is below. */
 static const uint64_t limit_ns[READER_NR_OPS] = {
@@ -56,8 +57,9 @@ struct reader {
 	unsigned int timeout_factor;
 	unsigned int deaths;	/* since the last answer */
 	unsigned int time_outs; /* the same */
-	/* so far: nothing that is answered speaks for the files, and folders, that keep silent */
+	/* lately: nothing that is answered speaks for the files, and folders, that keep silent */
 	unsigned int stalls;
+	uint64_t stalled_ns; /* the last one, or when the one before was forgotten */
 	/* the request that is waited for */
 	uint64_t next_tick_ns, used_ns; /* CPU time */
 	unsigned int idle_ticks;	/* since that has grown */
@@ -307,6 +309,12 @@ static bool is_stalled(struct reader *r)
 	       !is_runnable(r->worker) && !is_runnable(r->opener);
 }
 
+static void note_stall(struct reader *r)
+{
+	r->stalls++;
+	r->stalled_ns = util_monotonic_ns();
+}
+
 static int tick(void *ctx)
 {
 	struct reader *r = ctx;
@@ -318,7 +326,7 @@ static int tick(void *ctx)
 	meanwhile(r);
 	if (!is_stalled(r))
 		return 0;
-	r->stalls++;
+	note_stall(r);
 	return -ETIMEDOUT;
 }
 
@@ -327,6 +335,10 @@ static struct stream_wait wait_for(struct reader *r, uint64_t ns)
 	uint64_t now = util_monotonic_ns();
 
 	r->idle_ticks = 0;
+	if (r->stalls && now >= r->stalled_ns + STALL_NS) {
+		r->stalls--;
+		r->stalled_ns = now;
+	}
 	/* most are answered before anything else has to be done; of many in a row, each goes on with the ticks */
 	if (now > r->next_tick_ns + STREAM_TICK_MS * MS)
 		r->next_tick_ns = now + STREAM_TICK_MS * MS;
@@ -508,7 +520,8 @@ static int open_once(struct reader *r, int folder, const char *path, int *ret_fd
 				      MSG_DONTWAIT);
 	if (!err)
 		err = stream_wait(r->files_fd, POLLIN, &w);
-	r->stalls += err == -ETIMEDOUT;
+	if (err == -ETIMEDOUT)
+		note_stall(r);
 	return err ? err : get_descriptor(r, ret_fd);
 }
 
