@@ -112,8 +112,8 @@ static int timeout_ms(const struct run *r)
 {
 	uint64_t now = util_monotonic_ns(), end = MIN(end_ns(r), capture__next_ns(r->capture));
 
-	/* asked for while a window was written */
-	if (r->reload || r->dump)
+	/* asked for while a window was written, or another one has ended meanwhile */
+	if (r->reload || r->dump || capture__has_boundary(r->capture))
 		return 0;
 	if (r->cut)
 		end = MIN(end, now + CUT_AGAIN_NS);
@@ -162,7 +162,7 @@ static int loop(struct run *r)
 		if (!err)
 			run_tend_debuginfod(r);
 		if (!err)
-			err = run_write_windows(r);
+			err = run_write_next(r);
 		if (!err && r->push && util_monotonic_ns() >= r->next_status_ns)
 			run_tell_status(r);
 		if (!err)

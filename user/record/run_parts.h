@@ -132,9 +132,9 @@ void run_stats_path(const struct run *r, unsigned int number, char path[PATH_MAX
 /* Removes a file if it is there. 0 or -errno, said. */
 int run_remove_file(const char *path);
 
-/* Writes the files of the windows that have ended, and begins the next ones. A window that cannot be
- * written is said to be missing. 0; -errno: the run cannot go on, -EINTR: as its user wants. */
-int run_write_windows(struct run *r);
+/* Writes the files of a window that has ended, if there is one, and begins the next one. What cannot be written is said
+ * to be missing. 0; -errno: the run cannot go on, -EINTR: as its user wants. */
+int run_write_next(struct run *r);
 /* The same at the end of the run: also of one whose end has just been passed, and of those that are
  * passed meanwhile. To be called before run_write_last. */
 int run_write_ended(struct run *r);

@@ -48,22 +48,21 @@ static void give_back(const struct run *r)
 		(void)malloc_trim(0);
 }
 
-int run_write_windows(struct run *r)
+int run_write_next(struct run *r)
 {
 	struct capture_boundary boundary;
-	int err = 0;
+	int err;
 
-	if (capture__has_boundary(r->capture))
-		run_end_progress(r);
-	while (!err && capture__has_boundary(r->capture)) {
-		err = capture__settle(r->capture, &boundary);
-		if (!err)
-			err = write_window(r, &boundary);
-		if (!err)
-			err = begin_window(r, &boundary);
-		capture_boundary__done(&boundary);
-		give_back(r);
-	}
+	if (!capture__has_boundary(r->capture))
+		return 0;
+	run_end_progress(r);
+	err = capture__settle(r->capture, &boundary);
+	if (!err)
+		err = write_window(r, &boundary);
+	if (!err)
+		err = begin_window(r, &boundary);
+	capture_boundary__done(&boundary);
+	give_back(r);
 	return err;
 }
 
@@ -72,7 +71,7 @@ int run_write_ended(struct run *r)
 	int err = capture__complete(r->capture);
 
 	while (!err && capture__has_boundary(r->capture)) {
-		err = run_write_windows(r);
+		err = run_write_next(r);
 		if (!err)
 			err = capture__complete(r->capture);
 	}
