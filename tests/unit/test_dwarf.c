@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "target/dwarf.h"
 #include "target/elf_file.h"
+#include "target/symtab.h"
 #include "toolrun.h"
 
 #define MAX_ADDRS 1500
@@ -473,6 +474,34 @@ static void test_nested(void **state)
 		dwarf_answers__done(&r);
 	}
 	target__close(&t);
+}
+
+/* A name that is longer than any is none. */
+static void test_long_name(void **state)
+{
+	static const size_t lengths[] = { SYMTAB_MAX_NAME, SYMTAB_MAX_NAME + 1 };
+	static char text[3 * SYMTAB_MAX_NAME], name[SYMTAB_MAX_NAME + 2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		const struct dwarf_frame *f;
+		struct dwarf_answers r;
+		struct target t;
+
+		memset(name, 'n', lengths[i]);
+		snprintf(text, sizeof(text),
+			 "int %s(int x) __asm__(\"inside\");\nint %s(int x) { return x + 1; }\nint "
+			 "main(void) { return 0; }\n",
+			 name, name);
+		toolrun_write("long.c", text, strlen(text));
+		assert_true(toolrun("gcc -O1 -g -o long long.c"));
+		target__open(&t, "long");
+		f = resolve_function(&t, "long", "inside", &r);
+		assert_int_equal(strlen(strtab__get(t.strings, f->name)), i ? 0 : lengths[i]);
+		assert_string_equal(strtab__get(t.strings, f->linkage_name), "inside");
+		dwarf_answers__done(&r);
+		target__close(&t);
+	}
 }
 
 /* Only of C++ a name without a linkage name may lack what it is qualified by. */
@@ -983,6 +1012,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_c),
 		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_long_name),
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_discarded_rows),
 		cmocka_unit_test(test_large_line_table),

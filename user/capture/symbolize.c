@@ -22,6 +22,8 @@
 #include "target/perf_maps.h"
 
 #define MAX_NAME 4352 /* of a location without symbol: a base name and an offset */
+/* Bytes of all strings of a profile: files are anybody's, and may make up names as they like. Honest ones are a few MB. */
+#define MAX_STRINGS (256U << 20)
 
 struct place { /* a location in an object, or in code that a perf map may name */
 	bool in_perf_map;
@@ -249,7 +251,7 @@ static int set_frames(struct job *j, uint32_t location, const struct symbol_fram
 
 static int name_place(struct job *j, const struct place *place, const struct symbol_frames *answer)
 {
-	if (answer->cnt)
+	if (answer->cnt && strtab__bytes(j->p->strings) < MAX_STRINGS)
 		return set_frames(j, place->location, answer);
 	return name_by_offset(j, place->location, mapping_name(j, place->location), place->offset);
 }

@@ -26,6 +26,7 @@
 #include "target/dwarf_kept.h"
 #include "target/dwarf_split.h"
 #include "target/elf_file.h"
+#include "target/symtab.h"
 
 #define MAX_DEPTH 256 /* of the tree */
 #define NONE UINT32_MAX
@@ -330,7 +331,9 @@ static int name_id(struct resolver *r, Dwarf_Die *die, unsigned int name, uint32
 	const char *s = r->split.dbg ? dwarf_split__string(&r->split, found) :
 				       dwarf_file__string(r->file, found);
 
-	*ret = strtab__add(r->strings, s);
+	/* each may begin within another one: a section of a MB could have names of many GB */
+	*ret = s && strnlen(s, SYMTAB_MAX_NAME + 1) > SYMTAB_MAX_NAME ? 0 :
+									strtab__add(r->strings, s);
 	return *ret == NONE ? -ENOMEM : 0;
 }
 

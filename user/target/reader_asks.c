@@ -22,7 +22,7 @@
 #define MAX_VADDR (1ULL << 47)	 /* of a program */
 #define MAX_PARTS 4096		 /* of an unwind table */
 #define MAX_TABLE (256U << 20)	 /* bytes of its parts */
-#define MAX_STRINGS (256U << 20) /* bytes of the names of one request */
+#define MAX_STRINGS (128U << 20) /* bytes of the names of one request */
 #define MAX_FRAMES (16U << 20)	 /* of the addresses of one request */
 
 /* ---- answers ---- */
