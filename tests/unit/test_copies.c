@@ -921,6 +921,49 @@ static void test_generated(void **state)
 	assert_true(copies__read(copies, proc, ELSEWHERE + sz, bytes, sizeof(bytes)) < 0);
 }
 
+/* Code that a stack leads through, again and again: a page is read once, and no more than some of them. */
+static void test_looks(void **state)
+{
+	uint64_t sz = 300 * PG, addr;
+	struct proc_map code;
+	uint8_t bytes[8], truth[8];
+	size_t some = 0;
+	uint32_t proc;
+	char more[128];
+
+	(void)state;
+	make_program(PROG, "0x1122334455667788");
+	snprintf(more, sizeof(more), "%llx-%llx r-xp 00000000 00:00 0\n", ELSEWHERE,
+		 ELSEWHERE + sz);
+	code = make_process(PROG, TEXT_SZ, "", more);
+	assert_true(toolrun("rm -f proc/%d/mem", PID));
+	fill_memory(PROG, code.offset, ELSEWHERE, sz);
+	proc = read_process();
+	copies__begin_looks(copies);
+	/* over the end of a page */
+	for (addr = ELSEWHERE + PG - 16; addr < ELSEWHERE + PG + 16; addr++) {
+		int err = copies__read(copies, proc, addr, truth, sizeof(truth));
+
+		some += !err;
+		assert_int_equal(copies__look(copies, proc, addr, bytes, sizeof(bytes)), err);
+		assert_memory_equal(bytes, truth, sizeof(bytes));
+	}
+	assert_true(some > 0);
+	assert_int_equal(copies__look(copies, proc, ELSEWHERE - PG, bytes, sizeof(bytes)),
+			 -ENODATA);
+	/* those three, and so many more, whatever is there */
+	for (addr = 3; addr < COPIES_LOOKS; addr++)
+		assert_int_not_equal(copies__look(copies, proc, ELSEWHERE + addr * PG, bytes, 8),
+				     -EBUSY);
+	assert_int_equal(copies__look(copies, proc, ELSEWHERE + addr * PG, bytes, 8), -EBUSY);
+	/* as it is now */
+	assert_int_equal(copies__read(copies, proc, ELSEWHERE, bytes, sizeof(bytes)), 0);
+	poke(ELSEWHERE, bytes[0] + 1);
+	copies__begin_looks(copies);
+	assert_int_equal(copies__look(copies, proc, ELSEWHERE, bytes + 7, 1), 0);
+	assert_int_equal(bytes[7], (uint8_t)(bytes[0] + 1));
+}
+
 /* ---- events ---- */
 
 static const struct proc_file memory = { .kind = PROC_FILE_ANON, .path = (char *)"" };
@@ -1004,6 +1047,7 @@ int main(void)
 		TEST(test_moved),
 		TEST(test_search_ends),
 		TEST(test_generated),
+		TEST(test_looks),
 		TEST(test_events),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -741,6 +741,11 @@ void code__forget(struct code *c, uint32_t proc)
 		unpublish(c, s);
 }
 
+void code__begin_looks(struct code *c)
+{
+	copies__begin_looks(c->copies);
+}
+
 int code__read(struct code *c, uint32_t proc, uint64_t addr, const uint8_t *then, void *buf,
 	       size_t sz)
 {
@@ -754,7 +759,7 @@ int code__read(struct code *c, uint32_t proc, uint64_t addr, const uint8_t *then
 		return -EFAULT;
 	if (code__is_generated(c, proc, map)) {
 		if (!then)
-			return copies__read(c->copies, proc, addr, buf, sz) ? -ESRCH : 0;
+			return copies__look(c->copies, proc, addr, buf, sz) ? -ESRCH : 0;
 		memcpy(buf, then, sz);
 		return 0;
 	}

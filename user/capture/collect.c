@@ -167,6 +167,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 	/* it has ended, and nobody had asked what it maps */
 	if (!procs__space(c->procs, proc)->known && !procs__space(c->procs, proc)->map_cnt)
 		return BPFPROF_STACK_gone;
+	code__begin_looks(c->code);
 	for (int i = 0; i < RAW_ROUNDS && result == RAW_UNWIND_MISS; i++) {
 		const struct proc_map *map;
 

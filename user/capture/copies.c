@@ -19,6 +19,7 @@
 #define MAX_OF_FILE 8 /* places of code of one file */
 #define MAX_PLACES (PROCS_MAX_BESIDE * MAX_OF_FILE)
 #define MAX_MOVED 8		 /* ranges of a process that are looked for in a file at a time */
+#define LOOKED_AT 16		 /* pages of generated code that are kept for a stack */
 #define MAX_SEARCHED (256 << 20) /* bytes of code that these are looked for in, of a process */
 
 struct copies {
@@ -30,6 +31,13 @@ struct copies {
 	uint32_t *searched; /* bytes, by the numbers of processes */
 	size_t searched_cap;
 	struct copies_stats removed; /* of processes that are no more in procs */
+	struct looked_at {
+		uint64_t page; /* 0: none */
+		uint32_t proc;
+		int err;
+		uint8_t bytes[COPY_PAGE];
+	} looked_at[LOOKED_AT]; /* by page */
+	size_t looks;
 };
 
 struct copies *copies__new(struct procs *procs, struct objects *objects,
@@ -72,15 +80,66 @@ static void count(struct copies *c, uint32_t proc, struct copies_stats *s)
 	}
 }
 
+/* Is something there, that is not 0? */
+static bool has_any(const uint8_t *bytes, size_t sz)
+{
+	for (size_t i = 0; i < sz; i++)
+		if (bytes[i])
+			return true;
+	return false;
+}
+
 int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
 {
-	const uint8_t *bytes = buf;
 	int err = proofs__read(c->proofs, proc, addr, buf, sz);
 
-	for (size_t i = 0; !err && i < sz; i++)
-		if (bytes[i])
-			return 0;
-	return err ?: -ENODATA;
+	return err ?: has_any(buf, sz) ? 0 : -ENODATA;
+}
+
+void copies__begin_looks(struct copies *c)
+{
+	c->looks = 0;
+	for (size_t i = 0; i < LOOKED_AT; i++)
+		c->looked_at[i].page = 0;
+}
+
+/* The page of a process that an address is in, as it was when it was first looked at; NULL: it cannot be read. */
+static const struct looked_at *look_at(struct copies *c, uint32_t proc, uint64_t page, int *ret_err)
+{
+	struct looked_at *l = &c->looked_at[page / COPY_PAGE % LOOKED_AT];
+
+	if (page && l->page == page && l->proc == proc) {
+		*ret_err = l->err;
+		return l;
+	}
+	*ret_err = -EBUSY;
+	if (c->looks == COPIES_LOOKS)
+		return NULL;
+	c->looks++;
+	l->page = page;
+	l->proc = proc;
+	*ret_err = l->err = proofs__read(c->proofs, proc, page, l->bytes, sizeof(l->bytes));
+	return l;
+}
+
+int copies__look(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
+{
+	uint64_t page = addr & ~(COPY_PAGE - 1), at = addr - page;
+	const struct looked_at *l;
+	int err;
+
+	if (at + sz > COPY_PAGE) {
+		err = copies__look(c, proc, addr, buf, COPY_PAGE - at);
+		return err && err != -ENODATA ?
+			       err :
+			       copies__look(c, proc, page + COPY_PAGE,
+					    (uint8_t *)buf + COPY_PAGE - at, at + sz - COPY_PAGE);
+	}
+	l = look_at(c, proc, page, &err);
+	if (err)
+		return err;
+	memcpy(buf, l->bytes + at, sz);
+	return has_any(buf, sz) ? 0 : -ENODATA;
 }
 
 void copies__forget(struct copies *c, uint32_t proc)

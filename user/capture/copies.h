@@ -54,6 +54,15 @@ size_t copies__vouch(struct copies *c, uint32_t proc, const uint64_t *frames, si
  * is all zeros, as what was given back to the kernel is. */
 int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
 
+/*
+ * The same of a few bytes in a range of the process. To ask for them takes some 50 us, and a stack of generated code may
+ * have thousands looked at: a page that was read serves until copies__begin_looks, and COPIES_LOOKS are read by then at
+ * most. -EBUSY: it would be one more.
+ */
+#define COPIES_LOOKS 64
+void copies__begin_looks(struct copies *c);
+int copies__look(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
+
 /* The process is about to be removed from procs. */
 void copies__forget(struct copies *c, uint32_t proc);
 
