@@ -207,11 +207,25 @@ static bool take_entry(struct cgroup_path *ret, const struct part *part, const s
 	return in_pod && take_container(ret, part, false);
 }
 
+/* manager: bytes of the name of the user's manager that it is below, or 0. */
+static void take_unit(struct cgroup_path *ret, const struct part *p, size_t *manager)
+{
+	if (!*manager) {
+		set(ret->unit, sizeof(ret->unit), p);
+		if (begins(p, "user@") && ends(p, ".service"))
+			*manager = strlen(ret->unit);
+	} else if (*manager + 1 + p->len < sizeof(ret->unit)) {
+		ret->unit[*manager] = '/';
+		set(ret->unit + *manager + 1, sizeof(ret->unit) - *manager - 1, p);
+	}
+}
+
 void cgroup_path__parse(const char *path, struct cgroup_path *ret)
 {
 	struct part whole = { path, deleted_path_length(path, strlen(path)) }, parent = { "", 0 },
 		    above = { "", 0 };
 	bool in_kubepods = false, in_pod = false;
+	size_t manager = 0;
 
 	memset(ret, 0, sizeof(*ret));
 	while (whole.len) {
@@ -229,7 +243,7 @@ void cgroup_path__parse(const char *path, struct cgroup_path *ret)
 			in_pod = true;
 		} else if (!take_form(ret, &p) && !take_entry(ret, &p, &parent, &above, in_pod) &&
 			   !ret->container[0] && (ends(&p, ".service") || ends(&p, ".scope"))) {
-			set(ret->unit, sizeof(ret->unit), &p);
+			take_unit(ret, &p, &manager);
 		}
 		in_kubepods |= is(&p, "kubepods");
 		above = parent;

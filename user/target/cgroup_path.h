@@ -16,8 +16,8 @@
 struct cgroup_path {
 	char container[CGROUP_ID_SZ]; /* its id; of LXC and systemd-nspawn its name; "": none */
 	char pod[37]; /* the pod's uid with dashes, or 32 digits of a static pod; "": none */
-	/* The innermost service or scope of systemd, of the host where there is a container, unescaped;
-	 * "": none. */
+	/* The innermost service or scope of systemd, of the host where there is a container, unescaped; "": none. Units
+	 * of a user's manager are called as he likes, also as the system's: they have its name and a slash in front. */
 	char unit[CGROUP_UNIT_SZ];
 };
 
