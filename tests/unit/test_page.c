@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <errno.h>
 
 #include "base/util.h"
 #include "golden_profile.h"
@@ -500,6 +501,37 @@ static void many_stacks_take_3_mb(void **state)
 	profile__free(p);
 }
 
+/* A location of many lines, in many samples: some MB in the file, 800 as stacks. */
+static void too_many_frames(void **state)
+{
+	enum {
+		LINES = 200000,
+		SAMPLES = 1000
+	};
+	struct profile *p = new_profile();
+	struct profile_function f = { .name = profile__string(p, "f") };
+	struct profile_line *lines = calloc(LINES, sizeof(*lines));
+	uint32_t loc = profile__add_location(p, PROFILE_NONE, 1);
+	int64_t v[] = { 1, 1 };
+	struct stacks st;
+
+	(void)state;
+	assert_non_null(lines);
+	lines[0].function = profile__add_function(p, &f);
+	for (size_t i = 0; i < LINES; i++)
+		lines[i] =
+			(struct profile_line){ .function = lines[0].function, .line = (int64_t)i };
+	assert_int_equal(profile__set_lines(p, loc, lines, LINES), 0);
+	for (int64_t i = 0; i < SAMPLES; i++) {
+		struct profile_label l = { .key = profile__string(p, "n"), .num = i + 1 };
+
+		assert_int_equal(profile__add_sample(p, &loc, 1, &l, 1, v), i);
+	}
+	assert_int_equal(stacks__make(p, &st), -EFBIG);
+	free(lines);
+	profile__free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,6 +544,7 @@ int main(void)
 		cmocka_unit_test(sides_and_notes_are_written),
 		cmocka_unit_test(records_are_written),
 		cmocka_unit_test(many_stacks_take_3_mb),
+		cmocka_unit_test(too_many_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ struct stacks {
 	size_t frame_cnt, label_cnt, set_cnt, sample_cnt;
 };
 
-/* Samples of no frame have one, "[no stack]". 0 or -ENOMEM. */
+/* Samples of no frame have one, "[no stack]". 0; -ENOMEM; -EFBIG: the stacks take more than half a GB. */
 int stacks__make(const struct profile *p, struct stacks *ret);
 void stacks__done(struct stacks *st);
 
