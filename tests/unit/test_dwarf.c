@@ -15,6 +15,7 @@
 #include "base/strtab.h"
 #include "base/util.h"
 #include "target/dwarf.h"
+#include "target/dwarf_split.h"
 #include "target/elf_file.h"
 #include "target/symtab.h"
 #include "toolrun.h"
@@ -933,6 +934,36 @@ static void test_split_file(void **state)
 	}
 }
 
+/* A file is looked for only where a unit names one: clang's DWARF 5 has a table of addresses in any case. */
+static void test_names_split(void **state)
+{
+	static const struct {
+		const char *compiler;
+		bool addr, split;
+	} made[] = {
+		{ "gcc -gdwarf-4 -gsplit-dwarf", true, true },
+		{ "gcc -gdwarf-5 -gsplit-dwarf", true, true },
+		{ "gcc -gdwarf-5 -gz -gsplit-dwarf", true, true },
+		{ "clang -gdwarf-4 -gsplit-dwarf", true, true },
+		{ "clang -gdwarf-5 -gsplit-dwarf", true, true },
+		{ "clang -gdwarf-5", true, false },
+		{ "clang -gdwarf-4", false, false },
+		{ "gcc -gdwarf-5", false, false },
+	};
+	struct elf_section s;
+	struct target t;
+
+	(void)state;
+	toolrun_write("s.c", c_program, sizeof(c_program) - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		assert_true(toolrun("%s -O1 -o s s.c", made[i].compiler));
+		target__open(&t, "s");
+		assert_int_equal(elf_file__section(t.elf, ".debug_addr", &s), made[i].addr);
+		assert_int_equal(dwarf_split__may_be(t.elf), made[i].split);
+		target__close(&t);
+	}
+}
+
 /* The string section's last string has no end: libdw reads on. */
 static void test_endless_string(void **state)
 {
@@ -1012,6 +1043,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_c),
 		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_names_split),
 		cmocka_unit_test(test_long_name),
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_discarded_rows),

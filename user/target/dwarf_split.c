@@ -8,8 +8,53 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "target/cfi.h"
 #include "target/dwarf_file.h"
 #include "target/elf_file.h"
+
+#define MAX_ABBREV (64U << 20) /* bytes; a hundredth of the DWARF */
+
+/* DWARF 5, 7.5.3: one declaration. Returns whether it has the name of a .dwo file. */
+static bool names_file(struct cfi_reader *in)
+{
+	uint64_t attr, form;
+	bool ret = false;
+
+	(void)cfi_reader__uleb(in); /* tag */
+	(void)cfi_reader__u8(in);   /* has children */
+	do {
+		attr = cfi_reader__uleb(in);
+		form = cfi_reader__uleb(in);
+		if (form == DW_FORM_implicit_const)
+			(void)cfi_reader__sleb(in);
+		ret |= attr == DW_AT_dwo_name || attr == DW_AT_GNU_dwo_name;
+	} while (!in->bad && (attr || form));
+	return ret;
+}
+
+bool dwarf_split__may_be(const struct elf_file *elf)
+{
+	struct elf_section s;
+	struct cfi_reader in;
+	bool ret = false;
+	void *data;
+	size_t sz;
+
+	/* clang's units of DWARF 5 have their addresses there in any case */
+	if (!elf_file__section(elf, ".debug_addr", &s))
+		return false;
+	if (!elf_file__section(elf, ".debug_abbrev", &s) ||
+	    elf_file__read_section(elf, &s, MAX_ABBREV, &data, &sz))
+		return true;
+	in = (struct cfi_reader){ data, (const uint8_t *)data + sz, false };
+	/* a code of 0 ends the declarations of a unit, behind which those of others may come */
+	while (!ret && !in.bad && in.p < in.end)
+		if (cfi_reader__uleb(&in))
+			ret = names_file(&in);
+	ret |= in.bad;
+	free(data);
+	return ret;
+}
 
 #define MAX_SECTION (512U << 20)
 

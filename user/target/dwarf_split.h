@@ -33,6 +33,9 @@ enum {
 	DWARF_SPLIT_NR
 };
 
+/* May units of the file have the rest of what they say in another one? False if none names a .dwo file. */
+bool dwarf_split__may_be(const struct elf_file *elf);
+
 /* The sections of a .dwo or .dwp, expanded. */
 struct dwarf_split_file {
 	void *data[DWARF_SPLIT_NR];

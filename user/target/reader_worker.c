@@ -24,6 +24,7 @@
 #include "target/allocators.h"
 #include "target/custom_sites.h"
 #include "target/dwarf_kept.h"
+#include "target/dwarf_split.h"
 #include "target/elf_file.h"
 #include "helper/fd_message.h"
 #include "target/names.h"
@@ -264,7 +265,6 @@ static int describe(struct job *j)
 	struct reader_description d = {};
 	const struct elf_file *elf = j->elfs[0];
 	const struct elf_segment *segments;
-	struct elf_section info;
 	const uint8_t *id;
 	size_t sz, cnt;
 	int err;
@@ -276,7 +276,7 @@ static int describe(struct job *j)
 	d.segment_cnt = cnt;
 	d.is_whole = elf_file__is_whole(elf);
 	d.has_debug_info = elf_file__has_dwarf(elf);
-	d.may_be_split = elf_file__section(elf, ".debug_addr", &info);
+	d.may_be_split = dwarf_split__may_be(elf);
 	read_interp(elf, d.interp, sizeof(d.interp));
 	read_sanitizer(elf, d.sanitizer, sizeof(d.sanitizer));
 	read_altlink(elf, &d);
