@@ -90,8 +90,13 @@ static double more_in_a_run(const struct measure *ms, const struct judge_row *ro
 	const struct judge_metric *m = ms->m;
 	uint64_t ops = FACTS_NONE;
 
-	for (size_t i = 0; i < m->run_cnt; i++)
-		ops = MIN(ops, ms->runs->runs[m->runs[i]].facts.ops);
+	for (size_t i = 0; i < m->run_cnt; i++) {
+		const struct runs_run *run = &ms->runs->runs[m->runs[i]];
+
+		/* a build is several, and has what all of them did */
+		if (run->facts.ops != FACTS_NONE)
+			ops = MIN(ops, run->facts.ops / run->parts);
+	}
 	return (row->now - row->base) * (ops == FACTS_NONE ? 1 : (double)ops);
 }
 
