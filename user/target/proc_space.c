@@ -141,18 +141,16 @@ const struct proc_map *proc_space__from(const struct proc_space *s, uint64_t add
 const struct proc_map *proc_space__at_time(const struct proc_space *s, uint64_t addr,
 					   uint64_t time_ns)
 {
-	const struct proc_retired *best = NULL;
+	/* what has gone first since then */
+	size_t i = SORTED_UPPER_BOUND(s->retired, s->retired_cnt, to_ns, time_ns);
 
-	for (size_t i = 0; i < s->retired_cnt; i++) {
-		const struct proc_retired *r = &s->retired[i];
+	for (; i < s->retired_cnt; i++) {
+		const struct proc_map *m = &s->retired[i].map;
 
-		if (time_ns < r->to_ns && addr >= r->map.start && addr < r->map.end &&
-		    (!best || r->to_ns < best->to_ns))
-			best = r;
+		if (addr >= m->start && addr < m->end)
+			return m->file == PROC_FILE_NONE ? NULL : m;
 	}
-	if (!best)
-		return proc_space__at(s, addr);
-	return best->map.file == PROC_FILE_NONE ? NULL : &best->map;
+	return proc_space__at(s, addr);
 }
 
 void proc_space__drop_retired(struct proc_spaces *all, struct proc_space *s)
@@ -243,6 +241,7 @@ static int retire(struct proc_spaces *all, struct proc_space *s, const struct pr
 		  uint64_t time_ns)
 {
 	struct proc_retired r = { .map = *m, .to_ns = time_ns };
+	size_t i;
 	int err;
 
 	if (time_ns < all->before_ns)
@@ -253,7 +252,11 @@ static int retire(struct proc_spaces *all, struct proc_space *s, const struct pr
 	if (err)
 		return err;
 	r.map.copy = PROC_MAP_AS_IS;
-	s->retired[s->retired_cnt++] = r;
+	/* nearly all come in order */
+	for (i = s->retired_cnt; i && s->retired[i - 1].to_ns > time_ns; i--)
+		s->retired[i] = s->retired[i - 1];
+	s->retired[i] = r;
+	s->retired_cnt++;
 	all->retired_cnt++;
 	return 0;
 }

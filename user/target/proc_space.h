@@ -55,7 +55,7 @@ struct proc_space {
 	struct proc_map *maps; /* ascending, without overlap */
 	size_t map_cnt, map_cap;
 	size_t cut_cnt;		      /* ranges beyond PROCS_MAX_MAPS, since the maps were read */
-	struct proc_retired *retired; /* what stood where something else does now */
+	struct proc_retired *retired; /* what stood where something else does now, by to_ns */
 	size_t retired_cnt, retired_cap;
 	/* what maps files, code or not, at or beside ranges that may be copies: see copy_places */
 	struct proc_map *beside;
