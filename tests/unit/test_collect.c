@@ -1238,6 +1238,55 @@ int __wrap_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_t
 	return err ? err : __real_objects__unwind_table(o, id, ret);
 }
 
+static int open_err; /* of each request for a file, or 0 */
+
+int __real_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+		       const struct proc_map *map);
+int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+		       const struct proc_map *map);
+
+int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+		       const struct proc_map *map)
+{
+	return open_err ? open_err : __real_procs__open(ps, o, idx, map);
+}
+
+static uint32_t find_object(uint32_t tgid)
+{
+	uint32_t proc = procs__find_live(procs, tgid);
+
+	return code__object(code, proc, procs__map_at(procs, proc, files[0].start));
+}
+
+/* A file is not given up where it could not be asked for, through however many processes; but where each of them said no. */
+static void test_file_later(void **state)
+{
+	static const int errs[] = { -EAGAIN, -EIO };
+	const struct collect_opts opts = { .label_process = false };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		uint32_t proc;
+
+		if (!start(&of_named, &opts, CHUNKS))
+			skip();
+		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
+		blob_sz = 0;
+		map_files("/usr/lib/*-linux-gnu*/libc.so.6", 1);
+		assert_int_equal(file_cnt, 1);
+		open_err = errs[i];
+		for (uint32_t k = 1; k <= 20; k++) {
+			assert_int_equal(procs__on_fork(procs, FAKE_TGID + k, FAKE_TGID, 2), 0);
+			assert_int_equal(find_object(FAKE_TGID + k), OBJECTS_NONE);
+		}
+		open_err = 0;
+		assert_int_equal(find_object(FAKE_TGID) == OBJECTS_NONE, errs[i] == -EIO);
+		code__forget(code, proc);
+		unwind_table__done(&files[0].truth);
+		file_cnt = 0;
+	}
+}
+
 /* That no reader could be started, or that memory was short, is no property of a file: it is asked for its table
  * again. */
 static void test_table_later(void **state)
@@ -1368,6 +1417,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_zombie, teardown),
 		cmocka_unit_test_teardown(test_eviction, teardown),
 		cmocka_unit_test_teardown(test_table_later, teardown),
+		cmocka_unit_test_teardown(test_file_later, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 

@@ -164,6 +164,14 @@ static void give_up(struct code *c, struct file_state *state)
 	c->loads++;
 }
 
+/* It was not tried: there was no reader. */
+static void take_back(struct code *c, struct file_state *state, uint32_t proc)
+{
+	uint8_t *tries = procs__lives(c->procs, proc) ? &state->tries : &state->tries_of_ended;
+
+	*tries -= *tries > 0;
+}
+
 /* Is the file to be opened through this process now? */
 static bool may_try(struct code *c, struct file_state *state, uint32_t proc)
 {
@@ -209,6 +217,8 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		if (fd == -ETIMEDOUT)
 			give_up(c, state);
 		state->gone |= fd == -ENOENT || fd == -ESRCH || fd == -ESTALE;
+		if (fd == -EAGAIN)
+			take_back(c, state, proc);
 		if (fd < 0) {
 			log_debug("cannot open '%s' of process %u: %s; its frames have no names",
 				  f->path, procs__get(c->procs, proc)->tgid, strerror(-fd));
