@@ -1264,10 +1264,11 @@ static void test_file_later(void **state)
 	static const int errs[] = { -EAGAIN, -EIO };
 	const struct collect_opts opts = { .label_process = false };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
 		uint32_t proc;
 
+		if (i)
+			teardown(state);
 		if (!start(&of_named, &opts, CHUNKS))
 			skip();
 		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
@@ -1294,13 +1295,14 @@ static void test_table_later(void **state)
 	static const int errs[] = { -EAGAIN, -ENOMEM };
 	const struct collect_opts opts = { .label_process = false };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
 		const struct proc_map *m;
 		uint32_t proc;
 		bool loaded = false;
 		uint64_t end;
 
+		if (i)
+			teardown(state);
 		if (!start(&of_named, &opts, CHUNKS))
 			skip();
 		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
