@@ -8,54 +8,10 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "target/cfi.h"
 #include "target/dwarf_file.h"
 #include "target/elf_file.h"
 
-#define MAX_ABBREV (64U << 20) /* bytes; a hundredth of the DWARF */
-
-/* DWARF 5, 7.5.3: one declaration. Returns whether it has the name of a .dwo file. */
-static bool names_file(struct cfi_reader *in)
-{
-	uint64_t attr, form;
-	bool ret = false;
-
-	(void)cfi_reader__uleb(in); /* tag */
-	(void)cfi_reader__u8(in);   /* has children */
-	do {
-		attr = cfi_reader__uleb(in);
-		form = cfi_reader__uleb(in);
-		if (form == DW_FORM_implicit_const)
-			(void)cfi_reader__sleb(in);
-		ret |= attr == DW_AT_dwo_name || attr == DW_AT_GNU_dwo_name;
-	} while (!in->bad && (attr || form));
-	return ret;
-}
-
-bool dwarf_split__may_be(const struct elf_file *elf)
-{
-	struct elf_section s;
-	struct cfi_reader in;
-	bool ret = false;
-	void *data;
-	size_t sz;
-
-	/* clang's units of DWARF 5 have their addresses there in any case */
-	if (!elf_file__section(elf, ".debug_addr", &s))
-		return false;
-	if (!elf_file__section(elf, ".debug_abbrev", &s) ||
-	    elf_file__read_section(elf, &s, MAX_ABBREV, &data, &sz))
-		return true;
-	in = (struct cfi_reader){ data, (const uint8_t *)data + sz, false };
-	/* a code of 0 ends the declarations of a unit, behind which those of others may come */
-	while (!ret && !in.bad && in.p < in.end)
-		if (cfi_reader__uleb(&in))
-			ret = names_file(&in);
-	ret |= in.bad;
-	free(data);
-	return ret;
-}
-
+#define MAX_ABBREV (64U << 20)
 #define MAX_SECTION (512U << 20)
 
 /* Their columns in .debug_cu_index (DWARF 5, 7.3.5.3; GNU's has the same for these). */
@@ -117,6 +73,48 @@ static bool at(struct dwarf_bytes table, uint64_t idx, size_t n, uint64_t *ret)
 	table = from(table, idx * n);
 	*ret = take(&table, n);
 	return true;
+}
+
+/* ---- whether there is another file ---- */
+
+/* Takes one declaration (DWARF 5, 7.5.3). Returns whether it has the name of a .dwo file. */
+static bool take_declaration(struct dwarf_bytes *b)
+{
+	uint64_t attr, form;
+	bool ret = false;
+
+	take_uleb(b); /* tag */
+	take(b, 1);   /* has children */
+	do {
+		attr = take_uleb(b);
+		form = take_uleb(b);
+		if (form == DW_FORM_implicit_const)
+			take_uleb(b);
+		ret |= attr == DW_AT_dwo_name || attr == DW_AT_GNU_dwo_name;
+	} while (attr || form);
+	return ret;
+}
+
+bool dwarf_split__may_be(const struct elf_file *elf)
+{
+	struct elf_section s;
+	struct dwarf_bytes b;
+	bool ret = false;
+	void *data;
+
+	/* clang's units of DWARF 5 have their addresses there in any case */
+	if (!elf_file__section(elf, ".debug_addr", &s))
+		return false;
+	if (!elf_file__section(elf, ".debug_abbrev", &s) ||
+	    elf_file__read_section(elf, &s, MAX_ABBREV, &data, &b.sz))
+		return true;
+	b.p = data;
+	/* a code of 0 ends the declarations of a unit, behind which those of others may come */
+	while (!ret && b.sz)
+		if (take_uleb(&b))
+			ret = take_declaration(&b);
+	free(data);
+	return ret;
 }
 
 /* ---- the file ---- */

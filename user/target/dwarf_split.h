@@ -33,7 +33,7 @@ enum {
 	DWARF_SPLIT_NR
 };
 
-/* May units of the file have the rest of what they say in another one? False if none names a .dwo file. */
+/* Does a unit of the file name a .dwo file, which has the rest of it? Also true where that cannot be read. */
 bool dwarf_split__may_be(const struct elf_file *elf);
 
 /* The sections of a .dwo or .dwp, expanded. */
