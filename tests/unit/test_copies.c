@@ -890,24 +890,31 @@ static void test_search_ends(void **state)
 	}
 }
 
+#define GENERATED_SZ (300 * PG)
+
+/* A process that has filled a range itself, from ELSEWHERE on; *code: its program's. */
+static uint32_t generated(struct proc_map *code)
+{
+	char more[128];
+
+	make_program(PROG, "0x1122334455667788");
+	snprintf(more, sizeof(more), "%llx-%llx r-xp 00000000 00:00 0\n", ELSEWHERE,
+		 ELSEWHERE + GENERATED_SZ);
+	*code = make_process(PROG, TEXT_SZ, "", more);
+	assert_true(toolrun("rm -f proc/%d/mem", PID));
+	fill_memory(PROG, code->offset, ELSEWHERE, GENERATED_SZ);
+	return read_process();
+}
+
 /* Memory of a process that has copied nothing: its own code, wherever it lies, and whatever it
  * looks like. */
 static void test_generated(void **state)
 {
-	uint64_t sz = 300 * PG;
 	struct proc_map code;
 	uint8_t bytes[8];
-	uint32_t proc;
-	char more[128];
+	uint32_t proc = generated(&code);
 
 	(void)state;
-	make_program(PROG, "0x1122334455667788");
-	snprintf(more, sizeof(more), "%llx-%llx r-xp 00000000 00:00 0\n", ELSEWHERE,
-		 ELSEWHERE + sz);
-	code = make_process(PROG, TEXT_SZ, "", more);
-	assert_true(toolrun("rm -f proc/%d/mem", PID));
-	fill_memory(PROG, code.offset, ELSEWHERE, sz);
-	proc = read_process();
 	need_memory(proc, ELSEWHERE, PROC_MAP_MAYBE_COPY);
 	assert_int_equal(copies__settle(copies, proc), 0);
 	need_memory(proc, ELSEWHERE, PROC_MAP_AS_IS);
@@ -918,27 +925,19 @@ static void test_generated(void **state)
 	assert_int_equal(copies__read(copies, proc, ELSEWHERE, bytes, sizeof(bytes)), 0);
 	assert_int_equal(copies__read(copies, proc, ELSEWHERE - PG, bytes, sizeof(bytes)),
 			 -ENODATA);
-	assert_true(copies__read(copies, proc, ELSEWHERE + sz, bytes, sizeof(bytes)) < 0);
+	assert_true(copies__read(copies, proc, ELSEWHERE + GENERATED_SZ, bytes, sizeof(bytes)) < 0);
 }
 
 /* Code that a stack leads through, again and again: a page is read once, and no more than some of them. */
 static void test_looks(void **state)
 {
-	uint64_t sz = 300 * PG, addr;
 	struct proc_map code;
 	uint8_t bytes[8], truth[8];
+	uint32_t proc = generated(&code);
 	size_t some = 0;
-	uint32_t proc;
-	char more[128];
+	uint64_t addr;
 
 	(void)state;
-	make_program(PROG, "0x1122334455667788");
-	snprintf(more, sizeof(more), "%llx-%llx r-xp 00000000 00:00 0\n", ELSEWHERE,
-		 ELSEWHERE + sz);
-	code = make_process(PROG, TEXT_SZ, "", more);
-	assert_true(toolrun("rm -f proc/%d/mem", PID));
-	fill_memory(PROG, code.offset, ELSEWHERE, sz);
-	proc = read_process();
 	copies__begin_looks(copies);
 	/* over the end of a page */
 	for (addr = ELSEWHERE + PG - 16; addr < ELSEWHERE + PG + 16; addr++) {

@@ -109,9 +109,9 @@ size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t
 /* The process is about to be removed from procs. */
 void code__forget(struct code *c, uint32_t proc);
 
-/* What a stack is to be found by begins here: what its process has had read before is read anew. */
+/* Another stack is unwound: what code__read has kept of the memory of processes is read anew. */
 void code__begin_looks(struct code *c);
-/* Bytes of code as the process sees them at addr, at most 64 of them: of an object from its file; of memory that it has
+/* Bytes of code as the process sees them at addr: of an object from its file; of memory that it has
  * filled itself `then`, what it is known to have had there, or if that is NULL what it has now:
  * -ESRCH if that is gone. 0 or -errno. */
 int code__read(struct code *c, uint32_t proc, uint64_t addr, const uint8_t *then, void *buf,

@@ -31,13 +31,15 @@ struct copies {
 	uint32_t *searched; /* bytes, by the numbers of processes */
 	size_t searched_cap;
 	struct copies_stats removed; /* of processes that are no more in procs */
+	/* by page */
 	struct looked_at {
-		uint64_t page; /* 0: none */
-		uint32_t proc;
+		bool there;
 		int err;
+		uint32_t proc;
+		uint64_t page;
 		uint8_t bytes[COPY_PAGE];
-	} looked_at[LOOKED_AT]; /* by page */
-	size_t looks;
+	} looked_at[LOOKED_AT];
+	size_t look_cnt; /* pages that were read for this stack */
 };
 
 struct copies *copies__new(struct procs *procs, struct objects *objects,
@@ -98,47 +100,45 @@ int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size
 
 void copies__begin_looks(struct copies *c)
 {
-	c->looks = 0;
+	c->look_cnt = 0;
 	for (size_t i = 0; i < LOOKED_AT; i++)
-		c->looked_at[i].page = 0;
+		c->looked_at[i].there = false;
 }
 
-/* The page of a process that an address is in, as it was when it was first looked at; NULL: it cannot be read. */
-static const struct looked_at *look_at(struct copies *c, uint32_t proc, uint64_t page, int *ret_err)
+/* The page of a process as it was when it was first looked at. 0 or -errno, as copies__look. */
+static int look_at(struct copies *c, uint32_t proc, uint64_t page, const uint8_t **ret)
 {
 	struct looked_at *l = &c->looked_at[page / COPY_PAGE % LOOKED_AT];
 
-	if (page && l->page == page && l->proc == proc) {
-		*ret_err = l->err;
-		return l;
-	}
-	*ret_err = -EBUSY;
-	if (c->looks == COPIES_LOOKS)
-		return NULL;
-	c->looks++;
+	*ret = l->bytes;
+	if (l->there && l->page == page && l->proc == proc)
+		return l->err;
+	if (c->look_cnt == COPIES_LOOKS)
+		return -EBUSY;
+	c->look_cnt++;
+	l->there = true;
 	l->page = page;
 	l->proc = proc;
-	*ret_err = l->err = proofs__read(c->proofs, proc, page, l->bytes, sizeof(l->bytes));
-	return l;
+	l->err = proofs__read(c->proofs, proc, page, l->bytes, sizeof(l->bytes));
+	return l->err;
 }
 
 int copies__look(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz)
 {
-	uint64_t page = addr & ~(COPY_PAGE - 1), at = addr - page;
-	const struct looked_at *l;
-	int err;
+	uint8_t *to = buf;
+	size_t done = 0;
 
-	if (at + sz > COPY_PAGE) {
-		err = copies__look(c, proc, addr, buf, COPY_PAGE - at);
-		return err && err != -ENODATA ?
-			       err :
-			       copies__look(c, proc, page + COPY_PAGE,
-					    (uint8_t *)buf + COPY_PAGE - at, at + sz - COPY_PAGE);
+	while (done < sz) {
+		uint64_t at = (addr + done) & (COPY_PAGE - 1);
+		size_t n = MIN(sz - done, COPY_PAGE - at);
+		const uint8_t *page;
+		int err = look_at(c, proc, addr + done - at, &page);
+
+		if (err)
+			return err;
+		memcpy(to + done, page + at, n);
+		done += n;
 	}
-	l = look_at(c, proc, page, &err);
-	if (err)
-		return err;
-	memcpy(buf, l->bytes + at, sz);
 	return has_any(buf, sz) ? 0 : -ENODATA;
 }
 

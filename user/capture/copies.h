@@ -55,9 +55,9 @@ size_t copies__vouch(struct copies *c, uint32_t proc, const uint64_t *frames, si
 int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size_t sz);
 
 /*
- * The same of a few bytes in a range of the process. To ask for them takes some 50 us, and a stack of generated code may
- * have thousands looked at: a page that was read serves until copies__begin_looks, and COPIES_LOOKS are read by then at
- * most. -EBUSY: it would be one more.
+ * The same of a few bytes, for a stack that is unwound. A read of another process's memory is a request to a helper, some
+ * 50 us, and a stack of generated code may ask for thousands: so a page is read once, at most COPIES_LOOKS pages are, and
+ * copies__begin_looks, with which each stack begins, forgets them. -EBUSY: it would be one page more.
  */
 #define COPIES_LOOKS 64
 void copies__begin_looks(struct copies *c);
