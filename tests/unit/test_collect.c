@@ -1225,6 +1225,30 @@ static void test_eviction(void **state)
 	file_cnt = 0;
 }
 
+/* The number of a process that maps the C library and nothing else, of which nothing is known yet. */
+static uint32_t start_with_libc(void **state)
+{
+	const struct collect_opts opts = { .label_process = false };
+	uint32_t proc;
+
+	teardown(state);
+	if (!start(&of_named, &opts, CHUNKS))
+		skip();
+	proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
+	blob_sz = 0;
+	map_files("/usr/lib/*-linux-gnu*/libc.so.6", 1);
+	assert_int_equal(file_cnt, 1);
+	return proc;
+}
+
+/* It is over. */
+static void forget_libc(uint32_t proc)
+{
+	code__forget(code, proc);
+	unwind_table__done(&files[0].truth);
+	file_cnt = 0;
+}
+
 static int table_err; /* of the next request for a table, once */
 
 int __real_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_table *ret);
@@ -1262,19 +1286,11 @@ static uint32_t find_object(uint32_t tgid)
 static void test_file_later(void **state)
 {
 	static const int errs[] = { -EAGAIN, -EIO };
-	const struct collect_opts opts = { .label_process = false };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
 		uint32_t proc;
 
-		if (i)
-			teardown(state);
-		if (!start(&of_named, &opts, CHUNKS))
-			skip();
-		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
-		blob_sz = 0;
-		map_files("/usr/lib/*-linux-gnu*/libc.so.6", 1);
-		assert_int_equal(file_cnt, 1);
+		proc = start_with_libc(state);
 		open_err = errs[i];
 		for (uint32_t k = 1; k <= 20; k++) {
 			assert_int_equal(procs__on_fork(procs, FAKE_TGID + k, FAKE_TGID, 2), 0);
@@ -1282,9 +1298,7 @@ static void test_file_later(void **state)
 		}
 		open_err = 0;
 		assert_int_equal(find_object(FAKE_TGID) == OBJECTS_NONE, errs[i] == -EIO);
-		code__forget(code, proc);
-		unwind_table__done(&files[0].truth);
-		file_cnt = 0;
+		forget_libc(proc);
 	}
 }
 
@@ -1293,7 +1307,6 @@ static void test_file_later(void **state)
 static void test_table_later(void **state)
 {
 	static const int errs[] = { -EAGAIN, -ENOMEM };
-	const struct collect_opts opts = { .label_process = false };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
 		const struct proc_map *m;
@@ -1301,14 +1314,7 @@ static void test_table_later(void **state)
 		bool loaded = false;
 		uint64_t end;
 
-		if (i)
-			teardown(state);
-		if (!start(&of_named, &opts, CHUNKS))
-			skip();
-		proc = procs__add(procs, FAKE_TGID, 1, 12345, "fake", false, 0);
-		blob_sz = 0;
-		map_files("/usr/lib/*-linux-gnu*/libc.so.6", 1);
-		assert_int_equal(file_cnt, 1);
+		proc = start_with_libc(state);
 		m = procs__map_at(procs, proc, files[0].start);
 		table_err = errs[i];
 		assert_int_equal(code__load(code, proc, m), errs[i] == -ENOMEM ? -ENOMEM : 0);
@@ -1323,9 +1329,7 @@ static void test_table_later(void **state)
 			loaded = check_published(proc) == 1;
 		}
 		assert_true(loaded);
-		code__forget(code, proc);
-		unwind_table__done(&files[0].truth);
-		file_cnt = 0;
+		forget_libc(proc);
 	}
 }
 

@@ -164,32 +164,28 @@ static void give_up(struct code *c, struct file_state *state)
 	c->loads++;
 }
 
-/* It was not tried: there was no reader. */
-static void take_back(struct code *c, struct file_state *state, uint32_t proc)
-{
-	uint8_t *tries = procs__lives(c->procs, proc) ? &state->tries : &state->tries_of_ended;
-
-	*tries -= *tries > 0;
-}
-
 /* Is the file to be opened through this process now? */
-static bool may_try(struct code *c, struct file_state *state, uint32_t proc)
+static bool may_try(const struct code *c, struct file_state *state, uint32_t proc)
 {
-	bool lives = procs__lives(c->procs, proc);
 	uint64_t now;
 
-	if (state->tries >= OPEN_TRIES || (!lives && state->tries_of_ended >= OPEN_TRIES))
+	if (state->tries >= OPEN_TRIES ||
+	    (!procs__lives(c->procs, proc) && state->tries_of_ended >= OPEN_TRIES))
 		return false;
 	now = util_monotonic_ns();
 	if (state->tried == proc && now < state->tried_ns + OPEN_AGAIN_NS)
 		return false;
 	state->tried = proc;
 	state->tried_ns = now;
-	if (!lives)
+	return true;
+}
+
+static void count_try(struct code *c, struct file_state *state, uint32_t proc)
+{
+	if (!procs__lives(c->procs, proc))
 		state->tries_of_ended++;
 	else if (++state->tries == OPEN_TRIES)
 		give_up(c, state);
-	return true;
 }
 
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
@@ -211,14 +207,16 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		return OBJECTS_NONE;
 	if (f->kind == PROC_FILE_VDSO) {
 		object = objects__add_vdso(c->objects);
+		count_try(c, state, proc);
 	} else {
 		fd = procs__open(c->procs, c->objects, proc, map);
+		/* without a reader it was not tried */
+		if (fd != -EAGAIN)
+			count_try(c, state, proc);
 		/* whoever asks again will wait again */
 		if (fd == -ETIMEDOUT)
 			give_up(c, state);
 		state->gone |= fd == -ENOENT || fd == -ESRCH || fd == -ESTALE;
-		if (fd == -EAGAIN)
-			take_back(c, state, proc);
 		if (fd < 0) {
 			log_debug("cannot open '%s' of process %u: %s; its frames have no names",
 				  f->path, procs__get(c->procs, proc)->tgid, strerror(-fd));
