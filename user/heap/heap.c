@@ -56,7 +56,7 @@ struct heap {
 	bool preloaded;
 	struct budget budget;
 	bool started, sliced, paused, stopped;
-	double weight; /* of what was seen in the part at hand before the pause */
+	double weight; /* paused: of what was seen in the part at hand before */
 	bool uncut;    /* a slice is over, and what it has counted is not added up yet */
 	bool rounded;  /* sizes, to 6 bits */
 	int cost_fd;   /* of heap_cost__begin; -1: none */
@@ -705,15 +705,27 @@ uint64_t heap__next_ns(const struct heap *h)
 	return h->started && !h->paused && !waits ? h->budget.next_ns : UINT64_MAX;
 }
 
-int heap__pause(struct heap *h)
+/* What was seen since the last end stands for so many times as much. In a pause no probe is attached: what was seen in
+ * front of it stands for the time until it began. */
+static double end_with(struct heap *h,
+		       double (*end)(struct budget *, const struct budget_figures *))
 {
+	double weight = h->weight;
 	struct budget_figures f;
 
+	if (h->paused) {
+		h->weight = 1;
+		return weight;
+	}
+	f = figures(h, h->budget.state != BUDGET_OFF);
+	return end(&h->budget, &f);
+}
+
+int heap__pause(struct heap *h)
+{
 	if (!h->started || h->paused || h->stopped)
 		return 0;
-	/* what was seen stands for the time until here; in the pause no probe is attached */
-	f = figures(h, h->budget.state != BUDGET_OFF);
-	h->weight = budget__part(&h->budget, &f);
+	h->weight = end_with(h, budget__part);
 	/* what is in use is not known any more */
 	h->paused = h->sliced = true;
 	probe_heap__stop_tracking(h->session);
@@ -734,30 +746,15 @@ void heap__resume(struct heap *h)
 	probe_heap__enable(h->session, true);
 }
 
-/* What was seen in a part in which it was paused stands for what it did then. */
-static double end_paused(struct heap *h)
-{
-	double weight = h->weight;
-
-	h->weight = 1;
-	return weight;
-}
-
 void heap__end_part(struct heap *h, struct heap_part *ret)
 {
-	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
-
-	*ret = (struct heap_part){ .weight = h->paused ? end_paused(h) :
-							 budget__part(&h->budget, &f) };
+	*ret = (struct heap_part){ .weight = end_with(h, budget__part) };
 	ret->mark = h->budget.all;
 }
 
 void heap__stop(struct heap *h, struct heap_part *ret)
 {
-	struct budget_figures f = figures(h, h->budget.state != BUDGET_OFF);
-
-	*ret = (struct heap_part){ .weight = h->paused ? end_paused(h) :
-							 budget__stop(&h->budget, &f) };
+	*ret = (struct heap_part){ .weight = end_with(h, budget__stop) };
 	ret->mark = h->budget.all;
 	(void)detach(h);
 	h->stopped = true;
