@@ -259,15 +259,11 @@ static int name_place(struct job *j, const struct place *place, const struct sym
 /* Of answers without inlined functions, in the cache: they are not to be taken for those with them. */
 #define PLAIN (1ULL << 63)
 /* Nor those that knew less debug information: how much there was stands above the serial number. */
-#define FETCHED_SHIFT 48
-_Static_assert(NAMES_CACHE_SERIAL == (1ULL << FETCHED_SHIFT) - 1,
-	       "both stand above the serial number");
-
 static uint64_t serial_of(const struct job *j, const struct place *place)
 {
 	const struct object_info *info = objects__info(j->o, place->object);
 
-	return info->serial | (uint64_t)info->fetched << FETCHED_SHIFT;
+	return info->serial | (uint64_t)info->fetched << NAMES_CACHE_SERIAL_BITS;
 }
 
 static bool look_up(const struct job *j, const struct place *place, struct symbol_frames *ret)

@@ -209,7 +209,7 @@ void names_cache__insert(struct names_cache *c, uint64_t object, uint64_t vaddr,
 			 const struct symbol_frames *answer)
 {
 	struct key key = { .object = object, .vaddr = vaddr };
-	uint64_t serial = object & NAMES_CACHE_SERIAL;
+	uint64_t serial = object & ((1ULL << NAMES_CACHE_SERIAL_BITS) - 1);
 	size_t sz = size_of(answer);
 	struct symbol_frames known;
 

@@ -46,8 +46,8 @@ struct names_cache;
 struct names_cache *names_cache__new(void);
 void names_cache__free(struct names_cache *c);
 
-/* Of an object's number this is the serial number; what stands above it tells its answers of one kind from those of another. */
-#define NAMES_CACHE_SERIAL ((1ULL << 48) - 1)
+/* Of an object's number, from the lowest on, those of its serial number. What stands above tells apart answers of several kinds. */
+#define NAMES_CACHE_SERIAL_BITS 48
 
 /* What the object has answered about the address; false if that is not known. *ret is borrowed
  * until the next call. */
