@@ -142,7 +142,7 @@ uint64_t http_server__next_ns(const struct http_server *h)
 	return h->sock >= 0 ? UINT64_MAX : h->next_ns;
 }
 
-/* A question has a number of its own: what is kept for it is found by that. */
+/* The number of a question is higher than all before: what is kept for a question is found by its number. */
 static bool well_formed(const struct http_server *h, size_t sz)
 {
 	return sz >= SERVE_HEAD_SZ && h->in.number &&
@@ -160,7 +160,8 @@ const struct serve_wire *http_server__receive(struct http_server *h, size_t *ret
 	if (n == -EAGAIN)
 		return NULL;
 	if (n > 0 && well_formed(h, (size_t)n)) {
-		h->asked = MAX(h->asked, h->in.what == SERVE_ASK ? h->in.number : 0);
+		if (h->in.what == SERVE_ASK)
+			h->asked = h->in.number;
 		*ret_sz = (size_t)n - SERVE_HEAD_SZ;
 		return &h->in;
 	}

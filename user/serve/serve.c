@@ -66,9 +66,12 @@ static void on_first(void *ctx, const struct asked *a, struct profile *p)
 	struct serve *s = ctx;
 	int err = changes__add(&s->changes, a, p);
 
-	if (err)
-		http_server__answer(s->server, a->number, err == -ESRCH ? 404 : 503, -1,
-				    err == -ESRCH ? HAS_ENDED : "too many requests wait already");
+	if (err == -ESRCH)
+		http_server__answer(s->server, a->number, 404, -1, HAS_ENDED);
+	else if (err)
+		http_server__answer(s->server, a->number, 503, -1,
+				    err == -EBUSY ? "too many requests wait already" :
+						    "failed to compute delta");
 }
 
 static void refuse(struct serve *s, const struct asked *a, int err)
