@@ -312,7 +312,8 @@ _Static_assert(sizeof(struct bpfprof_map) == 16, "bpfprof_map");
  * they are, until its mappings change. A table that is not loaded is still asked for.
  */
 #define BPFPROF_PROC_NO_RAW 1
-/* Tables that are not loaded are not asked for, either: on the host, which has tried. */
+/* The same: a table that is not loaded is not asked for, either. Set on the host alone, once it has
+ * tried to load it. */
 #define BPFPROF_PROC_NO_LOAD 2
 
 /*

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The stacks of the BPF programs, as kernels up to 6.8 add them up (check_max_stack_depth in kernel/bpf/verifier.c): along every
- * chain of calls the frames, each rounded up to 32 bytes, take 512 together. Newer kernels round to 16, and give programs
- * for tracing a stack of their own from 6.13 on: what one of them loads may be too large for another.
+ * The stacks of the BPF programs, as Linux 5.10 and 6.1 add them up (check_max_stack_depth in kernel/bpf/verifier.c): along every
+ * chain of calls the frames, each rounded up to 32 bytes, take 512 together at most. Newer kernels round to 16 where they compile
+ * programs, and give those for tracing a stack of their own: what one of them loads may be too large for another.
  */
 #include <linux/types.h>
 #include <setjmp.h>
@@ -194,7 +194,7 @@ static void read_funcs(struct object *obj)
 	}
 }
 
-/* Is it loaded by kernels that add stacks up? Those that have sched_exit_tp (6.15) give a program as much as it needs. */
+/* Is it a program that the older kernels load? Those that have sched_exit_tp (6.15) give programs for tracing their own stack. */
 static bool is_program(const struct object *obj, const struct func *f)
 {
 	const char *section = obj->titles[f->section];
@@ -209,7 +209,7 @@ static void check(const void *bytes, size_t size)
 
 	assert_non_null(obj);
 	elf_version(EV_CURRENT);
-	/* not const: there is no other function, and it is not written to */
+	/* libelf takes a pointer that is not const, and does not write there */
 	obj->elf = elf_memory((char *)bytes, size);
 	assert_non_null(obj->elf);
 	read_sections(obj);

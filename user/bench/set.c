@@ -105,22 +105,21 @@ int bench_set_peek(const struct bench *b, enum runs_side side, struct run_facts 
 {
 	const char *name = bench_side_names[side];
 	struct run_facts others;
-	bool is_first = true;
-	int err = 0;
+	int first = -1, err = 0;
 
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		if (!b->opts->kinds[i])
 			continue;
-		err = peek_kind(b, name, i, is_first ? ret : &others);
-		/* of the other kinds a program may do nothing */
-		if (!err && is_first && !ret->seen) {
-			log_error(
-				"a run of the %s side has no samples: give it more to do, or raise "
-				"--frequency",
-				name);
-			err = -EINVAL;
-		}
-		is_first = false;
+		err = peek_kind(b, name, i, first < 0 ? ret : &others);
+		first = first < 0 ? i : first;
+	}
+	/* of the other kinds a program may do nothing */
+	if (!err && !ret->seen) {
+		log_error(
+			"a run of the %s side has no samples: give it more to do, or raise "
+			"--frequency",
+			name);
+		err = -EINVAL;
 	}
 	return err;
 }

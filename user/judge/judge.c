@@ -98,8 +98,8 @@ static bool has_function(const struct runs *r, const char *name)
 	return false;
 }
 
-/* A run that is named is of files that belong together: where it lacks what others have, one was lost, and what is left may be too
- * little to fail. Without names each file is a run. */
+/* A run whose files say that they are of one run (bpfprof.run), and that lacks the metric: a file of it was lost, and too few runs
+ * would be left to fail. NULL: there is none. A file that does not say so is a run by itself, and need not have it. */
 static const struct runs_run *find_lacking(const struct runs *r, int metric)
 {
 	for (size_t i = 0; i < r->run_cnt; i++)

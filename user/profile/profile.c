@@ -458,10 +458,12 @@ static void sort_labels(struct profile *p, struct profile_label *labels, size_t 
 static uint32_t default_unit(struct profile *p, uint32_t key)
 {
 	const char *name = strtab__get(p->strings, key);
+	uint32_t bytes = PROFILE_NONE;
 
-	return !strcmp(name, "request") || !strcmp(name, "alignment") ?
-		       profile__string(p, "bytes") :
-		       key;
+	if (!strcmp(name, "request") || !strcmp(name, "alignment"))
+		bytes = profile__string(p, "bytes");
+	/* where there is no memory, too, as for any other number */
+	return bytes == PROFILE_NONE ? key : bytes;
 }
 
 /* Puts the labels, in their order, behind those in use, for which there is room. Returns how many
@@ -480,8 +482,6 @@ static size_t place_labels(struct profile *p, const struct profile_label *labels
 			continue;
 		} else if (!l.num_unit) {
 			l.num_unit = default_unit(p, l.key);
-			if (l.num_unit == PROFILE_NONE)
-				l.num_unit = l.key;
 		}
 		to[placed++] = l;
 	}

@@ -70,11 +70,10 @@ enum flow_hint {
 
 struct flow_entry {
 	uint64_t addr;
-	uint64_t size; /* as the symbol says; 0: not known */
-	uint8_t hint;  /* enum flow_hint */
-	bool never;    /* its name says that it never returns */
-	uint32_t
-		sized; /* of it and those before it: one more than the last one with a size, or 0 */
+	uint64_t size;	/* as the symbol says; 0: not known */
+	uint8_t hint;	/* enum flow_hint */
+	bool never;	/* its name says that it never returns */
+	uint32_t sized; /* 1 + the last entry up to this one with a size, or 0 */
 };
 
 struct flow_entries {

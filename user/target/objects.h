@@ -138,7 +138,8 @@ bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t
 /* The object has a use for what was given: its names are others from now on. */
 void objects__learn(struct objects *o, uint32_t id);
 
-/* The virtual address in the object of a file offset; false if it lies in no executable segment. */
+/* The virtual address in the object of a file offset; false if it lies in no executable segment, or the object is not
+ * readable, which one that took too long is again from some time on. */
 bool objects__vaddr(struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
 /* The object's segments in the order of the file, none if it is not readable; borrowed until an
