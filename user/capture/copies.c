@@ -33,13 +33,14 @@ struct copies {
 	struct copies_stats removed; /* of processes that are no more in procs */
 	/* by page */
 	struct looked_at {
-		bool there;
+		uint64_t stack; /* that it was read for */
 		int err;
 		uint32_t proc;
 		uint64_t page;
 		uint8_t bytes[COPY_PAGE];
 	} looked_at[LOOKED_AT];
-	size_t look_cnt; /* pages that were read for this stack */
+	uint64_t stack;	 /* that is unwound: from 1 on */
+	size_t look_cnt; /* pages that were read for it */
 };
 
 struct copies *copies__new(struct procs *procs, struct objects *objects,
@@ -101,8 +102,7 @@ int copies__read(struct copies *c, uint32_t proc, uint64_t addr, void *buf, size
 void copies__begin_looks(struct copies *c)
 {
 	c->look_cnt = 0;
-	for (size_t i = 0; i < LOOKED_AT; i++)
-		c->looked_at[i].there = false;
+	c->stack++;
 }
 
 /* The page of a process as it was when it was first looked at. 0 or -errno, as copies__look. */
@@ -111,12 +111,12 @@ static int look_at(struct copies *c, uint32_t proc, uint64_t page, const uint8_t
 	struct looked_at *l = &c->looked_at[page / COPY_PAGE % LOOKED_AT];
 
 	*ret = l->bytes;
-	if (l->there && l->page == page && l->proc == proc)
+	if (l->stack == c->stack && l->page == page && l->proc == proc)
 		return l->err;
 	if (c->look_cnt == COPIES_LOOKS)
 		return -EBUSY;
 	c->look_cnt++;
-	l->there = true;
+	l->stack = c->stack;
 	l->page = page;
 	l->proc = proc;
 	l->err = proofs__read(c->proofs, proc, page, l->bytes, sizeof(l->bytes));
