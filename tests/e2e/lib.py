@@ -157,6 +157,15 @@ def helpers(pid, kind):
     return found
 
 
+def descriptors(pid):
+    """What its descriptors lead to. One that is closed at this moment is none."""
+    found = []
+    for n in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{n}"))
+    return found
+
+
 def kill(pid, sig):
     """A signal to a process that a test has looked for: 0, -1 or 1, for one that it did not find, is everybody."""
     need(pid > 1, f"signal {sig} to process {pid}")
