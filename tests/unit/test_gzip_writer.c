@@ -15,7 +15,8 @@
 #include "base/util.h"
 #include "profile/gzip_writer.h"
 
-#define LARGEST (1 << 20)
+#define AT_ONCE (1 << 20) /* at most; above it streams */
+#define LARGEST (3 << 20)
 
 static uint8_t given[LARGEST], got[LARGEST + 1];
 
@@ -73,7 +74,8 @@ static void need_read_back(const char *file, size_t file_sz, size_t sz, const vo
 
 static void all_sizes(void **state)
 {
-	static const size_t sizes[] = { 0, 1, 100, 32767, 32768, 32769, 65536, LARGEST };
+	static const size_t sizes[] = { 0,     1,	    100,     32767,	  32768,  32769,
+					65536, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, LARGEST };
 	static const char extra[] = "bp\4\0data";
 
 	(void)state;

@@ -9,8 +9,9 @@
 #include "base/util.h"
 #include "profile/gzip.h"
 
-#define IN_SZ 32768
+#define IN_SZ 32768 /* at first */
 #define OUT_SZ 65536
+#define AT_ONCE_SZ (1U << 20)
 #define LEVEL Z_BEST_SPEED /* as Go does it: sorted samples compress well at any */
 /* zlib.h, deflateInit2: 16 more for a gzip header, which has time 0 unless one is set */
 #define WINDOW (15 + 16)
@@ -20,9 +21,9 @@
 
 int gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz)
 {
-	*w = (struct gzip_writer){ .f = f, .in = malloc(IN_SZ), .out = malloc(OUT_SZ) };
+	*w = (struct gzip_writer){ .f = f };
 	w->header = (gz_header){ .os = UNIX, .extra = (Bytef *)extra, .extra_len = extra_sz };
-	return w->in && w->out ? 0 : -ENOMEM;
+	return util_reserve(&w->in, &w->in_cap, IN_SZ, 1);
 }
 
 static int put_out(struct gzip_writer *w, const void *data, size_t sz)
@@ -37,6 +38,10 @@ static int put_out(struct gzip_writer *w, const void *data, size_t sz)
 
 static int begin(struct gzip_writer *w)
 {
+	int err = util_reserve(&w->out, &w->out_cap, OUT_SZ, 1);
+
+	if (err)
+		return err;
 	if (deflateInit2(&w->z, LEVEL, Z_DEFLATED, WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	w->streams = true;
@@ -53,10 +58,10 @@ static int stream(struct gzip_writer *w, int flush)
 	w->in_sz = 0;
 	while (!err) {
 		w->z.next_out = w->out;
-		w->z.avail_out = OUT_SZ;
+		w->z.avail_out = (uInt)w->out_cap;
 		if (deflate(&w->z, flush) == Z_STREAM_ERROR)
 			return -EINVAL;
-		err = put_out(w, w->out, OUT_SZ - w->z.avail_out);
+		err = put_out(w, w->out, w->out_cap - w->z.avail_out);
 		if (w->z.avail_out)
 			break;
 	}
@@ -106,7 +111,10 @@ static int compress_at_once(struct gzip_writer *w)
 
 	if (!c)
 		return -ENOMEM;
-	sz = libdeflate_deflate_compress(c, w->in, w->in_sz, w->out, OUT_SZ);
+	err = util_reserve(&w->out, &w->out_cap, libdeflate_deflate_compress_bound(c, w->in_sz), 1);
+	if (err)
+		return err;
+	sz = libdeflate_deflate_compress(c, w->in, w->in_sz, w->out, w->out_cap);
 	if (!sz)
 		return -EINVAL;
 	put_le(put_le(tail, libdeflate_crc32(0, w->in, w->in_sz), 4), (uint32_t)w->in_sz, 4);
@@ -118,6 +126,16 @@ static int compress_at_once(struct gzip_writer *w)
 
 /* ---- both ---- */
 
+/* Room for at least one byte more. */
+static int make_room(struct gzip_writer *w)
+{
+	if (w->in_sz < w->in_cap)
+		return 0;
+	if (!w->streams && w->in_cap < AT_ONCE_SZ)
+		return util_reserve(&w->in, &w->in_cap, 2 * w->in_cap, 1);
+	return stream(w, Z_NO_FLUSH);
+}
+
 int gzip_writer__put(struct gzip_writer *w, const void *data, size_t sz)
 {
 	const uint8_t *from = data;
@@ -126,9 +144,10 @@ int gzip_writer__put(struct gzip_writer *w, const void *data, size_t sz)
 
 	w->total += sz;
 	for (; !err && sz; from += part, sz -= part) {
-		if (w->in_sz == IN_SZ)
-			err = stream(w, Z_NO_FLUSH);
-		part = MIN(sz, IN_SZ - w->in_sz);
+		err = make_room(w);
+		if (err)
+			break;
+		part = MIN(sz, w->in_cap - w->in_sz);
 		memcpy(w->in + w->in_sz, from, part);
 		w->in_sz += part;
 	}

@@ -3,8 +3,8 @@
  * Writes a gzip file (RFC 1952) of bytes that come piece by piece. Equal bytes give equal files: there is no
  * time in it.
  *
- * What fits into a buffer is compressed at once, by libdeflate: an agent writes dozens of profiles of a few KB
- * at a time, and zlib, which clears 200 KB of tables for each, takes two to four times as long. The rest
+ * What has no more than 1 MiB is compressed at once, by libdeflate: an agent writes dozens of profiles of a few
+ * KB at a time, and zlib, which clears 200 KB of tables for each, takes two to four times as long. The rest
  * streams through zlib.
  */
 #ifndef PROFILE_GZIP_WRITER_H
@@ -22,8 +22,9 @@ struct gzip_writer {
 	FILE *f;
 	gz_header header;
 	uint8_t *in; /* to be compressed: pieces are small, and a call takes longer than they do */
-	size_t in_sz;
+	size_t in_sz, in_cap;
 	uint8_t *out;
+	size_t out_cap;
 	z_stream z;
 	bool streams; /* through z */
 };
