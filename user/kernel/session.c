@@ -490,13 +490,14 @@ void session__disarm(struct session *s)
 bool session__cpus_changed(struct session *s)
 {
 	uint32_t changes = s->skel->bss->bp_state.cpu_changes;
-	int fd = bpf_map__fd(s->skel->maps.bp_cpus_gone);
+	int fd;
 
 	if (!s->skel->links.cpu_changes)
 		return true;
 	if (changes == s->cpu_changes)
 		return false;
 	s->cpu_changes = changes;
+	fd = bpf_map__fd(s->skel->maps.bp_cpus_gone);
 	for (int i = 0; i < s->cpu_cnt; i++)
 		(void)bpf_map_lookup_elem(fd, &i, &s->cpus_gone[i]);
 	return true;
