@@ -28,6 +28,7 @@ static int parse_share(struct options *o, const char *arg, char *err, size_t err
 				 "--min-share: '%s' is no percentage from 0 to 100, such as 0.5",
 				 arg);
 	o->view.min_share = percent / 100;
+	o->view.has_min_share = true;
 	return 0;
 }
 
@@ -99,6 +100,8 @@ int options_view_finish(struct options *o, char **files, char *err, size_t err_s
 		return util_fail(-EINVAL, err, err_sz,
 				 "--tree is not for --base: --format html shows both sides as a "
 				 "tree");
+	if (o->view.has_min_share && !o->view.tree)
+		return util_fail(-EINVAL, err, err_sz, "--min-share is for --tree");
 	o->files = files;
 	return 0;
 }

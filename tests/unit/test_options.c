@@ -702,6 +702,7 @@ static void test_view(void **state)
 		{ { "view", "x", "--min-share", "1%%", NULL }, "--min-share: '1%%'" },
 		{ { "view", "x", "--min-share", "nan", NULL }, "--min-share: 'nan'" },
 		{ { "view", "x", "--min-share", "", NULL }, "--min-share: ''" },
+		{ { "view", "x", "--min-share", "1", NULL }, "--min-share is for --tree" },
 		{ { "view", "x", "--all", NULL }, "see bpfprof view --help" },
 		{ { "view", "--base", "x", NULL }, "nothing to show" },
 		{ { "view", "x", "--base", NULL }, "--base needs an argument" },

@@ -18,6 +18,7 @@ struct view_options {
 	size_t limit;			  /* lines; 0: all */
 	bool tree;
 	double min_share;   /* of the whole, 0 to 1: what is below that is left out of the tree */
+	bool has_min_share; /* it was given */
 	const char **bases; /* files of the side to compare with, NULL-terminated; NULL: none */
 };
 
