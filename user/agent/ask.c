@@ -23,7 +23,7 @@ static int open_holder(const struct spool *s, int *ret_fd)
 
 		if (pid <= 0)
 			return pid ? ASK_UNSEEN : ASK_NOBODY;
-		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		fd = util_pidfd_open(pid);
 		if (fd < 0 && errno != ESRCH)
 			return -errno;
 		/* the id may have become another one's before it was opened, but not if the process

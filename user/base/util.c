@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -151,6 +152,11 @@ int util_fail(int err, char *text, size_t text_sz, const char *fmt, ...)
 	vsnprintf(text, text_sz, fmt, ap);
 	va_end(ap);
 	return err;
+}
+
+int util_pidfd_open(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 bool util_find_part(const char *name, char *path, size_t path_sz)

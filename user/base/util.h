@@ -84,6 +84,9 @@ int util_parse_duration(const char *s, uint64_t *ret_ns);
  * end of the file. */
 int util_pread_full(int fd, void *buf, size_t sz, uint64_t off);
 
+/* pidfd_open(2) without flags, which glibc has from 2.36 on. A descriptor, or -1 with errno. */
+int util_pidfd_open(pid_t pid);
+
 /* Clocks, in nanoseconds: the former two as the kernel has them, whatever time namespace we are in.
  */
 uint64_t util_monotonic_ns(void);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,7 +99,7 @@ static int start(struct going *g)
 	g->fds[FROM_COMMAND] = (struct pollfd){ .fd = tell[0], .events = POLLIN };
 	g->fds[FROM_OUTPUT] = (struct pollfd){ .fd = output[0], .events = POLLIN };
 	g->fds[FROM_RUN] = (struct pollfd){
-		.fd = (int)syscall(SYS_pidfd_open, g->pid, 0),
+		.fd = util_pidfd_open(g->pid),
 		.events = POLLIN,
 	};
 	fcntl(output[0], F_SETFL, O_NONBLOCK);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -231,7 +230,7 @@ static int open_pids(struct run *r)
 	for (size_t i = 0; i < pids->cnt; i++)
 		r->pidfds[i] = -1;
 	for (size_t i = 0; i < pids->cnt; i++) {
-		r->pidfds[i] = (int)syscall(SYS_pidfd_open, pids->ids[i], 0);
+		r->pidfds[i] = util_pidfd_open(pids->ids[i]);
 		if (r->pidfds[i] < 0 && errno == ENOSYS)
 			continue;
 		if (r->pidfds[i] < 0 || !capture__has_process(r->capture, pids->ids[i])) {

@@ -4,7 +4,6 @@
 #include "serve/changes.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -19,7 +18,7 @@ int changes__add(struct changes *c, const struct asked *a, struct profile *befor
 		return -EBUSY;
 	}
 	*change = (struct change){ .asked = *a };
-	change->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
+	change->pidfd = util_pidfd_open(a->pid);
 	if (change->pidfd < 0 && errno != ENOSYS) {
 		int err = errno;
 

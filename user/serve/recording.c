@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -98,7 +97,7 @@ int recording__new(const struct recording_opts *opts, struct recording **ret)
 		return -ENOMEM;
 	}
 	r->opts = *opts;
-	r->pidfd = (int)syscall(SYS_pidfd_open, opts->pid, 0);
+	r->pidfd = util_pidfd_open(opts->pid);
 	if (r->pidfd < 0 && errno != ENOSYS)
 		err = -ESRCH;
 	if (!err)

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -393,7 +392,7 @@ static int open_process(struct serve *s)
 
 	if (!pids->cnt)
 		return 0;
-	s->pidfd = (int)syscall(SYS_pidfd_open, pids->ids[0], 0);
+	s->pidfd = util_pidfd_open(pids->ids[0]);
 	if ((s->pidfd >= 0 || errno == ENOSYS) && !process_threads((pid_t)pids->ids[0], &threads))
 		return 0;
 	log_error("no process %u", pids->ids[0]);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,7 +120,7 @@ static void end(struct reader *r, pid_t *pid)
 	if (!*pid)
 		return;
 	kill(*pid, SIGKILL);
-	p.fd = (int)syscall(SYS_pidfd_open, *pid, 0);
+	p.fd = util_pidfd_open(*pid);
 	for (int i = 0; i < KILLED_MS / STREAM_TICK_MS && poll(&p, 1, STREAM_TICK_MS) <= 0; i++)
 		meanwhile(r);
 	if (p.fd >= 0)
