@@ -131,7 +131,7 @@ $(OUT)/tests/unit/test_insn: LDLIBS += -lcapstone
 # sets the clock
 $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
 # fails to find a table, or to open a file
-$(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open
+$(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns
 # moves the clock, instead of waiting
 $(OUT)/tests/unit/test_cpu_time: LDLIBS += -Wl,--wrap=util_monotonic_ns
 # refuses memory

@@ -1275,6 +1275,16 @@ int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 	return open_err ? open_err : __real_procs__open(ps, o, idx, map);
 }
 
+static uint64_t ahead_ns; /* of the clock */
+
+uint64_t __real_util_monotonic_ns(void);
+uint64_t __wrap_util_monotonic_ns(void);
+
+uint64_t __wrap_util_monotonic_ns(void)
+{
+	return __real_util_monotonic_ns() + ahead_ns;
+}
+
 static uint32_t find_object(uint32_t tgid)
 {
 	uint32_t proc = procs__find_live(procs, tgid);
@@ -1300,6 +1310,24 @@ static void test_file_later(void **state)
 		assert_int_equal(find_object(FAKE_TGID) == OBJECTS_NONE, errs[i] == -EIO);
 		forget_libc(proc);
 	}
+}
+
+/* One that could not be had in time is tried again after a minute, after two, and so on. */
+static void test_file_rests(void **state)
+{
+	uint32_t proc = start_with_libc(state);
+
+	for (uint64_t minutes = 1; minutes <= 4; minutes *= 2) {
+		open_err = -ETIMEDOUT;
+		assert_int_equal(find_object(FAKE_TGID), OBJECTS_NONE);
+		open_err = 0;
+		ahead_ns += minutes * 60 * NSEC_PER_SEC - NSEC_PER_SEC;
+		assert_int_equal(find_object(FAKE_TGID), OBJECTS_NONE);
+		ahead_ns += NSEC_PER_SEC;
+	}
+	assert_int_not_equal(find_object(FAKE_TGID), OBJECTS_NONE);
+	ahead_ns = 0;
+	forget_libc(proc);
 }
 
 /* That no reader could be started, or that memory was short, is no property of a file: it is asked for its table
@@ -1424,6 +1452,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_eviction, teardown),
 		cmocka_unit_test_teardown(test_table_later, teardown),
 		cmocka_unit_test_teardown(test_file_later, teardown),
+		cmocka_unit_test_teardown(test_file_rests, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 

@@ -175,11 +175,13 @@ int objects_judge(struct objects *o, struct object *obj, int err)
 	obj->info.readable = false;
 	obj->set_aside = true;
 	/* on a busy machine, or a slow disk, the file may not be to blame */
-	if (err == -ETIMEDOUT)
+	if (err == -ETIMEDOUT) {
 		obj->again_ns =
-			util_monotonic_ns() + (REST_NS << MIN(obj->rests++, MAX_REST_DOUBLINGS));
-	else
+			util_monotonic_ns() + (REST_NS << MIN(obj->rests, MAX_REST_DOUBLINGS));
+		obj->rests++;
+	} else {
 		let_go(o, obj);
+	}
 	return err;
 }
 
