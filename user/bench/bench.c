@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -44,37 +43,11 @@ struct blocks {
 
 /* ---- runs ---- */
 
-/* What comes before a run, which is not measured. 0; -EINVAL, said. */
-static int prepare(const struct bench *b)
-{
-	const char *command = b->opts->bench.prepare;
-	char *const argv[] = { "sh", "-c", (char *)command, NULL };
-	struct launch_settings how = { .user = b->as_user ? &b->user : NULL };
-	struct launch l;
-	int err;
-
-	if (!command)
-		return 0;
-	err = launch_prepare(argv, &how, &l);
-	err = err ?: launch_go(&l);
-	while (!err && waitpid(l.pid, &l.status, 0) < 0)
-		err = errno == EINTR ? 0 : -errno;
-	if (err) {
-		log_error("cannot run --prepare '%s': %s", command, strerror(-err));
-		return -EINVAL;
-	}
-	if (!launch_exit_status(&l))
-		return 0;
-	log_error("--prepare '%s' failed with exit status %d", command, launch_exit_status(&l));
-	return -EINVAL;
-}
-
 static int run_once(struct bench *b, const struct bench_run *run, struct run_facts *ret)
 {
 	struct run_facts measured;
-	int err = prepare(b);
+	int err = bench_one_run(b, run, ret);
 
-	err = err ?: bench_one_run(b, run, ret);
 	err = err ?: bench_set_peek(b, run->side, &measured);
 	if (err)
 		return err;

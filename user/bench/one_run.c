@@ -198,13 +198,6 @@ static void finish(struct going *g, int *ret_status)
 {
 	int *output = &g->fds[FROM_OUTPUT].fd;
 
-	if (*output < 0)
-		*output = -*output - 1;
-	bench_output__read(&g->out, *output);
-	bench_output__end(&g->out);
-	for (int i = FROM_RUN; i < FROM_CNT; i++)
-		if (g->fds[i].fd >= 0)
-			close(g->fds[i].fd);
 	while (waitpid(g->pid, ret_status, 0) < 0 && errno == EINTR)
 		;
 	if (g->command)
@@ -214,6 +207,14 @@ static void finish(struct going *g, int *ret_status)
 			"'%s' left processes running, which were ended: they would disturb the "
 			"next run",
 			*bench_command(g->b, g->run));
+	/* now nobody writes any more */
+	if (*output < 0)
+		*output = -*output - 1;
+	bench_output__read(&g->out, *output);
+	bench_output__end(&g->out);
+	for (int i = FROM_RUN; i < FROM_CNT; i++)
+		if (g->fds[i].fd >= 0)
+			close(g->fds[i].fd);
 }
 
 /* ---- what has become of it ---- */
@@ -266,8 +267,10 @@ static int count_ops(const struct going *g, struct run_facts *ret)
 int bench_one_run(struct bench *b, const struct bench_run *run, struct run_facts *ret)
 {
 	struct going g = { .b = b, .run = run };
-	int status = 0, err;
+	int status = 0, err = bench_prepare(b);
 
+	if (err)
+		return err;
 	for (int i = 0; i < FROM_CNT; i++)
 		g.fds[i].fd = -1;
 	bench_output__begin(&g.out, b->opts->bench.ops_regex ? &b->ops_regex : NULL);

@@ -8,6 +8,8 @@
 
 #include "base/util.h"
 
+#define MAX_READS 64 /* at a time */
+
 void bench_output__begin(struct bench_output *o, const regex_t *regex)
 {
 	*o = (struct bench_output){ .ops = regex };
@@ -56,10 +58,13 @@ void bench_output__take(struct bench_output *o, const char *text, size_t sz)
 void bench_output__read(struct bench_output *o, int fd)
 {
 	char buf[16384];
-	ssize_t sz;
+	ssize_t sz = 1;
 
-	while ((sz = read(fd, buf, sizeof(buf))) > 0)
-		bench_output__take(o, buf, (size_t)sz);
+	for (size_t i = 0; sz > 0 && i < MAX_READS; i++) {
+		sz = read(fd, buf, sizeof(buf));
+		if (sz > 0)
+			bench_output__take(o, buf, (size_t)sz);
+	}
 }
 
 void bench_output__end(struct bench_output *o)

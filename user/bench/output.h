@@ -22,7 +22,8 @@ struct bench_output {
 
 /* regex: its first group is a number, such as 1234, 12.5 or 1,234; the last one that matches counts. */
 void bench_output__begin(struct bench_output *o, const regex_t *regex);
-/* Takes what the descriptor has. */
+/* Takes what the descriptor has, 1 MiB of it at most: as much as a pipe holds. Who prints without an end is
+ * not to keep us from all else. */
 void bench_output__read(struct bench_output *o, int fd);
 void bench_output__take(struct bench_output *o, const char *text, size_t sz);
 /* The last line may have no end. */

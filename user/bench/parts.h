@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What bench consists of: bench.c goes through the plan, commands.c has what is run, one_run.c lets a side run
- * once, set.c keeps the profiles, ops.c has what a probe counts, boxed.c finds out whether a command works for
+ * once, prepare.c what comes before it, set.c keeps the profiles, ops.c has what a probe counts, boxed.c finds out whether a command works for
  * a given time. For these alone. */
 #ifndef BENCH_PARTS_H
 #define BENCH_PARTS_H
@@ -54,8 +54,11 @@ struct bench_run {
 			      not */
 };
 
+/* --prepare: runs it. 0; -EINTR: somebody wants us to end; -EINVAL: said. */
+int bench_prepare(const struct bench *b);
+
 /*
- * Lets a side run once, and puts its profiles where bench_set_begun has them. What it says of itself is in
+ * Lets a side run once, prepared, and puts its profiles where bench_set_begun has them. What it says of itself is in
  * *ret, with its operations. 0; -EINTR: somebody wants us to end; -EINVAL: said.
  */
 int bench_one_run(struct bench *b, const struct bench_run *run, struct run_facts *ret);
