@@ -17,6 +17,7 @@
 
 #include <linux/types.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "bpfprof.h"
 #include "kinds.h"
@@ -258,6 +259,37 @@ static inline struct profile *golden_kind_profile(enum bpfprof_kind kind)
 	if (profile__finish(p)) {
 		profile__free(p);
 		return NULL;
+	}
+	return p;
+}
+
+/* Some KB in a file, and 200 million frames: a location of many lines, in samples that their labels tell apart. NULL:
+ * there is no memory. */
+static inline struct profile *golden_many_frames(const struct profile_value_type *types, size_t cnt)
+{
+	enum {
+		LINES = 200000,
+		SAMPLES = 1000
+	};
+	struct profile *p = profile__new(types, cnt, types[0], 1);
+	struct profile_line *lines = calloc(LINES, sizeof(*lines));
+	struct profile_function f = { .name = p ? profile__string(p, "f") : 0 };
+	uint32_t loc = p ? profile__add_location(p, PROFILE_NONE, 1) : PROFILE_NONE;
+	int64_t v[PROFILE_MAX_VALUES] = { 1, 1 };
+
+	if (!p || !lines)
+		return NULL;
+	lines[0].function = profile__add_function(p, &f);
+	for (size_t i = 0; i < LINES; i++)
+		lines[i] =
+			(struct profile_line){ .function = lines[0].function, .line = (int64_t)i };
+	if (profile__set_lines(p, loc, lines, LINES))
+		return NULL;
+	free(lines);
+	for (int64_t i = 0; i < SAMPLES; i++) {
+		struct profile_label l = { .key = profile__string(p, "n"), .num = i + 1 };
+
+		(void)profile__add_sample(p, &loc, 1, &l, 1, v);
 	}
 	return p;
 }

@@ -504,31 +504,12 @@ static void many_stacks_take_3_mb(void **state)
 /* A location of many lines, in many samples: some MB in the file, 800 as stacks. */
 static void too_many_frames(void **state)
 {
-	enum {
-		LINES = 200000,
-		SAMPLES = 1000
-	};
-	struct profile *p = new_profile();
-	struct profile_function f = { .name = profile__string(p, "f") };
-	struct profile_line *lines = calloc(LINES, sizeof(*lines));
-	uint32_t loc = profile__add_location(p, PROFILE_NONE, 1);
-	int64_t v[] = { 1, 1 };
+	struct profile *p = golden_many_frames(types, 2);
 	struct stacks st;
 
 	(void)state;
-	assert_non_null(lines);
-	lines[0].function = profile__add_function(p, &f);
-	for (size_t i = 0; i < LINES; i++)
-		lines[i] =
-			(struct profile_line){ .function = lines[0].function, .line = (int64_t)i };
-	assert_int_equal(profile__set_lines(p, loc, lines, LINES), 0);
-	for (int64_t i = 0; i < SAMPLES; i++) {
-		struct profile_label l = { .key = profile__string(p, "n"), .num = i + 1 };
-
-		assert_int_equal(profile__add_sample(p, &loc, 1, &l, 1, v), i);
-	}
-	assert_int_equal(stacks__make(p, &st), -EFBIG);
-	free(lines);
+	assert_non_null(p);
+	assert_int_equal(stacks__make(p, &st), -E2BIG);
 	profile__free(p);
 }
 

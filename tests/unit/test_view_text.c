@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "golden_profile.h"
 #include "profile/difference.h"
 #include "profile/frames.h"
 #include "profile/profile.h"
@@ -472,15 +473,39 @@ static void no_sums(void **state)
 	profile__free(p);
 }
 
+static void too_many_frames(void **state)
+{
+	struct profile *p =
+		golden_many_frames((struct profile_value_type[]){ { "cpu", "count" } }, 1);
+	char *files[] = { (char *)file("many", p), NULL };
+	struct view_options o = VIEW_DEFAULTS;
+
+	(void)state;
+	profile__free(p);
+	for (int i = 0; i < 3; i++) {
+		o.tree = i == 1;
+		o.format = i == 2 ? view_format_find("html") : NULL;
+		assert_int_equal(view_files(&o, files, toolrun_path("shown")), -E2BIG);
+	}
+	free(files[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tree),		 cmocka_unit_test(tree_cut),
-		cmocka_unit_test(focus),	 cmocka_unit_test(nothing),
-		cmocka_unit_test(unnamed),	 cmocka_unit_test(deep),
-		cmocka_unit_test(hostile_names), cmocka_unit_test(sums),
-		cmocka_unit_test(no_sums),	 cmocka_unit_test(two_sides),
-		cmocka_unit_test(extreme_sides), cmocka_unit_test(uneven_sides),
+		cmocka_unit_test(tree),
+		cmocka_unit_test(tree_cut),
+		cmocka_unit_test(focus),
+		cmocka_unit_test(nothing),
+		cmocka_unit_test(unnamed),
+		cmocka_unit_test(deep),
+		cmocka_unit_test(hostile_names),
+		cmocka_unit_test(sums),
+		cmocka_unit_test(no_sums),
+		cmocka_unit_test(two_sides),
+		cmocka_unit_test(extreme_sides),
+		cmocka_unit_test(uneven_sides),
+		cmocka_unit_test(too_many_frames),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

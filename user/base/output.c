@@ -76,6 +76,8 @@ const char *output_reason(int err)
 		return "it is a folder (name a file in it)";
 	case -EFBIG:
 		return "no file may be so large (ulimit -f shows the limit)";
+	case -E2BIG:
+		return "there is too much to be shown";
 	case -EBADF:
 		return "it is closed";
 	default:

@@ -634,6 +634,16 @@ int64_t profile__total(const struct profile *p, size_t value)
 	return total;
 }
 
+uint64_t profile__frames(const struct profile *p)
+{
+	uint64_t cnt = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		for (uint32_t k = 0; k < p->samples[i].loc_cnt; k++)
+			cnt += MAX(p->locations[p->loc_ids[p->samples[i].loc + k]].line_cnt, 1);
+	return cnt;
+}
+
 size_t profile__bytes(const struct profile *p)
 {
 	return strtab__bytes(p->strings) + p->mapping_cnt * sizeof(*p->mappings) +

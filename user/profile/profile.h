@@ -173,6 +173,9 @@ size_t profile__last_value(const struct profile *p);
 /* The sum of a value over all samples. */
 int64_t profile__total(const struct profile *p, size_t value);
 
+/* Frames in the stacks of all samples, those of inlined functions too. */
+uint64_t profile__frames(const struct profile *p);
+
 /* Of all that it has. Memory takes half as much again: room to grow, and indices. */
 size_t profile__bytes(const struct profile *p);
 

@@ -69,7 +69,7 @@ struct page_facts {
 	size_t note_cnt;
 };
 
-/* 0, -ENOMEM, or -EIO: f has refused something. */
+/* 0; -ENOMEM; -E2BIG, as stacks__make; -EIO: f has refused something. */
 int page_write(const struct profile *p, const struct page_facts *facts, FILE *f);
 
 #endif

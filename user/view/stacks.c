@@ -38,8 +38,6 @@ static const char *text(const struct stacks *st, uint32_t string)
 
 /* ---- Frames ---- */
 
-#define MAX_STACK_FRAMES (1U << 27) /* of all samples together */
-
 /* The index of an entry with this key; that of a new one is `cnt`, and *ret_new is set. UINT32_MAX:
  * no memory. */
 static uint32_t index_of(struct hash *h, uint32_t a, uint32_t b, size_t cnt, bool *ret_new)
@@ -412,17 +410,6 @@ static void sort_samples(struct stacks *st, size_t value_cnt)
 	st->sample_cnt = last ? (size_t)(last - st->sample) + 1 : 0;
 }
 
-/* A made file of some KB may have a location with a million lines, in each of 100000 samples. */
-static bool has_too_many(const struct profile *p, const struct frames *frames)
-{
-	uint64_t cnt = 0;
-
-	for (size_t i = 0; i < p->sample_cnt; i++)
-		for (uint32_t k = 0; k < p->samples[i].loc_cnt; k++)
-			cnt += frames__cnt(frames, p->loc_ids[p->samples[i].loc + k]);
-	return cnt > MAX_STACK_FRAMES;
-}
-
 int stacks__make(const struct profile *p, struct stacks *ret)
 {
 	struct maker m = { .p = p, .st = ret, .by_name = difference_is(p) };
@@ -432,9 +419,8 @@ int stacks__make(const struct profile *p, struct stacks *ret)
 	*ret = (struct stacks){ 0 };
 	hash__init(&m.frame_index, sizeof(struct entry), sizeof(uint32_t[2]), HASH_MAX);
 	hash__init(&m.label_index, sizeof(struct entry), sizeof(uint32_t[2]), HASH_MAX);
-	err = frames__make(p, false, &ret->frames);
-	if (!err && has_too_many(p, &ret->frames))
-		err = -EFBIG;
+	err = profile__frames(p) > STACKS_MAX_FRAMES ? -E2BIG :
+						       frames__make(p, false, &ret->frames);
 	if (err)
 		goto cleanup;
 	for (size_t i = 0; i < p->sample_cnt; i++)

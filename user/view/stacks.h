@@ -53,7 +53,11 @@ struct stacks {
 	size_t frame_cnt, label_cnt, set_cnt, sample_cnt;
 };
 
-/* Samples of no frame have one, "[no stack]". 0; -ENOMEM; -EFBIG: the stacks take more than half a GB. */
+/* Of all samples together. A made file of some KB may have a location with a million lines, in each of 100000
+ * samples: to show that would take hours, and all memory. */
+#define STACKS_MAX_FRAMES (1U << 27)
+
+/* Samples of no frame have one, "[no stack]". 0; -ENOMEM; -E2BIG: there are too many frames. */
 int stacks__make(const struct profile *p, struct stacks *ret);
 void stacks__done(struct stacks *st);
 

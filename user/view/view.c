@@ -14,6 +14,7 @@
 #include "profile/profile.h"
 #include "profile/units.h"
 #include "view/page.h"
+#include "view/stacks.h"
 #include "view/sum_files.h"
 #include "view/text.h"
 #include "view/text_sides.h"
@@ -231,6 +232,11 @@ int view_files(const struct view_options *o, char *const *files, const char *out
 	err = write_file_check(output, false);
 	if (!err)
 		err = read_sides(o, files, sides, &p);
+	if (!err && profile__frames(p) > STACKS_MAX_FRAMES) {
+		log_error("cannot show '%s': its stacks have more than %u frames", title,
+			  STACKS_MAX_FRAMES);
+		err = -E2BIG;
+	}
 	if (!err)
 		err = find_value(p, o->value, &v.value);
 	if (!err) {
