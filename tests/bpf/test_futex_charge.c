@@ -18,6 +18,8 @@
 
 #define MAX_ACTORS 3
 #define MAX_STEPS 8
+#define MAX_WAITS 8
+#define YEARS_10 ((__s64)10 * 365 * 86400 * (1000000000 / 64)) /* units of 64 ns */
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -138,8 +140,12 @@ static void try_all(void)
 
 /* The first two waits are ended at once; with comes, while another waiter comes: the last one that ends
  * later. */
-static void check(const struct wait *waits, size_t cnt, bool comes)
+static void check_from(__s64 start, const struct wait *after, size_t cnt, bool comes)
 {
+	struct wait waits[MAX_WAITS];
+
+	for (size_t i = 0; i < cnt; i++)
+		waits[i] = (struct wait){ start + after[i].since, start + after[i].until };
 	world = (struct world){ .actors[2].done = true };
 	waited = interleavings = 0;
 	for (size_t i = 0; i < cnt; i++) {
@@ -157,6 +163,12 @@ static void check(const struct wait *waits, size_t cnt, bool comes)
 	later_cnt = cnt - 2;
 	try_all();
 	assert_true(interleavings >= 20);
+}
+
+static void check(const struct wait *waits, size_t cnt, bool comes)
+{
+	check_from(0, waits, cnt, comes);
+	check_from(YEARS_10, waits, cnt, comes);
 }
 
 static void two_wakes_at_once(void **state)
@@ -194,13 +206,36 @@ static void a_wake_before_the_wait(void **state)
 	check(waits, ARRAY_SIZE(waits), false);
 }
 
+/* A pool of threads that waits for work for ten minutes and more, long after the start. */
+static void many_waiters(void **state)
+{
+	enum {
+		WAITERS = 1000
+	};
+	const __s64 second = 1000000000 / 64, first = 600 * second;
+	__s64 charged = 0, all = 0;
+
+	(void)state;
+	world = (struct world){ 0 };
+	for (int i = 0; i < WAITERS; i++)
+		(void)alone(YEARS_10 + i, 0);
+	for (int i = 0; i < WAITERS; i++) {
+		__s64 until = YEARS_10 + first + i * second;
+
+		charged += alone(YEARS_10 + i, until);
+		all += until - (YEARS_10 + i);
+		assert_true(charged >= all && charged <= WAITERS * (first + WAITERS * second));
+	}
+	assert_int_equal(charged, all);
+	assert_int_equal(world.sum, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_wakes_at_once),
-		cmocka_unit_test(one_wake_before_the_other),
-		cmocka_unit_test(a_waiter_comes),
-		cmocka_unit_test(a_wake_before_the_wait),
+		cmocka_unit_test(two_wakes_at_once), cmocka_unit_test(one_wake_before_the_other),
+		cmocka_unit_test(a_waiter_comes),    cmocka_unit_test(a_wake_before_the_wait),
+		cmocka_unit_test(many_waiters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
