@@ -367,7 +367,8 @@ static struct target *find_target(struct snapshot *s, const struct bpfprof_threa
 	return t && !memcmp(&t->key, &thread->key, sizeof(t->key)) ? t : NULL;
 }
 
-static void match(struct snapshot *s, const struct threads *threads)
+/* only: that one of the targets; NULL: all. */
+static void match(struct snapshot *s, const struct threads *threads, const struct target *only)
 {
 	const struct bpfprof_thread *thread;
 	const uint64_t *kernel;
@@ -376,7 +377,7 @@ static void match(struct snapshot *s, const struct threads *threads)
 
 	while ((thread = threads__next(threads, &pos, &kernel))) {
 		t = find_target(s, thread);
-		if (!t)
+		if (!t || (only && t != only))
 			continue;
 		t->next = thread;
 		t->next_kernel = kernel;
@@ -443,7 +444,7 @@ static int take_all(struct snapshot *s, struct threads *pass)
 		err = threads__read(s->session, 0, &next);
 		if (err)
 			return err;
-		match(s, &next);
+		match(s, &next, NULL);
 		err = end_waits(s);
 		if (err) {
 			threads__done(&next);
@@ -460,14 +461,15 @@ static int take_all(struct snapshot *s, struct threads *pass)
 
 /* ---- those that run ---- */
 
-/* Looks twice at one. 0 or -errno. */
+/* Looks twice at one. Kernels before 6.1 show all threads, and what is seen of others is gone with these looks. 0 or
+ * -errno. */
 static int look(struct snapshot *s, struct target *t)
 {
 	struct threads one[2] = { 0 };
 	int err = threads__read(s->session, t->tid, &one[0]);
 
 	if (!err) {
-		match(s, &one[0]);
+		match(s, &one[0], t);
 		t->now = NULL;
 		t->copied = false;
 		settle(s, t);
@@ -481,7 +483,7 @@ static int look(struct snapshot *s, struct target *t)
 			if (!err)
 				err = threads__read(s->session, t->tid, &one[1]);
 			if (!err) {
-				match(s, &one[1]);
+				match(s, &one[1], t);
 				settle(s, t);
 			}
 		}
