@@ -44,6 +44,7 @@ struct targets {
 	uint64_t forks;		 /* of processes that are no targets */
 	uint64_t next_rescan_ns; /* not before */
 	bool rescan_wanted;
+	bool begun; /* the recording */
 };
 
 struct targets *targets__new(const struct targets_opts *opts, struct session *session,
@@ -301,6 +302,7 @@ int targets__begin(struct targets *t)
 {
 	int err = targets__read_events(t, util_monotonic_ns(), NULL);
 
+	t->begun = true;
 	/* what was lost before a scan that is later than it is known, and nothing was recorded yet */
 	if (!err && !t->rescan_wanted)
 		t->events_lost = 0;
@@ -394,23 +396,42 @@ void targets__tend(struct targets *t, bool keep_dead)
 	}
 }
 
-/* Is the task one of tgids, or a descendant of one? Tasks are in the order of their numbers, which
- * wrap. */
-static bool in_tree(const struct bpfprof_task *tasks, size_t cnt, const struct bpfprof_task *task,
-		    const uint32_t *tgids, size_t tgid_cnt, bool follow)
+static int by_tgid(const void *a, const void *b)
 {
-	for (int depth = 0; depth < 64; depth++) {
-		const struct bpfprof_task *parent = NULL;
+	const struct bpfprof_task *x = a, *y = b;
 
-		for (size_t i = 0; i < tgid_cnt; i++)
-			if (task->key.tgid == tgids[i])
-				return true;
-		for (size_t i = 0; follow && i < cnt && !parent; i++)
-			if (tasks[i].key.tgid == task->ppid)
-				parent = &tasks[i];
-		if (!parent)
-			return false;
-		task = parent;
+	return x->key.tgid < y->key.tgid ? -1 : x->key.tgid > y->key.tgid;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+struct tree {
+	/* both sorted */
+	const struct bpfprof_task *tasks;
+	size_t cnt;
+	const uint32_t *roots;
+	size_t root_cnt;
+};
+
+static bool is_root(const struct tree *t, const struct bpfprof_task *task)
+{
+	return t->root_cnt &&
+	       bsearch(&task->key.tgid, t->roots, t->root_cnt, sizeof(*t->roots), by_number);
+}
+
+static bool is_descendant(const struct tree *t, const struct bpfprof_task *task)
+{
+	for (int depth = 0; task && depth < 64; depth++) {
+		struct bpfprof_task parent = { .key.tgid = task->ppid };
+
+		if (depth && is_root(t, task))
+			return true;
+		task = bsearch(&parent, t->tasks, t->cnt, sizeof(*t->tasks), by_tgid);
 	}
 	return false;
 }
@@ -426,6 +447,24 @@ static uint32_t add_task(struct targets *t, const struct bpfprof_task *task, uin
 			  task->kthread, time_ns);
 }
 
+/* Has it recorded. A child for which there is no room is not followed: the kernel side counts those that are forked
+ * while it records. */
+static int add_to_filter(struct targets *t, uint32_t proc, const struct bpfprof_task *task)
+{
+	int err = session__add_tgid(t->session, task->key.tgid, task->key.start_ns);
+	struct target_note *note;
+
+	if (err != -E2BIG || !t->opts.follow)
+		return err;
+	note = targets__note(t, proc);
+	if (!note)
+		return -ENOMEM;
+	if (!t->begun && !note->not_followed)
+		session__count_not_followed(t->session);
+	note->not_followed = true;
+	return 0;
+}
+
 static int scan_task(struct targets *t, const struct bpfprof_task *task, uint64_t time_ns)
 {
 	uint32_t proc = add_task(t, task, time_ns);
@@ -435,7 +474,7 @@ static int scan_task(struct targets *t, const struct bpfprof_task *task, uint64_
 	if (proc == PROCS_NONE)
 		return -ENOMEM;
 	if (t->opts.only_added) {
-		err = session__add_tgid(t->session, task->key.tgid, task->key.start_ns);
+		err = add_to_filter(t, proc, task);
 		if (err)
 			return err;
 	}
@@ -469,32 +508,58 @@ static void end_unseen(struct targets *t, uint64_t time_ns)
 	}
 }
 
+/* The roots, and what descends from them: there may not be room for all. 0 or -errno. */
+static int scan_tree(struct targets *t, const struct tree *tree, uint64_t time_ns)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < tree->cnt; i++)
+		if (is_root(tree, &tree->tasks[i]))
+			err = scan_task(t, &tree->tasks[i], time_ns);
+	for (size_t i = 0; !err && t->opts.follow && i < tree->cnt; i++)
+		if (!is_root(tree, &tree->tasks[i]) && is_descendant(tree, &tree->tasks[i]))
+			err = scan_task(t, &tree->tasks[i], time_ns);
+	return err;
+}
+
+/* Later scans start from what is known. 0 or -errno. */
+static int scan_added(struct targets *t, struct bpfprof_task *tasks, size_t cnt,
+		      const uint32_t *tgids, size_t tgid_cnt, uint64_t time_ns)
+{
+	uint32_t *roots = malloc((cnt + tgid_cnt + 1) * sizeof(*roots));
+	struct tree tree = { .tasks = tasks, .cnt = cnt, .roots = roots };
+	int err;
+
+	if (!roots)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		if (known(t, &tasks[i]))
+			roots[tree.root_cnt++] = tasks[i].key.tgid;
+	for (size_t i = 0; i < tgid_cnt; i++)
+		roots[tree.root_cnt++] = tgids[i];
+	qsort(roots, tree.root_cnt, sizeof(*roots), by_number);
+	qsort(tasks, cnt, sizeof(*tasks), by_tgid);
+	err = scan_tree(t, &tree, time_ns);
+	free(roots);
+	return err;
+}
+
 int targets__scan(struct targets *t, const uint32_t *tgids, size_t tgid_cnt)
 {
 	uint64_t time_ns = util_monotonic_ns();
 	struct bpfprof_task *tasks = NULL;
-	uint32_t *roots = NULL;
-	size_t cnt = 0, root_cnt = 0, root_cap = 0;
+	size_t cnt = 0;
 	int err = session__scan(t->session, &tasks, &cnt);
 
 	/* children of whose start and end no event told */
 	if (t->opts.follow)
 		session__prune_tgids(t->session);
-	/* later scans start from what is known */
-	for (size_t i = 0; !err && t->opts.only_added && i < cnt + tgid_cnt; i++) {
-		if (i < cnt && !known(t, &tasks[i]))
-			continue;
-		err = util_reserve(&roots, &root_cap, root_cnt + 1, sizeof(*roots));
-		if (!err)
-			roots[root_cnt++] = i < cnt ? tasks[i].key.tgid : tgids[i - cnt];
-	}
-	for (size_t i = 0; !err && i < cnt; i++)
-		if (!t->opts.only_added ||
-		    in_tree(tasks, cnt, &tasks[i], roots, root_cnt, t->opts.follow))
-			err = scan_task(t, &tasks[i], time_ns);
+	if (!err && t->opts.only_added && cnt)
+		err = scan_added(t, tasks, cnt, tgids, tgid_cnt, time_ns);
+	for (size_t i = 0; !err && !t->opts.only_added && i < cnt; i++)
+		err = scan_task(t, &tasks[i], time_ns);
 	if (!err)
 		end_unseen(t, time_ns);
-	free(roots);
 	free(tasks);
 	return err;
 }

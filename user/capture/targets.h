@@ -34,9 +34,10 @@ struct target_note {
 	uint64_t changed_ns;   /* when mappings changed, the last time that is known */
 	bool known;	       /* the kernel side has what a copied stack asked for */
 	uint8_t dead_polls;
-	uint32_t chosen; /* kinds: see targets__choose */
-	bool dirty;	 /* mappings changed since it was published */
-	bool removed;	 /* by targets__remove; it may go on without us */
+	uint32_t chosen;   /* kinds: see targets__choose */
+	bool dirty;	   /* mappings changed since it was published */
+	bool removed;	   /* by targets__remove; it may go on without us */
+	bool not_followed; /* for want of room, and counted */
 };
 
 /* Borrows everything. NULL with errno. */

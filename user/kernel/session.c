@@ -550,6 +550,11 @@ uint64_t session__missed(const struct bpf_program *prog)
 	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &sz) ? 0 : info.recursion_misses;
 }
 
+void session__count_not_followed(struct session *s)
+{
+	__sync_fetch_and_add(&s->skel->bss->bp_state.not_followed, 1);
+}
+
 uint64_t session__not_followed(const struct session *s)
 {
 	return s->skel->bss->bp_state.not_followed;

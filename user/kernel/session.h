@@ -65,7 +65,7 @@ void session__free(struct session *s);
 int session__scan(struct session *s, struct bpfprof_task **ret, size_t *ret_cnt);
 
 /* Takes a process, or a thread of one, into the filter. start_ns: of the process, see
- * bpfprof_proc_key. 0 or -errno. */
+ * bpfprof_proc_key. 0; -E2BIG: there is no room; -errno. */
 int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns);
 int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns);
 void session__remove_tgid(struct session *s, uint32_t tgid);
@@ -96,8 +96,10 @@ void session__disarm(struct session *s);
  * (run_time_stats); runs: how often they ran. */
 void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, uint64_t *ret_runs);
 
-/* Children of filtered processes that there was no room for. */
+/* Children of filtered processes that there was no room for. One that session__add_tgid had none for is counted by
+ * the caller. */
 uint64_t session__not_followed(const struct session *s);
+void session__count_not_followed(struct session *s);
 
 /* For the rest of kernel/. */
 struct bpfprof_bpf *session__skel(struct session *s);
