@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/knobs.h"
@@ -41,6 +42,14 @@ static int finish_stdout(void)
 	return EXIT_FAILED;
 }
 
+/* Becomes man(1). Returns only if it cannot. */
+static int show_manual(const char *page)
+{
+	execlp("man", "man", "8", page, NULL);
+	log_error("cannot start man(1) for %s(8): %s", page, strerror(errno));
+	return EXIT_FAILED;
+}
+
 /* They are anybody's, and nothing else is needed for them. */
 static bool reads_profiles(enum options_command command)
 {
@@ -72,6 +81,11 @@ static int act(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	switch (opts.command) {
+	case OPTIONS_MANUAL:
+		status = show_manual(opts.help == OPTIONS_HELP ?
+					     OPTIONS_MAIN_PAGE :
+					     option_table(opts.help)->manual);
+		break;
 	case OPTIONS_HELP:
 		options_usage(opts.help, stdout);
 		status = finish_stdout();

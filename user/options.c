@@ -33,7 +33,6 @@ static const char *const events[] = {
 struct parser {
 	struct options *o;
 	const struct option_table *table;
-	const char *record_option; /* the first option seen that only `record` takes */
 	const char *not_for_dump;  /* the first one of the command line that --dump does not take */
 	int from_config;	   /* arguments that are the configuration's, the first ones */
 	bool kinds_from_config;
@@ -517,6 +516,10 @@ static const char *help_of(const struct parser *p)
 		return "bench ";
 	case OPTIONS_SERVE:
 		return "serve ";
+	case OPTIONS_CHECK:
+		return "check ";
+	case OPTIONS_LIST:
+		return "list ";
 	default:
 		return "";
 	}
@@ -563,8 +566,6 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 				return 0;
 			continue;
 		}
-		if (!p->record_option && !(p->o->command == OPTIONS_LIST && val == 'p'))
-			p->record_option = option_find(p->table, val)->name;
 		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
 			p->not_for_dump = option_find(p->table, val)->name;
 		err = p->o->command == OPTIONS_DIFF ?
@@ -798,7 +799,7 @@ static int finish_bench(struct parser *p, int argc, char **argv, bool dashes)
 		return fail(p, "nothing to compare: give --against 'BASE COMMAND' -- COMMAND");
 	err = options_bench_check(o, p->err, p->err_sz);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++)
-		if (o->kinds[i] && kinds[i].only_held)
+		if (o->kinds[i] && (kinds[i].only_held || i == BPFPROF_THREADS))
 			return fail(p, "bench compares no %s profiles: leave them out of -P",
 				    kinds[i].name);
 	/* the folder is no file of a recording */
@@ -907,12 +908,26 @@ static int parse_with_config(struct parser *p, int argc, char **argv, bool *ret_
 	return err;
 }
 
+/* bpfprof help [COMMAND] */
+static int parse_help(struct parser *p, int argc, char **argv)
+{
+	p->o->command = OPTIONS_MANUAL;
+	p->o->help = argc > 2 ? command_of(argv[2]) : OPTIONS_HELP;
+	if (argc > 3)
+		return fail(p, "help takes one command");
+	if (argc > 2 && p->o->help == OPTIONS_HELP)
+		return fail(p, "help: there is no command '%s': see bpfprof --help", argv[2]);
+	return 0;
+}
+
 static int parse(struct parser *p, int argc, char **argv)
 {
 	enum options_command command = OPTIONS_RECORD;
 	bool dashes = false;
 	int err;
 
+	if (argc > 1 && !strcmp(argv[1], "help"))
+		return parse_help(p, argc, argv);
 	if (argc > 1 && command_of(argv[1]) != OPTIONS_HELP) {
 		command = command_of(argv[1]);
 		argc--;
@@ -944,11 +959,8 @@ static int parse(struct parser *p, int argc, char **argv)
 		return finish_agent(p, argc, argv, dashes);
 	if (command == OPTIONS_SERVE)
 		return finish_serve(p, argc, argv, dashes);
-	if (p->record_option || optind < argc)
-		return fail(p, "%s takes no %s%s: only %s--quiet, --verbose and --help", argv[0],
-			    p->record_option ? "--" : "arguments",
-			    p->record_option ? p->record_option : "",
-			    command == OPTIONS_LIST ? "--pid, " : "");
+	if (optind < argc)
+		return fail(p, "%s takes no arguments", argv[0]);
 	if (p->o->pids.cnt > 1)
 		return fail(p, "list takes one process: give --pid one id");
 	return 0;

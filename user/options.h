@@ -53,6 +53,7 @@ enum options_command {
 	OPTIONS_CHECK_CONFIG, /* of the agent: it is right */
 	OPTIONS_DUMP,	      /* the last minutes of the agent's folder */
 	OPTIONS_HELP,	      /* print options_usage to standard output, exit 0 */
+	OPTIONS_MANUAL,	      /* show the manual page of `help` */
 	OPTIONS_VERSION,
 };
 

@@ -193,7 +193,7 @@ static const struct option_row serve_rows[] = {
 	{ .help = "How:" },
 	{ "always", OPT_ALWAYS, "LIST", NULL,
 	  "with --pid: kinds that are recorded all the time, separated by commas: heap, block, "
-	  "mutex, offcpu, threadcreate, custom; without it what is asked for, for as long" },
+	  "mutex, offcpu, threadcreate, custom, fds; without it what is asked for, for as long" },
 	{ "frequency", 'F', "HZ", "99",
 	  "CPU samples a second on each CPU; hz= says another one for a request" },
 	{ "heap-rate", OPT_HEAP_RATE, "BYTES", "512k",
@@ -321,6 +321,17 @@ static const struct option_row bench_rows[] = {
 	MESSAGE_ROWS,
 };
 
+static const struct option_row check_rows[] = {
+	MESSAGE_ROWS,
+};
+
+static const struct option_row list_rows[] = {
+	{ .help = "Whose:" },
+	{ "pid", 'p', "PID", NULL, "also what there is of each kind in this process" },
+
+	MESSAGE_ROWS,
+};
+
 static const struct option_table record_table = {
 	.rows = record_rows,
 	.cnt = ARRAY_SIZE(record_rows),
@@ -341,8 +352,10 @@ static const struct option_table record_table = {
 		 "--help\n"
 		 "       bpfprof bench    runs two commands in turns, and compares them: see "
 		 "bpfprof "
-		 "bench --help\n",
-	.manual = "bpfprof-record(8)",
+		 "bench --help\n"
+		 "       bpfprof help     the manual page, or that of a command: bpfprof help "
+		 "diff\n",
+	.manual = "bpfprof-record",
 };
 
 static const struct option_table agent_table = {
@@ -352,7 +365,7 @@ static const struct option_table agent_table = {
 		"usage: bpfprof agent [OPTIONS]\n"
 		"Records profiles of the whole machine all the time, and keeps the last of them in "
 		"a folder.\n",
-	.manual = "bpfprof-agent(8)",
+	.manual = "bpfprof-agent",
 };
 
 static const struct option_table view_table = {
@@ -360,7 +373,7 @@ static const struct option_table view_table = {
 	.cnt = ARRAY_SIZE(view_rows),
 	.usage = "usage: bpfprof view [OPTIONS] FILE...\n"
 		 "Shows what is in profiles. Needs no rights.\n\n",
-	.manual = "bpfprof-view(8)",
+	.manual = "bpfprof-view",
 	.takes_files = true,
 };
 
@@ -369,7 +382,7 @@ static const struct option_table merge_table = {
 	.cnt = ARRAY_SIZE(merge_rows),
 	.usage = "usage: bpfprof merge -o PATH FILE...\n"
 		 "Adds up profiles. Needs no rights.\n\n",
-	.manual = "bpfprof-view(8)",
+	.manual = "bpfprof-view",
 	.takes_files = true,
 };
 
@@ -382,7 +395,7 @@ static const struct option_table diff_table = {
 		 "rights.\n"
 		 "Exit status: 0 nothing got worse, 1 something did, 2 wrong input, 3 with "
 		 "--strict.\n\n",
-	.manual = "bpfprof-diff(8)",
+	.manual = "bpfprof-diff",
 };
 
 static const struct option_table bench_table = {
@@ -395,7 +408,7 @@ static const struct option_table bench_table = {
 		"Exit status: 0 nothing got worse, 1 something did, 2 a run failed or the input is "
 		"wrong,\n"
 		"3 with --strict.\n",
-	.manual = "bpfprof-bench(8)",
+	.manual = "bpfprof-bench",
 };
 
 static const struct option_table serve_table = {
@@ -403,12 +416,32 @@ static const struct option_table serve_table = {
 	.cnt = ARRAY_SIZE(serve_rows),
 	.usage = "usage: bpfprof serve [OPTIONS] (--pid PID | --all)\n"
 		 "Serves profiles over HTTP, as Go's net/http/pprof does for a Go program.\n",
-	.manual = "bpfprof-serve(8)",
+	.manual = "bpfprof-serve",
+};
+
+static const struct option_table check_table = {
+	.rows = check_rows,
+	.cnt = ARRAY_SIZE(check_rows),
+	.usage = "usage: bpfprof check\n"
+		 "Says what this kernel and these rights allow, and what to do for the rest.\n",
+	.manual = OPTIONS_MAIN_PAGE,
+};
+
+static const struct option_table list_table = {
+	.rows = list_rows,
+	.cnt = ARRAY_SIZE(list_rows),
+	.usage = "usage: bpfprof list [OPTIONS]\n"
+		 "Prints the profile kinds: what they measure and cost.\n",
+	.manual = OPTIONS_MAIN_PAGE,
 };
 
 const struct option_table *option_table(enum options_command command)
 {
 	switch (command) {
+	case OPTIONS_CHECK:
+		return &check_table;
+	case OPTIONS_LIST:
+		return &list_table;
 	case OPTIONS_SERVE:
 		return &serve_table;
 	case OPTIONS_AGENT:
@@ -499,5 +532,8 @@ void options_usage(enum options_command command, FILE *f)
 			formats_names(forms, sizeof(forms));
 		fprintf(f, "Formats: %s.\n", forms);
 	}
-	fprintf(f, "More in bpfprof(8) and %s.\n", t->manual);
+	if (strcmp(t->manual, OPTIONS_MAIN_PAGE) != 0)
+		fprintf(f, "More in bpfprof(8) and %s(8).\n", t->manual);
+	else
+		fprintf(f, "More in bpfprof(8).\n");
 }

@@ -83,13 +83,15 @@ struct option_table {
 	const struct option_row *rows;
 	size_t cnt;
 	const char *usage;  /* what --help begins with */
-	const char *manual; /* where there is more */
+	const char *manual; /* where there is more: a page of section 8 */
 	/* Operands are files, and options may stand behind them (options_view.c). Otherwise what
 	 * follows the first operand is a command's. */
 	bool takes_files;
 };
 
-/* Of a command. check and list take those of record, as far as they take any. */
+/* The page of all commands. */
+#define OPTIONS_MAIN_PAGE "bpfprof"
+
 const struct option_table *option_table(enum options_command command);
 
 /* The option of this value, or NULL. */

@@ -162,6 +162,23 @@ _bpfprof_serve_options='
 -h --help . .
 '
 
+# of bpfprof check
+_bpfprof_check_options='
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
+# of bpfprof list
+_bpfprof_list_options='
+-p --pid PID .
+-q --quiet . .
+-v --verbose . .
+. --version . .
+-h --help . .
+'
+
 # the kinds that this program has
 _bpfprof_kinds() {
 	PATH=$PATH:/usr/local/sbin:/usr/sbin "${COMP_WORDS[0]}" list 2>/dev/null | sed -n 's/^\([a-z]\{1,\}\).*/\1/p'
@@ -204,9 +221,13 @@ _bpfprof_argument() {
 
 _bpfprof() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i short long arg default words='' options=$_bpfprof_options command=''
+	local commands='record agent serve view merge diff bench check list'
 
 	COMPREPLY=()
+	[ "$COMP_CWORD" -gt 1 ] && command=${COMP_WORDS[1]}
+	# but for diff, which has files on both sides of it
 	for ((i = 1; i < COMP_CWORD; i++)); do
+		[ "$command" = diff ] && break
 		[ "${COMP_WORDS[i]}" = -- ] || continue
 		# what follows is another command line
 		if declare -F _command_offset >/dev/null; then
@@ -224,14 +245,19 @@ _bpfprof() {
 	elif [ "$prev" = = ]; then
 		prev=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
-	[ "$COMP_CWORD" -gt 1 ] && command=${COMP_WORDS[1]}
 	case $command in
+	help)
+		[ "$COMP_CWORD" = 2 ] && mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
+		return
+		;;
 	agent) options=$_bpfprof_agent_options ;;
 	view) options=$_bpfprof_view_options ;;
 	merge) options=$_bpfprof_merge_options ;;
 	diff) options=$_bpfprof_diff_options ;;
 	bench) options=$_bpfprof_bench_options ;;
 	serve) options=$_bpfprof_serve_options ;;
+	check) options=$_bpfprof_check_options ;;
+	list) options=$_bpfprof_list_options ;;
 	esac
 	while read -r short long arg default; do
 		[ -n "$long" ] || continue
@@ -247,7 +273,7 @@ _bpfprof() {
 		return
 	fi
 	[[ $options == "$_bpfprof_options" || $command == bench ]] && words+=' --'
-	[ "$COMP_CWORD" = 1 ] && words+=' record agent serve view merge diff bench check list'
+	[ "$COMP_CWORD" = 1 ] && words+=" $commands help"
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 

@@ -339,6 +339,12 @@ static void test_commands(void **state)
 	assert_int_equal(o.log_level, LOG_ERROR);
 	assert_int_equal(PARSE(&o, "--help"), 0);
 	assert_int_equal(o.command, OPTIONS_HELP);
+	assert_int_equal(PARSE(&o, "help"), 0);
+	assert_int_equal(o.command, OPTIONS_MANUAL);
+	assert_int_equal(o.help, OPTIONS_HELP);
+	assert_int_equal(PARSE(&o, "help", "merge"), 0);
+	assert_int_equal(o.command, OPTIONS_MANUAL);
+	assert_int_equal(o.help, OPTIONS_MERGE);
 	assert_int_equal(PARSE(&o, "check", "-h"), 0);
 	assert_int_equal(o.command, OPTIONS_HELP);
 	assert_int_equal(PARSE(&o, "--version"), 0);
@@ -461,12 +467,16 @@ static const struct {
 	{ { "-p", NULL }, "--pid needs an argument" },
 	{ { "-a", "--duration", NULL }, "--duration needs an argument" },
 	{ { "-a", "-F", NULL }, "--frequency needs an argument" },
-	{ { "check", "-a", NULL }, "check takes no --all" },
+	{ { "check", "-a", NULL }, "unknown option '-a': see bpfprof check --help" },
+	{ { "check", "--pid", "1", NULL }, "'--pid': see bpfprof check --help" },
+	{ { "help", "nothing", NULL }, "there is no command 'nothing'" },
+	{ { "help", "diff", "view", NULL }, "help takes one command" },
 	{ { "list", "x", NULL }, "list takes no arguments" },
 	{ { "bench", "--aa", "-P", "custom", "--", "true", NULL }, "bench compares no custom" },
 	{ { "bench", "--aa", "-P", "fds", "--", "true", NULL }, "bench compares no fds" },
+	{ { "bench", "--aa", "-P", "threads", "--", "true", NULL }, "bench compares no threads" },
 	{ { "list", "-p", "1,2", NULL }, "list takes one process" },
-	{ { "list", "-F", "9", NULL }, "list takes no --frequency: only --pid" },
+	{ { "list", "-F", "9", NULL }, "unknown option '-F': see bpfprof list --help" },
 	{ { "-a", "-P", "custom", NULL }, "custom profiles are recorded of processes" },
 	{ { "-a", "-P", "fds", NULL }, "fds profiles are recorded of processes" },
 	{ { "agent", "-P", "custom:a", NULL }, "custom profiles are recorded of processes" },
