@@ -21,8 +21,8 @@
  * such as have ended, before that is left to those that live. Stacks may enter a file many times. */
 #define OPEN_TRIES 8
 #define OPEN_AGAIN_NS 100000000ULL /* through the same process */
-#define REST_NS \
-	(60 * NSEC_PER_SEC) /* of a file that could not be had in time; twice as long each time */
+/* Of a file that could not be had in time; twice as long each time. */
+#define REST_NS (60 * NSEC_PER_SEC)
 #define MAX_REST_DOUBLINGS 6
 #define LOAD_AGAIN_NS 1000000000ULL	/* a table for which there was no memory, or no reader */
 #define PIECES 256			/* of code that are kept */
