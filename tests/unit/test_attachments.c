@@ -26,6 +26,7 @@ static struct seen {
 	bool shares, was_attached; /* a link for all was there when it began to count */
 	bool changes;		   /* from share to share_done */
 	pid_t last_pid, last_released;
+	size_t of_processes, of_all; /* what was released */
 } seen[FILES];
 static int refuse, refuse_shared; /* -errno */
 static bool may;
@@ -63,6 +64,8 @@ static void released(void *ctx, const struct attachments_file *f, pid_t pid)
 	(void)ctx;
 	seen[f->number].released++;
 	seen[f->number].last_released = pid;
+	seen[f->number].of_processes += pid != 0;
+	seen[f->number].of_all += !pid;
 }
 
 static bool may_share(void *ctx, const struct attachments_file *f)
@@ -284,13 +287,29 @@ static void test_number_used_again(void **state)
 	end(a);
 }
 
+/* What its owner keeps for a process, or for all, goes with the last of it. */
+static void test_released_at_end(void **state)
+{
+	struct attachments *a = begin();
+
+	(void)state;
+	add(a, 0, 1, 2);
+	add(a, 1, 1, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	assert_true(seen[1].shares);
+	assert_int_equal(seen[0].of_processes, 0);
+	end(a);
+	assert_int_equal(seen[0].of_processes, 2);
+	assert_int_equal(seen[0].of_all, 1);
+	assert_int_equal(seen[1].of_all, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),
-		cmocka_unit_test(test_detached),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_number_used_again),
+		cmocka_unit_test(test_share),		cmocka_unit_test(test_detached),
+		cmocka_unit_test(test_refused),		cmocka_unit_test(test_number_used_again),
+		cmocka_unit_test(test_released_at_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,8 +86,12 @@ void attachments__free(struct attachments *a)
 	if (!a)
 		return;
 	(void)attachments__detach(a);
-	for (size_t i = 0; i < a->cnt; i++)
-		uprobes__detach(a->members[i].sets, ATTACHMENTS_SETS);
+	for (size_t i = 0; i < a->cnt; i++) {
+		struct member *m = &a->members[i];
+
+		uprobes__detach(m->sets, ATTACHMENTS_SETS);
+		released(a, &a->files[m->file], m->pid);
+	}
 	for (size_t i = 0; i < a->file_cnt; i++)
 		if (a->files[i].f.fd >= 0)
 			forget_file(a, &a->files[i]);
