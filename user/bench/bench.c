@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/util.h"
 #include "bench/parts.h"
 #include "bench/plan.h"
@@ -271,10 +272,7 @@ static int open_signals(struct bench *b)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	stop_signals(&set);
 	b->signal_fd = sigprocmask(SIG_BLOCK, &set, NULL) ? -1 : signalfd(-1, &set, SFD_CLOEXEC);
 	if (b->signal_fd >= 0)
 		return 0;

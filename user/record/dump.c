@@ -16,6 +16,7 @@
 #include "agent/ask.h"
 #include "base/caps.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/util.h"
 #include "helper/sandbox.h"
 #include "kinds.h"
@@ -42,27 +43,21 @@ struct dump {
 /* ---- how it runs ---- */
 
 /* What stops it leaves nothing behind: from where files are written on, it is looked for. */
-static const int stops[] = { SIGINT, SIGTERM, SIGHUP };
-
 static void hold_stops(void)
 {
-	sigset_t set;
+	sigset_t stops;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
-		sigaddset(&set, stops[i]);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	stop_signals(&stops);
+	(void)sigprocmask(SIG_BLOCK, &stops, NULL);
 }
 
 static bool is_stopped(void)
 {
-	sigset_t set;
-	bool ret = false;
+	sigset_t stops, pending, both;
 
-	sigpending(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
-		ret |= sigismember(&set, stops[i]) == 1;
-	return ret;
+	stop_signals(&stops);
+	sigpending(&pending);
+	return !sigandset(&both, &stops, &pending) && !sigisemptyset(&both);
 }
 
 /* From here on it reads what may be anything, and writes in a folder that it has open and that is its

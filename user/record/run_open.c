@@ -15,6 +15,7 @@
 #include "agent/ask.h"
 #include "agent/push.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/util.h"
 #include "capture/capture.h"
 #include "kernel/features.h"
@@ -97,12 +98,11 @@ static int open_signals(struct run *r)
 	sigset_t set;
 	int err;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	stop_signals(&set);
 	sigaddset(&set, SIGCHLD);
 	if (r->opts->command == OPTIONS_AGENT) {
+		/* it is to read its configuration again */
+		sigaddset(&set, SIGHUP);
 		sigaddset(&set, ASK_SIGNAL);
 		sigaddset(&set, SIGUSR2);
 	}

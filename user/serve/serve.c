@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/util.h"
 #include "kernel/features.h"
 #include "kernel/uprobes.h"
@@ -371,10 +372,7 @@ static int open_signals(struct serve *s)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	stop_signals(&set);
 	if (!sigprocmask(SIG_BLOCK, &set, NULL)) {
 		s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 		if (s->signal_fd >= 0)
