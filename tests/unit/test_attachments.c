@@ -174,7 +174,8 @@ static void test_share(void **state)
 	assert_int_equal(s->first, ATTACHMENTS_SHARED - 1);
 	assert_int_equal(attachments__most(a), ATTACHMENTS_SHARED - 1);
 	assert_true(attachments__shared_ns(a, ids[0]) == UINT64_MAX);
-	assert_true(attachments__in(a, 1) && !attachments__in(a, ATTACHMENTS_SHARED));
+	assert_true(attachments__in(a, 1, ids[0]) && !attachments__in(a, 1, ids[1]) &&
+		    !attachments__in(a, ATTACHMENTS_SHARED, ids[0]));
 
 	add(a, 0, ATTACHMENTS_SHARED, ATTACHMENTS_SHARED);
 	attachments__settle(a);
@@ -189,7 +190,7 @@ static void test_share(void **state)
 	attachments__settle(a);
 	assert_int_equal(s->attached, ATTACHMENTS_SHARED - 1);
 	assert_int_equal(s->shared, 1);
-	assert_true(attachments__in(a, 1000));
+	assert_true(attachments__in(a, 1000, ids[0]));
 
 	assert_int_equal(drop(a, ATTACHMENTS_APART + 1), 1000 - ATTACHMENTS_APART - 1);
 	attachments__settle(a);

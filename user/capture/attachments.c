@@ -378,11 +378,14 @@ void attachments__clean_children(struct attachments *a, uint64_t forks)
 
 /* ---- what is asked ---- */
 
-bool attachments__in(const struct attachments *a, pid_t pid)
+bool attachments__in(const struct attachments *a, pid_t pid, uint32_t object)
 {
-	for (size_t i = 0; i < a->cnt; i++)
-		if (!a->members[i].pid || a->members[i].pid == pid)
+	for (size_t i = 0; i < a->cnt; i++) {
+		const struct member *m = &a->members[i];
+
+		if ((m->pid == pid || !m->pid) && a->files[m->file].f.object == object)
 			return true;
+	}
 	return false;
 }
 

@@ -88,8 +88,8 @@ int attachments__detach(struct attachments *a);
  * there have been so many, have grown more. */
 void attachments__clean_children(struct attachments *a, uint64_t forks);
 
-/* Is there something in a process? */
-bool attachments__in(const struct attachments *a, pid_t pid);
+/* Is an object linked in a process, or in all? */
+bool attachments__in(const struct attachments *a, pid_t pid, uint32_t object);
 /* In how many processes has the file links of their own that has the most? */
 size_t attachments__most(const struct attachments *a);
 /* Since when a link for all has been on an object: CLOCK_MONOTONIC. UINT64_MAX: there is none. */

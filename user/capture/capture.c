@@ -397,6 +397,8 @@ int capture__stop(struct capture *c, struct capture_boundary *ret)
 	c->waits = NULL;
 	if (!err)
 		err = collect__cut(c->collect);
+	if (!err && c->heap)
+		err = heap__look_back(c->heap);
 	if (err)
 		return err;
 	if (c->heap)

@@ -18,6 +18,7 @@ struct seen {
 	uint64_t maps; /* hash of the mappings that were looked at */
 	uint32_t tgid;
 	uint64_t from_ns; /* that process, with this program */
+	bool ended;	  /* it had, by then */
 };
 
 struct mapped_files {
@@ -64,16 +65,19 @@ int mapped_files__look(struct mapped_files *m, uint32_t proc, enum mapped_files_
 	else
 		*ret = seen->maps == maps && seen->from_ns == p->from_ns ? MAPPED_FILES_SAME :
 									   MAPPED_FILES_OTHER;
-	*seen = (struct seen){ .maps = maps, .tgid = p->tgid, .from_ns = p->from_ns };
+	*seen = (struct seen){ .maps = maps,
+			       .tgid = p->tgid,
+			       .from_ns = p->from_ns,
+			       .ended = p->to_ns != UINT64_MAX };
 	return 0;
 }
 
-bool mapped_files__has_looked(const struct mapped_files *m, uint32_t proc)
+bool mapped_files__has_looked_back(const struct mapped_files *m, uint32_t proc)
 {
 	const struct proc *p = procs__get(m->procs, proc);
 
 	return proc < m->seen_cap && m->seen[proc].tgid == p->tgid &&
-	       m->seen[proc].from_ns == p->from_ns;
+	       m->seen[proc].from_ns == p->from_ns && m->seen[proc].ended;
 }
 
 void mapped_files__forget(struct mapped_files *m, uint32_t tgid)

@@ -29,8 +29,8 @@ void mapped_files__free(struct mapped_files *m);
 
 /* What is new of a process, by its number in procs. 0 or -ENOMEM. */
 int mapped_files__look(struct mapped_files *m, uint32_t proc, enum mapped_files_news *ret);
-/* Has it been looked at, with the program that it runs? */
-bool mapped_files__has_looked(const struct mapped_files *m, uint32_t proc);
+/* Has it been looked at since the program that it ran has ended? */
+bool mapped_files__has_looked_back(const struct mapped_files *m, uint32_t proc);
 /* Of one that is looked at anew, if it comes back. */
 void mapped_files__forget(struct mapped_files *m, uint32_t tgid);
 

@@ -210,6 +210,26 @@ static bool by_process(const struct heap *h)
 	return !h->opts.all || h->opts.chosen;
 }
 
+/* Is there a probe in what a process has mapped? Its program file, which is mapped lowest, tells if it
+ * has an allocator: what it may call besides, such as a preloaded library, does not see that one. */
+static bool is_seen(struct heap *h, uint32_t proc)
+{
+	const struct proc_space *s = procs__space(h->procs, proc);
+	pid_t tgid = (pid_t)procs__get(h->procs, proc)->tgid;
+
+	for (size_t i = 0; i < s->map_cnt; i++) {
+		uint32_t object = mapped_files__object(h->files, proc, &s->maps[i]);
+		bool in;
+
+		if (has(h, object) == HEAP_PROBES_NOTHING)
+			continue;
+		in = heap_probes__in(h->probes, tgid, object);
+		if (in || s->maps[i].file == s->maps[0].file)
+			return in;
+	}
+	return false;
+}
+
 /* Looks through what a process has mapped. */
 static int look_at(struct heap *h, uint32_t proc)
 {
@@ -218,8 +238,7 @@ static int look_at(struct heap *h, uint32_t proc)
 	bool usdt = false;
 	int err = 0, fd;
 
-	if (by_process(h) && !heap_probes__in(h->probes, (pid_t)tgid) &&
-	    main_thread_of(tgid) == MAIN_THREAD_LEFT) {
+	if (by_process(h) && !is_seen(h, proc) && main_thread_of(tgid) == MAIN_THREAD_LEFT) {
 		note_unreached(h, proc);
 		return 0;
 	}
@@ -250,13 +269,13 @@ static int look_at(struct heap *h, uint32_t proc)
 }
 
 /* Says, if it is so, that there is nothing to be probed in a process, and what was looked for. */
-static void complain(const struct heap *h, uint32_t proc)
+static void complain(struct heap *h, uint32_t proc)
 {
 	const struct proc_space *s = procs__space(h->procs, proc);
 	uint32_t tgid = procs__get(h->procs, proc)->tgid;
 	char in[512] = "";
 
-	if (heap_probes__in(h->probes, (pid_t)tgid) || main_thread_of(tgid) != MAIN_THREAD_RUNS)
+	if (is_seen(h, proc) || main_thread_of(tgid) != MAIN_THREAD_RUNS)
 		return;
 	for (size_t j = 0; j < s->map_cnt; j++) {
 		const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
@@ -365,7 +384,7 @@ static void note_late(struct heap *h, const struct proc *p, uint64_t until_ns)
 	h->late_ns += until_ns - p->from_ns;
 }
 
-/* One that has ended before it was looked at. */
+/* One that has ended before it was looked at, or before its allocator was there to be seen. */
 static int look_back(struct heap *h, uint32_t proc)
 {
 	const struct proc *p = procs__get(h->procs, proc);
@@ -373,10 +392,10 @@ static int look_back(struct heap *h, uint32_t proc)
 	int err;
 
 	if (!p->tgid || p->kthread || p->to_ns == UINT64_MAX || !began(h, p) ||
-	    mapped_files__has_looked(h->files, proc))
+	    mapped_files__has_looked_back(h->files, proc))
 		return 0;
 	err = mapped_files__look(h->files, proc, &news);
-	if (!err && !heap_probes__in(h->probes, (pid_t)p->tgid))
+	if (!err && news != MAPPED_FILES_SAME && !is_seen(h, proc))
 		note_late(h, p, MIN(covered_ns(h, proc), p->to_ns));
 	return err;
 }
@@ -388,17 +407,17 @@ static int look_again(struct heap *h, uint32_t proc)
 	enum mapped_files_news news;
 	int err = mapped_files__look(h->files, proc, &news);
 	uint64_t covered;
-	bool was_probed;
+	bool was_seen;
 
 	if (err || news == MAPPED_FILES_SAME)
 		return err;
 	covered = covered_ns(h, proc);
-	was_probed = heap_probes__in(h->probes, (pid_t)p->tgid);
+	was_seen = is_seen(h, proc);
 	err = look_at(h, proc);
 	/* before, all at once, since many are probed in another way than few */
 	if (h->started)
 		heap_probes__settle(h->probes);
-	if (!was_probed && began(h, p) && heap_probes__in(h->probes, (pid_t)p->tgid))
+	if (!was_seen && began(h, p) && is_seen(h, proc))
 		note_late(h, p, MIN(covered, util_monotonic_ns()));
 	if (!err && news == MAPPED_FILES_FIRST && h->opts.chosen)
 		complain(h, proc);
@@ -434,6 +453,16 @@ int heap__update(struct heap *h)
 	h->any_ended |= heap_probes__drop(h->probes, is_probed, h) || h->opts.all || h->preloaded;
 	if (!err && h->any_ended)
 		err = sweep(h);
+	return err;
+}
+
+int heap__look_back(struct heap *h)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++)
+		if (!is_target(h, i))
+			err = look_back(h, i);
 	return err;
 }
 
@@ -481,7 +510,7 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 	return err;
 }
 
-void heap__complain(const struct heap *h)
+void heap__complain(struct heap *h)
 {
 	for (size_t i = 0; !h->opts.all && i < procs__cnt(h->procs); i++)
 		if (is_target(h, i))

@@ -101,7 +101,7 @@ int heap__update(struct heap *h);
 int heap__remove(struct heap *h, uint32_t tgid);
 
 /* Says, if it is so, which processes have no allocator that is known, and what was looked for. */
-void heap__complain(const struct heap *h);
+void heap__complain(struct heap *h);
 
 /* Begins to record: what was attached until now has recorded nothing. */
 void heap__start(struct heap *h);
@@ -138,6 +138,9 @@ void heap__read_live(struct heap *h, struct heap_part *part);
 
 /* The run ends, in place of heap__end_part: detaches everything; what was recorded stays. */
 void heap__stop(struct heap *h, struct heap_part *ret);
+/* Behind that, once all that was recorded is known: what there is to tell of processes that have ended
+ * since the last update. 0 or -errno. */
+int heap__look_back(struct heap *h);
 
 /* A window begins where that part ends: what it has in use is counted from there on, so that it is below
  * 0 where more has been freed since than was allocated. */

@@ -504,9 +504,9 @@ uint64_t heap_probes__shared_ns(const struct heap_probes *hp, uint32_t object)
 	return attachments__shared_ns(hp->attachments, object);
 }
 
-bool heap_probes__in(const struct heap_probes *hp, pid_t pid)
+bool heap_probes__in(const struct heap_probes *hp, pid_t pid, uint32_t object)
 {
-	return attachments__in(hp->attachments, pid);
+	return attachments__in(hp->attachments, pid, object);
 }
 
 size_t heap_probes__most(const struct heap_probes *hp)

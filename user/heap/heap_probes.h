@@ -61,8 +61,8 @@ void heap_probes__clean_children(struct heap_probes *hp, uint64_t forks);
 /* Since when an object has been probed in all processes of the machine, CLOCK_MONOTONIC; UINT64_MAX:
  * it is not. */
 uint64_t heap_probes__shared_ns(const struct heap_probes *hp, uint32_t object);
-/* Is something probed in a process? */
-bool heap_probes__in(const struct heap_probes *hp, pid_t pid);
+/* Is an object probed in a process, or in all? */
+bool heap_probes__in(const struct heap_probes *hp, pid_t pid, uint32_t object);
 /* How many links has the file, each for one process, that has the most? Each costs all of them. */
 size_t heap_probes__most(const struct heap_probes *hp);
 /* How often has a file come to be probed in all processes of the machine? */
