@@ -347,6 +347,7 @@ void run_close(struct run *r)
 		if (r->pidfds[i] >= 0)
 			close(r->pidfds[i]);
 	free(r->pidfds);
+	free(r->sets);
 	for (int *fd = (int[]){ r->epoll_fd, r->signal_fd, -2 }; *fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);

@@ -71,6 +71,10 @@ struct run {
 	/* the first window that is not written, and its number, 0 where there is only this one */
 	struct capture_window *window;
 	unsigned int window_number;
+	/* --keep: the sets of files that are there, by their numbers, ascending */
+	unsigned int *sets;
+	size_t set_cnt, set_cap;
+	bool no_room;				    /* there was none for one more than are kept */
 	struct profile *profiles[RUN_MAX_PROFILES]; /* of a window that has ended */
 	struct spool *spool;			    /* the agent's */
 	struct push *push;			    /* NULL: nothing is delivered */

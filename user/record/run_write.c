@@ -164,10 +164,8 @@ static void take_back(const struct run *r, const bool written[RUN_MAX_PROFILES])
 			(void)remove_profile(r, i, r->window_number);
 }
 
-/* --keep: the set that is one too many. */
-static int drop_oldest(const struct run *r)
+static int remove_set(const struct run *r, unsigned int number)
 {
-	unsigned int number = r->window_number - r->opts->keep;
 	const bool *recorded = capture__kinds(r->capture);
 	char path[PATH_MAX];
 	int err = 0;
@@ -183,17 +181,43 @@ static int drop_oldest(const struct run *r)
 	return run_remove_file(path);
 }
 
+/* --keep: the oldest sets, until no more than that are left. */
+static int drop_oldest(struct run *r, size_t left)
+{
+	int err = 0;
+
+	while (!err && r->set_cnt > left) {
+		err = remove_set(r, r->sets[0]);
+		if (!err)
+			memmove(r->sets, r->sets + 1, --r->set_cnt * sizeof(*r->sets));
+	}
+	return err;
+}
+
+/* --keep: one more set is there. */
+static int keep_set(struct run *r)
+{
+	int err = util_reserve(&r->sets, &r->set_cap, r->set_cnt + 1, sizeof(*r->sets));
+
+	if (err)
+		return err;
+	r->sets[r->set_cnt++] = r->window_number;
+	return drop_oldest(r, r->opts->keep);
+}
+
 /* The files of a window, as its number has them. 0 or -errno, said. */
 static int write_set(struct run *r, const struct report *report)
 {
 	bool written[RUN_MAX_PROFILES] = { false }, any = false;
-	int err = write_files(r, report, written);
+	int err;
 
-	if (!err && r->opts->keep && r->window_number > r->opts->keep)
-		return drop_oldest(r);
+	if (r->no_room)
+		(void)drop_oldest(r, r->opts->keep - 1);
+	err = write_files(r, report, written);
 	if (!err)
-		return 0;
+		return r->opts->keep ? keep_set(r) : 0;
 	if (r->window_number) {
+		r->no_room = r->opts->keep;
 		take_back(r, written);
 		log_error("%swindow %u is missing", err == -EINTR ? "aborted: " : "",
 			  r->window_number);
