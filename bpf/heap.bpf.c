@@ -321,7 +321,9 @@ static __always_inline int enter(struct pt_regs *ctx, __u64 cookie, bool optiona
 	t->sampled = sampled(t, size);
 	t->have_old = 0;
 	t->ptr = PT_REGS_PARM1(ctx);
-	if (cookie & BPFPROF_COOKIE_THROWS && (t->sampled || resizes(op)) && may_fail(size)) {
+	/* A wrapper is else waited for unsampled as well. Calls inside it draw for themselves. */
+	if (cookie & BPFPROF_COOKIE_THROWS &&
+	    (t->sampled || resizes(op) || cookie & BPFPROF_COOKIE_WRAPPER) && may_fail(size)) {
 		if (t->sampled)
 			lose(BPFPROF_HEAP, BPFPROF_LOST_may_throw);
 		return 1;

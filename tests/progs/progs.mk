@@ -21,7 +21,7 @@ PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chai
 	$(WAITS_C) waits-static
 
 # what needs more than gcc is left out where it is missing; the tests say so
-PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static alloc_std alloc_std-static waits_std)
+PROGS += $(if $(shell command -v g++),names alloc_new alloc_new-static alloc_pool alloc_std alloc_std-static waits_std)
 PROGS += $(if $(shell command -v musl-gcc),chain-musl chain-musl-static asleep-musl $(ALLOC_C:%=%-musl) waits-musl)
 PROGS += $(if $(shell rustc --version 2>/dev/null),rusty waits_rust)
 GO_FRAMES := go_frames go_frames-stripped go_frames-pie
@@ -121,6 +121,8 @@ $(ALLOC_C:%=$(PROGS_DIR)/%-musl): $(PROGS_DIR)/%-musl: $(PROGS_SRC)/%.c $(ALLOC_
 	$(call PROGS_CC,musl-gcc,$(ALLOC_FLAGS) -static -DNO_DLOPEN,-pthread)
 
 $(PROGS_DIR)/alloc_new $(PROGS_DIR)/alloc_new-static: $(PROGS_SRC)/alloc_new.cc $(ALLOC_H)
+$(PROGS_DIR)/alloc_pool: $(PROGS_SRC)/alloc_pool.cc $(ALLOC_H)
+$(PROGS_DIR)/alloc_new $(PROGS_DIR)/alloc_new-static $(PROGS_DIR)/alloc_pool:
 	$(Q)mkdir -p $(@D) && g++ -std=gnu++17 -O2 -fomit-frame-pointer -Wall -Wextra -D_GNU_SOURCE $(ALLOC_FLAGS) \
 		$(if $(findstring static,$@),-static) -o $@ $<
 
