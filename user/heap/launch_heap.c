@@ -2,6 +2,7 @@
 /* How the heap of a command that is about to be started is sampled. */
 #include "heap/launch_heap.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,19 +18,52 @@
 #include "target/allocators.h"
 #include "target/objects.h"
 
+#define MAX_SCRIPTS 4 /* as user/preload/starts.c has it */
+#define SCRIPT_LINE 256
+
 bool launch_heap_library(char *path, size_t path_sz)
 {
 	/* LD_PRELOAD is split at blanks and colons (ld.so(8)) */
 	return util_find_part(LAUNCH_HEAP_LIBRARY, path, path_sz) && !strpbrk(path, " :");
 }
 
-static int open_program(const char *argv0)
+/* Is it a script? Then path is that of its interpreter. */
+static bool is_script(int fd, char path[PATH_MAX])
 {
-	char path[PATH_MAX];
+	char line[SCRIPT_LINE];
+	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+	const char *s = line + 2;
 
-	return util_find_program(argv0, path, sizeof(path)) ?
-		       open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) :
-		       -1;
+	if (n < 3 || memcmp(line, "#!", 2))
+		return false;
+	line[n] = '\0';
+	s += strspn(s, " \t");
+	snprintf(path, PATH_MAX, "%.*s", (int)strcspn(s, " \t\n"), s);
+	return true;
+}
+
+/* What runs in the end: not a script, but what interprets it. path: where that is. */
+static int open_program(const char *argv0, char path[PATH_MAX])
+{
+	int fd;
+
+	if (!util_find_program(argv0, path, PATH_MAX))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	for (int i = 0; fd >= 0 && i < MAX_SCRIPTS && is_script(fd, path); i++) {
+		close(fd);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	return fd;
+}
+
+/* Whose allocators are not known, either. */
+static bool is_32_bit(int fd)
+{
+	unsigned char ident[EI_NIDENT];
+
+	return pread(fd, ident, sizeof(ident), 0) == sizeof(ident) &&
+	       !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_CLASS] == ELFCLASS32;
 }
 
 /* Does the program hold an allocator of its own, which no library can stand before? */
@@ -45,9 +79,8 @@ static bool own_allocator(struct objects *objects, uint32_t object)
 	return own;
 }
 
-/* Why nothing can be preloaded into the program, or NULL. Scripts are started by another program.
- */
-static const char *obstacle(struct objects *objects, int fd, const char *argv0)
+/* Why nothing can be preloaded into the program, or NULL. */
+static const char *obstacle(struct objects *objects, int fd, const char *path)
 {
 	const char *others = getenv("LD_PRELOAD");
 	const struct object_info *info;
@@ -61,7 +94,7 @@ static const char *obstacle(struct objects *objects, int fd, const char *argv0)
 		return "it is setuid or setgid, which ignores LD_PRELOAD";
 	if (others && sanitizers_in(others))
 		return "LD_PRELOAD has the library of a sanitizer, which must be the first one";
-	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), argv0);
+	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), path);
 	if (object == OBJECTS_NONE || !objects__info(objects, object)->readable)
 		return NULL;
 	info = objects__info(objects, object);
@@ -77,11 +110,19 @@ static const char *obstacle(struct objects *objects, int fd, const char *argv0)
 void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, struct launch_heap *ret)
 {
 	const char *others = getenv("LD_PRELOAD");
+	char path[PATH_MAX];
 
 	memset(ret, 0, sizeof(*ret));
-	ret->file_fd = open_program(argv0);
+	ret->file_fd = open_program(argv0, path);
 	ret->missing = ret->file_fd < 0 && errno == ENOENT;
-	ret->why = ret->file_fd < 0 ? "it cannot be read" : obstacle(objects, ret->file_fd, argv0);
+	if (ret->file_fd < 0) {
+		ret->why = "it cannot be read";
+	} else if (is_32_bit(ret->file_fd)) {
+		launch_heap__done(ret);
+		ret->why = "it is a 32-bit program";
+	} else {
+		ret->why = obstacle(objects, ret->file_fd, path);
+	}
 	if (!ret->why && !launch_heap_library(ret->preload, sizeof(ret->preload)))
 		ret->why = LAUNCH_HEAP_LIBRARY " is not installed";
 	if (ret->why) {

@@ -14,7 +14,7 @@
 struct objects;
 
 struct launch_heap {
-	int file_fd;			/* the program, or -1 if it cannot be read */
+	int file_fd;			/* the program, or -1 if it cannot be read, or probed */
 	bool missing;			/* since it is not there */
 	char preload[PATH_MAX];		/* the library; "": it cannot be used, because */
 	const char *why;		/* half a sentence: "it is statically linked" */

@@ -2,8 +2,9 @@
 /*
  * Programs that a program starts which the preload library is loaded into get it by LD_PRELOAD as
  * well. Those that it would keep from running are started without it: such as are linked with a
- * sanitizer's run-time library, or have one preloaded (base/sanitizers.h). What is seen of their
- * heaps is up to probes.
+ * sanitizer's run-time library, or have one preloaded (base/sanitizers.h). So are those that could
+ * not load it, which the dynamic linker would say on their standard error: 32-bit programs, and all
+ * where it is not in the file system, as behind chroot(2). What is seen of their heaps is up to probes.
  *
  * So the functions that execute programs are interposed. They run in children of vfork, in signal
  * handlers and in threads with small stacks: no lock is taken, nothing is allocated, and little is
@@ -99,14 +100,18 @@ static bool look_through(int fd, uint64_t at, const uint64_t *strtab, uint64_t *
 	return false;
 }
 
-static bool needs_sanitizer(int fd)
+/* Is it linked with a sanitizer, or for 32 bits? */
+static bool is_unfit(int fd)
 {
 	uint64_t addr, strtab;
 	Elf64_Ehdr e;
 	Elf64_Phdr p;
 
-	if (!read_at(fd, 0, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
-	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(p) ||
+	if (!read_at(fd, 0, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG))
+		return false;
+	if (e.e_ident[EI_CLASS] == ELFCLASS32)
+		return true;
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(p) ||
 	    e.e_phnum > MAX_HEADERS)
 		return false;
 	for (int i = 0; i < e.e_phnum; i++)
@@ -144,7 +149,7 @@ static bool is_kept_from_running(int fd)
 
 		if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 			break;
-		ret = needs_sanitizer(fd);
+		ret = is_unfit(fd);
 		next = ret ? NULL : interpreter(fd, line);
 		if (!next)
 			break;
@@ -201,11 +206,44 @@ static int find_us(char *const env[])
 	return -1;
 }
 
+/* The first entry of a list of LD_PRELOAD, or of what is left of one, and how long it is. NULL: it has none. */
+static const char *next_entry(const char *list, size_t *ret_len)
+{
+	list += strspn(list, " :");
+	*ret_len = strcspn(list, " :");
+	return *ret_len ? list : NULL;
+}
+
+static bool is_us(const char *entry, size_t len)
+{
+	size_t us = strlen(US);
+
+	return len >= us && !memcmp(entry + len - us, US, us);
+}
+
+/* Is our library where a list of LD_PRELOAD has it? */
+static __attribute__((noinline)) bool is_there(const char *list)
+{
+	char path[PATH_MAX];
+	size_t len;
+
+	for (; (list = next_entry(list, &len)); list += len) {
+		if (!is_us(list, len) || !memchr(list, '/', len) || len >= sizeof(path))
+			continue;
+		memcpy(path, list, len);
+		path[len] = '\0';
+		if (syscall(SYS_access, path, R_OK))
+			return false;
+	}
+	return true;
+}
+
 /* Is our library to be left out? errno stays. */
 static bool is_to_go(bool (*is_kept_out)(const char *), const char *file, char *const env[])
 {
 	int err = errno, at = find_us(env);
-	bool ret = at >= 0 && (sanitizers_in(env[at] + strlen(VARIABLE)) || is_kept_out(file));
+	const char *list = at >= 0 ? env[at] + strlen(VARIABLE) : NULL;
+	bool ret = list && (sanitizers_in(list) || !is_there(list) || is_kept_out(file));
 
 	errno = err;
 	return ret;
@@ -225,19 +263,16 @@ static size_t copy_sz(char *const env[])
 static void leave_us_out(const char *list, char *to)
 {
 	bool first = true;
+	size_t len;
 
-	while (*list) {
-		size_t len = strcspn(list, " :"), us = strlen(US);
-
-		if (len && (len < us || memcmp(list + len - us, US, us))) {
-			if (!first)
-				*to++ = ':';
-			memcpy(to, list, len);
-			to += len;
-			first = false;
-		}
-		list += len;
-		list += strspn(list, " :");
+	for (; (list = next_entry(list, &len)); list += len) {
+		if (is_us(list, len))
+			continue;
+		if (!first)
+			*to++ = ':';
+		memcpy(to, list, len);
+		to += len;
+		first = false;
 	}
 	*to = '\0';
 }
