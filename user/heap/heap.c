@@ -52,6 +52,7 @@ struct heap {
 	struct cpu_time *cpu;
 	struct heap_probes *probes;
 	struct mapped_files *files;
+	uint32_t command;   /* its process id; 0: there is none */
 	uint32_t skip_proc; /* our own image, before the command has become another */
 	bool preloaded;
 	struct budget budget;
@@ -268,29 +269,6 @@ static int look_at(struct heap *h, uint32_t proc)
 	return err;
 }
 
-/* Says, if it is so, that there is nothing to be probed in a process, and what was looked for. */
-static void complain(struct heap *h, uint32_t proc)
-{
-	const struct proc_space *s = procs__space(h->procs, proc);
-	uint32_t tgid = procs__get(h->procs, proc)->tgid;
-	char in[512] = "";
-
-	if (is_seen(h, proc) || main_thread_of(tgid) != MAIN_THREAD_RUNS)
-		return;
-	for (size_t j = 0; j < s->map_cnt; j++) {
-		const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
-		const char *base = strrchr(f->path, '/');
-		size_t len = strlen(in);
-
-		if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
-		    (!j || s->maps[j].file != s->maps[j - 1].file))
-			snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
-				 base ? base + 1 : f->path);
-	}
-	log_info("no memory allocator found in process %u: looked for %s in %s", tgid,
-		 allocators_names(), *in ? in : "nothing, since it maps no file");
-}
-
 /* Does the program that allocated it still run? Another one may have its process id, and have been started by
  * as many execs: it began later. */
 static bool runs(const struct heap *h, const struct live_entry *l)
@@ -365,6 +343,30 @@ static uint64_t covered_ns(struct heap *h, uint32_t proc)
 			ret = MAX(ret, heap_probes__shared_ns(h->probes, object));
 	}
 	return ret;
+}
+
+/* Says, if it is so, that there is nothing to be probed in a process, and what was looked for. */
+static void complain(struct heap *h, uint32_t proc)
+{
+	const struct proc_space *s = procs__space(h->procs, proc);
+	const struct proc *p = procs__get(h->procs, proc);
+	char in[512] = "";
+
+	if (covered_ns(h, proc) ||
+	    (p->to_ns == UINT64_MAX && main_thread_of(p->tgid) != MAIN_THREAD_RUNS))
+		return;
+	for (size_t j = 0; j < s->map_cnt; j++) {
+		const struct proc_file *f = procs__file(h->procs, s->maps[j].file);
+		const char *base = strrchr(f->path, '/');
+		size_t len = strlen(in);
+
+		if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
+		    (!j || s->maps[j].file != s->maps[j - 1].file))
+			snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
+				 base ? base + 1 : f->path);
+	}
+	log_info("no memory allocator found in process %u: looked for %s in %s", p->tgid,
+		 allocators_names(), *in ? in : "nothing, since it maps no file");
 }
 
 /* Did a process begin while it was recorded? Those that are found running, and chosen, are recorded
@@ -456,6 +458,23 @@ int heap__update(struct heap *h)
 	return err;
 }
 
+/* The command had to load its libraries first: so it is looked at in the end, as the program that it
+ * has become last. */
+static void complain_of_command(struct heap *h)
+{
+	uint32_t last = PROCS_NONE;
+
+	for (size_t i = 0; i < procs__cnt(h->procs); i++) {
+		const struct proc *p = procs__get(h->procs, i);
+
+		if (p->tgid == h->command &&
+		    (last == PROCS_NONE || p->from_ns > procs__get(h->procs, last)->from_ns))
+			last = i;
+	}
+	if (last != PROCS_NONE && procs__space(h->procs, last)->map_cnt)
+		complain(h, last);
+}
+
 int heap__look_back(struct heap *h)
 {
 	int err = 0;
@@ -463,6 +482,9 @@ int heap__look_back(struct heap *h)
 	for (size_t i = 0; !err && i < procs__cnt(h->procs); i++)
 		if (!is_target(h, i))
 			err = look_back(h, i);
+	/* of those that are chosen it was said when they were */
+	if (h->command && !h->opts.chosen)
+		complain_of_command(h);
 	return err;
 }
 
@@ -491,6 +513,7 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 	uint32_t object;
 	int fd, copy, err;
 
+	h->command = pid;
 	h->skip_proc = procs__find_live(h->procs, pid);
 	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
