@@ -310,7 +310,12 @@ static int sweep(struct heap *h)
 		/* who has allocated since then may be unknown yet */
 		if (live[i].live.time_ns >= now || runs(h, &live[i]))
 			continue;
-		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns <= now)
+		/* too young to count by now, and may be old enough in the end */
+		if (!h->opts.all && live[i].live.time_ns + h->opts.min_age_ns > now) {
+			h->any_ended = true;
+			continue;
+		}
+		if (!h->opts.all)
 			(void)windows__hold(collect__windows(h->collect), NULL,
 					    &live[i].live.stack);
 		probe_heap__forget(h->session, &live[i].key);
