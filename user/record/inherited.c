@@ -42,6 +42,8 @@ static struct {
 	  .enough = MEMORY_SZ,
 	  .least = 32U << 20,
 	  .unit = 1024 },
+	/* libbpf lifts it before Linux 5.11, where maps count */
+	{ .resource = RLIMIT_MEMLOCK, .unit = 1024 },
 };
 
 static struct {
