@@ -54,7 +54,7 @@ struct heap {
 	struct mapped_files *files;
 	uint32_t command;   /* its process id; 0: there is none */
 	uint32_t skip_proc; /* our own image, before the command has become another */
-	bool preloaded;
+	uint32_t library;   /* that is preloaded into the command; OBJECTS_NONE: none is */
 	struct budget budget;
 	bool started, sliced, paused, stopped;
 	double weight; /* paused: of what was seen in the part at hand before */
@@ -131,6 +131,7 @@ struct heap *heap__new(const struct heap_opts *opts, struct session *session, st
 	h->collect = collect;
 	h->cpu = cpu;
 	h->skip_proc = PROCS_NONE;
+	h->library = OBJECTS_NONE;
 	h->gap_ns = UNKNOWN_GAP_NS;
 	/* it runs while the tables of the targets are loaded; heap__measure waits for it */
 	h->cost_fd = heap_cost__begin(session, opts->method, opts->one);
@@ -236,7 +237,7 @@ static int look_at(struct heap *h, uint32_t proc)
 {
 	const struct proc_space *s = procs__space(h->procs, proc);
 	uint32_t tgid = procs__get(h->procs, proc)->tgid;
-	bool usdt = false;
+	bool usdt = false, itself = false;
 	int err = 0, fd;
 
 	if (by_process(h) && !is_seen(h, proc) && main_thread_of(tgid) == MAIN_THREAD_LEFT) {
@@ -244,10 +245,13 @@ static int look_at(struct heap *h, uint32_t proc)
 		return 0;
 	}
 
-	for (size_t i = 0; i < s->map_cnt && !usdt; i++) {
+	for (size_t i = 0; i < s->map_cnt && !itself; i++) {
 		uint32_t object = mapped_files__object(h->files, proc, &s->maps[i]);
 
-		usdt = has(h, object) == HEAP_PROBES_USDT;
+		if (has(h, object) == HEAP_PROBES_USDT) {
+			usdt = true;
+			itself |= object != h->library;
+		}
 	}
 	for (size_t i = 0; !err && i < s->map_cnt; i++) {
 		uint32_t object = mapped_files__object(h->files, proc, &s->maps[i]);
@@ -257,9 +261,11 @@ static int look_at(struct heap *h, uint32_t proc)
 			continue;
 		/*
 		 * What the program samples by itself goes through its libraries; only an allocator
-		 * of its own, in the program file, which is mapped lowest, may be another.
+		 * of its own, in the program file, which is mapped lowest, may be another, and, if
+		 * only our library samples, one that is called by names of its own.
 		 */
-		if (usdt && what != HEAP_PROBES_USDT && s->maps[i].file != s->maps[0].file)
+		if (usdt && what != HEAP_PROBES_USDT && (itself || what != HEAP_PROBES_APART) &&
+		    s->maps[i].file != s->maps[0].file)
 			continue;
 		fd = mapped_files__open(h->files, proc, &s->maps[i], object);
 		if (fd >= 0)
@@ -457,7 +463,8 @@ int heap__update(struct heap *h)
 	heap_probes__settle(h->probes);
 	heap_probes__clean_children(h->probes, collect__forks(h->collect));
 	/* with the library in a command, its processes have no probes of their own that would go */
-	h->any_ended |= heap_probes__drop(h->probes, is_probed, h) || h->opts.all || h->preloaded;
+	h->any_ended |= heap_probes__drop(h->probes, is_probed, h) || h->opts.all ||
+			h->library != OBJECTS_NONE;
 	if (!err && h->any_ended)
 		err = sweep(h);
 	return err;
@@ -532,7 +539,8 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 		close(fd);
 		return 0;
 	}
-	h->preloaded = preload != NULL;
+	if (preload)
+		h->library = object;
 	err = heap_probes__add(h->probes, preload ? 0 : pid, fd, object);
 	heap_probes__settle(h->probes);
 	return err;
@@ -884,7 +892,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 	(void)epochs__stats(h->session, BPFPROF_HEAP, &stats);
 	share = budget__hit_share(&h->budget, factor(h));
 	*ret = (struct heap_report){
-		.method = h->preloaded ? "usdt" : uprobes_method_name(h->opts.method),
+		.method = h->library != OBJECTS_NONE ? "usdt" : uprobes_method_name(h->opts.method),
 		.hits = h->hit_cnt,
 		.cost_ns = factor(h) * h->so_far.hits + h->so_far.record,
 		.cpu_ns = h->cpu_ns - h->first_cpu_ns,
@@ -903,7 +911,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.other_ns = h->so_far.others,
 		.sanitizers = heap_probes__sanitizers(h->probes),
 		.points = heap_probes__cnt(h->probes),
-		.listens = !h->preloaded && heap_probes__listens(h->probes),
+		.listens = h->library == OBJECTS_NONE && heap_probes__listens(h->probes),
 	};
 	session__run_time(h->session, "heap_", &ret->bpf_ns, &runs);
 }

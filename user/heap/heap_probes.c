@@ -19,6 +19,7 @@
 #include "base/util.h"
 #include "capture/attachments.h"
 #include "kernel/probe_heap.h"
+#include "target/allocator_names.h"
 #include "target/allocators.h"
 #include "target/objects.h"
 
@@ -33,6 +34,7 @@ struct point_set {
 struct object_points {
 	uint64_t serial; /* of the object; 0: not known */
 	bool sanitizer;	 /* its calls are recorded at their entry */
+	bool apart;	 /* see HEAP_PROBES_APART */
 	struct point_set by_mode[HEAP_PROBES_NR_MODES];
 };
 
@@ -217,9 +219,11 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 	op->serial = serial;
 	if (objects__allocators(hp->objects, object, &found))
 		return op;
+	op->apart = true;
 	for (size_t i = 0; i < found.cnt; i++) {
 		const struct allocator_point *p = &found.points[i];
 
+		op->apart &= allocator_name__is_prefixed(p->name);
 		log_debug("%s: %s+%u: %s%s%s", objects__info(hp->objects, object)->path, p->name,
 			  p->skew, p->insn, p->emulated ? "" : " (single-stepped)",
 			  usable(hp, p) ? "" : " (left out: its return is not to be probed)");
@@ -268,10 +272,10 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 		return HEAP_PROBES_NOTHING;
 	if (has_usdt(hp, op))
 		return HEAP_PROBES_USDT;
-	return op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_ALLOC] ||
-			       op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_BEGIN] ?
-		       HEAP_PROBES_ALLOCATOR :
-		       HEAP_PROBES_NOTHING;
+	if (!op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_ALLOC] &&
+	    !op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_BEGIN])
+		return HEAP_PROBES_NOTHING;
+	return op->apart ? HEAP_PROBES_APART : HEAP_PROBES_ALLOCATOR;
 }
 
 /* ---- where it is probed ---- */

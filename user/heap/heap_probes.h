@@ -18,6 +18,8 @@ struct session;
 enum heap_probes_has {
 	HEAP_PROBES_NOTHING,
 	HEAP_PROBES_ALLOCATOR,
+	/* One whose functions have names of its own, before which no library can stand. */
+	HEAP_PROBES_APART,
 	HEAP_PROBES_USDT, /* it samples by itself, and says so */
 };
 

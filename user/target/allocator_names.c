@@ -280,6 +280,14 @@ bool allocator_name__find(const char *name, struct allocator_name *ret)
 	return is_one_of(ends, ARRAY_SIZE(ends), name, len);
 }
 
+bool allocator_name__is_prefixed(const char *name)
+{
+	struct allocator_name found;
+
+	return allocator_name__find(name, &found) && found.role == ALLOCATOR_ENTRY &&
+	       found.rank == RANK_PREFIXED;
+}
+
 bool allocators_is_name(const char *system_name)
 {
 	char name[ALLOCATOR_NAME_MAX + 1];

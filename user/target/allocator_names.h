@@ -24,4 +24,7 @@ struct allocator_name {
 /* False if the name, which may end in a version ("@@V"), is none of them. */
 bool allocator_name__find(const char *name, struct allocator_name *ret);
 
+/* Has it the prefix of an allocator's own build ("je_malloc"), by which those call it that mean this one? */
+bool allocator_name__is_prefixed(const char *name);
+
 #endif
