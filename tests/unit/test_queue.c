@@ -370,6 +370,52 @@ static void by_chance(void **state)
 	assert_true(first != sim.last_attempt);
 }
 
+static bool answered(struct queue *q, int slot, int status, uint64_t retry_after_ns, uint64_t now)
+{
+	struct retry r = retry_judge(STORE_PYROSCOPE, status);
+	enum wire_outcome outcome;
+
+	return queue__end(q, slot, &r, retry_after_ns, now, &outcome);
+}
+
+static int begin_all(struct queue *q, uint64_t now, uint64_t *next_number)
+{
+	uint64_t at;
+	int n = 0, slot;
+
+	while ((slot = queue__ask(q, now, &at)) >= 0) {
+		queue__begin(q, slot, q->slots[slot].number ?: (*next_number)++, EACH);
+		n++;
+	}
+	return n;
+}
+
+/* A store is left alone for as long as it asks for, whatever it still takes of what was under way. */
+static void taken_meanwhile(void **state)
+{
+	static const int others[] = { 200, 400 };
+	uint64_t number = 1, at;
+	struct queue q;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		queue__init(&q, 42);
+		queue__news(&q, 100 * EACH);
+		assert_int_equal(begin_all(&q, S, &number), QUEUE_SLOTS);
+		assert_false(answered(&q, 3, 429, 60 * S, 2 * S));
+		for (int slot = 0; slot < QUEUE_SLOTS; slot++)
+			if (slot != 3)
+				assert_true(answered(&q, slot, others[i], 0, 3 * S));
+		assert_int_equal(queue__ask(&q, 3 * S, &at), -1);
+		assert_int_equal(at, 62 * S);
+		/* one tries whether it is back, and then all go on */
+		assert_int_equal(begin_all(&q, at, &number), 1);
+		assert_int_equal(q.busy, 1);
+		assert_true(answered(&q, 0, 200, 0, at + S));
+		assert_int_equal(begin_all(&q, at + S, &number), QUEUE_SLOTS);
+	}
+}
+
 static void statuses(void **state)
 {
 	(void)state;
@@ -398,11 +444,17 @@ static void statuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_is_well), cmocka_unit_test(outages),
-		cmocka_unit_test(poison),      cmocka_unit_test(unknown),
-		cmocka_unit_test(left_alone),  cmocka_unit_test(one_failure),
-		cmocka_unit_test(by_chance),   cmocka_unit_test(statuses),
-		cmocka_unit_test(away),	       cmocka_unit_test(first_answer),
+		cmocka_unit_test(all_is_well),
+		cmocka_unit_test(outages),
+		cmocka_unit_test(poison),
+		cmocka_unit_test(unknown),
+		cmocka_unit_test(left_alone),
+		cmocka_unit_test(one_failure),
+		cmocka_unit_test(by_chance),
+		cmocka_unit_test(statuses),
+		cmocka_unit_test(away),
+		cmocka_unit_test(first_answer),
+		cmocka_unit_test(taken_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,10 +126,9 @@ void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes)
 
 /* ---- how it ended ---- */
 
-/* began: the failures in a row when what has failed began. */
-static void leave_alone(struct queue *q, uint32_t began, uint64_t at_least_ns, uint64_t now_ns)
+/* told: of the failure, by another that was under way at the same time. */
+static void leave_alone(struct queue *q, bool told, uint64_t at_least_ns, uint64_t now_ns)
 {
-	bool told = began < q->failures; /* by another that was under way at the same time */
 	uint64_t ns = told ? 0 : delay_ns(q, q->failures);
 
 	ns = MAX(ns, MIN(at_least_ns, MAX_ASKED_NS));
@@ -173,11 +172,15 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 		uint64_t now_ns, enum wire_outcome *ret)
 {
 	struct queue_record r = q->slots[slot];
+	/* what began before the store failed says nothing of how it is since */
+	bool told = r.failures < q->failures;
 	bool settled;
 
 	vacate(q, slot);
 	if (why->verdict == VERDICT_DELIVERED) {
 		*ret = WIRE_DELIVERED;
+		if (told)
+			return true;
 		q->delivered++;
 		q->failures = 0;
 		q->open_ns = 0;
@@ -185,14 +188,13 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 	}
 	settled = is_enough(q, &r, why, ret);
 	r.unknown |= why->verdict == VERDICT_UNKNOWN;
-	/* it has answered, and others may do better */
-	if (why->verdict == VERDICT_REFUSED)
-		q->failures = 0;
-	else
-		leave_alone(q, r.failures,
+	if (why->verdict != VERDICT_REFUSED)
+		leave_alone(q, told,
 			    why->verdict == VERDICT_RIGHTS ? MAX(retry_after_ns, RIGHTS_NS) :
 							     retry_after_ns,
 			    now_ns);
+	else if (!told) /* it has answered, and others may do better */
+		q->failures = 0;
 	if (!settled)
 		keep(q, &r, now_ns);
 	return settled;

@@ -10,8 +10,9 @@
  * A record that fails is set aside, and others go on: none can hold the rest up. A store that fails
  * is left alone for a random time up to a bound that doubles, from 1 s to 5 minutes, or for as long
  * as it asks for; then one record tries whether it is back. What was under way together and fails is
- * one failure of the store's. What is sent is at most twice as much as
- * comes in: the machines of a fleet that all have a store's outage to make up for leave it room.
+ * one failure of the store's, and what of it is taken says nothing of how the store is since then.
+ * What is sent is at most twice as much as comes in: the machines of a fleet that all have a store's
+ * outage to make up for leave it room.
  *
  * A failure is only held against a record if the store has taken others since its last one.
  */
@@ -48,7 +49,7 @@ struct queue {
 	uint64_t open_ns;   /* not before */
 	int64_t credit;	    /* bytes that may be sent until there is news */
 	double rate;	    /* bytes that come in with each news, on average */
-	uint64_t delivered; /* records */
+	uint64_t delivered; /* records, by attempts that began after it had failed last */
 	uint64_t random;    /* state */
 };
 
