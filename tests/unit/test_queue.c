@@ -208,12 +208,12 @@ static void outages(void **state)
 		check_outage(statuses[i]);
 }
 
+#define BACK (48 * 3600 * S)
+
 static int fails_when_back(struct sim *s, uint64_t number)
 {
-	uint64_t back = 12 * 3600 * S;
-
 	(void)number;
-	return s->now < back ? ANSWER_NONE : s->now < back + 600 * S ? 500 : 200;
+	return s->now < BACK ? ANSWER_NONE : s->now < BACK + 600 * S ? 500 : 200;
 }
 
 /* What no store was there for is not held against the records that tried it out. */
@@ -223,14 +223,127 @@ static void away(void **state)
 
 	(void)state;
 	start(fails_when_back, 1);
-	run(12 * 3600 * S, true);
+	run(BACK, true);
 	for (uint64_t i = 1; i <= sim.given; i++)
 		most = MAX(most, sim.attempts[i]);
 	/* more often than a store may answer 500 */
 	assert_true(most > 20);
-	run(14 * 3600 * S, true);
+	run(BACK + 2 * 3600 * S, true);
 	run(WINDOW, false);
 	assert_int_equal(count(WIRE_FAILED), 0);
+	assert_int_equal(count(WIRE_DELIVERED), sim.made);
+}
+
+/* One that refuses everything for days has all of it in the end. */
+static void refused_for_long(void **state)
+{
+	static const int statuses[] = { 503, 401, 408 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+		outage_status = statuses[i];
+		outage_from_h = 1;
+		outage_to_h = 49;
+		start(has_outage, 1);
+		run(105 * 3600 * S, true);
+		run(WINDOW, false);
+		assert_int_equal(count(WIRE_DELIVERED), sim.made);
+	}
+}
+
+static int picky_status;
+static uint64_t picky_takes, picky_of; /* the first so many of so many records */
+
+static bool is_liked(uint64_t number)
+{
+	return number % picky_of < picky_takes;
+}
+
+static int is_picky(struct sim *s, uint64_t number)
+{
+	(void)s;
+	return is_liked(number) ? 200 : picky_status;
+}
+
+/*
+ * A store that takes all records but some, and answers these as if it were in trouble itself: they
+ * go, and hold no others up.
+ */
+static void check_picky(int status, uint64_t takes, uint64_t of, uint64_t within_ns)
+{
+	uint64_t not_taken = 0;
+
+	picky_status = status;
+	picky_takes = takes;
+	picky_of = of;
+	start(is_picky, 20);
+	run(6 * 3600 * S, true);
+	for (uint64_t i = 1; i <= sim.made; i++) {
+		uint64_t made_at = 1 + ((i - 1) / 20 + 1) * WINDOW;
+
+		not_taken += !is_liked(i);
+		if (sim.settled[i] && is_liked(i)) {
+			assert_int_equal(sim.outcome[i], WIRE_DELIVERED);
+			assert_int_equal(sim.attempts[i], 1);
+			assert_true(sim.settled_at[i] - made_at < within_ns);
+		} else if (sim.settled[i]) {
+			assert_int_equal(sim.outcome[i], WIRE_FAILED);
+			assert_in_range(sim.attempts[i], 2, 20);
+		} else if (is_liked(i)) {
+			assert_true(sim.now - made_at < within_ns);
+		}
+	}
+	assert_in_range(not_taken - count(WIRE_FAILED), 0, QUEUE_KEPT);
+}
+
+static void picky(void **state)
+{
+	static const int statuses[] = { 401, 403, 408, 425, 499, 502, 503, 504 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+		check_picky(statuses[i], 19, 20, 60 * S);
+	/* of each window some, one after the other */
+	check_picky(503, 17, 20, 120 * S);
+	/* more in a row than are under way together */
+	check_picky(504, 11990, 12000, 3600 * S);
+}
+
+static int is_picky_at_times(struct sim *s, uint64_t number)
+{
+	(void)s;
+	return number % 20 == 19 || (number >= 6000 && number < 6030) ? 503 : 200;
+}
+
+/* As many as may be kept at all, which is as if it failed for good: it is tried out with others. */
+static void no_place(void **state)
+{
+	(void)state;
+	start(is_picky_at_times, 20);
+	run(6050 / 20 * WINDOW, true);
+	while (sim.q.kept_cnt < QUEUE_KEPT && sim.now < 5 * 3600 * S)
+		run(WINDOW, true);
+	assert_int_equal(sim.q.kept_cnt, QUEUE_KEPT);
+	run(24 * 3600 * S, false);
+	for (uint64_t i = 1; i <= sim.made; i++)
+		assert_true(sim.settled[i] || is_picky_at_times(&sim, i) != 200);
+	assert_int_equal(count(WIRE_FAILED) + count(WIRE_DELIVERED) + sim.q.kept_cnt, sim.made);
+}
+
+/* One that comes back bit by bit: every second answer is none at first. */
+static int is_bumpy(struct sim *s, uint64_t number)
+{
+	uint64_t random = (number + s->attempts[number]) * 0x9e3779b97f4a7c15;
+
+	return s->now < 6 * 3600 * S || (s->now < 7 * 3600 * S && random >> 63) ? 503 : 200;
+}
+
+static void bumpy(void **state)
+{
+	(void)state;
+	start(is_bumpy, 5);
+	run(24 * 3600 * S, true);
+	run(WINDOW, false);
 	assert_int_equal(count(WIRE_DELIVERED), sim.made);
 }
 
@@ -454,6 +567,10 @@ int main(void)
 		cmocka_unit_test(statuses),
 		cmocka_unit_test(away),
 		cmocka_unit_test(first_answer),
+		cmocka_unit_test(picky),
+		cmocka_unit_test(refused_for_long),
+		cmocka_unit_test(no_place),
+		cmocka_unit_test(bumpy),
 		cmocka_unit_test(taken_meanwhile),
 	};
 

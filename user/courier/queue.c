@@ -12,7 +12,8 @@
 #define RIGHTS_NS (30 * NSEC_PER_SEC)	   /* the least, where we are not believed */
 #define MAX_ASKED_NS (3600 * NSEC_PER_SEC) /* the most that a store may ask for */
 #define MAX_SUSPECT 20			   /* failures that may be a record's own fault */
-#define TRIED_OUT 8			   /* records that a store that fails is tried out with */
+#define MAX_OVERTAKEN 8			   /* failures before each of which others were taken */
+#define CROWDED (QUEUE_KEPT / 2)	   /* records kept, with which half as many are enough */
 #define SMOOTHING 16			   /* news that the average rate goes by */
 
 void queue__init(struct queue *q, uint64_t seed)
@@ -95,8 +96,9 @@ int queue__ask(struct queue *q, uint64_t now_ns, uint64_t *ret_at_ns)
 	*ret_at_ns = UINT64_MAX;
 	if (!may_send(q, now_ns, ret_at_ns))
 		return -1;
-	/* several take turns in trying the store out: it may be one of them that it cannot take */
-	if (first && (q->failures ? !more || q->kept_cnt >= TRIED_OUT : first->due_ns <= now_ns))
+	/* a store is tried out with new ones while there are any: it may be just those kept that it
+	 * cannot take */
+	if (first && (q->failures ? !more : first->due_ns <= now_ns))
 		return take_kept(q, first);
 	if (more)
 		return occupy(q, NULL);
@@ -126,14 +128,14 @@ void queue__begin(struct queue *q, int slot, uint64_t number, uint64_t bytes)
 
 /* ---- how it ended ---- */
 
-/* told: of the failure, by another that was under way at the same time. */
-static void leave_alone(struct queue *q, bool told, uint64_t at_least_ns, uint64_t now_ns)
+/* known: it is no other failure of the store's than the last one, or none. */
+static void leave_alone(struct queue *q, bool known, uint64_t at_least_ns, uint64_t now_ns)
 {
-	uint64_t ns = told ? 0 : delay_ns(q, q->failures);
+	uint64_t ns = known ? 0 : delay_ns(q, q->failures);
 
 	ns = MAX(ns, MIN(at_least_ns, MAX_ASKED_NS));
 	q->open_ns = MAX(q->open_ns, now_ns + ns);
-	q->failures += !told;
+	q->failures += !known;
 }
 
 static void keep(struct queue *q, const struct queue_record *r, uint64_t now_ns)
@@ -146,10 +148,19 @@ static void keep(struct queue *q, const struct queue_record *r, uint64_t now_ns)
 	to->delivered = q->delivered;
 }
 
-/* Is this failure one too many for the record? */
-static bool is_enough(struct queue *q, struct queue_record *r, const struct retry *why,
-		      enum wire_outcome *ret)
+/* Has the store taken others since it failed last? */
+static bool is_overtaken(const struct queue *q, const struct queue_record *r)
 {
+	return r->tries && q->delivered > r->delivered;
+}
+
+/* Is this failure one too many for the record? */
+static bool is_enough(const struct queue *q, struct queue_record *r, const struct retry *why,
+		      bool overtaken, enum wire_outcome *ret)
+{
+	/* no others can be, as long as there is no place for any */
+	r->overtaken += overtaken || (r->overtaken && q->kept_cnt == QUEUE_KEPT - 1);
+	*ret = WIRE_FAILED;
 	switch (why->verdict) {
 	case VERDICT_REFUSED:
 		*ret = WIRE_REFUSED;
@@ -159,12 +170,11 @@ static bool is_enough(struct queue *q, struct queue_record *r, const struct retr
 		return r->unknown;
 	case VERDICT_SUSPECT:
 		/* the first is, whoever's trouble it is */
-		r->against += !r->suspect || q->delivered > r->delivered;
+		r->against += !r->suspect || overtaken;
 		r->suspect++;
-		*ret = WIRE_FAILED;
 		return r->against >= why->tries || r->suspect >= MAX_SUSPECT;
 	default:
-		return false;
+		return r->overtaken >= (q->kept_cnt < CROWDED ? MAX_OVERTAKEN : MAX_OVERTAKEN / 2);
 	}
 }
 
@@ -174,6 +184,8 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 	struct queue_record r = q->slots[slot];
 	/* what began before the store failed says nothing of how it is since */
 	bool told = r.failures < q->failures;
+	bool overtaken = is_overtaken(q, &r);
+	uint64_t at_least_ns = retry_after_ns;
 	bool settled;
 
 	vacate(q, slot);
@@ -186,13 +198,14 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 		q->open_ns = 0;
 		return true;
 	}
-	settled = is_enough(q, &r, why, ret);
+	settled = is_enough(q, &r, why, overtaken, ret);
 	r.unknown |= why->verdict == VERDICT_UNKNOWN;
+	/* where the last one was taken, we are believed */
+	if (why->verdict == VERDICT_RIGHTS && (r.failures || !q->delivered))
+		at_least_ns = MAX(at_least_ns, RIGHTS_NS);
 	if (why->verdict != VERDICT_REFUSED)
-		leave_alone(q, told,
-			    why->verdict == VERDICT_RIGHTS ? MAX(retry_after_ns, RIGHTS_NS) :
-							     retry_after_ns,
-			    now_ns);
+		/* one that others have overtaken just now is in trouble itself */
+		leave_alone(q, told || (overtaken && !q->failures), at_least_ns, now_ns);
 	else if (!told) /* it has answered, and others may do better */
 		q->failures = 0;
 	if (!settled)

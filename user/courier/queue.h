@@ -9,12 +9,13 @@
  *
  * A record that fails is set aside, and others go on: none can hold the rest up. A store that fails
  * is left alone for a random time up to a bound that doubles, from 1 s to 5 minutes, or for as long
- * as it asks for; then one record tries whether it is back. What was under way together and fails is
- * one failure of the store's, and what of it is taken says nothing of how the store is since then.
- * What is sent is at most twice as much as comes in: the machines of a fleet that all have a store's
- * outage to make up for leave it room.
+ * as it asks for; then one record tries whether it is back, a new one as long as there is a place for
+ * it. What was under way together and fails is one failure of the store's, and what of it is taken
+ * says nothing of how the store is since then. What is sent is at most twice as much as comes in: the
+ * machines of a fleet that all have a store's outage to make up for leave it room.
  *
- * A failure is only held against a record if the store has taken others since its last one.
+ * A failure is only held against a record if the store has taken others since its last one. So a
+ * store may fail for days, and nothing is lost.
  */
 #ifndef COURIER_QUEUE_H
 #define COURIER_QUEUE_H
@@ -34,6 +35,7 @@ struct queue_record {
 	uint32_t tries;	    /* that have failed */
 	uint32_t suspect;   /* of these, how many may have been its own fault */
 	uint32_t against;   /* of these, how many are held against it */
+	uint32_t overtaken; /* of all, how many after the store had taken others */
 	bool unknown;	    /* it may have been stored */
 	uint64_t delivered; /* by the store, at its last failure */
 	uint32_t failures;  /* of the store's in a row, when this attempt began */

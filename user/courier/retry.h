@@ -16,7 +16,7 @@ enum store_kind {
 enum verdict {
 	VERDICT_DELIVERED,
 	VERDICT_REFUSED, /* for good: it is given up */
-	VERDICT_LATER,	 /* the store's trouble: it is tried again as long as it may be */
+	VERDICT_LATER, /* the store's trouble: it is tried again, unless the store takes all others */
 	VERDICT_SUSPECT, /* the store's trouble, or the record's: it is tried again a few times */
 	VERDICT_UNKNOWN, /* it may have been stored: it is tried once more, and may be there twice then */
 	VERDICT_RIGHTS, /* who we are is not believed: it is tried again, slowly */
