@@ -155,6 +155,8 @@ $(OUT)/tests/unit/test_debug_files: LDLIBS += -Wl,--wrap=reader__names -Wl,--wra
 $(OUT)/tests/unit/test_services: LDLIBS += -Wl,--wrap=objects__read_environ -Wl,--wrap=procs__find_contexts \
 	-Wl,--wrap=util_monotonic_ns
 
+# is the courier, and moves the clock
+$(OUT)/tests/unit/test_push: LDLIBS += -Wl,--wrap=util_find_part -Wl,--wrap=helper_start -Wl,--wrap=util_monotonic_ns
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 $(OUT)/tests/unit/test_stores: LDLIBS += -Wl,--wrap=gzip_writer__init

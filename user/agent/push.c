@@ -24,7 +24,9 @@
 #include "spool/labels.h"
 #include "spool/spool.h"
 
-#define MAX_SETTLED 256 /* records at once that cannot be sent any more, at some us each */
+#define MAX_SETTLED 256	 /* records at once that cannot be sent any more, at some us each */
+#define MAX_MESSAGES 256 /* of the courier's at once: the loop has other things to do */
+#define MAX_SAID 32	 /* lines that it may have written in QUIET_NS, of a destination */
 #define LIVED_NS (60 * NSEC_PER_SEC) /* a courier that lived so long has not died of its start */
 #define MAX_BACKOFF_S 60
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of the same */
@@ -47,6 +49,8 @@ struct target {
 	uint64_t records_ns;  /* the same, of records that cannot be opened */
 	uint64_t cursor_ns;   /* the same, of what cannot be noted */
 	uint64_t uncomplained;
+	uint64_t said_ns; /* until then so many lines are written */
+	uint32_t said, unsaid;
 };
 
 struct push {
@@ -376,8 +380,31 @@ static int on_settled(struct push *p, struct target *t)
 	return 0;
 }
 
+/* The courier says little, and whoever has taken it over shall not fill a disk. */
+static bool may_say(struct target *t)
+{
+	uint64_t now = util_monotonic_ns();
+
+	if (now >= t->said_ns) {
+		if (t->unsaid)
+			log_error("push \"%s\": %" PRIu32 " lines more are left out", t->d->name,
+				  t->unsaid);
+		t->said_ns = now + QUIET_NS;
+		t->said = 0;
+		t->unsaid = 0;
+	}
+	if (t->said < MAX_SAID) {
+		t->said++;
+		return true;
+	}
+	t->unsaid++;
+	return false;
+}
+
 static int on_said(struct push *p, struct target *t, size_t text_sz)
 {
+	if (!may_say(t))
+		return 0;
 	p->in.text[MIN(text_sz, sizeof(p->in.text) - 1)] = '\0';
 	if (p->in.value)
 		log_error("push \"%s\": %s", t->d->name, p->in.text);
@@ -415,7 +442,8 @@ static void take_messages(struct push *p)
 	ssize_t n;
 	int fds[1], err = 0;
 
-	while (!err && p->sock >= 0) {
+	/* what is behind these makes push__fd readable again */
+	for (int i = 0; !err && p->sock >= 0 && i < MAX_MESSAGES; i++) {
 		n = fd_message_receive(p->sock, &p->in, sizeof(p->in), fds, 0, &cnt, MSG_DONTWAIT);
 		if (n == -EAGAIN)
 			return;

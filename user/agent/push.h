@@ -44,7 +44,7 @@ void push__free(struct push *p);
 int push__change(struct push *p, const struct destination *destinations, size_t cnt, char *text,
 		 size_t text_sz);
 
-/* Readable when there is something to be done. */
+/* Readable when there is something to be done; push__handle may leave some of it for the next time. */
 int push__fd(const struct push *p);
 void push__handle(struct push *p);
 
