@@ -20,7 +20,9 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -58,6 +60,18 @@ static int starts_threads(void)
 	int err = pthread_create(&t, NULL, nothing, NULL);
 
 	return err ? err : pthread_join(t, NULL);
+}
+
+/* As it is where vdso(7) cannot tell. */
+static int asks_for_time(void)
+{
+	struct timespec ts;
+	struct timeval tv;
+
+	return syscall(SYS_clock_gettime, CLOCK_REALTIME, &ts) ||
+			       syscall(SYS_gettimeofday, &tv, NULL) || syscall(SYS_time, NULL) < 0 ?
+		       errno :
+		       0;
 }
 
 static int opens(const char *path, int how)
@@ -198,7 +212,8 @@ static int in_sandbox(int (*act)(void))
 
 static void may(void **state)
 {
-	static int (*const acts[])(void) = { connects, looks_up, starts_threads, reads_etc };
+	static int (*const acts[])(void) = { connects, looks_up, starts_threads, reads_etc,
+					     asks_for_time };
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(at);
@@ -241,7 +256,8 @@ static void may_not(void **state)
  * a courier does so here. */
 static void fetcher(void **state)
 {
-	static int (*const acts[])(void) = { connects, looks_up, starts_threads, reads_etc };
+	static int (*const acts[])(void) = { connects, looks_up, starts_threads, reads_etc,
+					     asks_for_time };
 	static const struct {
 		int (*act)(void);
 		int err; /* -1: it is the end */
@@ -281,6 +297,7 @@ static void server_may_not(void **state)
 	};
 
 	(void)state;
+	assert_int_equal(in_sandbox_of(SANDBOX_SERVER, asks_for_time), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(acts); i++)
 		if (in_sandbox_of(SANDBOX_SERVER, acts[i].act) != acts[i].err)
 			fail_msg("act %zu: %d, not %d", i,

@@ -67,14 +67,16 @@ static const struct allowed memory_calls[] = {
 	{ .nr = SYS_clock_gettime },
 };
 
-/* Who waits for several sockets, and answers at one that it was sent. */
+/* Who waits for several sockets, and answers at one that it was sent. vdso(7) tells the time, unless
+ * by a clock that only the kernel can read. */
 static const struct allowed socket_calls[] = {
-	{ .nr = SYS_read },	   { .nr = SYS_write },	       { .nr = SYS_writev },
-	{ .nr = SYS_poll },	   { .nr = SYS_recvfrom },     { .nr = SYS_accept4 },
-	{ .nr = SYS_getsockname }, { .nr = SYS_getpeername },  { .nr = SYS_getsockopt },
-	{ .nr = SYS_setsockopt },  { .nr = SYS_shutdown },     { .nr = SYS_epoll_create1 },
-	{ .nr = SYS_epoll_ctl },   { .nr = SYS_epoll_wait },   { .nr = SYS_eventfd2 },
-	{ .nr = SYS_fcntl },	   { .nr = SYS_rt_sigaction }, { .nr = SYS_exit },
+	{ .nr = SYS_read },	    { .nr = SYS_write },	{ .nr = SYS_writev },
+	{ .nr = SYS_poll },	    { .nr = SYS_recvfrom },	{ .nr = SYS_accept4 },
+	{ .nr = SYS_getsockname },  { .nr = SYS_getpeername },	{ .nr = SYS_getsockopt },
+	{ .nr = SYS_setsockopt },   { .nr = SYS_shutdown },	{ .nr = SYS_epoll_create1 },
+	{ .nr = SYS_epoll_ctl },    { .nr = SYS_epoll_wait },	{ .nr = SYS_eventfd2 },
+	{ .nr = SYS_fcntl },	    { .nr = SYS_rt_sigaction }, { .nr = SYS_exit },
+	{ .nr = SYS_gettimeofday }, { .nr = SYS_time },
 };
 
 /* What our readers and libelf, libdw and zlib ask for beside these. */
