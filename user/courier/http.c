@@ -5,6 +5,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -17,8 +18,17 @@
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define NOT_YET "not attached yet\n"
 
+/* One that is connected. */
+struct client {
+	int fd;
+	uint64_t turn; /* when its request began, counted; 0: there is none */
+};
+
 struct http {
 	struct MHD_Daemon *daemon;
+	struct client clients[MAX_CONNECTIONS];
+	uint64_t turns;
+	bool again; /* places are free, which libmicrohttpd sees when it is run next */
 	char *status;
 	size_t status_sz;
 	uint64_t status_ns; /* when it came; 0: never */
@@ -94,6 +104,60 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *c, const char *u
 	return answer_text(c, MHD_HTTP_NOT_FOUND, "there are /metrics, /-/healthy and /-/ready\n");
 }
 
+/* ---- who is connected ---- */
+
+/* One place is always for another one: whoever has taken the longest loses its own. It is closed later. */
+static void make_room(struct http *h)
+{
+	struct client *oldest = &h->clients[0];
+
+	for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
+		if (!h->clients[i].turn)
+			return;
+		if (h->clients[i].turn < oldest->turn)
+			oldest = &h->clients[i];
+	}
+	(void)shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void add_client(struct http *h, struct MHD_Connection *c, void **ret)
+{
+	struct client *client = h->clients;
+
+	/* no more are let in */
+	while (client->turn)
+		client++;
+	client->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	client->turn = ++h->turns;
+	*ret = client;
+	make_room(h);
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *c, void **of_connection,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	struct http *h = ctx;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		add_client(h, c, of_connection);
+		return;
+	}
+	((struct client *)*of_connection)->turn = 0;
+	h->again = true;
+}
+
+/* A request is answered, and another one may begin. */
+static void on_completed(void *ctx, struct MHD_Connection *c, void **of_request,
+			 enum MHD_RequestTerminationCode how)
+{
+	struct http *h = ctx;
+	struct client *client =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+	(void)of_request, (void)how;
+	client->turn = ++h->turns;
+}
+
 struct http *http__new(int listening)
 {
 	struct http *h = calloc(1, sizeof(*h));
@@ -102,7 +166,9 @@ struct http *http__new(int listening)
 		h->daemon = MHD_start_daemon(
 			MHD_USE_EPOLL, 0, NULL, NULL, handle, h, MHD_OPTION_LISTEN_SOCKET,
 			listening, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
-			MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
+			MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_CONNECTION,
+			on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+			MHD_OPTION_END);
 	if (!h || !h->daemon) {
 		close(listening);
 		free(h);
@@ -129,11 +195,14 @@ uint64_t http__timeout_ms(const struct http *h)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
+	if (h->again)
+		return 0;
 	return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? ms : UINT64_MAX;
 }
 
 void http__run(struct http *h)
 {
+	h->again = false;
 	(void)MHD_run(h->daemon);
 }
 
