@@ -41,6 +41,12 @@ struct attempt {
 	struct transfer_request request;
 };
 
+/* Of records, which is made now and then. */
+struct complaint {
+	uint64_t next_ns; /* not before */
+	uint64_t cnt;	  /* records since it was made */
+};
+
 struct destination {
 	bool there;
 	uint32_t number, generation;
@@ -51,8 +57,7 @@ struct destination {
 	struct queue queue;
 	struct attempt attempts[QUEUE_SLOTS];
 	uint64_t failing_since; /* 0: it is not */
-	uint64_t complain_ns;	/* not before, of records */
-	uint64_t uncomplained;
+	struct complaint given_up, not_whole;
 };
 
 struct courier {
@@ -183,30 +188,36 @@ static int report_store(struct courier *c, struct destination *d, const struct r
 	return say(c, d, true, "%s: profiles are kept, and it is tried again", what);
 }
 
-/* Records that are given up are spoken of now and then. */
-static int report_record(struct courier *c, struct destination *d, uint64_t number,
-			 const char *what, uint64_t now)
+/* Records that have come to this end are spoken of now and then. */
+static int report_record(struct courier *c, const struct destination *d, struct complaint *of,
+			 uint64_t number, const char *end, const char *what, uint64_t now)
 {
 	int err;
 
-	d->uncomplained++;
-	if (now < d->complain_ns)
+	of->cnt++;
+	if (now < of->next_ns)
 		return 0;
 	err = say(c, d, true,
-		  "profile %" PRIu64 " is given up, of %" PRIu64 " since this was last said: %s",
-		  number, d->uncomplained, what);
-	d->complain_ns = now + QUIET_NS;
-	d->uncomplained = 0;
+		  "profile %" PRIu64 " is %s, of %" PRIu64 " since this was last said: %s", number,
+		  end, of->cnt, what);
+	of->next_ns = now + QUIET_NS;
+	of->cnt = 0;
 	return err;
 }
 
+static int report_given_up(struct courier *c, struct destination *d, uint64_t number,
+			   const char *what, uint64_t now)
+{
+	return report_record(c, d, &d->given_up, number, "given up", what, now);
+}
+
 /* OTLP: it may take some, and say so. */
-static int report_partial(struct courier *c, const struct destination *d,
-			  const struct transfer_result *result)
+static int report_partial(struct courier *c, struct destination *d, uint64_t number,
+			  const struct transfer_result *result, uint64_t now)
 {
 	Otlp__ExportProfilesServiceResponse *m;
 	Otlp__ExportProfilesPartialSuccess *p;
-	char shown[MAX_SHOWN];
+	char shown[MAX_SHOWN], what[MAX_SHOWN + 64];
 	int err = 0;
 
 	if (d->store->kind != STORE_OTLP || !result->body_sz)
@@ -214,9 +225,11 @@ static int report_partial(struct courier *c, const struct destination *d,
 	m = otlp__export_profiles_service_response__unpack(NULL, result->body_sz,
 							   (const uint8_t *)result->body);
 	p = m ? m->partial_success : NULL;
-	if (p && p->rejected_profiles)
-		err = say(c, d, true, "has rejected %" PRId64 " profiles: %s", p->rejected_profiles,
-			  util_printable(shown, sizeof(shown), p->error_message));
+	if (p && p->rejected_profiles) {
+		snprintf(what, sizeof(what), "%" PRId64 " of it rejected: %s", p->rejected_profiles,
+			 util_printable(shown, sizeof(shown), p->error_message));
+		err = report_record(c, d, &d->not_whole, number, "not taken whole", what, now);
+	}
 	if (m)
 		otlp__export_profiles_service_response__free_unpacked(m, NULL);
 	return err;
@@ -237,11 +250,11 @@ static int end_attempt(struct courier *c, struct attempt *a, const struct transf
 	settled = queue__end(&a->d->queue, a->slot, &r, result->retry_after_ns, now, &outcome);
 	err = report_store(c, a->d, &r, what, now);
 	if (!err && r.verdict == VERDICT_DELIVERED)
-		err = report_partial(c, a->d, result);
+		err = report_partial(c, a->d, number, result, now);
 	if (!err && settled)
 		err = settle(c, a->d, number, outcome);
 	if (!err && settled && outcome != WIRE_DELIVERED)
-		err = report_record(c, a->d, number, what, now);
+		err = report_given_up(c, a->d, number, what, now);
 	return err;
 }
 
@@ -381,7 +394,8 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 		queue__give_up(&d->queue, a->slot);
 		err = settle(c, d, number, WIRE_UNREADABLE);
 		return err ? err :
-			     report_record(c, d, number, "it cannot be read", util_monotonic_ns());
+			     report_given_up(c, d, number, "it cannot be read",
+					     util_monotonic_ns());
 	}
 	if (!err)
 		err = read_files(a, c->in.files, fds + 1, cnt - 1);
