@@ -157,6 +157,8 @@ $(OUT)/tests/unit/test_services: LDLIBS += -Wl,--wrap=objects__read_environ -Wl,
 
 # is the courier, and moves the clock
 $(OUT)/tests/unit/test_push: LDLIBS += -Wl,--wrap=util_find_part -Wl,--wrap=helper_start -Wl,--wrap=util_monotonic_ns
+# waits for what is read, each time, and counts what is done meanwhile
+$(OUT)/tests/unit/test_custom_found: LDLIBS += -Wl,--wrap=objects__meanwhile -Wl,--wrap=recordings__meanwhile
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 $(OUT)/tests/unit/test_stores: LDLIBS += -Wl,--wrap=gzip_writer__init

@@ -67,7 +67,7 @@ static void add_allocator(struct there *t, struct objects *objects, uint32_t obj
 static int find(uint32_t pid, struct there *t)
 {
 	struct process_files files;
-	int err = process_files__open(pid, &files);
+	int err = process_files__open(pid, NULL, NULL, &files);
 
 	for (size_t i = 0; !err && i < files.cnt; i++) {
 		add_allocator(t, files.objects, files.ids[i]);

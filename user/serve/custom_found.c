@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "serve/recordings.h"
 #include "target/process_files.h"
 
 #define MAX_MAPS (16U << 20) /* bytes of /proc/PID/maps; one with more is looked at each time */
@@ -41,7 +42,12 @@ static uint64_t maps_of(uint32_t pid)
 	return ret;
 }
 
-int custom_found__look(struct custom_found *f, uint32_t pid)
+static void meanwhile(void *ctx)
+{
+	recordings__meanwhile(ctx);
+}
+
+int custom_found__look(struct custom_found *f, struct recordings *r, uint32_t pid)
 {
 	struct process_files files;
 	uint64_t maps = maps_of(pid);
@@ -50,7 +56,8 @@ int custom_found__look(struct custom_found *f, uint32_t pid)
 	if (pid == f->pid && maps && maps == f->maps)
 		return 0;
 	*f = (struct custom_found){ .pid = pid, .maps = maps };
-	err = process_files__open(pid, &files);
+	r->took_long = true;
+	err = process_files__open(pid, meanwhile, r, &files);
 	for (size_t i = 0; !err && i < files.cnt; i++)
 		custom_names__add(&f->names, files.objects, files.ids[i]);
 	process_files__close(&files);

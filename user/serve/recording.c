@@ -393,3 +393,8 @@ bool recording__poll(struct recording *r)
 		   err == -ESHUTDOWN ? "the process has ended" : "failed to collect profile");
 	return false;
 }
+
+void recording__meanwhile(struct recording *r)
+{
+	capture__meanwhile(r->capture);
+}

@@ -63,5 +63,7 @@ void recording__fds(const struct recording *r, int ret[static 2]);
 uint64_t recording__next_ns(const struct recording *r);
 /* Takes in what has arrived, and answers. False: there is nothing to do for it any more. */
 bool recording__poll(struct recording *r);
+/* As capture__meanwhile. */
+void recording__meanwhile(struct recording *r);
 
 #endif

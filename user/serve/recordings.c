@@ -62,6 +62,13 @@ void recordings__poll(struct recordings *r)
 	}
 }
 
+void recordings__meanwhile(struct recordings *r)
+{
+	for (size_t i = 0; i < RECORDINGS_MAX; i++)
+		if (r->all[i])
+			recording__meanwhile(r->all[i]);
+}
+
 void recordings__drop(struct recordings *r, uint64_t number)
 {
 	for (size_t i = 0; i < RECORDINGS_MAX; i++)

@@ -21,7 +21,8 @@ struct recordings {
 	recording_answer answer;
 	void (*first)(void *ctx, const struct asked *a, struct profile *p);
 	void *ctx;
-	bool took_long; /* one was opened, since the caller has set it to false */
+	/* one was opened, or files were looked at, since the caller has set it to false */
+	bool took_long;
 };
 
 /* Ends all of them. */
@@ -38,6 +39,7 @@ int recordings__open(struct recordings *r, const struct recording_opts *what,
 
 /* As of one recording, for all. */
 void recordings__poll(struct recordings *r);
+void recordings__meanwhile(struct recordings *r);
 void recordings__drop(struct recordings *r, uint64_t number);
 void recordings__drop_all(struct recordings *r);
 uint64_t recordings__next_ns(const struct recordings *r);

@@ -116,7 +116,7 @@ static int find_custom(struct serve *s, const struct asked *a)
 	int err;
 
 	rights_to_load(true);
-	err = custom_found__look(&s->custom, a->pid);
+	err = custom_found__look(&s->custom, &s->recordings, a->pid);
 	rights_to_load(false);
 	return err ? err : custom_names__has(&s->custom.names, a->name) ? 0 : -ENOENT;
 }
@@ -185,7 +185,7 @@ static size_t list_custom(struct serve *s, uint32_t pid, struct serve_custom ret
 	const struct custom_names *names = &s->custom.names;
 
 	rights_to_load(true);
-	(void)custom_found__look(&s->custom, pid);
+	(void)custom_found__look(&s->custom, &s->recordings, pid);
 	rights_to_load(false);
 	for (size_t i = 0; i < names->cnt; i++) {
 		ret[i].held = 0;

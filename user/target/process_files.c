@@ -42,12 +42,15 @@ static int add_all(struct process_files *f, uint32_t proc)
 	return err;
 }
 
-int process_files__open(uint32_t pid, struct process_files *ret)
+int process_files__open(uint32_t pid, void (*meanwhile)(void *ctx), void *ctx,
+			struct process_files *ret)
 {
 	uint32_t proc = PROCS_NONE;
 	int err = -ENOMEM;
 
 	*ret = (struct process_files){ .objects = objects__new(), .procs = procs__new("/proc") };
+	if (ret->objects)
+		objects__meanwhile(ret->objects, meanwhile, ctx);
 	if (ret->objects && ret->procs)
 		proc = procs__add(ret->procs, pid, 0, 0, "", false, 0);
 	if (proc != PROCS_NONE)
