@@ -26,6 +26,7 @@
 #define ID2 "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define UID_ "12345678_90ab_cdef_1234_567890abcdef"
 #define UID "12345678-90ab-cdef-1234-567890abcdef"
+#define MANAGER "/user.slice/user-1000.slice/user@1000.service"
 #define STATIC "1234567890abcdef1234567890abcdef"
 
 static const struct {
@@ -73,7 +74,7 @@ static const struct {
 	{ "/machine.slice/libpod-" ID ".scope/container", ID, "", "" },
 	{ "/machine.slice/machine-libpod_pod_" ID2 ".slice/libpod-" ID ".scope", ID, "", "" },
 	{ "/machine.slice/libpod-conmon-" ID ".scope", "", "", "" },
-	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope", ID, "",
+	{ MANAGER "/user.slice/libpod-" ID ".scope", "user@1000.service/" ID, "",
 	  "user@1000.service" },
 	{ "/system.slice/web.service/libpod-payload-" ID, ID, "", "web.service" },
 	/* LXC, systemd-nspawn, others */
@@ -100,6 +101,18 @@ static const struct {
 	{ "/user.slice/user-1000.slice/session-3.scope", "", "", "session-3.scope" },
 	{ "/system.slice/ssh.service/sub", "", "", "ssh.service" },
 	{ "/system.slice/docker-" ID ".scope (deleted)", ID, "", "" },
+	/* what a user calls as somebody else's */
+	{ MANAGER "/kubepods.slice/kubepods-pod" UID_ ".slice/cri-containerd-" ID ".scope",
+	  "user@1000.service/" ID, "", "user@1000.service" },
+	{ MANAGER "/a.service/kubepods-pod" UID_ ".slice:cri-containerd:" ID,
+	  "user@1000.service/" ID, "", "user@1000.service/a.service" },
+	{ MANAGER "/a.service/kubepods/burstable/pod" UID "/" ID, "", "",
+	  "user@1000.service/a.service" },
+	{ MANAGER "/a.service/docker/" ID, "user@1000.service/" ID, "",
+	  "user@1000.service/a.service" },
+	{ MANAGER "/user@0.service/lxc.payload.web", "user@1000.service/web", "",
+	  "user@1000.service/user@0.service" },
+	{ "/lxc/web" MANAGER "/docker-" ID ".scope", "user@1000.service/" ID, "", "" },
 	/* none of these */
 	{ "", "", "", "" },
 	{ "/", "", "", "" },

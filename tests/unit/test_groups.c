@@ -70,6 +70,8 @@ static void services(void **state)
 		{ { .pod = "", .container = "nginx", .container_id = id }, "nginx" },
 		{ { .container_id = id, .unit = "docker.service" }, "0123456789ab" },
 		{ { .container_id = "short" }, "short" },
+		{ { .container_id = "user@1000.service/0123456789abcdef" },
+		  "user@1000.service/0123456789ab" },
 		{ { .unit = "nginx.service", .comm = "worker" }, "nginx" },
 		{ { .unit = "postgresql@15-main.service" }, "postgresql@15-main" },
 		{ { .unit = "session-3.scope", .comm = "bash" }, "session-3.scope" },

@@ -62,6 +62,14 @@ static void take(char *ret, const char *text, size_t n)
 	util_printable(ret, SERVICE_NAME_SZ, cut);
 }
 
+/* Twelve digits of a container's id, behind the user's manager if it has one's name in front. */
+static size_t shown_id(const char *id)
+{
+	const char *slash = strrchr(id, '/');
+
+	return MIN(strlen(id), (slash ? (size_t)(slash + 1 - id) : 0) + 12);
+}
+
 static bool is_known(const char *text)
 {
 	return text && *text;
@@ -78,7 +86,7 @@ void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ
 	} else if (is_known(f->container)) {
 		take(ret, f->container, strlen(f->container));
 	} else if (is_known(f->container_id)) {
-		take(ret, f->container_id, MIN(strlen(f->container_id), (size_t)12));
+		take(ret, f->container_id, shown_id(f->container_id));
 	} else if (is_known(f->unit)) {
 		size_t len = strlen(f->unit), end = strlen(service);
 

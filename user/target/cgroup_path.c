@@ -14,6 +14,14 @@ struct part {
 	size_t len;
 };
 
+/* How far the path has been read. */
+struct state {
+	struct cgroup_path *ret;
+	struct part parent, above; /* the parts before this one */
+	struct part manager;	   /* the user's manager that it is below; "": none */
+	bool in_kubepods, in_pod;
+};
+
 static bool begins(const struct part *p, const char *with)
 {
 	size_t len = strlen(with);
@@ -71,6 +79,24 @@ static void set(char *to, size_t sz, const struct part *p)
 	to[n] = '\0';
 }
 
+/* The same of what somebody may call as he likes, also as others' are: with the name of his manager in
+ * front, "": it is the system's. */
+static void set_below(char *to, size_t sz, const struct part *manager, const struct part *p)
+{
+	size_t n;
+
+	if (!manager->len) {
+		set(to, sz, p);
+		return;
+	}
+	if (manager->len + 1 + p->len >= sz)
+		return;
+	set(to, sz, manager);
+	n = strlen(to);
+	to[n] = '/';
+	set(to + n + 1, sz - n - 1, p);
+}
+
 static bool all(const struct part *p, int (*is_one)(int c), const char *also)
 {
 	for (size_t i = 0; i < p->len; i++)
@@ -122,23 +148,26 @@ static const struct {
 	{ "libpod_parent", false },
 };
 
-static bool take_container(struct cgroup_path *ret, const struct part *id, bool named)
+static bool take_container(struct state *s, const struct part *id, bool named)
 {
 	if (named ? !id->len : !is_id(id))
 		return false;
-	ret->container[0] = '\0';
-	set(ret->container, sizeof(ret->container), id);
+	s->ret->container[0] = '\0';
+	set_below(s->ret->container, sizeof(s->ret->container), &s->manager, id);
 	return true;
 }
 
 /* ---- pods ---- */
 
 /* "kubepods-burstable-pod<uid with underscores>.slice"; the other driver's: "pod<uid>". */
-static bool take_pod(struct cgroup_path *ret, const struct part *part, bool in_kubepods)
+static bool take_pod(struct state *s, const struct part *part, bool in_kubepods)
 {
 	struct part p = *part;
-	char uid[sizeof(ret->pod)];
+	char uid[sizeof(s->ret->pod)];
 
+	/* kubelet is no user's: whatever is called so there is meant to be taken for it */
+	if (s->manager.len)
+		return false;
 	if (strip(&p, "", ".slice")) {
 		const char *at;
 
@@ -159,12 +188,12 @@ static bool take_pod(struct cgroup_path *ret, const struct part *part, bool in_k
 	snprintf(uid, sizeof(uid), "%.*s", (int)p.len, p.s);
 	for (char *c = uid; (c = strchr(c, '_'));)
 		*c = '-';
-	memcpy(ret->pod, uid, sizeof(uid));
+	memcpy(s->ret->pod, uid, sizeof(uid));
 	return true;
 }
 
 /* containerd below systemd, in one part: "kubepods-pod<uid>.slice:cri-containerd:<id>". */
-static bool take_joined(struct cgroup_path *ret, const struct part *part)
+static bool take_joined(struct state *s, const struct part *part)
 {
 	const char *first = memchr(part->s, ':', part->len), *last;
 	struct part pod, id;
@@ -176,56 +205,55 @@ static bool take_joined(struct cgroup_path *ret, const struct part *part)
 	id = (struct part){ last + 1, (size_t)(part->s + part->len - last - 1) };
 	if (last == first)
 		return false;
-	(void)take_pod(ret, &pod, false);
-	return take_container(ret, &id, false);
+	(void)take_pod(s, &pod, false);
+	return take_container(s, &id, false);
 }
 
 /* ---- all of it ---- */
 
-static bool take_form(struct cgroup_path *ret, const struct part *part)
+static bool take_form(struct state *s, const struct part *part)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
 		struct part id = *part;
 
 		if (strip(&id, forms[i].prefix, forms[i].suffix) &&
-		    take_container(ret, &id, forms[i].named))
+		    take_container(s, &id, forms[i].named))
 			return true;
 	}
-	return take_joined(ret, part);
+	return take_joined(s, part);
 }
 
 /* By the folder that it is in, and the one above that. */
-static bool take_entry(struct cgroup_path *ret, const struct part *part, const struct part *parent,
-		       const struct part *above, bool in_pod)
+static bool take_entry(struct state *s, const struct part *part)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (is(parent, folders[i].folder) && take_container(ret, part, folders[i].named))
+		if (is(&s->parent, folders[i].folder) && take_container(s, part, folders[i].named))
 			return true;
 	/* /ecs/<task>/<id>, and in a pod, by kubelet's own driver */
-	if (is(above, "ecs"))
-		return take_container(ret, part, false);
-	return in_pod && take_container(ret, part, false);
+	return (is(&s->above, "ecs") || s->in_pod) && take_container(s, part, false);
 }
 
-/* manager: bytes of the name of the user's manager that it is below, or 0. */
-static void take_unit(struct cgroup_path *ret, const struct part *p, size_t *manager)
+static void take_unit(struct state *s, const struct part *p)
 {
-	if (!*manager) {
-		set(ret->unit, sizeof(ret->unit), p);
-		if (begins(p, "user@") && ends(p, ".service"))
-			*manager = strlen(ret->unit);
-	} else if (*manager + 1 + p->len < sizeof(ret->unit)) {
-		ret->unit[*manager] = '/';
-		set(ret->unit + *manager + 1, sizeof(ret->unit) - *manager - 1, p);
-	}
+	if (!s->ret->container[0])
+		set_below(s->ret->unit, sizeof(s->ret->unit), &s->manager, p);
+	if (!s->manager.len && begins(p, "user@") && ends(p, ".service"))
+		s->manager = *p;
+}
+
+static void take(struct state *s, const struct part *p)
+{
+	if (take_pod(s, p, s->in_kubepods))
+		s->in_pod = true;
+	else if (!take_form(s, p) && !take_entry(s, p) &&
+		 (ends(p, ".service") || ends(p, ".scope")))
+		take_unit(s, p);
 }
 
 void cgroup_path__parse(const char *path, struct cgroup_path *ret)
 {
-	struct part whole = { path, deleted_path_length(path, strlen(path)) }, parent = { "", 0 },
-		    above = { "", 0 };
-	bool in_kubepods = false, in_pod = false;
-	size_t manager = 0;
+	struct part whole = { path, deleted_path_length(path, strlen(path)) };
+	struct state s = { .ret = ret, .parent = { "", 0 }, .above = { "", 0 } };
 
 	memset(ret, 0, sizeof(*ret));
 	while (whole.len) {
@@ -239,14 +267,9 @@ void cgroup_path__parse(const char *path, struct cgroup_path *ret)
 		/* what runs a container is in none, and in its unit */
 		if (is_monitor(&p))
 			return;
-		if (take_pod(ret, &p, in_kubepods)) {
-			in_pod = true;
-		} else if (!take_form(ret, &p) && !take_entry(ret, &p, &parent, &above, in_pod) &&
-			   !ret->container[0] && (ends(&p, ".service") || ends(&p, ".scope"))) {
-			take_unit(ret, &p, &manager);
-		}
-		in_kubepods |= is(&p, "kubepods");
-		above = parent;
-		parent = p;
+		take(&s, &p);
+		s.in_kubepods |= is(&p, "kubepods");
+		s.above = s.parent;
+		s.parent = p;
 	}
 }

@@ -4,6 +4,9 @@
  * systemd. Paths are made by whoever made the groups: systemd (systemd.slice(5), systemd.scope(5)),
  * kubelet with its two drivers, containerd, CRI-O, docker, podman, LXC, systemd-nspawn. Nothing is
  * asked; a path of nobody's form says nothing.
+ *
+ * Groups of a user's manager are called as he likes, also as somebody else's: there his units and
+ * containers have its name and a slash in front, as user@1000.service/x.service, and no pods are.
  */
 #ifndef TARGET_CGROUP_PATH_H
 #define TARGET_CGROUP_PATH_H
@@ -16,8 +19,7 @@
 struct cgroup_path {
 	char container[CGROUP_ID_SZ]; /* its id; of LXC and systemd-nspawn its name; "": none */
 	char pod[37]; /* the pod's uid with dashes, or 32 digits of a static pod; "": none */
-	/* The innermost service or scope of systemd, of the host where there is a container, unescaped; "": none. Units
-	 * of a user's manager are called as he likes, also as the system's: they have its name and a slash in front. */
+	/* the innermost service or scope of systemd, of the host where there is a container, unescaped; "": none */
 	char unit[CGROUP_UNIT_SZ];
 };
 
