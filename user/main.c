@@ -82,9 +82,8 @@ static int act(int argc, char **argv)
 	}
 	switch (opts.command) {
 	case OPTIONS_MANUAL:
-		status = show_manual(opts.help == OPTIONS_HELP ?
-					     OPTIONS_MAIN_PAGE :
-					     option_table(opts.help)->manual);
+		status = show_manual(opts.help == OPTIONS_HELP ? OPTIONS_MAIN_PAGE :
+								 option_table(opts.help)->manual);
 		break;
 	case OPTIONS_HELP:
 		options_usage(opts.help, stdout);

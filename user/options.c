@@ -33,8 +33,8 @@ static const char *const events[] = {
 struct parser {
 	struct options *o;
 	const struct option_table *table;
-	const char *not_for_dump;  /* the first one of the command line that --dump does not take */
-	int from_config;	   /* arguments that are the configuration's, the first ones */
+	const char *not_for_dump; /* the first one of the command line that --dump does not take */
+	int from_config;	  /* arguments that are the configuration's, the first ones */
 	bool kinds_from_config;
 	char *err;
 	size_t err_sz;
