@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A program with an operator new of its own, which gives small blocks from a pool, asks malloc for others, and throws if that fails.
 //   exhaust  others until there is no memory, again and again: caught, and counted on
+//   small    one of the pool each ms, until it ends
 #include <cstdlib>
 #include <new>
 
@@ -21,9 +22,10 @@ NOIPA void *operator new(size_t n)
 {
 	void *p = nullptr;
 
-	if (n <= SMALL && pool_used + SMALL <= sizeof(pool)) {
+	// none is in use for so long that its turn would come again
+	if (n <= SMALL) {
 		p = pool + pool_used;
-		pool_used += SMALL;
+		pool_used = (pool_used + SMALL) % sizeof(pool);
 		return p;
 	}
 	p = malloc(n);
@@ -93,8 +95,17 @@ static NOIPA void exhaust(void)
 	}
 }
 
+static NOIPA void small(void)
+{
+	for (;;) {
+		leaf_small(24);
+		alloc_sleep_ms(1);
+	}
+}
+
 static const struct alloc_mode modes[] = {
 	{ "exhaust", exhaust },
+	{ "small", small },
 };
 
 int main(int argc, char **argv)
