@@ -144,6 +144,8 @@ $(OUT)/tests/unit/test_copies: LDLIBS += -Wl,--wrap=proofs__range
 $(OUT)/tests/unit/test_profile: LDLIBS += -Wl,--wrap=strtab__get
 # a sum that grows fast
 $(OUT)/tests/unit/test_dump $(OUT)/tests/unit/test_view_text: LDLIBS += -Wl,--wrap=profile__bytes
+# and less memory than there is
+$(OUT)/tests/unit/test_dump: LDLIBS += -Wl,--wrap=memory_max
 # has no tables, and says itself how large they are
 $(OUT)/tests/unit/test_windows: LDLIBS += -Wl,--wrap=tables__bytes
 # counts what files are read for

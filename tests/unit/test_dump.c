@@ -434,6 +434,15 @@ static void it_is_stopped(void **state)
 	assert_int_equal(a.added, 2);
 }
 
+static uint64_t max = UINT64_MAX;
+
+uint64_t __wrap_memory_max(void);
+
+uint64_t __wrap_memory_max(void)
+{
+	return max;
+}
+
 static size_t grown;
 
 size_t __wrap_profile__bytes(const struct profile *p);
@@ -448,7 +457,7 @@ size_t __wrap_profile__bytes(const struct profile *p)
 static void it_has_no_room(void **state)
 {
 	struct record r = { .service = "s", .duration_ns = SEC };
-	struct dump_account a;
+	struct dump_account a, b;
 
 	(void)state;
 	for (uint64_t i = 0; i < 8; i++) {
@@ -459,7 +468,14 @@ static void it_has_no_room(void **state)
 	grown = 1;
 	/* the newest are there */
 	assert_int_equal(sum(BPFPROF_CPU, 0, UINT64_MAX - 1, &a), 128 + 64 + 32);
+	/* less, where there is no more memory */
+	max = 2 * DUMP_MAX_SUM;
+	grown = 1;
+	assert_int_equal(sum(BPFPROF_CPU, 0, UINT64_MAX - 1, &b), 128);
+	max = UINT64_MAX;
 	grown = 0;
+	assert_int_equal(b.added, 1);
+	assert_int_equal(b.no_room, 7);
 	assert_int_equal(a.added, 3);
 	assert_int_equal(a.no_room, 5);
 	assert_int_equal(a.begin_ns, START + 5 * SEC);

@@ -184,7 +184,7 @@ static int fate(enum sandbox kind, void (*act)(void))
 
 	pid = fork();
 	if (!pid) {
-		if (sandbox_enter(kind, fd, fd, parent))
+		if (sandbox_enter(kind, fd, fd, parent, UINT64_MAX))
 			_exit(99);
 		act();
 		_exit(0);
@@ -432,7 +432,7 @@ static void test_not_lent(void **state)
 	if (!pid) {
 		if (dup2(pair[1], 0) || dup2(pair[1], 1) != 1)
 			_exit(98);
-		execl(SELF, "bpfprof-opener", "0", "1", parent, (char *)NULL);
+		execl(SELF, "bpfprof-opener", "0", "1", parent, "1000000000", (char *)NULL);
 		_exit(99);
 	}
 	close(pair[1]);

@@ -104,7 +104,8 @@ static int creates(void)
 	return opens("/etc/made-by-the-courier", O_RDONLY | O_CREAT);
 }
 
-static int file; /* 0, or one that is its standard output */
+static int file;			 /* 0, or one that is its standard output */
+static uint64_t memory_max = UINT64_MAX; /* of all processes */
 
 static int writes_file(void)
 {
@@ -191,7 +192,7 @@ static int in_sandbox_of(enum sandbox kind, int (*act)(void))
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	pid = fork();
 	if (!pid) {
-		if (sandbox_enter(kind, pair[1], file ?: pair[1], getppid()))
+		if (sandbox_enter(kind, pair[1], file ?: pair[1], getppid(), memory_max))
 			_exit(120);
 		_exit(act());
 	}
@@ -282,6 +283,30 @@ static void fetcher(void **state)
 				 in_sandbox_of(SANDBOX_FETCHER, not_acts[i].act), not_acts[i].err);
 }
 
+/* 400 MiB in two parts. */
+static int takes_memory(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (mmap(NULL, 200U << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0) == MAP_FAILED)
+			return i ? errno : 1;
+	return 0;
+}
+
+/* Where all processes together may not have more than it may itself, it has half of that. */
+static void memory(void **state)
+{
+	static const enum sandbox kinds[] = { SANDBOX_READER, SANDBOX_COURIER, SANDBOX_FETCHER };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		assert_int_equal(in_sandbox_of(kinds[i], takes_memory), 0);
+		memory_max = 600U << 20;
+		assert_int_equal(in_sandbox_of(kinds[i], takes_memory), ENOMEM);
+		memory_max = UINT64_MAX;
+	}
+}
+
 /* What serves has no use for a socket of its own, a file, or a thread. */
 static void server_may_not(void **state)
 {
@@ -310,6 +335,7 @@ int main(void)
 		cmocka_unit_test(may),
 		cmocka_unit_test(may_not),
 		cmocka_unit_test(fetcher),
+		cmocka_unit_test(memory),
 		cmocka_unit_test(server_may_not),
 	};
 

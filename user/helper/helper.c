@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,10 +14,11 @@
 #include <unistd.h>
 
 #include "base/caps.h"
+#include "base/memory_max.h"
 #include "base/util.h"
 
-/* argv: the kind's name, the descriptors, the parent's id */
-#define ARGS 4
+/* argv: the kind's name, the descriptors, the parent's id, the bytes that both may have together */
+#define ARGS 5
 #define MAX_ENV 16
 
 static const char libraries[] = "LD_LIBRARY_PATH";
@@ -104,8 +106,8 @@ static pid_t start(const struct start *s)
 pid_t helper_start(enum sandbox kind, const char *program, const char *const *env_names, int in,
 		   int out)
 {
-	char in_text[16], out_text[16], parent[16];
-	char *argv[ARGS + 1] = { (char *)sandbox_name(kind), in_text, out_text, parent };
+	char in_text[16], out_text[16], parent[16], memory[32];
+	char *argv[ARGS + 1] = { (char *)sandbox_name(kind), in_text, out_text, parent, memory };
 	struct start s = { .run = run_helper,
 			   .kind = kind,
 			   .program = program,
@@ -117,6 +119,7 @@ pid_t helper_start(enum sandbox kind, const char *program, const char *const *en
 	snprintf(in_text, sizeof(in_text), "%d", in);
 	snprintf(out_text, sizeof(out_text), "%d", out);
 	snprintf(parent, sizeof(parent), "%d", getpid());
+	snprintf(memory, sizeof(memory), "%" PRIu64, memory_max());
 	return start(&s);
 }
 
@@ -134,6 +137,7 @@ int helper_enter(enum sandbox kind, int argc, char **argv)
 
 	if (argc != ARGS || strcmp(argv[0], sandbox_name(kind)))
 		return 0;
-	err = sandbox_enter(kind, atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
+	err = sandbox_enter(kind, atoi(argv[1]), atoi(argv[2]), atoi(argv[3]),
+			    strtoull(argv[4], NULL, 10));
 	return err ? err : 1;
 }

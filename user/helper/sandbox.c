@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/caps.h"
+#include "base/memory_max.h"
 #include "base/util.h"
 #include "helper/sandbox_calls.h"
 
@@ -38,7 +39,7 @@ struct rules {
 	uint64_t rights;     /* handed on by the parent: to become nobody with, or to be kept */
 	bool nobody;	     /* becomes nobody, and loses them */
 	rlim_t max_fds;	     /* 0: as the parent */
-	uint64_t max_memory; /* bytes beyond what was there; 0: no limit */
+	uint64_t max_memory; /* bytes beyond what was there, if there are as many; 0: no limit */
 	rlim_t max_file;     /* bytes of a file that it writes */
 	bool lasts;	     /* is not the first to go when memory gets short */
 	bool any_path;	     /* sees all files, else those below `paths` */
@@ -153,7 +154,7 @@ void sandbox_end_first(void)
 	close(fd);
 }
 
-static int limit_resources(const struct rules *r)
+static int limit_resources(const struct rules *r, uint64_t memory_max)
 {
 	int err = limit(RLIMIT_FSIZE, r->max_file);
 
@@ -162,7 +163,8 @@ static int limit_resources(const struct rules *r)
 	if (!err && r->max_fds)
 		err = limit(RLIMIT_NOFILE, r->max_fds);
 	if (!err && r->max_memory)
-		err = limit(RLIMIT_AS, address_space() + r->max_memory);
+		err = limit(RLIMIT_AS,
+			    address_space() + memory_max_share(memory_max, 2, r->max_memory));
 	return err;
 }
 
@@ -247,7 +249,7 @@ static int drop_capabilities(const struct rules *r)
 }
 
 /* All but the system calls. */
-static int give_up(const struct rules *r, int in, int out)
+static int give_up(const struct rules *r, int in, int out, uint64_t memory_max)
 {
 	int err = keep_descriptors(in, out);
 
@@ -259,7 +261,7 @@ static int give_up(const struct rules *r, int in, int out)
 	if (!r->lasts)
 		sandbox_end_first();
 	if (!err)
-		err = limit_resources(r);
+		err = limit_resources(r, memory_max);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err && !r->any_path)
@@ -273,7 +275,7 @@ static int give_up(const struct rules *r, int in, int out)
 	return err;
 }
 
-int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent)
+int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent, uint64_t memory_max)
 {
 	/* what a terminal sends to all of its processes is for the parent */
 	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP };
@@ -283,7 +285,7 @@ int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent)
 		signal(ignored[i], SIG_IGN);
 	if (prctl(PR_SET_NAME, rules[kind].name))
 		return -errno;
-	err = give_up(&rules[kind], in, out);
+	err = give_up(&rules[kind], in, out, memory_max);
 	/* a change of user would have cleared both */
 	if (!err && (prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL)))
 		err = -errno;

@@ -35,11 +35,12 @@ uint64_t sandbox_rights(enum sandbox kind);
 /*
  * Closes all descriptors but in and out, which become 0 and 1, and enters the sandbox. Of
  * capabilities there are those that the parent has handed on (base/caps.h): a program whose file
- * has some would else lend them to whoever calls it. The process dies with its parent, and by
+ * has some would else lend them to whoever calls it. memory_max: bytes that it and all beside it may
+ * have together (base/memory_max.h), of which it takes half at most. The process dies with its parent, and by
  * SIGSYS when it asks for more than it may. 0 or -errno; then it is in some state between and has
  * to end.
  */
-int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent);
+int sandbox_enter(enum sandbox kind, int in, int out, pid_t parent, uint64_t memory_max);
 
 /* If memory gets short, this process is to go first: it must not be what we serve. */
 void sandbox_end_first(void);

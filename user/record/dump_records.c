@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory_max.h"
 #include "base/util.h"
 #include "kinds.h"
 #include "profile/machinery.h"
@@ -282,7 +283,7 @@ static bool is_full(struct profile_merge *m)
 {
 	const struct profile *p = profile_merge__so_far(m);
 
-	return p && profile__bytes(p) >= DUMP_MAX_SUM;
+	return p && profile__bytes(p) >= memory_max_share(memory_max(), 4, DUMP_MAX_SUM);
 }
 
 static int add_records(const struct spool *s, const struct dump_records *r, enum bpfprof_kind kind,

@@ -13,7 +13,8 @@
 struct profile;
 struct spool;
 
-/* The bytes of a sum (profile__bytes) from which on no more records are added. */
+/* The bytes of a sum (profile__bytes) from which on no more records are added, or a quarter of what
+ * all processes here may have together, if that is less: to write it takes some as well. */
 #define DUMP_MAX_SUM (1ULL << 30)
 
 /* When the windows end that are wanted, as profiles bear it: CLOCK_REALTIME. Both ends belong to it. */
