@@ -74,7 +74,8 @@ struct run {
 	/* --keep: the sets of files that are there, by their numbers, ascending */
 	unsigned int *sets;
 	size_t set_cnt, set_cap;
-	bool no_room;				    /* there was none for one more than are kept */
+	unsigned int
+		no_room; /* windows before which the oldest set goes: there was no room for one more */
 	struct profile *profiles[RUN_MAX_PROFILES]; /* of a window that has ended */
 	struct spool *spool;			    /* the agent's */
 	struct push *push;			    /* NULL: nothing is delivered */

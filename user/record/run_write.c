@@ -24,6 +24,8 @@
 #include "record/rights.h"
 #include "record/run_parts.h"
 
+#define ROOM_WINDOWS 100 /* until it is tried again whether the disk has room for a set more */
+
 /* ---- profiles ---- */
 
 /* A disk may take a second to sync a file: the next windows would end late for it. */
@@ -211,13 +213,16 @@ static int write_set(struct run *r, const struct report *report)
 	bool written[RUN_MAX_PROFILES] = { false }, any = false;
 	int err;
 
-	if (r->no_room)
-		(void)drop_oldest(r, r->opts->keep - 1);
+	if (r->no_room && r->set_cnt)
+		(void)drop_oldest(r, r->set_cnt - 1);
 	err = write_files(r, report, written);
-	if (!err)
+	if (!err) {
+		r->no_room -= r->no_room > 0;
 		return r->opts->keep ? keep_set(r) : 0;
+	}
 	if (r->window_number) {
-		r->no_room = r->opts->keep;
+		if (err == -ENOSPC || err == -EDQUOT)
+			r->no_room = ROOM_WINDOWS;
 		take_back(r, written);
 		log_error("%swindow %u is missing", err == -EINTR ? "aborted: " : "",
 			  r->window_number);
