@@ -38,6 +38,7 @@
 #define MAX_SCRIPTS 4 /* a script's interpreter is a script ...; the kernel follows as many */
 #define SCRIPT_LINE 256
 #define NAME_SZ 64 /* of a library's name, as far as it is looked at */
+#define OUR_PATH 256
 
 static struct {
 	int (*execve)(const char *, char *const[], char *const[]);
@@ -221,10 +222,10 @@ static bool is_us(const char *entry, size_t len)
 	return len >= us && !memcmp(entry + len - us, US, us);
 }
 
-/* Is our library where a list of LD_PRELOAD has it? */
+/* Is our library where a list of LD_PRELOAD has it? One with a longer path is taken to be. */
 static __attribute__((noinline)) bool is_there(const char *list)
 {
-	char path[PATH_MAX];
+	char path[OUR_PATH];
 	size_t len;
 
 	for (; (list = next_entry(list, &len)); list += len) {
@@ -232,8 +233,7 @@ static __attribute__((noinline)) bool is_there(const char *list)
 			continue;
 		memcpy(path, list, len);
 		path[len] = '\0';
-		if (syscall(SYS_access, path, R_OK))
-			return false;
+		return !syscall(SYS_access, path, R_OK);
 	}
 	return true;
 }
