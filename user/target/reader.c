@@ -512,13 +512,17 @@ static int open_once(struct reader *r, int folder, const char *path, int *ret_fd
 {
 	int err = make_ready(r);
 	/* on a busy machine that takes as long as it takes; what waits for a file's server is stalled */
-	struct stream_wait w = wait_for(r, r->timeout_factor * START_NS);
+	struct stream_wait w =
+		wait_for(r, r->timeout_factor * START_NS >> MIN(r->stalls, MAX_STALL_HALVINGS));
 
 	if (!err)
 		err = fd_message_send(r->files_fd, path, strlen(path) + 1, &folder, folder >= 0,
 				      MSG_DONTWAIT);
 	if (!err)
 		err = stream_wait(r->files_fd, POLLIN, &w);
+	/* a server that answers a bit at a time */
+	if (err == -ETIMEDOUT && util_monotonic_ns() >= w.deadline_ns)
+		note_stall(r);
 	return err ? err : get_descriptor(r, ret_fd);
 }
 
