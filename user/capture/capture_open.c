@@ -347,7 +347,7 @@ int capture__add_command(struct capture *c, pid_t pid)
 		/* that there is none its start will say */
 		if (!l->missing)
 			log_info("the heap of '%s' is not recorded: %s", c->opts.command, l->why);
-		return 0;
+		return heap__prepare_command(c->heap, pid, -1, NULL);
 	}
 	if (!*l->preload)
 		log_info(

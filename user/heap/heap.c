@@ -195,6 +195,11 @@ static void note_unreached(struct heap *h, uint32_t proc)
 		tgid);
 }
 
+static bool is_unreached(const struct heap *h, uint32_t proc)
+{
+	return proc < h->said_cap && h->said[proc] == procs__get(h->procs, proc)->tgid;
+}
+
 static enum heap_probes_has has(struct heap *h, uint32_t object)
 {
 	return object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(h->probes, object);
@@ -371,8 +376,12 @@ static void complain(struct heap *h, uint32_t proc)
 		const char *base = strrchr(f->path, '/');
 		size_t len = strlen(in);
 
-		if (f->kind == PROC_FILE_REGULAR && s->maps[j].copy != PROC_MAP_COPY &&
-		    (!j || s->maps[j].file != s->maps[j - 1].file))
+		if (f->kind != PROC_FILE_REGULAR || s->maps[j].copy == PROC_MAP_COPY)
+			continue;
+		/* what could not be opened may have one */
+		if (mapped_files__object(h->files, proc, &s->maps[j]) == OBJECTS_NONE)
+			return;
+		if (!j || s->maps[j].file != s->maps[j - 1].file)
 			snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
 				 base ? base + 1 : f->path);
 	}
@@ -405,7 +414,7 @@ static int look_back(struct heap *h, uint32_t proc)
 	int err;
 
 	if (!p->tgid || p->kthread || p->to_ns == UINT64_MAX || !began(h, p) ||
-	    mapped_files__has_looked_back(h->files, proc))
+	    mapped_files__has_looked_back(h->files, proc) || is_unreached(h, proc))
 		return 0;
 	err = mapped_files__look(h->files, proc, &news);
 	if (!err && news != MAPPED_FILES_SAME && !is_seen(h, proc))
@@ -420,17 +429,17 @@ static int look_again(struct heap *h, uint32_t proc)
 	enum mapped_files_news news;
 	int err = mapped_files__look(h->files, proc, &news);
 	uint64_t covered;
-	bool was_seen;
+	bool may_be_late;
 
 	if (err || news == MAPPED_FILES_SAME)
 		return err;
 	covered = covered_ns(h, proc);
-	was_seen = is_seen(h, proc);
+	may_be_late = began(h, p) && !is_seen(h, proc);
 	err = look_at(h, proc);
 	/* before, all at once, since many are probed in another way than few */
 	if (h->started)
 		heap_probes__settle(h->probes);
-	if (!was_seen && began(h, p) && is_seen(h, proc))
+	if (may_be_late && is_seen(h, proc))
 		note_late(h, p, MIN(covered, util_monotonic_ns()));
 	if (!err && news == MAPPED_FILES_FIRST && h->opts.chosen)
 		complain(h, proc);
@@ -525,8 +534,10 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 	uint32_t object;
 	int fd, copy, err;
 
-	h->command = pid;
 	h->skip_proc = procs__find_live(h->procs, pid);
+	if (!preload && file_fd < 0)
+		return 0;
+	h->command = pid;
 	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0) {
