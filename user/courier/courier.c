@@ -176,13 +176,16 @@ static int report_store(struct courier *c, struct destination *d, const struct r
 			const char *what, uint64_t now)
 {
 	uint64_t since = d->failing_since;
+	uint32_t failures = d->queue.failures;
 
-	if (r->verdict == VERDICT_DELIVERED && since) {
+	if (r->verdict == VERDICT_DELIVERED && since && !failures) {
 		d->failing_since = 0;
 		return say(c, d, false, "delivers again, after %" PRIu64 " s",
 			   (now - since) / NSEC_PER_SEC);
 	}
-	if (r->verdict == VERDICT_DELIVERED || r->verdict == VERDICT_REFUSED || since)
+	/* the first failure may be the record's */
+	if (r->verdict == VERDICT_DELIVERED || r->verdict == VERDICT_REFUSED || since ||
+	    failures < 2)
 		return 0;
 	d->failing_since = now;
 	return say(c, d, true, "%s: profiles are kept, and it is tried again", what);

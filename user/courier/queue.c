@@ -12,9 +12,13 @@
 #define RIGHTS_NS (30 * NSEC_PER_SEC)	   /* the least, where we are not believed */
 #define MAX_ASKED_NS (3600 * NSEC_PER_SEC) /* the most that a store may ask for */
 #define MAX_SUSPECT 20			   /* failures that may be a record's own fault */
-#define MAX_OVERTAKEN 8			   /* failures before each of which others were taken */
-#define CROWDED (QUEUE_KEPT / 2)	   /* records kept, with which half as many are enough */
-#define SMOOTHING 16			   /* news that the average rate goes by */
+#define MAX_ALONE 8			   /* failures while others were taken, */
+#define MAX_ALONE_CROWDED 4		   /* and where so many are kept already: */
+#define CROWDED (QUEUE_KEPT / 2)
+#define OTHERS 8		      /* so many others, at least, */
+#define TIMES_FAILED 2		      /* and more than so many for each that failed */
+#define ROOM_NS (3600 * NSEC_PER_SEC) /* between two that make room, if nothing is taken */
+#define SMOOTHING 16		      /* news that the average rate goes by */
 
 void queue__init(struct queue *q, uint64_t seed)
 {
@@ -146,20 +150,38 @@ static void keep(struct queue *q, const struct queue_record *r, uint64_t now_ns)
 	to->due_ns = now_ns + delay_ns(q, r->tries);
 	to->tries++;
 	to->delivered = q->delivered;
+	to->taken = q->taken;
+	to->failed = q->failed;
 }
 
-/* Has the store taken others since it failed last? */
-static bool is_overtaken(const struct queue *q, const struct queue_record *r)
+/* Has the store taken most of those others since it failed last that it was given for the first time? Of those that
+ * are kept none says much: they may be what it does not take. */
+static bool is_alone(const struct queue *q, const struct queue_record *r)
 {
-	return r->tries && q->delivered > r->delivered;
+	uint64_t taken = q->taken - r->taken;
+
+	return r->tries && taken >= OTHERS && taken > TIMES_FAILED * (q->failed - r->failed);
+}
+
+/* Where there is no place for a new one, which might be taken, it may be the records that are kept, and not the store:
+ * does this one go? */
+static bool makes_room(struct queue *q, const struct queue_record *r, uint64_t now_ns)
+{
+	uint32_t under_way = q->kept_cnt + 1 + (uint32_t)__builtin_popcount(q->busy);
+
+	if (!r->alone || under_way < QUEUE_KEPT ||
+	    (q->taken == q->room_taken && now_ns < q->room_ns + ROOM_NS))
+		return false;
+	q->room_taken = q->taken;
+	q->room_ns = now_ns;
+	return true;
 }
 
 /* Is this failure one too many for the record? */
-static bool is_enough(const struct queue *q, struct queue_record *r, const struct retry *why,
-		      bool overtaken, enum wire_outcome *ret)
+static bool is_enough(struct queue *q, struct queue_record *r, const struct retry *why, bool alone,
+		      uint64_t now_ns, enum wire_outcome *ret)
 {
-	/* no others can be, as long as there is no place for any */
-	r->overtaken += overtaken || (r->overtaken && q->kept_cnt == QUEUE_KEPT - 1);
+	r->alone += alone;
 	*ret = WIRE_FAILED;
 	switch (why->verdict) {
 	case VERDICT_REFUSED:
@@ -170,11 +192,12 @@ static bool is_enough(const struct queue *q, struct queue_record *r, const struc
 		return r->unknown;
 	case VERDICT_SUSPECT:
 		/* the first is, whoever's trouble it is */
-		r->against += !r->suspect || overtaken;
+		r->against += !r->suspect || q->delivered > r->delivered;
 		r->suspect++;
 		return r->against >= why->tries || r->suspect >= MAX_SUSPECT;
 	default:
-		return r->overtaken >= (q->kept_cnt < CROWDED ? MAX_OVERTAKEN : MAX_OVERTAKEN / 2);
+		return r->alone >= (q->kept_cnt < CROWDED ? MAX_ALONE : MAX_ALONE_CROWDED) ||
+		       makes_room(q, r, now_ns);
 	}
 }
 
@@ -184,13 +207,14 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 	struct queue_record r = q->slots[slot];
 	/* what began before the store failed says nothing of how it is since */
 	bool told = r.failures < q->failures;
-	bool overtaken = is_overtaken(q, &r);
+	bool alone = is_alone(q, &r);
 	uint64_t at_least_ns = retry_after_ns;
 	bool settled;
 
 	vacate(q, slot);
 	if (why->verdict == VERDICT_DELIVERED) {
 		*ret = WIRE_DELIVERED;
+		q->taken += !r.tries;
 		if (told)
 			return true;
 		q->delivered++;
@@ -198,16 +222,18 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 		q->open_ns = 0;
 		return true;
 	}
-	settled = is_enough(q, &r, why, overtaken, ret);
+	settled = is_enough(q, &r, why, alone, now_ns, ret);
 	r.unknown |= why->verdict == VERDICT_UNKNOWN;
 	/* where the last one was taken, we are believed */
 	if (why->verdict == VERDICT_RIGHTS && (r.failures || !q->delivered))
 		at_least_ns = MAX(at_least_ns, RIGHTS_NS);
-	if (why->verdict != VERDICT_REFUSED)
-		/* one that others have overtaken just now is in trouble itself */
-		leave_alone(q, told || (overtaken && !q->failures), at_least_ns, now_ns);
-	else if (!told) /* it has answered, and others may do better */
+	if (why->verdict != VERDICT_REFUSED) {
+		/* one that alone is not taken says nothing of the store */
+		leave_alone(q, told || (alone && !q->failures), at_least_ns, now_ns);
+		q->failed += !r.tries;
+	} else if (!told) { /* it has answered, and others may do better */
 		q->failures = 0;
+	}
 	if (!settled)
 		keep(q, &r, now_ns);
 	return settled;

@@ -14,8 +14,9 @@
  * says nothing of how the store is since then. What is sent is at most twice as much as comes in: the
  * machines of a fleet that all have a store's outage to make up for leave it room.
  *
- * A failure is only held against a record if the store has taken others since its last one. So a
- * store may fail for days, and nothing is lost.
+ * A failure is only held against a record if the store has taken others since its last one; where it says that it
+ * is in trouble itself, if it has taken most, and not a few. So a store may fail for days, come back for a
+ * moment, or fail by chance, and nothing is lost.
  */
 #ifndef COURIER_QUEUE_H
 #define COURIER_QUEUE_H
@@ -32,13 +33,13 @@
 struct queue_record {
 	uint64_t number; /* 0: any that has not been handed out */
 	uint64_t due_ns;
-	uint32_t tries;	    /* that have failed */
-	uint32_t suspect;   /* of these, how many may have been its own fault */
-	uint32_t against;   /* of these, how many are held against it */
-	uint32_t overtaken; /* of all, how many after the store had taken others */
-	bool unknown;	    /* it may have been stored */
-	uint64_t delivered; /* by the store, at its last failure */
-	uint32_t failures;  /* of the store's in a row, when this attempt began */
+	uint32_t tries;			   /* that have failed */
+	uint32_t suspect;		   /* of these, how many may have been its own fault */
+	uint32_t against;		   /* of these, how many are held against it */
+	uint32_t alone;			   /* of all, how many while the store took others */
+	bool unknown;			   /* it may have been stored */
+	uint64_t delivered, taken, failed; /* as the queue had it at its last failure */
+	uint32_t failures;		   /* of the store's in a row, when this attempt began */
 };
 
 struct queue {
@@ -46,13 +47,16 @@ struct queue {
 	uint32_t busy; /* bits of slots */
 	struct queue_record kept[QUEUE_KEPT];
 	uint32_t kept_cnt;
-	bool drained;	    /* there were no more, and no news */
-	uint32_t failures;  /* in a row */
-	uint64_t open_ns;   /* not before */
-	int64_t credit;	    /* bytes that may be sent until there is news */
-	double rate;	    /* bytes that come in with each news, on average */
-	uint64_t delivered; /* records, by attempts that began after it had failed last */
-	uint64_t random;    /* state */
+	bool drained;		/* there were no more, and no news */
+	uint32_t failures;	/* in a row */
+	uint64_t open_ns;	/* not before */
+	int64_t credit;		/* bytes that may be sent until there is news */
+	double rate;		/* bytes that come in with each news, on average */
+	uint64_t delivered;	/* records, by attempts that began after it had failed last */
+	uint64_t taken, failed; /* of first attempts at a record */
+	uint64_t room_taken,
+		room_ns; /* when a record was given up to make a place: taken, and the time */
+	uint64_t random; /* state */
 };
 
 void queue__init(struct queue *q, uint64_t seed);
