@@ -44,7 +44,7 @@ static int run(const struct bench *b, const char *script, struct launch *l)
 	char *const argv[] = { "sh", "-c", (char *)script, NULL };
 	struct launch_settings how = {
 		.user = b->as_user ? &b->user : NULL,
-		.own_group = true,
+		.own_session = true,
 	};
 	int err = launch_prepare(argv, &how, l);
 

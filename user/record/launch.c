@@ -68,7 +68,9 @@ child(char *const argv[], const struct launch_settings *s, int go_fd, int error_
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* programs that use select(2) rely on the limit of descriptors */
 	inherited_restore();
-	if (s && s->own_group)
+	if (s && s->own_session)
+		(void)setsid();
+	else if (s && s->own_group)
 		(void)setpgid(0, 0);
 	if (s && s->user)
 		err = -become(s->user);

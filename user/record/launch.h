@@ -14,6 +14,7 @@ struct launch_settings {
 	char *const *env, *const *more_env;
 	const struct launch_user *user; /* NULL: us, with our rights, as perf does */
 	bool own_group;			/* a process group of its own, whose id is the command's */
+	bool own_session;		/* the same, and a session, without a terminal */
 	int tell_fd; /* above 0: its id, a pid_t, is to be written there once it has been started */
 };
 
