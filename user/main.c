@@ -45,6 +45,7 @@ static int finish_stdout(void)
 /* Becomes man(1). Returns only if it cannot. */
 static int show_manual(const char *page)
 {
+	inherited_restore();
 	execlp("man", "man", "8", page, NULL);
 	log_error("cannot start man(1) for %s(8): %s", page, strerror(errno));
 	return EXIT_FAILED;
