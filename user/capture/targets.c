@@ -389,9 +389,10 @@ void targets__tend(struct targets *t, bool keep_dead)
 		/* the polls count from when it has gone: what was sampled until then comes next */
 		if (!note || (!note->dead_polls && ends_still(t, ended[cnt])))
 			continue;
+		if (!note->dead_polls)
+			note->dead_ns = now;
 		note->dead_polls += note->dead_polls < DEAD_POLLS;
-		if (note->dead_polls == DEAD_POLLS &&
-		    now - procs__get(t->procs, ended[cnt])->to_ns >= DEAD_NS)
+		if (note->dead_polls == DEAD_POLLS && now - note->dead_ns >= DEAD_NS)
 			let_go(t, ended[cnt]);
 	}
 }

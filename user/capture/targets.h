@@ -34,6 +34,7 @@ struct target_note {
 	uint64_t changed_ns;   /* when mappings changed, the last time that is known */
 	bool known;	       /* the kernel side has what a copied stack asked for */
 	uint8_t dead_polls;
+	uint64_t dead_ns;  /* the time of the first of them */
 	uint32_t chosen;   /* kinds: see targets__choose */
 	bool dirty;	   /* mappings changed since it was published */
 	bool removed;	   /* by targets__remove; it may go on without us */
