@@ -171,9 +171,9 @@ static const char *describe(const struct retry *r, const struct transfer_result 
 	return ret;
 }
 
-/* A store that fails is spoken of once, and once more when it is back. */
+/* A store that fails is spoken of once, and once more when it is back. answered: it has said so itself. */
 static int report_store(struct courier *c, struct destination *d, const struct retry *r,
-			const char *what, uint64_t now)
+			bool answered, const char *what, uint64_t now)
 {
 	uint64_t since = d->failing_since;
 	uint32_t failures = d->queue.failures;
@@ -183,9 +183,9 @@ static int report_store(struct courier *c, struct destination *d, const struct r
 		return say(c, d, false, "delivers again, after %" PRIu64 " s",
 			   (now - since) / NSEC_PER_SEC);
 	}
-	/* the first failure may be the record's */
+	/* what it answers at first may be meant for the record */
 	if (r->verdict == VERDICT_DELIVERED || r->verdict == VERDICT_REFUSED || since ||
-	    failures < 2)
+	    (answered && failures < 2))
 		return 0;
 	d->failing_since = now;
 	return say(c, d, true, "%s: profiles are kept, and it is tried again", what);
@@ -251,7 +251,7 @@ static int end_attempt(struct courier *c, struct attempt *a, const struct transf
 	release(a);
 	describe(&r, result, what, sizeof(what));
 	settled = queue__end(&a->d->queue, a->slot, &r, result->retry_after_ns, now, &outcome);
-	err = report_store(c, a->d, &r, what, now);
+	err = report_store(c, a->d, &r, result->http != 0, what, now);
 	if (!err && r.verdict == VERDICT_DELIVERED)
 		err = report_partial(c, a->d, number, result, now);
 	if (!err && settled)
