@@ -24,8 +24,6 @@
 #include "target/unwind_build.h"
 #include "toolrun.h"
 
-#define MINUTE_NS (60 * NSEC_PER_SEC)
-
 static const char cxx[] =
 	"namespace app { struct Node { int v; int depth() const; };\n"
 	"inline __attribute__((always_inline)) int twice(int x) { volatile int y = x; return y * "
@@ -268,9 +266,9 @@ static void test_set_aside(void **state)
 	assert_int_equal(stats.set_aside, 1);
 	assert_int_equal(stats.readers_timed_out, 1);
 	/* after a minute it is asked once more */
-	assert_in_range(o->objects[a].again_ns, before + MINUTE_NS,
-			util_monotonic_ns() + MINUTE_NS);
-	o->objects[a].again_ns = 1;
+	assert_in_range(o->objects[a].rest.until_ns, before + REST_NS,
+			util_monotonic_ns() + REST_NS);
+	o->objects[a].rest.until_ns = 1;
 	assert_true(objects__vaddr(o, a, 0x1000, &vaddr));
 	assert_int_equal(objects__unwind_table(o, a, &t), 0);
 	unwind_table__done(&t);
@@ -280,8 +278,8 @@ static void test_set_aside(void **state)
 	before = util_monotonic_ns();
 	stop_reader();
 	assert_false(objects__has_usdt(o, a));
-	assert_in_range(o->objects[a].again_ns, before + 2 * MINUTE_NS,
-			util_monotonic_ns() + 2 * MINUTE_NS);
+	assert_in_range(o->objects[a].rest.until_ns, before + 2 * REST_NS,
+			util_monotonic_ns() + 2 * REST_NS);
 	assert_false(objects__info(o, a)->readable);
 	objects__free(o);
 }

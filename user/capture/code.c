@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/rest.h"
 #include "base/util.h"
 #include "kernel/tables.h"
 #include "target/objects.h"
@@ -20,10 +21,7 @@
 /* How often a file is tried to be opened, through whichever process, before it is given up; as often through
  * such as have ended, before that is left to those that live. Stacks may enter a file many times. */
 #define OPEN_TRIES 8
-#define OPEN_AGAIN_NS 100000000ULL /* through the same process */
-/* Of a file that could not be had in time; twice as long each time. */
-#define REST_NS (60 * NSEC_PER_SEC)
-#define MAX_REST_DOUBLINGS 6
+#define OPEN_AGAIN_NS 100000000ULL	/* through the same process */
 #define LOAD_AGAIN_NS 1000000000ULL	/* a table for which there was no memory, or no reader */
 #define PIECES 256			/* of code that are kept */
 #define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
@@ -36,10 +34,9 @@ struct file_state {
 	uint8_t tries, tries_of_ended;
 	uint32_t tried; /* the last process that it was tried through */
 	uint64_t tried_ns;
-	uint64_t again_ns; /* whoever asked waited: given up until then; 0: it is not so */
-	unsigned int rests;
-	bool gone;  /* or replaced, when it was to be opened */
-	bool spare; /* was not needed at the last look, and nobody asked since */
+	struct rest rest; /* it could not be had in time, and is given up as long */
+	bool gone;	  /* or replaced, when it was to be opened */
+	bool spare;	  /* was not needed at the last look, and nobody asked since */
 };
 
 struct part_state {
@@ -169,28 +166,13 @@ static void give_up(struct code *c, struct file_state *state)
 	c->loads++;
 }
 
-/* Whoever asks again may wait again; but on a busy machine, or a slow disk, the file may not be to blame. */
-static void rest(struct code *c, struct file_state *state)
-{
-	state->again_ns = util_monotonic_ns() + (REST_NS << MIN(state->rests, MAX_REST_DOUBLINGS));
-	state->rests++;
-	give_up(c, state);
-}
-
-static void end_rest(struct file_state *state)
-{
-	if (!state->again_ns || util_monotonic_ns() < state->again_ns)
-		return;
-	state->again_ns = 0;
-	state->tries = 0;
-}
-
 /* Is the file to be opened through this process now? */
 static bool may_try(const struct code *c, struct file_state *state, uint32_t proc)
 {
 	uint64_t now;
 
-	end_rest(state);
+	if (rest__ends(&state->rest))
+		state->tries = 0;
 	if (state->tries >= OPEN_TRIES ||
 	    (!procs__lives(c->procs, proc) && state->tries_of_ended >= OPEN_TRIES))
 		return false;
@@ -235,8 +217,10 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		/* without a reader it was not tried */
 		if (fd != -EAGAIN)
 			count_try(c, state, proc);
-		if (fd == -ETIMEDOUT)
-			rest(c, state);
+		if (fd == -ETIMEDOUT) {
+			rest__begin(&state->rest);
+			give_up(c, state);
+		}
 		state->gone |= fd == -ENOENT || fd == -ESRCH || fd == -ESTALE;
 		if (fd < 0) {
 			log_debug("cannot open '%s' of process %u: %s; its frames have no names",

@@ -18,8 +18,6 @@
 #include "target/unwind_build.h"
 
 #define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
-#define REST_NS (60 * NSEC_PER_SEC) /* of an object that took too long; twice as long each time */
-#define MAX_REST_DOUBLINGS 6
 
 /* ---- identity ---- */
 
@@ -174,23 +172,18 @@ int objects_judge(struct objects *o, struct object *obj, int err)
 		return err;
 	obj->info.readable = false;
 	obj->set_aside = true;
-	/* on a busy machine, or a slow disk, the file may not be to blame */
-	if (err == -ETIMEDOUT) {
-		obj->again_ns =
-			util_monotonic_ns() + (REST_NS << MIN(obj->rests, MAX_REST_DOUBLINGS));
-		obj->rests++;
-	} else {
+	if (err == -ETIMEDOUT)
+		rest__begin(&obj->rest);
+	else
 		let_go(o, obj);
-	}
 	return err;
 }
 
 /* May an object that took too long be asked again? */
 static void end_rest(struct object *obj)
 {
-	if (!obj->again_ns || util_monotonic_ns() < obj->again_ns)
+	if (!rest__ends(&obj->rest))
 		return;
-	obj->again_ns = 0;
 	obj->info.readable = true;
 	obj->set_aside = false;
 }

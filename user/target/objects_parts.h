@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/rest.h"
 #include "target/fetched.h"
 #include "target/file_stat.h"
 #include "target/objects.h"
@@ -29,8 +30,7 @@ struct object {
 	char *path;
 	struct file_stat st; /* of the file when it was added */
 	bool set_aside;
-	uint64_t again_ns;  /* it took too long: until it is asked again; 0: no such reason */
-	unsigned int rests; /* how often that was so */
+	struct rest rest;   /* it took too long */
 	bool unfetched;	    /* names do without what was fetched: see forget_fetched */
 	bool has_root;	    /* was asked for: see objects__set_root */
 	uint32_t root;	    /* of a process that has mapped it, or ROOTS_NONE */
