@@ -4,10 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/memory_max.h"
+#include "base/util.h"
 #include "toolrun.h"
 
 #define MIB (1ULL << 20)
@@ -81,9 +84,17 @@ static void test_share(void **state)
 	assert_int_equal(memory_max_share(1024 * MIB, 4, 1024 * MIB), 256 * MIB);
 	assert_int_equal(memory_max_share(1, 2, 4096 * MIB), 64 * MIB);
 	assert_int_equal(memory_max_share(1, 2, 1), 1);
-	/* of this process there is some, or none */
-	assert_true(memory_max());
-	assert_int_equal(memory_max(), memory_max());
+}
+
+static void test_own(void **state)
+{
+	char *groups;
+	size_t sz;
+
+	(void)state;
+	assert_int_equal(util_read_file("/proc/self/cgroup", 1 << 20, &groups, &sz), 0);
+	assert_int_equal(memory_max(), memory_max_of("/sys/fs/cgroup", groups, getpid()));
+	free(groups);
 }
 
 int main(void)
@@ -92,6 +103,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_own),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
