@@ -16,8 +16,8 @@
 #include "kernel/session.h"
 #include "target/procs.h"
 
-/* Records of what has ended may still arrive: for so many polls, which can follow each other at once,
- * and for so long. */
+/* Records of what has ended may still arrive, and others look at it between two polls: it is kept for so many
+ * polls, which can follow each other at once, and for so long from the first of them on. */
 #define DEAD_POLLS 3
 #define DEAD_NS (NSEC_PER_SEC / 10)
 /* When a process has gone, its last thread runs on for some us. */

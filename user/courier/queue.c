@@ -12,13 +12,17 @@
 #define RIGHTS_NS (30 * NSEC_PER_SEC)	   /* the least, where we are not believed */
 #define MAX_ASKED_NS (3600 * NSEC_PER_SEC) /* the most that a store may ask for */
 #define MAX_SUSPECT 20			   /* failures that may be a record's own fault */
-#define MAX_ALONE 8			   /* failures while others were taken, */
-#define MAX_ALONE_CROWDED 4		   /* and where so many are kept already: */
+/* A failure is held against a record whose store says that it is in trouble itself, if it has taken so many others
+ * since the record's last one, at least, and more than so many for each that it has not. */
+#define OTHERS 8
+#define TIMES_FAILED 2
+/* So many of these a record may have; fewer where so many are kept. */
+#define MAX_ALONE 8
 #define CROWDED (QUEUE_KEPT / 2)
-#define OTHERS 8		      /* so many others, at least, */
-#define TIMES_FAILED 2		      /* and more than so many for each that failed */
-#define ROOM_NS (3600 * NSEC_PER_SEC) /* between two that make room, if nothing is taken */
-#define SMOOTHING 16		      /* news that the average rate goes by */
+#define MAX_ALONE_CROWDED 4
+#define ROOM_NS \
+	(3600 * NSEC_PER_SEC) /* between two that are given up for a place, if nothing is taken */
+#define SMOOTHING 16	      /* news that the average rate goes by */
 
 void queue__init(struct queue *q, uint64_t seed)
 {

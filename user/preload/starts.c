@@ -37,8 +37,8 @@
 #define MAX_DYNAMIC 512
 #define MAX_SCRIPTS 4 /* a script's interpreter is a script ...; the kernel follows as many */
 #define SCRIPT_LINE 256
-#define NAME_SZ 64 /* of a library's name, as far as it is looked at */
-#define OUR_PATH 256
+#define NAME_SZ 64   /* of a library's name, as far as it is looked at */
+#define OUR_PATH 256 /* of our library's path, as far as it is looked at */
 
 static struct {
 	int (*execve)(const char *, char *const[], char *const[]);

@@ -16,8 +16,8 @@ struct process_files {
 	size_t cnt;
 };
 
-/* What cannot be opened is left out. meanwhile: as of objects__meanwhile, until it is closed; NULL: none. 0; -ESRCH, -ENOENT: there is no such process; -errno. *ret is the
- * caller's to close, either way. */
+/* What cannot be opened is left out. meanwhile: as of objects__meanwhile, until it is closed; NULL: none. 0; -ESRCH,
+ * -ENOENT: there is no such process; -errno. *ret is the caller's to close, either way. */
 int process_files__open(uint32_t pid, void (*meanwhile)(void *ctx), void *ctx,
 			struct process_files *ret);
 void process_files__close(struct process_files *f);

@@ -30,9 +30,10 @@
 #define MAX_ZOMBIES 64	   /* processes that are killed but wait for a file system's server */
 #define MAX_TRIES 3	   /* workers that may die of one request */
 #define MAX_BACKOFF_MS 256 /* between the death of a worker and the start of the next one */
-#define START_NS (10000 * MS)	      /* that fresh processes may take until they can be asked */
-#define MAX_TIMEOUT_HALVINGS 5	      /* how often the time for a request is halved */
-#define MAX_STALL_HALVINGS 3	      /* how often the time without a sign of life is */
+#define START_NS (10000 * MS)  /* that fresh processes may take until they can be asked */
+#define OPEN_NS (10000 * MS)   /* that getting hold of a path may take, where nothing stalls */
+#define MAX_TIMEOUT_HALVINGS 5 /* how often the time for a request is halved */
+#define MAX_STALL_HALVINGS 3   /* how often the time without a sign of life is */
 #define STALL_NS (600 * NSEC_PER_SEC) /* until one of them is forgotten */
 
 /* How long an answer may take. Reading names has a limit of its own, which is below. */
@@ -513,7 +514,7 @@ static int open_once(struct reader *r, int folder, const char *path, int *ret_fd
 	int err = make_ready(r);
 	/* on a busy machine that takes as long as it takes; what waits for a file's server is stalled */
 	struct stream_wait w =
-		wait_for(r, r->timeout_factor * START_NS >> MIN(r->stalls, MAX_STALL_HALVINGS));
+		wait_for(r, r->timeout_factor * OPEN_NS >> MIN(r->stalls, MAX_STALL_HALVINGS));
 
 	if (!err)
 		err = fd_message_send(r->files_fd, path, strlen(path) + 1, &folder, folder >= 0,
