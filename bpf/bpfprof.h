@@ -779,7 +779,7 @@ struct bpfprof_control {
 	__u32 ops_not_exec_id; /* operations of processes with this exec_id do not count */
 	__u32 custom_on;       /* 1: what custom profiles' probes see is recorded */
 	__u32 fds_on;	       /* enum bpfprof_fds_on */
-	__u32 pad;
+	__u32 sampling_on;     /* 1: what perf events meet is recorded */
 };
 _Static_assert(sizeof(struct bpfprof_control) == 96, "bpfprof_control");
 

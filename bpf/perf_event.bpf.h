@@ -20,6 +20,8 @@ static __always_inline void perf_event_sample(struct bpf_perf_event_data *ctx,
 	__u32 only = bp_control.only_tgid;
 	struct task_facts task;
 
+	if (!bp_control.sampling_on)
+		return;
 	/* cheaper than to look for what is watched */
 	if (only && bpf_get_current_pid_tgid() >> 32 != only)
 		return;

@@ -155,6 +155,7 @@ static void arm(void)
 
 	if (session__arm(session, err, sizeof(err)))
 		fail_msg("%s", err);
+	session__set_sampling(session, true);
 }
 
 static void build_profile(void)

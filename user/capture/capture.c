@@ -379,6 +379,7 @@ int capture__stop(struct capture *c, struct capture_boundary *ret)
 	*ret = (struct capture_boundary){ 0 };
 	capture_rate_stop(c);
 	capture_waits_tick(c);
+	session__set_sampling(c->session, false);
 	c->stopped_ns = ret->ns = util_monotonic_ns();
 	session__disarm(c->session);
 	if (c->waits)

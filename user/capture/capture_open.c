@@ -440,6 +440,7 @@ static int arm(struct capture *c)
 		return err;
 	}
 	c->armed_ns = c->boundary_ns = util_monotonic_ns();
+	session__set_sampling(c->session, true);
 	c->start_shift_ns = c->shift_ns = util_realtime_shift_ns();
 	capture_rate_start(c);
 	err = capture_waits_start(c);

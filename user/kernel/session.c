@@ -478,6 +478,11 @@ int session__arm(struct session *s, char *err, size_t err_sz)
 	return ret;
 }
 
+void session__set_sampling(struct session *s, bool on)
+{
+	__atomic_store_n(&s->skel->bss->bp_control.sampling_on, on, __ATOMIC_SEQ_CST);
+}
+
 void session__disarm(struct session *s)
 {
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {

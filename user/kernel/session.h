@@ -84,6 +84,9 @@ void session__prune_tgids(struct session *s);
  * of them can be had on no CPU, and err says why.
  */
 int session__arm(struct session *s, char *err, size_t err_sz);
+/* From here on what perf events meet is recorded, or no longer: they are opened and closed one CPU after the
+ * other, and a window begins and ends for all at once. Off at first. */
+void session__set_sampling(struct session *s, bool on);
 /* May a CPU have come or gone since the last call? Always, where the kernel does not tell. */
 bool session__cpus_changed(struct session *s);
 /* By CPU, as many as cpus_possible: differs from what it was if the CPU has gone since, as the last
