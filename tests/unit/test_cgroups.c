@@ -51,6 +51,14 @@ static const struct {
 	{ "/kubepods/besteffort/pod" UID "/" ID, ID, UID, "" },
 	{ "/kubepods/pod" UID "/crio-" ID, ID, UID, "" },
 	{ "/kubepods/pod" STATIC "/" ID "/init", ID, STATIC, "" },
+	/* what has made groups of its own below the container's */
+	{ "/kubepods/burstable/pod" UID "/" ID "/kube-proxy", ID, UID, "" },
+	{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_
+	  ".slice/cri-containerd-" ID ".scope/kube-proxy",
+	  ID, UID, "" },
+	{ "/docker/" ID2 "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_
+	  ".slice/cri-containerd-" ID ".scope/kube-proxy",
+	  ID, UID, "" },
 	/* containerd 1.x below systemd */
 	{ "/system.slice/containerd.service/kubepods-burstable-pod" UID_
 	  ".slice:cri-containerd:" ID,
