@@ -24,7 +24,7 @@ ifneq ($(SAN),)
 override LDFLAGS += $(shell echo 'int main(void) { return 0; }' | $(CC) -fuse-ld=gold -x c -o /dev/null - 2>/dev/null && echo -fuse-ld=gold)
 endif
 CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -Iinclude -I$(BASE)/gen -MMD -MP
-LDLIBS := -linih -lbpf -ldw -lelf -lz -ldeflate -llzma -lzstd -lprotobuf-c -liberty -ldl -lm -pthread
+LDLIBS := -linih -ljansson -lbpf -ldw -lelf -lz -ldeflate -llzma -lzstd -lprotobuf-c -liberty -ldl -lm -pthread
 BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
 
 Q := $(if $(V),,@)

@@ -25,6 +25,7 @@ static struct perf_map_names perf_map;
 static struct said said;
 static struct probe_sites sites;
 static struct custom_sites custom;
+static struct container_said container;
 
 static void check_file(void)
 {
@@ -85,6 +86,11 @@ static void check_said(void)
 	NEED(said__is_clean(&said));
 }
 
+static void check_container(void)
+{
+	NEED(container_said__is_clean(&container));
+}
+
 static void check_sites(void)
 {
 	size_t i;
@@ -126,8 +132,9 @@ static const struct {
 	[READER_CONTEXT] = { take_said, &said, 0, check_said },
 	[READER_SITES] = { take_sites, &sites, 0, check_sites },
 	[READER_CUSTOM] = { take_custom, &custom, 0, check_custom },
+	[READER_CONTAINER] = { take_container, &container, 0, check_container },
 };
-_Static_assert(READER_NR_OPS == 15, "each has a row above, and a seed in seeds.py");
+_Static_assert(READER_NR_OPS == 16, "each has a row above, and a seed in seeds.py");
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes what the fuzzers begin with, from the test programs and from what the readers are known to look for."""
 
+import json
 import os
 import struct
 import zlib
@@ -152,7 +153,8 @@ def answers(progs):
     said = (text(b"shop", 257) * 4, text(b"", 257) * 4)
     sites = struct.pack("<5Q", 2, 16, 64, 32, 0)
     custom = struct.pack("<QQ", 1, 2) + struct.pack("<QQQI", 64, 0, 0, 1) + text(b"conn", 64) + bytes(4)
-    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, names, perf_map, *said, sites, custom)
+    container = b"".join(text(s, 254) for s in (b"shop-web-1", b"web", b"", b"web-0", b"shop", b"nginx"))
+    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, names, perf_map, *said, sites, custom, container)
     for op, body in enumerate(bodies):
         yield bytes([op]) + bytes(4) + body + done
     yield bytes([0]) + struct.pack("<i", -8) + done
@@ -264,7 +266,7 @@ def legacy():
 
 
 def said(_):
-    """What fuzz_said.c takes: the first byte tells a process context from an environment."""
+    """What fuzz_said.c takes: the first byte tells a process context, an environment, and the files of container runtimes apart."""
     attribute = lambda key, value: field(1, field(1, key) + field(2, value))
     text = lambda s: field(1, s)
     known = [attribute(b"service.name", text(b"shop")), attribute(b"service.version", text(b"1.2")), attribute(b"deployment.environment.name", text(b"prod"))]
@@ -277,3 +279,7 @@ def said(_):
         [b"DD_SERVICE=" + b"\xc3\xa4" * 200],
     ):
         yield b"\1" + b"".join(v + b"\0" for v in variables)
+    cid, labels = "0123456789ab", {"com.docker.compose.service": "web", "io.kubernetes.pod.name": "web-0", "io.kubernetes.cri.sandbox-name": "web-0", "nerdctl/name": "web"}
+    oci = {"ociVersion": "1.1.0", "annotations": labels, "n": [1e300, -1, True, None]}
+    for i, file in enumerate(({"ID": cid, "Name": "/shop-web-1", "Config": {"Labels": labels}}, oci, oci, [{"id": cid, "names": ["web", "\u00e4\u0000"]}, {}])):
+        yield bytes([2 + i]) + json.dumps(file).encode()

@@ -676,6 +676,57 @@ static void test_services(void **state)
 	reader__free(r);
 }
 
+/* Requests that are not as the collector makes them are refused, and harm nobody. */
+static void test_container(void **state)
+{
+	static const char text[] = "[{\"id\":\"0123456789ab\",\"names\":[\"web\"]}]";
+	static const struct {
+		uint64_t whose;
+		const char *id;
+		size_t sz;
+	} bad[] = { { CONTAINER_FILE_NR, "a", 2 },
+		    { UINT64_MAX, "a", 2 },
+		    { CONTAINER_FILE_STORAGE, "", 0 },
+		    { CONTAINER_FILE_STORAGE, "ab", 2 } };
+	struct reader *r = reader__new(1);
+	int fd = memfd_create("containers.json", MFD_CLOEXEC);
+	char *id = malloc(READER_MAX_BYTES + 1);
+	struct container_said s;
+
+	(void)state;
+	assert_non_null(id);
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct query q = query(READER_CONTAINER, fd, take_container, &s);
+
+		q.request.offset = bad[i].whose;
+		q.request.cnt = q.input_sz = bad[i].sz;
+		q.input = bad[i].id;
+		assert_int_equal(reader_ask(r, &q), -EINVAL);
+	}
+	memset(id, 'a', READER_MAX_BYTES + 1);
+	id[READER_MAX_BYTES] = '\0';
+	assert_int_equal(reader__container(r, fd, CONTAINER_FILE_STORAGE, id, &s), -E2BIG);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			reader__container(r, fd, CONTAINER_FILE_STORAGE, "0123456789ab", &s), 0);
+		assert_string_equal(s.text[CONTAINER_NAME], "web");
+		assert_int_equal(
+			reader__container(r, fd, CONTAINER_FILE_STORAGE, "0123456789a", &s),
+			-ENOENT);
+		assert_string_equal(s.text[CONTAINER_NAME], "");
+		/* and once by a fresh worker */
+		assert_int_equal(kill(reader__pid(r), SIGKILL), 0);
+	}
+	/* no file at all */
+	assert_int_equal(reader__container(r, -1, CONTAINER_FILE_DOCKER, "a", &s), -EBADF);
+	assert_int_equal(ftruncate(fd, CONTAINER_FILE_MAX + 1), 0);
+	assert_int_equal(reader__container(r, fd, CONTAINER_FILE_DOCKER, "a", &s), -EFBIG);
+	free(id);
+	close(fd);
+	reader__free(r);
+}
+
 /* Names that are not two strings are refused by the worker, those that are too long here. */
 static void test_find_sites(void **state)
 {
@@ -1014,6 +1065,34 @@ static void use_file(void *ret)
 	for (size_t i = 0; i < f->segment_cnt; i++)
 		assert_true(f->segments[i].vaddr <= MAX_VADDR);
 	reader_file__done(f);
+}
+
+static void use_container(void *ret)
+{
+	const struct container_said *s = ret;
+
+	for (int i = 0; i < CONTAINER_FACTS; i++)
+		assert_true(strlen(s->text[i]) < CONTAINER_NAME_SZ);
+}
+
+static void test_container_lies(void **state)
+{
+	struct container_said s = { .text = { "shop-web-1", "web" } }, got;
+	struct query q = query(READER_CONTAINER, -1, take_container, &got);
+	const size_t head_at = sizeof(int32_t);
+
+	(void)state;
+	answer.sz = 0;
+	say_u32(0);
+	say(&s, sizeof(s));
+	say_u32(READER_DONE);
+	assert_int_equal(hear(&q), 0);
+	assert_string_equal(got.text[CONTAINER_NAME], "shop-web-1");
+	LIE(q, struct container_said, text[CONTAINER_NAME][0], '\n');
+	assert_string_equal(got.text[CONTAINER_NAME], "");
+	LIE(q, struct container_said, text[CONTAINER_POD][0], '_');
+	LIE(q, struct container_said, text[CONTAINER_NAME][CONTAINER_NAME_SZ - 1], 'a');
+	change_each_byte(&q, use_container);
 }
 
 static void lie_of_segment(const struct query *q, size_t at, size_t field, uint64_t v)
@@ -1356,6 +1435,8 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_container),
+		cmocka_unit_test(test_container_lies),
 		cmocka_unit_test(test_said),
 		cmocka_unit_test(test_find_sites),
 		cmocka_unit_test(test_sites),

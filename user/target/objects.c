@@ -574,6 +574,16 @@ int objects__parse_context(struct objects *o, const void *data, size_t sz, struc
 	return err;
 }
 
+int objects__read_container(struct objects *o, int fd, enum container_file whose, const char *id,
+			    struct container_said *ret)
+{
+	struct reader *r = readers__get(&o->readers, READERS_FOREIGN);
+	int err = r ? reader__container(r, fd, whose, id, ret) : -ENOMEM;
+
+	o->harms += reader_harmed(err);
+	return err;
+}
+
 int objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret)
 {
 	struct object *obj = &o->objects[id];

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/container_file.h"
 #include "target/elf_file.h"
 #include "target/names.h"
 
@@ -165,6 +166,10 @@ int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, si
  */
 int objects__read_environ(struct objects *o, int fd, struct said *ret);
 int objects__parse_context(struct objects *o, const void *data, size_t sz, struct said *ret);
+
+/* As container_file_read; fd: O_PATH will do. */
+int objects__read_container(struct objects *o, int fd, enum container_file whose, const char *id,
+			    struct container_said *ret);
 
 /* Does the object hold USDT probes of a program that samples its heap by itself? Much quicker than
  * the points. */

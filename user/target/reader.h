@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "target/container_file.h"
 #include "target/elf_file.h"
 
 struct allocator_points;
@@ -135,6 +136,9 @@ int reader__perf_map(struct reader *r, int fd, const uint64_t *addrs, size_t cnt
 /* As process_env_read and process_context_parse; after an error nothing is said. */
 int reader__environ(struct reader *r, int fd, struct said *ret);
 int reader__context(struct reader *r, const void *data, size_t sz, struct said *ret);
+/* As container_file_read. */
+int reader__container(struct reader *r, int fd, enum container_file whose, const char *id,
+		      struct container_said *ret);
 
 static inline bool reader_harmed(int err)
 {

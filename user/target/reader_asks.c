@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "bpfprof.h"
 #include "target/allocators.h"
+#include "target/container_file.h"
 #include "target/custom_sites.h"
 #include "target/dwarf.h"
 #include "target/names.h"
@@ -399,6 +400,19 @@ static int take_said(struct stream *from, const struct query *q, void *ret)
 	return err;
 }
 
+static int take_container(struct stream *from, const struct query *q, void *ret)
+{
+	struct container_said *s = ret;
+	int err = stream__get(from, s, sizeof(*s));
+
+	(void)q;
+	if (!err && !container_said__is_clean(s))
+		err = -EPROTO;
+	if (err)
+		*s = (struct container_said){ 0 };
+	return err;
+}
+
 /* ---- what can be asked ---- */
 
 static void release_file(void *ret)
@@ -592,4 +606,17 @@ int reader__context(struct reader *r, const void *data, size_t sz, struct said *
 	q.input = data;
 	q.input_sz = sz;
 	return reader_ask(r, &q);
+}
+
+int reader__container(struct reader *r, int fd, enum container_file whose, const char *id,
+		      struct container_said *ret)
+{
+	struct query q = query(READER_CONTAINER, fd, take_container, ret);
+
+	*ret = (struct container_said){ 0 };
+	q.request.offset = whose;
+	q.request.cnt = strlen(id) + 1;
+	q.input = id;
+	q.input_sz = q.request.cnt;
+	return q.request.cnt > READER_MAX_BYTES ? -E2BIG : reader_ask(r, &q);
 }

@@ -17,7 +17,7 @@
  * From the opener to the collector, for a path: struct reader_opened, with an O_PATH descriptor.
  *
  * From the collector to the reader: struct reader_request; then, for READER_NAMES and
- * READER_PERF_MAP, cnt addresses, and for READER_CONTEXT and READER_SITES cnt bytes.
+ * READER_PERF_MAP, cnt addresses, and for READER_CONTEXT, READER_SITES and READER_CONTAINER cnt bytes.
  *
  * From the reader to the collector: int32_t, 0 or -errno; if 0, what the request asks for; then
  * READER_DONE, when it has closed the files.
@@ -54,6 +54,8 @@ enum reader_op {
 				  provider's and the probe's name, each with its NUL;
 				  offset: enum probe_sites_use */
 	READER_CUSTOM,	       /* uint64_t cnt, uint64_t refused, cnt * struct custom_site */
+	READER_CONTAINER,      /* struct container_said; asked for by the container's id, with
+				  its NUL; offset: enum container_file */
 	READER_NR_OPS,
 };
 

@@ -22,6 +22,7 @@
 #include "base/sanitizers.h"
 #include "base/util.h"
 #include "target/allocators.h"
+#include "target/container_file.h"
 #include "target/custom_sites.h"
 #include "target/dwarf_kept.h"
 #include "target/dwarf_split.h"
@@ -178,6 +179,7 @@ static int open_elfs(struct job *j)
 	uint32_t op = j->request.op;
 
 	if (op == READER_PERF_MAP || op == READER_ENVIRON || op == READER_CONTEXT ||
+	    op == READER_CONTAINER ||
 	    (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC)))
 		return 0;
 	if (j->files[0] < 0)
@@ -544,6 +546,21 @@ static int parse_context(struct job *j)
 	return put_said(j, process_context_parse(j->input, j->request.cnt, &s), &s);
 }
 
+static int read_container(struct job *j)
+{
+	const char *id = j->input;
+	struct container_said s;
+	int err = -EINVAL;
+
+	if (id && !id[j->request.cnt - 1] && j->request.offset < CONTAINER_FILE_NR)
+		err = container_file_read((enum container_file)j->request.offset, j->files[0], id,
+					  &s);
+	if (err)
+		return begin_answer(j, err);
+	err = begin_answer(j, 0);
+	return err ? err : stream__put(j->stream, &s, sizeof(s));
+}
+
 static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_DESCRIBE] = describe,	       [READER_DESCRIBE_DEBUG] = describe,
 	[READER_BYTES] = read_bytes,	       [READER_CRC] = read_crc,
@@ -552,7 +569,7 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_PLAIN_NAMES] = find_names,     [READER_SPLIT_FILES] = find_names,
 	[READER_PERF_MAP] = read_perf_map,     [READER_ENVIRON] = read_environ,
 	[READER_CONTEXT] = parse_context,      [READER_SITES] = find_sites,
-	[READER_CUSTOM] = find_custom,
+	[READER_CUSTOM] = find_custom,	       [READER_CONTAINER] = read_container,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -614,7 +631,7 @@ static size_t input_element(const struct reader_request *r)
 {
 	if (asks_for_names(r))
 		return sizeof(uint64_t);
-	return r->op == READER_CONTEXT || r->op == READER_SITES;
+	return r->op == READER_CONTEXT || r->op == READER_SITES || r->op == READER_CONTAINER;
 }
 
 /* -errno if the collector is gone. */
@@ -685,7 +702,8 @@ void reader_worker(void)
 		if (!give_files_back(&j) || err || stream__put(&stream, &done, sizeof(done)) ||
 		    stream__flush(&stream))
 			return;
-		if (asks_for_names(&j.request) || j.request.op == READER_UNWIND_TABLE)
+		if (asks_for_names(&j.request) || j.request.op == READER_UNWIND_TABLE ||
+		    j.request.op == READER_CONTAINER)
 			trim();
 	}
 }
