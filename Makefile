@@ -164,7 +164,8 @@ $(OUT)/tests/unit/test_custom_found: LDLIBS += -Wl,--wrap=objects__meanwhile -Wl
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 $(OUT)/tests/unit/test_stores: LDLIBS += -Wl,--wrap=gzip_writer__init
-$(OUT)/tests/unit/test_cgroups: LDLIBS += -Wl,--wrap=open_by_handle_at
+$(OUT)/tests/unit/test_cgroups: LDLIBS += -Wl,--wrap=open_by_handle_at -Wl,--wrap=pod_names__find \
+	-Wl,--wrap=container_names__find -Wl,--wrap=util_monotonic_ns
 
 # goes through millions of steps
 $(OUT)/tests/bpf/test_wait_machine.o: override CFLAGS += -O2
@@ -274,7 +275,7 @@ $(FUZZ_OUT)/%.o: %.c
 # what no fuzzer calls is not compiled for them
 FUZZ_WITHOUT := $(addprefix user/base/,knobs.c listen.c log.c output.c json.c) \
 	$(addprefix user/target/,procs.c procs_events.c proc_space.c process_files.c perf_maps.c map_log.c objects.c objects_debug.c readers.c fetched.c file_stat.c \
-		roots.c cgroups.c cgroup_path.c pod_names.c services.c names_cache.c split_names.c debugfile.c proof.c)
+		roots.c cgroups.c cgroup_path.c pod_names.c container_names.c services.c names_cache.c split_names.c debugfile.c proof.c)
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(filter-out $(FUZZ_WITHOUT),$(wildcard user/base/*.c user/helper/*.c user/target/*.c)) \
 		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c gzip_writer.c gunzip.c id_map.c proto_read.c \

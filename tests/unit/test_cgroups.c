@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "target/cgroup_path.h"
 #include "target/cgroups.h"
+#include "target/container_names.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ID2 "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
@@ -219,7 +220,7 @@ static void test_of_this_machine(void **state)
 		print_message("no group can be made here: %s\n", strerror(errno));
 		skip();
 	}
-	c = cgroups__new();
+	c = cgroups__new(NULL);
 	assert_non_null(c);
 	id = id_of(path);
 	g = cgroups__find(c, id);
@@ -271,7 +272,7 @@ static void test_too_many(void **state)
 		print_message("no group can be made here: %s\n", strerror(errno));
 		skip();
 	}
-	c = cgroups__new();
+	c = cgroups__new(NULL);
 	assert_non_null(c);
 	every_group = path;
 	for (uint64_t id = 1; id <= CGROUPS_MAX; id++) {
@@ -294,13 +295,192 @@ static void test_too_many(void **state)
 	cgroups__free(c);
 }
 
+/* ---- names ---- */
+
+/* What is looked for, and when. */
+static struct {
+	uint64_t ns;
+	int folders, files;    /* looks */
+	const char *container; /* what the files have by then; NULL: nothing */
+	const char *pod;       /* what kubelet's folders have */
+	int err;
+} names;
+
+uint64_t __real_util_monotonic_ns(void);
+uint64_t __wrap_util_monotonic_ns(void);
+uint64_t __wrap_util_monotonic_ns(void)
+{
+	return names.ns ? names.ns : __real_util_monotonic_ns();
+}
+
+void __wrap_pod_names__find(const char *logs, const char *uid, const char *container,
+			    struct pod_names *ret);
+void __wrap_pod_names__find(const char *logs, const char *uid, const char *container,
+			    struct pod_names *ret)
+{
+	assert_string_equal(logs, "/var/log");
+	assert_string_equal(uid, UID);
+	(void)container;
+	names.folders++;
+	if (names.pod && !ret->pod)
+		ret->pod = strdup(names.pod);
+}
+
+int __wrap_container_names__find(const char *root, struct objects *objects, const char *uid,
+				 const char *id, struct pod_names *ret);
+int __wrap_container_names__find(const char *root, struct objects *objects, const char *uid,
+				 const char *id, struct pod_names *ret)
+{
+	assert_string_equal(root, "");
+	assert_non_null(objects);
+	assert_string_equal(id, ID);
+	(void)uid;
+	names.files++;
+	if (names.container)
+		ret->container = strdup(names.container);
+	return names.err;
+}
+
+/* A group as cgroups__find would make it. */
+static struct cgroup *group_of(struct cgroups *c, const char *path)
+{
+	struct cgroup *g = calloc(1, sizeof(*g));
+
+	assert_non_null(g);
+	g->of = c;
+	cgroup_path__parse(path, &g->what);
+	return g;
+}
+
+static void free_group_of(struct cgroup *g)
+{
+	pod_names__done(&g->names);
+	free(g);
+}
+
+/* Looks ten times a second for so long. */
+static void look_for(struct cgroup *g, uint64_t s)
+{
+	for (uint64_t i = 0; i < 10 * s; i++) {
+		cgroup__find_names(g);
+		names.ns += NSEC_PER_SEC / 10;
+	}
+}
+
+/* The runtime writes its file later than the first sample may come; most that have none never will. */
+static void test_names_in_time(void **state)
+{
+	/* nothing of it is called */
+	struct objects *objects = (struct objects *)&names;
+	struct cgroups *c = cgroups__new(objects);
+	struct cgroup *g = group_of(c, "/system.slice/docker-" ID ".scope");
+
+	(void)state;
+	names.ns = NSEC_PER_SEC;
+	cgroup__find_names(g);
+	assert_int_equal(names.files, 1);
+	look_for(g, 1);
+	assert_int_equal(names.files, 1);
+	look_for(g, 1);
+	assert_int_equal(names.files, 2);
+	assert_true(cgroup__awaits_names(g));
+	look_for(g, 9);
+	assert_int_equal(names.files, 3);
+	look_for(g, 1000);
+	assert_int_equal(names.files, 4);
+	assert_false(cgroup__awaits_names(g));
+	assert_int_equal(names.folders, 0);
+	free_group_of(g);
+	/* there at the second time: nothing is looked for again */
+	names.files = 0;
+	g = group_of(c, "/docker/" ID);
+	cgroup__find_names(g);
+	names.container = "web";
+	look_for(g, 100);
+	assert_int_equal(names.files, 2);
+	assert_string_equal(g->names.container, "web");
+	assert_false(cgroup__awaits_names(g));
+	free_group_of(g);
+	/* what is in no container */
+	g = group_of(c, "/system.slice/ssh.service");
+	look_for(g, 100);
+	assert_int_equal(names.files, 2);
+	assert_false(cgroup__awaits_names(g));
+	free_group_of(g);
+	cgroups__free(c);
+	memset(&names, 0, sizeof(names));
+}
+
+/* A pod: kubelet's folders first, as long as it takes; its container may never have a name. */
+static void test_pods_in_time(void **state)
+{
+	struct objects *objects = (struct objects *)&names;
+	struct cgroups *c = cgroups__new(objects);
+	struct cgroup *g = group_of(c, "/kubepods/burstable/pod" UID "/" ID);
+
+	(void)state;
+	names.ns = NSEC_PER_SEC;
+	look_for(g, 200);
+	assert_in_range(names.folders, 199, 201);
+	assert_int_equal(names.files, 4);
+	assert_true(cgroup__awaits_names(g));
+	names.pod = "web-0";
+	look_for(g, 200);
+	assert_in_range(names.folders, 200, 202);
+	assert_string_equal(g->names.pod, "web-0");
+	assert_false(cgroup__awaits_names(g));
+	free_group_of(g);
+	/* the pod by the folders, its container by a file */
+	names.files = 0;
+	names.container = "nginx";
+	g = group_of(c, "/kubepods/burstable/pod" UID "/" ID);
+	look_for(g, 100);
+	assert_int_equal(names.files, 1);
+	assert_string_equal(g->names.container, "nginx");
+	free_group_of(g);
+	cgroups__free(c);
+	memset(&names, 0, sizeof(names));
+}
+
+/* A file that does not answer is no reason to wait for each container; and without a reader none is read. */
+static void test_files_that_harm(void **state)
+{
+	struct objects *objects = (struct objects *)&names;
+	struct cgroups *c = cgroups__new(objects);
+	struct cgroup *g[3];
+
+	(void)state;
+	names.ns = NSEC_PER_SEC;
+	names.err = -ETIMEDOUT;
+	for (int i = 0; i < 3; i++) {
+		g[i] = group_of(c, "/docker/" ID);
+		look_for(g[i], 10);
+	}
+	assert_int_equal(names.files, 1);
+	names.err = 0;
+	names.container = "web";
+	look_for(g[2], 60);
+	assert_int_equal(names.files, 2);
+	assert_string_equal(g[2]->names.container, "web");
+	for (int i = 0; i < 3; i++)
+		free_group_of(g[i]);
+	cgroups__free(c);
+	c = cgroups__new(NULL);
+	g[0] = group_of(c, "/docker/" ID);
+	look_for(g[0], 100);
+	assert_int_equal(names.files, 2);
+	free_group_of(g[0]);
+	cgroups__free(c);
+	memset(&names, 0, sizeof(names));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_of_this_machine),
-		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_paths),		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_of_this_machine), cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_names_in_time),	cmocka_unit_test(test_pods_in_time),
+		cmocka_unit_test(test_files_that_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void clear(const char *folder)
 static void check(const char *uid, const char *id, const char *space, const char *pod,
 		  const char *container)
 {
-	struct pod_names got;
+	struct pod_names got = { 0 };
 
 	pod_names__find(root, uid, id, &got);
 	assert_string_equal(got.space ? got.space : "", space);

@@ -22,7 +22,7 @@ enum process_key {
 	PROCESS_COMM,	   /* name of the main thread */
 	PROCESS_EXE,	   /* path of the program, as it is in the process's own mount namespace */
 	PROCESS_CGROUP,	   /* path of the control group (v2), with a slash in front */
-	PROCESS_CONTAINER, /* its id, or its name in the pod */
+	PROCESS_CONTAINER, /* its id, or its name */
 	PROCESS_POD,
 	PROCESS_NAMESPACE, /* of Kubernetes */
 	PROCESS_UNIT,

@@ -58,6 +58,11 @@ uint64_t capture__start_ns(const struct capture *c)
 	return c->armed_ns;
 }
 
+struct objects *capture__objects(const struct capture *c)
+{
+	return c->objects;
+}
+
 int capture__fd(const struct capture *c)
 {
 	return c->epoll_fd;

@@ -198,6 +198,9 @@ void capture__limit(struct capture *c, const struct capture_limits *limits);
 /* CLOCK_MONOTONIC; 0: it was not started. */
 uint64_t capture__start_ns(const struct capture *c);
 
+/* What it reads files with; they stay its own. */
+struct objects *capture__objects(const struct capture *c);
+
 /* A descriptor to be waited for, epoll(7), with others. */
 int capture__fd(const struct capture *c);
 /* When capture__poll is to be called, CLOCK_MONOTONIC; UINT64_MAX: when there is something to read. */

@@ -101,7 +101,7 @@ struct stack_store *stack_store__new(const struct stack_store_opts *opts, struct
 	s->opts = *opts;
 	s->procs = procs;
 	s->code = code;
-	s->cgroups = opts->label_process ? cgroups__new() : NULL;
+	s->cgroups = opts->label_process ? cgroups__new(code__objects(code)) : NULL;
 	s->services = opts->label_service ? services__new(procs, code__objects(code)) : NULL;
 	if ((opts->label_process && !s->cgroups) || (opts->label_service && !s->services)) {
 		cgroups__free(s->cgroups);

@@ -3,7 +3,7 @@
  * What a command may do. A run: once all is attached it keeps these capabilities, as far as it had them:
  *   CAP_BPF, CAP_PERFMON      new code's tables; CPUs that come online; probes of new processes
  *   CAP_SYS_PTRACE            /proc/PID/{maps,mem,root,environ} of processes of others
- *   CAP_DAC_READ_SEARCH       programs that not everybody may read
+ *   CAP_DAC_READ_SEARCH       programs that not everybody may read, and files of container runtimes
  *   CAP_CHECKPOINT_RESTORE    /proc/PID/map_files: programs that were deleted or replaced
  *   CAP_SYSLOG                addresses of kernel functions
  *   CAP_KILL                  ends readers, which are nobody's, and the command that it has started

@@ -33,7 +33,7 @@ struct known {
 	uint64_t start_ns, cgroup;
 	char comm[BPFPROF_COMM_SZ];
 	bool chosen;
-	bool waits; /* its pod has no name yet */
+	bool waits; /* its container or pod has no name yet */
 };
 
 struct run_targets {
@@ -59,7 +59,7 @@ int run_open_targets(struct run *r)
 	hash__init(&t->known, sizeof(struct known), sizeof(uint32_t), PROCESSES_MAX);
 	for (size_t i = 0; i < c->target_cnt; i++)
 		t->kinds |= c->targets[i].kinds;
-	t->cgroups = cgroups__new();
+	t->cgroups = cgroups__new(capture__objects(r->capture));
 	return t->cgroups ? 0 : -errno;
 }
 
@@ -130,8 +130,8 @@ static void match(struct run_targets *t, const struct config *c, const struct bp
 	for (size_t i = 0; i < c->target_cnt; i++)
 		if (process_rule__matches(&c->targets[i], &facts.f))
 			k->rules |= 1U << i;
-	/* kubelet makes its folders later than the container may start */
-	k->waits = facts.group && *facts.group->what.pod && !facts.group->names.pod;
+	/* kubelet makes its folders later than the container may start, and runtimes their files */
+	k->waits = facts.group && cgroup__awaits_names(facts.group);
 	if (facts.group)
 		cgroup__unref(facts.group);
 }

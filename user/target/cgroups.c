@@ -13,12 +13,17 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/rest.h"
 #include "base/util.h"
+#include "target/container_names.h"
 
 #define DROP_NS NSEC_PER_SEC /* between two looks for groups that nobody refers to */
 /* FILEID_KERNFS, include/linux/exportfs.h: the handle is the id, 64 bits. */
 #define KERNFS_HANDLE 0xfe
 #define NAMES_NS NSEC_PER_SEC /* between two times that names are looked for */
+
+/* When files of runtimes are looked for, since the first time. */
+static const uint64_t asks_ns[] = { 0, NSEC_PER_SEC, 10 * NSEC_PER_SEC, 60 * NSEC_PER_SEC };
 
 struct by_id {
 	uint64_t id;
@@ -30,6 +35,8 @@ struct cgroups {
 	char mount[PATH_MAX];
 	struct hash by_id; /* struct by_id */
 	uint64_t next_drop_ns;
+	struct objects *objects;
+	struct rest rest; /* files of runtimes have done harm */
 };
 
 /* Beside the hierarchies of v1, the other one lies a folder below. */
@@ -51,7 +58,7 @@ static int open_mount(struct cgroups *c)
 	return -1;
 }
 
-struct cgroups *cgroups__new(void)
+struct cgroups *cgroups__new(struct objects *objects)
 {
 	struct cgroups *c = calloc(1, sizeof(*c));
 
@@ -59,6 +66,7 @@ struct cgroups *cgroups__new(void)
 		return NULL;
 	hash__init(&c->by_id, sizeof(struct by_id), sizeof(uint64_t), CGROUPS_MAX);
 	c->mount_fd = open_mount(c);
+	c->objects = objects;
 	return c;
 }
 
@@ -113,7 +121,7 @@ static char *path_of(const struct cgroups *c, uint64_t id)
 	return strndup(path + len, (size_t)n - len);
 }
 
-static struct cgroup *look_up(const struct cgroups *c, uint64_t id)
+static struct cgroup *look_up(struct cgroups *c, uint64_t id)
 {
 	char *path = c->mount_fd < 0 ? NULL : path_of(c, id);
 	struct cgroup *g = path && *path ? calloc(1, sizeof(*g)) : NULL;
@@ -122,6 +130,7 @@ static struct cgroup *look_up(const struct cgroups *c, uint64_t id)
 		free(path);
 		return NULL;
 	}
+	g->of = c;
 	g->path = path;
 	cgroup_path__parse(path, &g->what);
 	return g;
@@ -173,17 +182,49 @@ void cgroup__unref(struct cgroup *g)
 	g->refs--;
 }
 
+static bool lacks_pod(const struct cgroup *g)
+{
+	return *g->what.pod && !g->names.pod;
+}
+
+static bool lacks_names(const struct cgroup *g)
+{
+	return lacks_pod(g) || (*g->what.container && !g->names.container);
+}
+
+bool cgroup__awaits_names(const struct cgroup *g)
+{
+	return lacks_pod(g) || (lacks_names(g) && g->asks < ARRAY_SIZE(asks_ns));
+}
+
+/* Files that do not answer are left alone for a while, whosever they are. */
+static void ask_files(struct cgroup *g, uint64_t now)
+{
+	struct cgroups *c = g->of;
+
+	(void)rest__ends(&c->rest);
+	if (c->rest.until_ns || g->asks == ARRAY_SIZE(asks_ns) ||
+	    now < g->first_ns + asks_ns[g->asks])
+		return;
+	g->asks++;
+	if (c->objects && lacks_names(g) &&
+	    container_names__find("", c->objects, g->what.pod, g->what.container, &g->names))
+		rest__begin(&c->rest);
+}
+
 void cgroup__find_names(struct cgroup *g)
 {
-	bool known = g->names.pod && (g->names.container || !*g->what.container);
 	uint64_t now;
 
-	if (!*g->what.pod || known)
+	if (!cgroup__awaits_names(g))
 		return;
 	now = util_monotonic_ns();
 	if (now < g->names_ns)
 		return;
 	g->names_ns = now + NAMES_NS;
-	pod_names__done(&g->names);
-	pod_names__find(POD_NAMES_LOGS, g->what.pod, g->what.container, &g->names);
+	if (!g->first_ns)
+		g->first_ns = now;
+	if (*g->what.pod)
+		pod_names__find(POD_NAMES_LOGS, g->what.pod, g->what.container, &g->names);
+	ask_files(g, now);
 }

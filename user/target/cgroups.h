@@ -7,6 +7,7 @@
 #ifndef TARGET_CGROUPS_H
 #define TARGET_CGROUPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "target/cgroup_path.h"
@@ -15,6 +16,7 @@
 #define CGROUPS_MAX 16384 /* at a time */
 
 struct cgroups;
+struct objects;
 
 struct cgroup {
 	char *path; /* from the root of the hierarchy, with a slash in front, as the kernel has it */
@@ -22,11 +24,15 @@ struct cgroup {
 	struct pod_names names; /* see cgroup__find_names */
 	/* private */
 	uint32_t refs;
+	struct cgroups *of;
 	uint64_t names_ns; /* when its names may be looked for again, CLOCK_MONOTONIC */
+	uint64_t first_ns; /* when that was done first; 0: not yet */
+	uint32_t asks;	   /* how often its runtime's files were looked for */
 };
 
-/* Where there is no hierarchy, none is found. NULL with errno. */
-struct cgroups *cgroups__new(void);
+/* Borrows objects, whose readers read files of containers; NULL: none is read. Where there is no
+ * hierarchy, none is found. NULL with errno. */
+struct cgroups *cgroups__new(struct objects *objects);
 /* References are void then. */
 void cgroups__free(struct cgroups *c);
 
@@ -36,8 +42,14 @@ struct cgroup *cgroups__find(struct cgroups *c, uint64_t id);
 void cgroup__ref(struct cgroup *g);
 void cgroup__unref(struct cgroup *g);
 
-/* Looks for a group's names in Kubernetes, if they are not known: kubelet makes its folders later than
- * a container's first sample may come. Once a second at most. */
+/*
+ * Looks for the names of a group's container and pod, if they are not known: in kubelet's folders
+ * (pod_names.h), then in the runtime's files (container_names.h). Both are made later than a first
+ * sample may come: it is tried again, once a second while the pod's name is not known, for what else
+ * is missing 1, 10 and 60 s after the first time.
+ */
 void cgroup__find_names(struct cgroup *g);
+/* May there be more of them later? */
+bool cgroup__awaits_names(const struct cgroup *g);
 
 #endif

@@ -84,7 +84,6 @@ static void look_in(const char *logs, const char *folder, const char *id,
 void pod_names__find(const char *logs, const char *uid, const char *container,
 		     struct pod_names *ret)
 {
-	*ret = (struct pod_names){ 0 };
 	look_in(logs, "containers", container, take_container, ret);
 	/* whole, also where the other was cut */
 	look_in(logs, "pods", uid, take_pod, ret);

@@ -15,11 +15,12 @@
 #define POD_NAMES_LOGS "/var/log"
 
 struct pod_names {
-	char *space, *pod, *container; /* NULL: not known */
+	char *space, *pod, *container; /* NULL: not known; container: also of one in no pod */
 };
 
-/* uid, container: ids as cgroup_path.h has them; "": none. logs: POD_NAMES_LOGS, but in tests. What there
- * is no memory for is not known. pod_names__done frees. */
+/* Adds to *ret, where what is known stays unless it is found anew. uid, container: ids as cgroup_path.h
+ * has them; "": none. logs: POD_NAMES_LOGS, but in tests. What there is no memory for is not known.
+ * pod_names__done frees. */
 void pod_names__find(const char *logs, const char *uid, const char *container,
 		     struct pod_names *ret);
 void pod_names__done(struct pod_names *n);
