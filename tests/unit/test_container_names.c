@@ -306,6 +306,19 @@ static void test_together(void **state)
 	check("podman", "", OTHER, &(struct want){ "cache", NULL, NULL });
 	make(DOCKER ID "/config.v2.json", DOCKERS("/first", ""));
 	check("docker", "", ID, &(struct want){ "first", NULL, NULL });
+	/* the service of Compose, in no pod */
+	clear();
+	for (int in_pod = 0; in_pod < 2; in_pod++) {
+		make(DOCKER ID "/config.v2.json",
+		     DOCKERS("/shop-web-1", "\"com.docker.compose.service\":\"web\""));
+		assert_int_equal(container_names__find(root, objects, in_pod ? UID : "", ID, &got),
+				 0);
+		if (in_pod)
+			assert_null(got.service);
+		else
+			assert_string_equal(got.service, "web");
+		pod_names__done(&got);
+	}
 	/* more namespaces than are looked at */
 	clear();
 	for (int i = 0; i < 100; i++) {

@@ -68,6 +68,10 @@ static void services(void **state)
 		{ { .said = "shop", .pod = "web-7d4b9c6f5-x2k8p", .comm = "nginx" }, "shop" },
 		{ { .said = "", .pod = "web-7d4b9c6f5-x2k8p", .container = "nginx" }, "web" },
 		{ { .pod = "", .container = "nginx", .container_id = id }, "nginx" },
+		{ { .container_service = "web", .container = "shop-web-1", .container_id = id },
+		  "web" },
+		{ { .pod = "db-0", .container_service = "web" }, "db" },
+		{ { .container_service = "", .container = "shop-web-1" }, "shop-web-1" },
 		{ { .container_id = id, .unit = "docker.service" }, "0123456789ab" },
 		{ { .container_id = "short" }, "short" },
 		{ { .container_id = "user@1000.service/0123456789abcdef" },
@@ -289,6 +293,7 @@ static void configured(void **state)
 		  .patterns = { [PROCESS_COMM] = "python*", [PROCESS_UNIT] = "app*" } },
 		{ .name = "batch", .patterns = { [PROCESS_COMM] = "cron*" } },
 		{ .name = "front", .patterns = { [PROCESS_CONTAINER] = "nginx" } },
+		{ .name = "composed", .patterns = { [PROCESS_CONTAINER] = "db" } },
 		{ .name = "by-id", .patterns = { [PROCESS_CONTAINER] = "bb*" } },
 		{ .name = "late", .patterns = { [PROCESS_COMM] = "python3" } },
 		{ .name = "team",
@@ -314,6 +319,15 @@ static void configured(void **state)
 		{ { "comm", "x", "container_id", "dd44", "pod", "a-10", "namespace", "team" },
 		  "a",
 		  10 },
+		/* of Compose */
+		{ { "comm", "x", "container_id", "ee55", "container", "shop-db-1",
+		    "container_service", "db" },
+		  "composed",
+		  11 },
+		{ { "comm", "x", "container_id", "ff66", "container", "shop-web-1",
+		    "container_service", "web" },
+		  "web",
+		  12 },
 	};
 	const struct groups_opts opts = { .services = rules, .service_cnt = ARRAY_SIZE(rules) };
 	struct profile *p = profile__new(types, 1, types[0], 1);
@@ -323,6 +337,7 @@ static void configured(void **state)
 	assert_non_null(p);
 	group(p, &opts, s, ARRAY_SIZE(s), &g);
 	assert_string_equal(label_of(&g.v[0], "unit"), "app.service");
+	assert_string_equal(label_of(&g.v[12], "container"), "shop-web-1");
 	groups__done(&g);
 	profile__free(p);
 }

@@ -22,6 +22,7 @@ static const struct process_facts process = {
 		[PROCESS_UNIT] = "cri-containerd-abcdef.scope",
 	},
 	.container_name = "redis",
+	.container_service = "store",
 };
 
 static bool matches(enum process_key key, const char *pattern, const struct process_facts *f)
@@ -44,9 +45,10 @@ static void patterns(void **state)
 		{ PROCESS_EXE, "/usr/*", "/usr/bin" },
 		{ PROCESS_EXE, "*/redis-server", "redis-server" },
 		{ PROCESS_CGROUP, "/kubepods.slice/*", "kubepods.slice/*" },
-		/* by its id or by its name */
+		/* by its id, by its name, or by its service */
 		{ PROCESS_CONTAINER, "abc*", "abc" },
 		{ PROCESS_CONTAINER, "redis", "cache" },
+		{ PROCESS_CONTAINER, "st?re", "stor" },
 		{ PROCESS_POD, "cache-*", "cache" },
 		{ PROCESS_NAMESPACE, "shop", "s" },
 		{ PROCESS_UNIT, "*.scope", "*.service" },

@@ -43,6 +43,7 @@ struct facts {
 	const char
 		*service; /* as the process says, or else the configuration; NULL: neither does */
 	const char *comm;
+	const char *container_service; /* of Compose or Swarm */
 };
 
 static void read_label(const struct profile *p, const struct profile_label *l, struct facts *ret)
@@ -53,6 +54,8 @@ static void read_label(const struct profile *p, const struct profile_label *l, s
 		return;
 	if (!strcmp(key, "comm"))
 		ret->comm = strtab__get(p->strings, l->str);
+	if (!strcmp(key, "container_service"))
+		ret->container_service = strtab__get(p->strings, l->str);
 	if (!strcmp(key, "service_name"))
 		ret->service = strtab__get(p->strings, l->str);
 	for (size_t i = 0; i < FACTS; i++)
@@ -97,6 +100,7 @@ static void describe(const struct facts *f, struct group *ret)
 	struct service_facts facts = {
 		.said = f->service,
 		.pod = f->of[POD],
+		.container_service = f->container_service,
 		.container = f->of[CONTAINER],
 		.container_id = f->of[CONTAINER_ID],
 		.unit = f->of[UNIT],
@@ -165,6 +169,7 @@ static const char *configured(const struct groups_opts *o, const struct facts *f
 			[PROCESS_NAMESPACE] = f->of[NAMESPACE],
 			[PROCESS_UNIT] = f->of[UNIT] },
 		.container_name = f->of[CONTAINER],
+		.container_service = f->container_service,
 	};
 
 	for (size_t i = 0; i < o->service_cnt; i++)

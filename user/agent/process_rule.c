@@ -89,13 +89,20 @@ static bool matches(const char *pattern, const char *value)
 	return value && *value && !fnmatch(pattern, value, 0);
 }
 
+static bool matches_container(const char *pattern, const struct process_facts *facts)
+{
+	return matches(pattern, facts->of[PROCESS_CONTAINER]) ||
+	       matches(pattern, facts->container_name) ||
+	       matches(pattern, facts->container_service);
+}
+
 bool process_rule__matches(const struct process_rule *rule, const struct process_facts *facts)
 {
 	for (int i = 0; i < PROCESS_NR_KEYS; i++) {
 		const char *pattern = rule->patterns[i];
 
-		if (pattern && !matches(pattern, facts->of[i]) &&
-		    (i != PROCESS_CONTAINER || !matches(pattern, facts->container_name)))
+		if (pattern && !(i == PROCESS_CONTAINER ? matches_container(pattern, facts) :
+							  matches(pattern, facts->of[i])))
 			return false;
 	}
 	return true;

@@ -22,7 +22,7 @@ enum process_key {
 	PROCESS_COMM,	   /* name of the main thread */
 	PROCESS_EXE,	   /* path of the program, as it is in the process's own mount namespace */
 	PROCESS_CGROUP,	   /* path of the control group (v2), with a slash in front */
-	PROCESS_CONTAINER, /* its id, or its name */
+	PROCESS_CONTAINER, /* its id, its name, or the service of Compose or Swarm that it is one of */
 	PROCESS_POD,
 	PROCESS_NAMESPACE, /* of Kubernetes */
 	PROCESS_UNIT,
@@ -39,7 +39,7 @@ struct process_rule {
 /* Of a process; NULL or "": it has none, or that is not known. */
 struct process_facts {
 	const char *of[PROCESS_NR_KEYS]; /* of[PROCESS_CONTAINER]: the id */
-	const char *container_name;
+	const char *container_name, *container_service;
 };
 
 /* What it is called in the configuration: "comm". */

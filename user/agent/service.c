@@ -83,6 +83,8 @@ void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ
 		take(ret, f->said, strlen(f->said));
 	} else if (is_known(f->pod)) {
 		take(ret, f->pod, service_workload(f->pod));
+	} else if (is_known(f->container_service)) {
+		take(ret, f->container_service, strlen(f->container_service));
 	} else if (is_known(f->container)) {
 		take(ret, f->container, strlen(f->container));
 	} else if (is_known(f->container_id)) {

@@ -13,14 +13,15 @@
 /* NULL or "": not known. */
 struct service_facts {
 	const char *said; /* by the process itself, else by the configuration */
-	const char *pod, *container, *container_id, *unit, *comm;
+	const char *pod, *container_service, *container, *container_id, *unit, *comm;
 };
 
 /*
  * The name by the first that is known: what the process or the configuration says, the workload that
- * has made the pod, the container's name, the container's id, cut to twelve digits as Docker shows
- * it, behind the user's manager that it is below, the unit of systemd (services without ".service"),
- * the program's name. "unknown" if nothing is.
+ * has made the pod, the service of Compose or Swarm that the container is one of, the container's
+ * name, the container's id, cut to twelve digits as Docker shows it, behind the user's manager that
+ * it is below, the unit of systemd (services without ".service"), the program's name. "unknown" if
+ * nothing is.
  * ret: valid UTF-8 if the facts are, without control characters, cut at a character.
  */
 void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ]);

@@ -16,7 +16,7 @@
 #include "target/cgroups.h"
 #include "target/services.h"
 
-#define CGROUP_LABELS 7
+#define CGROUP_LABELS 8
 
 /* What the samples of a stack stand for. */
 struct sums {
@@ -263,6 +263,7 @@ static size_t cgroup_labels(struct profile *p, const struct cgroup *g, struct pr
 		{ "cgroup", g->path },
 		{ "container_id", g->what.container },
 		{ "container", g->names.container },
+		{ "container_service", g->names.service },
 		{ "pod_uid", g->what.pod },
 		{ "pod", g->names.pod },
 		{ "namespace", g->names.space },

@@ -115,6 +115,7 @@ static void read_facts(struct run_targets *t, const struct bpfprof_task *task, b
 	ret->f.of[PROCESS_POD] = ret->group->names.pod;
 	ret->f.of[PROCESS_NAMESPACE] = ret->group->names.space;
 	ret->f.container_name = ret->group->names.container;
+	ret->f.container_service = ret->group->names.service;
 }
 
 static void match(struct run_targets *t, const struct config *c, const struct bpfprof_task *task,

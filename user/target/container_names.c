@@ -78,6 +78,7 @@ static void take(const struct look *l, const struct container_said *s)
 
 	if (!*l->uid) {
 		add(&l->names->container, s->text[CONTAINER_NAME]);
+		add(&l->names->service, s->text[CONTAINER_SERVICE]);
 	} else if (!*uid || !strcmp(uid, l->uid)) { /* containerd does not say it before 1.6 */
 		add(&l->names->pod, s->text[CONTAINER_POD]);
 		add(&l->names->space, s->text[CONTAINER_NAMESPACE]);

@@ -94,5 +94,6 @@ void pod_names__done(struct pod_names *n)
 	free(n->space);
 	free(n->pod);
 	free(n->container);
+	free(n->service);
 	*n = (struct pod_names){ 0 };
 }

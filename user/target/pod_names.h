@@ -16,6 +16,7 @@
 
 struct pod_names {
 	char *space, *pod, *container; /* NULL: not known; container: also of one in no pod */
+	char *service; /* of Compose or Swarm, that a container in no pod is one of; NULL: none */
 };
 
 /* Adds to *ret, where what is known stays unless it is found anew. uid, container: ids as cgroup_path.h
