@@ -76,6 +76,12 @@ static void services(void **state)
 		{ { .container_id = "short" }, "short" },
 		{ { .container_id = "user@1000.service/0123456789abcdef" },
 		  "user@1000.service/0123456789ab" },
+		/* of LXC and systemd-nspawn it is a name */
+		{ { .container_id = "production-web-2" }, "production-web-2" },
+		{ { .container_id = "user@1000.service/production-web-2" },
+		  "user@1000.service/production-web-2" },
+		{ { .container_id = "0123456789abcdef0123456789abcdef-1234567890" },
+		  "0123456789ab" },
 		{ { .unit = "nginx.service", .comm = "worker" }, "nginx" },
 		{ { .unit = "postgresql@15-main.service" }, "postgresql@15-main" },
 		{ { .unit = "session-3.scope", .comm = "bash" }, "session-3.scope" },

@@ -62,12 +62,16 @@ static void take(char *ret, const char *text, size_t n)
 	util_printable(ret, SERVICE_NAME_SZ, cut);
 }
 
-/* Twelve digits of a container's id, behind the user's manager if it has one's name in front. */
+/* Twelve digits of a container's id, behind the user's manager if it has one's name in front. Those of LXC
+ * and systemd-nspawn are names, all of which is shown. */
 static size_t shown_id(const char *id)
 {
-	const char *slash = strrchr(id, '/');
+	const char *slash = strrchr(id, '/'), *own = slash ? slash + 1 : id;
+	size_t len = strlen(own);
 
-	return MIN(strlen(id), (slash ? (size_t)(slash + 1 - id) : 0) + 12);
+	if (strspn(own, DIGITS "abcdefABCDEF-") == len)
+		len = MIN(len, 12);
+	return (size_t)(own - id) + len;
 }
 
 static bool is_known(const char *text)

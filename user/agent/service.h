@@ -19,9 +19,9 @@ struct service_facts {
 /*
  * The name by the first that is known: what the process or the configuration says, the workload that
  * has made the pod, the service of Compose or Swarm that the container is one of, the container's
- * name, the container's id, cut to twelve digits as Docker shows it, behind the user's manager that
- * it is below, the unit of systemd (services without ".service"), the program's name. "unknown" if
- * nothing is.
+ * name, the container's id, cut to twelve digits as Docker shows it where it is no name, behind the
+ * user's manager that it is below, the unit of systemd (services without ".service"), the program's
+ * name. "unknown" if nothing is.
  * ret: valid UTF-8 if the facts are, without control characters, cut at a character.
  */
 void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ]);
