@@ -179,6 +179,7 @@ static bool sample_key(const char *label, char *ret, size_t ret_sz)
 		"cgroup",
 		"container_id",
 		"container",
+		"container_service",
 		"pod",
 		"pod_uid",
 		"namespace",
