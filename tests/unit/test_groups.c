@@ -203,8 +203,6 @@ static void falls_apart(void **state)
 	profile__free(p);
 }
 
-/* ---- what processes say ---- */
-
 /* A sample, and where it belongs. */
 struct grouped {
 	const char *texts[16];
@@ -223,6 +221,61 @@ static void group(struct profile *p, const struct groups_opts *opts, const struc
 		assert_string_equal(ret->v[ret->of[i]].service, s[i].service);
 	}
 }
+
+#define POD_A "11111111-2222-3333-4444-555555555555"
+#define POD_B "11111111-2222-3333-4444-666666666666"
+
+/* What is in a pod and in none of its containers is that pod's: CRI-O's conmon, where it is told to put it
+ * there. */
+static void pods(void **state)
+{
+	static const struct grouped s[] = {
+		{ { "comm", "conmon", "pod_uid", POD_A, "pod", "web-7d4b9c6f5-x2k8p", "namespace",
+		    "prod" },
+		  "web",
+		  0 },
+		{ { "comm", "conmon", "pod_uid", POD_B, "pod", "redis-0", "namespace", "data" },
+		  "redis",
+		  1 },
+		{ { "comm", "conmon" }, "conmon", 2 },
+		{ { "comm", "conmon", "pod_uid", POD_A, "pod", "web-7d4b9c6f5-x2k8p", "namespace",
+		    "prod", "container_id", "aa11" },
+		  "web",
+		  3 },
+		/* the pod's name is not known: each has its own */
+		{ { "comm", "pause", "pod_uid", POD_B }, "pause", 4 },
+		{ { "comm", "conmon", "pod_uid", POD_A, "pod", "web-7d4b9c6f5-x2k8p", "namespace",
+		    "prod" },
+		  "web",
+		  0 },
+		/* groups of one name in two pods */
+		{ { "comm", "x", "pod_uid", POD_A, "unit", "run.scope" }, "run.scope", 5 },
+		{ { "comm", "x", "pod_uid", POD_B, "unit", "run.scope" }, "run.scope", 6 },
+		/* and a service in both */
+		{ { "comm", "x", "pod_uid", POD_A, "service_name", "shop" }, "shop", 7 },
+		{ { "comm", "x", "pod_uid", POD_B, "service_name", "shop" }, "shop", 8 },
+		{ { "comm", "x", "service_name", "shop" }, "shop", 9 },
+	};
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	struct groups g;
+
+	(void)state;
+	assert_non_null(p);
+	group(p, &(struct groups_opts){ 0 }, s, ARRAY_SIZE(s), &g);
+	assert_int_equal(g.cnt, 10);
+	assert_string_equal(label_of(&g.v[0], "pod"), "web-7d4b9c6f5-x2k8p");
+	assert_string_equal(label_of(&g.v[0], "namespace"), "prod");
+	assert_string_equal(label_of(&g.v[1], "pod"), "redis-0");
+	assert_string_equal(label_of(&g.v[1], "namespace"), "data");
+	assert_string_equal(label_of(&g.v[1], "pod_uid"), POD_B);
+	assert_null(g.v[2].labels[0].key);
+	assert_string_equal(label_of(&g.v[8], "pod_uid"), POD_B);
+	assert_null(g.v[9].labels[0].key);
+	groups__done(&g);
+	profile__free(p);
+}
+
+/* ---- what processes say ---- */
 
 static void said(void **state)
 {
@@ -469,13 +522,10 @@ static void too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workloads),
-		cmocka_unit_test(services),
-		cmocka_unit_test(falls_apart),
-		cmocka_unit_test(said),
-		cmocka_unit_test(said_too_much),
-		cmocka_unit_test(configured),
-		cmocka_unit_test(configured_where_too_much_is_said),
+		cmocka_unit_test(workloads),   cmocka_unit_test(services),
+		cmocka_unit_test(falls_apart), cmocka_unit_test(pods),
+		cmocka_unit_test(said),	       cmocka_unit_test(said_too_much),
+		cmocka_unit_test(configured),  cmocka_unit_test(configured_where_too_much_is_said),
 		cmocka_unit_test(too_many),
 	};
 

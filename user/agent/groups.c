@@ -72,10 +72,17 @@ static struct facts read_facts(const struct profile *p, const struct profile_sam
 	return ret;
 }
 
-/* Where the samples are from. Threads of the kernel have names with what they work for behind a
- * slash: kworker/0:1. */
+/* Where the samples are from. A pod has processes outside of its containers: CRI-O's conmon. Threads of
+ * the kernel have names with what they work for behind a slash: kworker/0:1. */
 static void name_place(const struct facts *f, char *ret, size_t ret_sz)
 {
+	size_t n = 0;
+
+	*ret = '\0';
+	if (f->of[POD_UID])
+		n = MIN((size_t)snprintf(ret, ret_sz, "pod %s ", f->of[POD_UID]), ret_sz - 1);
+	ret += n;
+	ret_sz -= n;
 	if (f->of[CONTAINER_ID])
 		snprintf(ret, ret_sz, "container %s", f->of[CONTAINER_ID]);
 	else if (f->of[UNIT])
@@ -201,7 +208,7 @@ static int make_key(struct maker *m, struct facts *f, char *ret, size_t ret_sz)
 	}
 	if (!f->service)
 		snprintf(ret, ret_sz, "%s", place);
-	else if (f->of[CONTAINER_ID] || f->of[UNIT])
+	else if (f->of[CONTAINER_ID] || f->of[POD_UID] || f->of[UNIT])
 		snprintf(ret, ret_sz, "%s %s", said, place);
 	else
 		snprintf(ret, ret_sz, "%s", said);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The groups that a profile of the whole machine falls into: a container each, outside of containers
- * a unit of systemd each, and outside of both a program each, by its name. Where processes say which
- * service they are of, or the configuration says it, one place falls apart by that; and outside of
- * containers and units a service is one group, whatever its programs are called. By the labels of its
- * samples (capture/window.c).
+ * a unit of systemd each, and outside of both a program each, by its name; what is in a pod is apart
+ * from what is in another one, or in none. Where processes say which service they are of, or the
+ * configuration says it, one place falls apart by that; and outside of containers, pods and units a
+ * service is one group, whatever its programs are called. By the labels of its samples
+ * (capture/window.c).
  *
  * A process may say something else each time that it is executed: what is said in one place, but for
  * the first GROUPS_MAX_SAID, counts as not said.
