@@ -35,6 +35,7 @@ struct parser {
 	const struct option_table *table;
 	const char *not_for_dump; /* the first one of the command line that --dump does not take */
 	int from_config;	  /* arguments that are the configuration's, the first ones */
+	int set_by[OPT_END];	  /* which of them has set an option last; 0: none */
 	bool kinds_from_config;
 	char *err;
 	size_t err_sz;
@@ -48,6 +49,27 @@ static int __attribute__((format(printf, 2, 3))) fail(struct parser *p, const ch
 	vsnprintf(p->err, p->err_sz, fmt, ap);
 	va_end(ap);
 	return -EINVAL;
+}
+
+/* Puts what an argument of the configuration made fail behind its place. */
+static int fail_in_config(struct parser *p, const struct config *c, int arg)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s", p->err);
+	return fail(p, "%s:%u: %s", c->path, c->lines[arg - 1], text);
+}
+
+/* Of an option that does not go with the others. */
+static int __attribute__((format(printf, 3, 4)))
+fail_of(struct parser *p, int val, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->err, p->err_sz, fmt, ap);
+	va_end(ap);
+	return p->set_by[val] ? fail_in_config(p, p->o->config, p->set_by[val]) : -EINVAL;
 }
 
 static int fail_no_memory(struct parser *p)
@@ -566,6 +588,7 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 				return 0;
 			continue;
 		}
+		p->set_by[val] = optind <= 1 + p->from_config ? optind - 1 : 0;
 		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
 			p->not_for_dump = option_find(p->table, val)->name;
 		err = p->o->command == OPTIONS_DIFF ?
@@ -665,6 +688,11 @@ static int check_debuginfod(struct parser *p)
 static int check_output(struct parser *p)
 {
 	const struct options *o = p->o;
+	bool agent = o->command == OPTIONS_AGENT || o->command == OPTIONS_CHECK_CONFIG;
+	int waits_option = o->min_wait_given  ? OPT_MIN_WAIT :
+			   o->wait_rate_ns    ? OPT_WAIT_RATE :
+			   o->wait_budget > 0 ? OPT_WAIT_BUDGET :
+						0;
 	bool waits = false;
 	int kind_cnt = 0;
 
@@ -678,22 +706,21 @@ static int check_output(struct parser *p)
 				    kinds[i].name);
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		if (o->all && o->kinds[i] && kinds[i].of_processes)
-			return fail(p,
-				    "%s profiles are recorded of processes, and not of the whole "
-				    "machine: give --pid or -- COMMAND",
-				    kinds[i].name);
+			return fail_of(p, 'P',
+				       "%s profiles are recorded of processes, and not of the "
+				       "whole machine: %s",
+				       kinds[i].name,
+				       agent ? "use bpfprof --pid" : "give --pid or -- COMMAND");
 	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
-		return fail(p, "--min-age goes with the heap profile: add -P heap");
-	if ((o->min_wait_given || o->wait_rate_ns || o->wait_budget > 0) && !waits)
-		return fail(p,
-			    "%s goes with the block, mutex and offcpu profiles: add one of them to "
-			    "-P",
-			    o->min_wait_given ? "--min-wait" :
-			    o->wait_rate_ns   ? "--wait-rate" :
-						"--wait-budget");
+		return fail_of(p, OPT_MIN_AGE, "--min-age goes with the heap profile: %s",
+			       agent ? "give a [target] profile = heap" : "add -P heap");
+	if (waits_option && !waits)
+		return fail_of(p, waits_option,
+			       "--%s goes with the block, mutex and offcpu profiles: add one of "
+			       "them to -P",
+			       option_find(p->table, waits_option)->name);
 	if (!(o->wait_budget > 0))
-		p->o->wait_budget = o->command == OPTIONS_AGENT ? OPTIONS_AGENT_WAIT_BUDGET :
-								  OPTIONS_DEFAULT_WAIT_BUDGET;
+		p->o->wait_budget = agent ? OPTIONS_AGENT_WAIT_BUDGET : OPTIONS_DEFAULT_WAIT_BUDGET;
 	if (!(o->heap_budget > 0))
 		p->o->heap_budget = o->kinds_given && !o->chosen[BPFPROF_HEAP] ?
 					    OPTIONS_NAMED_HEAP_BUDGET :
@@ -779,7 +806,7 @@ static int finish_agent(struct parser *p, int argc, char **argv, bool dashes)
 		return fail(p, "--dump goes with --spool or --config, and not with --%s",
 			    p->not_for_dump);
 	if (o->window_ns < OPTIONS_AGENT_MIN_WINDOW_NS)
-		return fail(p, "--window is too short: give it at least 1s");
+		return fail_of(p, OPT_WINDOW, "--window is too short: give it at least 1s");
 	for (int i = 0; i < BPFPROF_NR_KINDS && !o->kinds_given; i++)
 		o->kinds[i] = kinds[i].by_default_in_agent;
 	err = choose_kinds(p);
@@ -856,15 +883,6 @@ static void set_agent_defaults(struct options *o)
 	o->listen = OPTIONS_AGENT_LISTEN;
 }
 
-/* Puts what a line of the configuration made fail behind its place. */
-static int fail_in_config(struct parser *p, const struct config *c, int arg)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text), "%s", p->err);
-	return fail(p, "%s:%u: %s", c->path, c->lines[arg], text);
-}
-
 /* Reads the options once more, those of the configuration before those of the command line. */
 static int parse_with_config(struct parser *p, int argc, char **argv, bool *ret_dashes)
 {
@@ -901,7 +919,7 @@ static int parse_with_config(struct parser *p, int argc, char **argv, bool *ret_
 	p->from_config = (int)c->arg_cnt;
 	err = parse_options(p, argc + p->from_config, all, ret_dashes);
 	if (err == -EINVAL && optind <= 1 + p->from_config)
-		err = fail_in_config(p, c, optind - 2);
+		err = fail_in_config(p, c, optind - 1);
 	/* getopt counts from the beginning of what it was given */
 	optind -= p->from_config;
 	free(all);

@@ -69,6 +69,7 @@ enum {
 	OPT_ALLOW_REMOTE,
 	OPT_TOKEN_FILE,
 	OPT_VERSION,
+	OPT_END,
 };
 
 struct option_row {

@@ -109,6 +109,22 @@ static void the_command_line_counts_more(void **state)
 	options_done(&opts);
 }
 
+/* What is wrong with all of them together is where the last one stands. */
+static void options_that_do_not_go_together(void **state)
+{
+	(void)state;
+	refused("\nwindow = 500ms\n", 2, "--window is too short: give it at least 1s");
+	refused("window = 500ms\nfrequency = 19\nwindow = 600ms\n", 3, "--window is too short");
+	refused("frequency = 19\nmin-age = 5s\n", 2, "--min-age goes with the heap profile");
+	refused("quiet = yes\nprofile = fds\n", 2, "fds profiles are recorded of processes");
+	refused("profile = cpu\nmin-wait = 1us\n", 2, "--min-wait goes with the block");
+	refused("profile = cpu\nwait-rate = 1us\n", 2, "--wait-rate goes with the block");
+	refused("wait-budget = 1\nprofile = cpu\n", 1, "--wait-budget goes with the block");
+	/* it is the command line's */
+	assert_int_equal(parse("window = 5s\n", (char *[]){ "--window", "500ms", NULL }), -EINVAL);
+	assert_int_equal(strncmp(err, "--window is too short", 21), 0);
+}
+
 static void dumps_find_the_folder(void **state)
 {
 	(void)state;
@@ -409,6 +425,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_are_taken),
 		cmocka_unit_test(the_command_line_counts_more),
+		cmocka_unit_test(options_that_do_not_go_together),
 		cmocka_unit_test(dumps_find_the_folder),
 		cmocka_unit_test(destinations_are_taken),
 		cmocka_unit_test(targets_are_taken),

@@ -603,6 +603,8 @@ static void test_agent(void **state)
 		{ { "agent", "--spool-size", "9223372036854775807G", NULL }, "--spool-size" },
 		{ { "agent", "--window", "999ms", NULL }, "at least 1s" },
 		{ { "agent", "-P", "nothing", NULL }, "'nothing'" },
+		{ { "agent", "-P", "fds", NULL }, "whole machine: use bpfprof --pid" },
+		{ { "agent", "--min-age", "5s", NULL }, "give a [target] profile = heap" },
 		{ { "--spool", "x", NULL }, "see bpfprof --help" },
 	};
 	struct options o;
