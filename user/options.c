@@ -722,9 +722,8 @@ static int check_output(struct parser *p)
 	if (!(o->wait_budget > 0))
 		p->o->wait_budget = agent ? OPTIONS_AGENT_WAIT_BUDGET : OPTIONS_DEFAULT_WAIT_BUDGET;
 	if (!(o->heap_budget > 0))
-		p->o->heap_budget = o->kinds_given && !o->chosen[BPFPROF_HEAP] ?
-					    OPTIONS_NAMED_HEAP_BUDGET :
-					    OPTIONS_DEFAULT_HEAP_BUDGET;
+		p->o->heap_budget = o->kinds_given && !agent ? OPTIONS_NAMED_HEAP_BUDGET :
+							       OPTIONS_DEFAULT_HEAP_BUDGET;
 	if (o->user_only && o->kernel_only)
 		return fail(p,
 			    "--user and --kernel exclude each other: leave both out to have all "

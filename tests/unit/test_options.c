@@ -629,6 +629,10 @@ static void test_agent(void **state)
 	assert_kinds(&o, "cpu");
 	assert_int_equal(o.window_ns, 1000000000);
 	assert_int_equal(o.duration_ns, 3600000000000);
+	/* what runs all the time costs the same, named or not */
+	assert_int_equal(PARSE(&o, "agent", "-P", "cpu,heap,block"), 0);
+	assert_true(o.heap_budget == 1);
+	assert_true(o.wait_budget == 0.25);
 	assert_int_equal(PARSE(&o, "agent", "-h"), 0);
 	assert_int_equal(o.command, OPTIONS_HELP);
 	assert_int_equal(o.help, OPTIONS_AGENT);
