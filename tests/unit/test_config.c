@@ -191,6 +191,33 @@ static void destinations_are_taken(void **state)
 	}
 }
 
+/* What is behind '?' is the store's, where no path goes behind it. */
+static void queries_of_urls(void **state)
+{
+	static const char *const wrong[] = {
+		"https://host:7070/?x=y",
+		"https://host:4040?x=y",
+		"http://otel/a?b=/v1development/profiles",
+		"http://x/v1/pprof?a=b\nkind = otlp-1.9",
+	};
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		snprintf(text, sizeof(text), "[push \"a\"]\nurl = %s\n", wrong[i]);
+		refused(text, 1, "goes behind it, and '?' with what follows would be in front");
+	}
+	refused("[push \"a\"]\nurl = http://x:4040/#y\n", 1, "behind '#': leave it out");
+	refused("[push \"a\"]\nurl = http://x/v1/pprof#y\n", 1, "behind '#': leave it out");
+	good("[push \"a\"]\nurl = http://x/v1/pprof?a=b\n[push \"b\"]\n"
+	     "url = http://host?x=y\nkind = pprof\n",
+	     NULL);
+	assert_string_equal(opts.config->push[0].kind, "pprof");
+	assert_string_equal(opts.config->push[0].url, "http://x/v1/pprof?a=b");
+	assert_string_equal(opts.config->push[1].url, "http://host?x=y");
+	options_done(&opts);
+}
+
 static void targets_are_taken(void **state)
 {
 	const struct process_rule *t;
@@ -428,6 +455,7 @@ int main(void)
 		cmocka_unit_test(options_that_do_not_go_together),
 		cmocka_unit_test(dumps_find_the_folder),
 		cmocka_unit_test(destinations_are_taken),
+		cmocka_unit_test(queries_of_urls),
 		cmocka_unit_test(targets_are_taken),
 		cmocka_unit_test(services_are_taken),
 		cmocka_unit_test(what_is_wrong_with_a_service_is_said),

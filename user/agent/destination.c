@@ -14,18 +14,20 @@
 
 #define HOUR_NS (3600 * NSEC_PER_SEC)
 #define MAX_TEXT 256 /* of a user or a tenant */
+#define QUOTED 200   /* bytes of a URL in a message */
 
 /* Kinds, and what in a URL tells them: a part of the host's name, the port, the end of the path. */
 static const struct {
 	const char *kind, *host, *port, *path;
 	uint64_t max_age_ns; /* 0: whatever there is */
+	bool as_given;	     /* no path is put behind the URL */
 } kinds[] = {
 	/* which refuses what is older than an hour (reject-older-than) */
-	{ "pyroscope", "pyroscope", "4040", "/push.v1.PusherService/Push", HOUR_NS },
-	{ "parca", "parca", "7070", "ProfileStoreService/WriteRaw", 0 },
-	{ "otlp", "otel", "4318", "/v1development/profiles", 0 },
-	{ "otlp-1.9", NULL, NULL, NULL, 0 },
-	{ "pprof", NULL, NULL, "/v1/pprof", 0 },
+	{ "pyroscope", "pyroscope", "4040", "/push.v1.PusherService/Push", HOUR_NS, false },
+	{ "parca", "parca", "7070", "ProfileStoreService/WriteRaw", 0, false },
+	{ "otlp", "otel", "4318", "/v1development/profiles", 0, false },
+	{ "otlp-1.9", NULL, NULL, NULL, 0, false },
+	{ "pprof", NULL, NULL, "/v1/pprof", 0, true },
 };
 
 static const char *const file_keys[DESTINATION_NR_FILES] = {
@@ -43,7 +45,8 @@ const char *destination_file_key(enum destination_file file)
 
 struct url {
 	char host[256];
-	const char *port, *path; /* "" if there is none; the port goes on to the path */
+	const char *port, *path; /* "" if there is none; each goes on to the end of the URL */
+	size_t path_len;
 };
 
 /* RFC 3986, as far as it is needed here. */
@@ -52,26 +55,31 @@ static int split_url(const char *url, struct url *ret, char *text, size_t text_s
 	const char *host = strstr(url, "://"), *end;
 	size_t len;
 
-	for (const char *c = url; *c; c++)
-		if ((unsigned char)*c <= ' ' || *c == 0x7f)
-			return util_fail(-EINVAL, text, text_sz,
-					 "url: '%s' has a blank or worse in it", url);
-	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
-		return util_fail(-EINVAL, text, text_sz,
-				 "url: '%s' does not begin with http:// or https://", url);
 	if (strlen(url) > DESTINATION_MAX_URL)
 		return util_fail(-EINVAL, text, text_sz, "url: it is longer than %d bytes",
 				 DESTINATION_MAX_URL);
+	for (const char *c = url; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f)
+			return util_fail(-EINVAL, text, text_sz,
+					 "url: '%.*s' has a blank or worse in it", QUOTED, url);
+	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+		return util_fail(-EINVAL, text, text_sz,
+				 "url: '%.*s' does not begin with http:// or https://", QUOTED,
+				 url);
+	if (strchr(url, '#'))
+		return util_fail(-EINVAL, text, text_sz,
+				 "url: no store is sent what is behind '#': leave it out");
 	host += 3;
-	end = host + strcspn(host, "/?#");
+	end = host + strcspn(host, "/?");
 	ret->path = end;
+	ret->path_len = strcspn(end, "?");
 	if (memchr(host, '@', (size_t)(end - host)))
 		return util_fail(
 			-EINVAL, text, text_sz,
 			"url: give the user as user = and the password as password-file =");
-	len = *host == '[' ? strcspn(host, "]/") : strcspn(host, ":/?#");
+	len = *host == '[' ? strcspn(host, "]/") : strcspn(host, ":/?");
 	if (!len || len >= sizeof(ret->host) || *host == ']')
-		return util_fail(-EINVAL, text, text_sz, "url: '%s' names no host", url);
+		return util_fail(-EINVAL, text, text_sz, "url: '%.*s' names no host", QUOTED, url);
 	snprintf(ret->host, sizeof(ret->host), "%.*s", (int)len, host);
 	host += len + (*host == '[');
 	ret->port = host < end && *host == ':' ? host + 1 : "";
@@ -82,20 +90,20 @@ static bool has_port(const struct url *u, const char *port)
 {
 	size_t len = strlen(port);
 
-	return !strncmp(u->port, port, len) && (u->port[len] == '/' || !u->port[len]);
+	return !strncmp(u->port, port, len) && strchr("/?", u->port[len]);
 }
 
-static bool ends_with(const char *s, const char *end)
+static bool path_ends_with(const struct url *u, const char *end)
 {
-	size_t len = strlen(s), end_len = strlen(end);
+	size_t len = strlen(end);
 
-	return len >= end_len && !strcmp(s + len - end_len, end);
+	return u->path_len >= len && !memcmp(u->path + u->path_len - len, end, len);
 }
 
 static const char *guess_kind(const struct url *u)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (kinds[i].path && ends_with(u->path, kinds[i].path))
+		if (kinds[i].path && path_ends_with(u, kinds[i].path))
 			return kinds[i].kind;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (kinds[i].host &&
@@ -175,6 +183,12 @@ static int complete_kind(struct destination *d, const struct url *u, char *text,
 			-EINVAL, text, text_sz,
 			"kind: there is no '%s': choose from pyroscope, parca, otlp, otlp-1.9, "
 			"pprof",
+			kind);
+	if (u->path[u->path_len] && !kinds[i].as_given)
+		return util_fail(
+			-EINVAL, text, text_sz,
+			"url: the path of %s goes behind it, and '?' with what follows would be "
+			"in front: leave it out",
 			kind);
 	if (!d->max_age_ns)
 		d->max_age_ns = kinds[i].max_age_ns;
