@@ -16,6 +16,10 @@
 #include "kinds.h"
 #include "options_table.h"
 
+/* Where libinih has it, as Debian's: how long a line may be, with its end and the NUL. Where it does not, it
+ * was built for 200 bytes as a rule. */
+extern int ini_max_line __attribute__((weak));
+
 /* Of the command line alone. */
 static const int not_here[] = { OPT_CONFIG,   OPT_CHECK_CONFIG, OPT_DUMP,
 				OPT_READY_FD, OPT_VERSION,	'h' };
@@ -445,6 +449,8 @@ int config_read(const char *path, const struct option_table *options, struct con
 		config__done(ret);
 		return r.err;
 	}
+	if (&ini_max_line)
+		ini_max_line = CONFIG_MAX_LINE + 2;
 	bad = ini_parse_stream(read_line, &r, take_pair, &r);
 	fclose(r.f);
 	if (bad && !r.err)

@@ -21,6 +21,8 @@
 #include "agent/process_rule.h"
 #include "courier/wire.h"
 
+#define CONFIG_MAX_LINE \
+	4096 /* bytes, with comments; where libinih can read no more than 198, 198 */
 #define TARGET_PROCESSES_MAX 32 /* of a target: each costs those that share its allocator */
 
 struct option_table;

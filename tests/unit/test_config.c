@@ -24,6 +24,9 @@
 #include "courier/stores.h"
 #include "options.h"
 
+/* see user/config.c */
+extern int ini_max_line __attribute__((weak));
+
 static char folder[64], path[128], token[128], err[1024];
 
 static void put(const char *file, const char *text)
@@ -218,6 +221,50 @@ static void queries_of_urls(void **state)
 	options_done(&opts);
 }
 
+/* As long as URLs and patterns may be: a container in a pod has a path of 200 bytes. */
+static void long_lines(void **state)
+{
+	char url[DESTINATION_MAX_URL + 2] = "http://x:4040/", *text;
+	char exe[1025];
+
+	(void)state;
+	if (!&ini_max_line)
+		skip();
+	memset(url + strlen(url), 'u', sizeof(url) - 2 - strlen(url));
+	memset(exe, 'e', sizeof(exe) - 1);
+	exe[sizeof(exe) - 1] = '\0';
+	assert_return_code(asprintf(&text,
+				    "[push \"a\"]\nurl = %s\n[target \"b\"]\nexe = %s\n"
+				    "profile = heap ; %3000s\n",
+				    url, exe, "c"),
+			   errno);
+	good(text, NULL);
+	assert_string_equal(opts.config->push[0].url, url);
+	assert_string_equal(opts.config->targets[0].patterns[PROCESS_EXE], exe);
+	assert_int_equal(opts.config->targets[0].kinds, 1 << BPFPROF_HEAP);
+	options_done(&opts);
+	free(text);
+	/* the message has room for the reason */
+	strcat(url, "u");
+	assert_return_code(asprintf(&text, "[push \"a\"]\nurl = %s\n", url), errno);
+	refused(text, 1, "url: it is longer than 1000 bytes");
+	free(text);
+	assert_return_code(asprintf(&text, "[push \"a\"]\nurl = %.900s\n", url + 1), errno);
+	refused(text, 1, "does not begin with http:// or https://");
+	free(text);
+	/* with the key, no more than that */
+	for (int i = 0; i < 2; i++) {
+		assert_return_code(asprintf(&text, "spool = /%*s\nfrequency = 19\n",
+					    CONFIG_MAX_LINE - (int)strlen("spool = /") + i, "c"),
+				   errno);
+		if (i)
+			refused(text, 1, "the line is longer than 4096 bytes");
+		else
+			good(text, NULL), options_done(&opts);
+		free(text);
+	}
+}
+
 static void targets_are_taken(void **state)
 {
 	const struct process_rule *t;
@@ -377,9 +424,6 @@ static void what_is_wrong_is_said(void **state)
 	snprintf(text, sizeof(text), "[push \"a\"]\nurl = http://x:4040\npassword-file = %s\n",
 		 token);
 	refused(text, 1, "password-file goes with user");
-	memset(text, 'x', 3000);
-	snprintf(text + 3000, 100, "\nfrequency = 19\n");
-	refused(text, 1, "longer than");
 	/* no file at all */
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -455,6 +499,7 @@ int main(void)
 		cmocka_unit_test(options_that_do_not_go_together),
 		cmocka_unit_test(dumps_find_the_folder),
 		cmocka_unit_test(destinations_are_taken),
+		cmocka_unit_test(long_lines),
 		cmocka_unit_test(queries_of_urls),
 		cmocka_unit_test(targets_are_taken),
 		cmocka_unit_test(services_are_taken),
