@@ -483,6 +483,9 @@ static int apply_record(struct parser *p, int val, const char *arg)
 		return 0;
 	case OPT_READY_FD:
 		return parse_ready_fd(p, arg);
+	case OPT_OWN_SAMPLES:
+		o->own_samples = true;
+		return 0;
 	default: /* OPT_NO_LABELS */
 		o->thread_labels = false;
 		return 0;

@@ -155,6 +155,7 @@ struct options {
 	uint64_t spool_sz;	 /* bytes that it may hold, SPOOL_MIN_SZ at least */
 	double max_cpu;		 /* percent of all CPUs that it may cost; 0: no limit */
 	uint64_t max_memory;	 /* bytes; 0: no limit */
+	bool own_samples;	 /* those of bpfprof itself are not left out */
 	uint64_t dump_ns;	 /* OPTIONS_DUMP: how far back */
 	bool debuginfod;	 /* debug information is fetched from servers */
 	uint64_t debuginfod_wait_ns;

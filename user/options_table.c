@@ -139,6 +139,8 @@ static const struct option_row agent_rows[] = {
 	  "that a profile covers; windows adjoin, and begin at multiples of it, by the clock and "
 	  "an offset that each machine has of its own" },
 	{ "duration", 'd', "TIME", NULL, "30, 30s, 500ms, 5m; without it until SIGTERM" },
+	{ "own-samples", OPT_OWN_SAMPLES, NULL, NULL,
+	  "have what bpfprof itself does in the profiles, too" },
 	{ "frequency", 'F', "HZ", "19", "CPU samples a second on each CPU" },
 	{ "event", OPT_EVENT, "NAME", "cpu-clock",
 	  "what takes CPU samples: cpu-clock, or cycles where there is a hardware counter" },

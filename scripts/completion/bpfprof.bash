@@ -46,6 +46,7 @@ _bpfprof_agent_options='
 -P --profile LIST cpu,offcpu,threadcreate
 . --window TIME 10s
 -d --duration TIME .
+. --own-samples . .
 -F --frequency HZ 19
 . --event NAME cpu-clock
 . --heap-rate BYTES 512k

@@ -620,6 +620,9 @@ static void test_agent(void **state)
 	assert_int_equal(o.spool_sz, 1 << 30);
 	assert_int_equal(options_min_wait_ns(&o, BPFPROF_OFFCPU), 1000000);
 	assert_true(o.wait_budget == 0.25);
+	assert_false(o.own_samples);
+	assert_int_equal(PARSE(&o, "agent", "--own-samples"), 0);
+	assert_true(o.own_samples);
 	assert_int_equal(PARSE(&o, "agent", "--spool", "d", "--spool-size", "2M", "-F", "7", "-P",
 			       "cpu", "--window", "1s", "-d", "1h", "-q"),
 			 0);

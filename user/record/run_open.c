@@ -195,7 +195,7 @@ static int open_capture(struct run *r)
 	if (o->command == OPTIONS_AGENT) {
 		c.windows_by_clock = true;
 		c.service_labels = true;
-		c.leave_out = run_is_own;
+		c.leave_out = o->own_samples ? NULL : run_is_own;
 		c.leave_out_ctx = r;
 		c.window_offset_ns = window_offset_ns(o);
 	}
