@@ -23,6 +23,7 @@
 #include "base/util.h"
 #include "spool/cursor.h"
 #include "spool/labels.h"
+#include "spool/names.h"
 #include "spool/spool.h"
 
 #define KIB 1024UL
@@ -324,6 +325,78 @@ static void records_are_found(void **state)
 	spool__close(s);
 }
 
+/* What is known of a record makes its file's name: any that another run may have left, and no others. */
+static void files_are_named_anew(void **state)
+{
+	char longest[NAME_MAX + 1] = "0000000000000003.20251126T105404Z.";
+	static const char *const none[] = {
+		"0000000000000004.20251326T105404Z.x", /* no month */
+		"0000000000000005.20251126T105460Z.x", "0000000000000006.2025112 T105404Z.x",
+		"0000000000000007.21060207T062816Z.x", /* behind the last second */
+		"0000000000000008.19691231T235959Z.x", "0000000000000009.20251126T105404Z.",
+	};
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	uint64_t number, time_ns;
+	struct spool_stats stats;
+	struct content c = { .sz = 1 };
+
+	(void)state;
+	assert_int_equal(spool__add(s, 0, "x.cpu.pb.gz", put, &c), 0);
+	assert_true(exists("0000000000000001.19700101T000000Z.x.cpu.pb.gz"));
+	assert_int_equal(spool__add(s, UINT64_MAX, "x.cpu.pb.gz", put, &c), 0);
+	assert_true(exists("0000000000000002.21060207T062815Z.x.cpu.pb.gz"));
+	spool__close(s);
+	memset(longest + strlen(longest), 'n', sizeof(longest) - 1 - strlen(longest));
+	plant(longest, "x");
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		plant(none[i], "");
+	s = opened(SPOOL_MIN_SZ);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.records, 3);
+	assert_true(spool__find(s, 2, &number, &time_ns));
+	assert_int_equal(time_ns, UINT32_MAX * NSEC_PER_SEC);
+	for (uint64_t i = 1; i <= 3; i++) {
+		int fd = spool__open_record(s, i);
+
+		assert_return_code(fd, -fd);
+		close(fd);
+	}
+	/* they go, and what is none stays */
+	assert_int_equal(add(s, "y", SPOOL_MIN_SZ), 0);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.records, 1);
+	assert_int_equal(stats.dropped, 3);
+	assert_false(exists(longest));
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		assert_true(exists(none[i]));
+	spool__close(s);
+}
+
+static void names_are_kept_once(void **state)
+{
+	struct names n;
+	struct name *of[1000];
+
+	(void)state;
+	names__init(&n);
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+		snprintf(text, sizeof(text), "service-%zu.cpu.pb.gz", i % 10);
+		of[i] = names__take(&n, text);
+		assert_string_equal(of[i]->text, text);
+		assert_ptr_equal(of[i], of[i % 10]);
+	}
+	assert_int_equal(n.by_text.cnt, 10);
+	assert_int_equal(of[0]->refs, 100);
+	/* as long as a record has it */
+	for (size_t i = 0; i < ARRAY_SIZE(of) - 10; i++)
+		names__give_back(&n, of[i]);
+	assert_int_equal(n.by_text.cnt, 10);
+	for (size_t i = ARRAY_SIZE(of) - 10; i < ARRAY_SIZE(of) - 5; i++)
+		names__give_back(&n, of[i]);
+	assert_int_equal(n.by_text.cnt, 5);
+	names__done(&n);
+}
+
 /* ---- cursors ---- */
 
 static struct cursor opened_cursor(const struct spool *s, bool damaged)
@@ -532,10 +605,11 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(records_are_files),      TEST(the_oldest_go),    TEST(numbers_go_on),
-		TEST(writing_fails),	      TEST(the_disk_is_full), TEST(the_folder_is_ours),
-		TEST(records_are_found),      TEST(cursors_are_kept), TEST(cursors_go_on),
-		TEST(cursors_may_be_damaged), TEST(labels_are_kept),
+		TEST(records_are_files), TEST(the_oldest_go),	     TEST(numbers_go_on),
+		TEST(writing_fails),	 TEST(the_disk_is_full),     TEST(the_folder_is_ours),
+		TEST(records_are_found), TEST(files_are_named_anew), TEST(names_are_kept_once),
+		TEST(cursors_are_kept),	 TEST(cursors_go_on),	     TEST(cursors_may_be_damaged),
+		TEST(labels_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +16,22 @@
 
 #include "base/sorted.h"
 #include "base/util.h"
+#include "spool/names.h"
 
 #define NUMBER_DIGITS 16
 #define TIME_CHARS 16 /* 20261126T105404Z */
-#define BLOCK 512     /* stat(2): st_blocks */
-#define PAGE 4096ULL  /* most file systems give a file whole ones */
+#define NAME_AT (NUMBER_DIGITS + 1 + TIME_CHARS + 1)
+#define BLOCK 512    /* stat(2): st_blocks */
+#define PAGE 4096ULL /* most file systems give a file whole ones */
 #define TIME_DIGITS 20
 #define WINDOW_SZ (2 * (TIME_DIGITS + 1)) /* of the text in the lock's file */
 
+/* Small, since there may be SPOOL_MAX_RECORDS of them. */
 struct record {
-	uint64_t number, bytes;
-	char *file;
+	uint64_t number;
+	struct name *name;
+	uint32_t seconds; /* since 1970 */
+	uint32_t blocks;  /* of BLOCK bytes */
 };
 
 struct spool {
@@ -34,6 +40,7 @@ struct spool {
 	uint64_t max_sz, next;	/* number */
 	struct record *records; /* from first on; ascending */
 	size_t first, end, cap;
+	struct names names;
 	struct spool_stats stats;
 };
 
@@ -44,31 +51,62 @@ static bool is_digits(const char *s, size_t n)
 	return strspn(s, "0123456789") >= n;
 }
 
-/* Is that the name of a record? */
-static bool parse_name(const char *file, uint64_t *ret_number)
+static void name_file(uint64_t number, uint32_t seconds, const char *name,
+		      char ret[static NAME_MAX + 1])
 {
-	char digits[NUMBER_DIGITS + 1];
+	time_t time = (time_t)seconds;
+	char text[TIME_CHARS + 1];
+	struct tm tm;
 
-	if (strlen(file) < NUMBER_DIGITS + 1 + TIME_CHARS + 2 || !is_digits(file, NUMBER_DIGITS) ||
-	    file[NUMBER_DIGITS] != '.' || file[NUMBER_DIGITS + 1 + TIME_CHARS] != '.')
+	gmtime_r(&time, &tm);
+	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(ret, NAME_MAX + 1, "%0*" PRIu64 ".%s.%s", NUMBER_DIGITS, number, text, name);
+}
+
+/* Is that the name of a record? Then it is what name_file makes of these. */
+static bool parse_name(const char *file, uint64_t *ret_number, uint32_t *ret_seconds,
+		       const char **ret_name)
+{
+	char digits[NUMBER_DIGITS + 1], same[NAME_MAX + 1];
+	struct tm tm = { 0 };
+	int64_t seconds;
+
+	if (strlen(file) < NAME_AT + 1 || !is_digits(file, NUMBER_DIGITS) ||
+	    file[NUMBER_DIGITS] != '.' || file[NAME_AT - 1] != '.')
 		return false;
 	snprintf(digits, sizeof(digits), "%.*s", NUMBER_DIGITS, file);
-	return !util_parse_u64(digits, 1, UINT64_MAX, ret_number);
+	if (util_parse_u64(digits, 1, UINT64_MAX, ret_number) ||
+	    !strptime(file + NUMBER_DIGITS + 1, "%Y%m%dT%H%M%SZ", &tm))
+		return false;
+	seconds = (int64_t)timegm(&tm);
+	if (seconds < 0 || seconds > UINT32_MAX)
+		return false;
+	*ret_seconds = (uint32_t)seconds;
+	*ret_name = file + NAME_AT;
+	name_file(*ret_number, *ret_seconds, *ret_name, same);
+	return !strcmp(file, same);
 }
 
 /* What a file takes. Some file systems give it its blocks later. */
-static uint64_t bytes_of(const struct stat *st)
+static uint32_t blocks_of(const struct stat *st)
 {
 	uint64_t pages = ((uint64_t)st->st_size + PAGE - 1) / PAGE;
+	uint64_t blocks = MAX((uint64_t)st->st_blocks, pages * (PAGE / BLOCK));
 
-	return MAX((uint64_t)st->st_blocks * BLOCK, pages * PAGE);
+	return (uint32_t)MIN(blocks, UINT32_MAX);
 }
 
-/* Behind the others. 0 or -ENOMEM. */
-static int append(struct spool *s, uint64_t number, uint64_t bytes, const char *file)
+static uint64_t bytes_of(const struct record *r)
 {
-	char *copy = strdup(file);
+	return (uint64_t)r->blocks * BLOCK;
+}
 
+/* Behind the others; `name` is where the record has it from. 0 or -ENOMEM. */
+static int append(struct spool *s, struct record r, const char *name)
+{
+	r.name = names__take(&s->names, name);
+	if (!r.name)
+		return -ENOMEM;
 	/* what was dropped leaves room at the beginning */
 	if (s->first > s->cap / 2) {
 		memmove(s->records, s->records + s->first,
@@ -76,14 +114,14 @@ static int append(struct spool *s, uint64_t number, uint64_t bytes, const char *
 		s->end -= s->first;
 		s->first = 0;
 	}
-	if (!copy || util_reserve(&s->records, &s->cap, s->end + 1, sizeof(*s->records))) {
-		free(copy);
+	if (util_reserve(&s->records, &s->cap, s->end + 1, sizeof(*s->records))) {
+		names__give_back(&s->names, r.name);
 		return -ENOMEM;
 	}
-	s->records[s->end++] = (struct record){ number, bytes, copy };
+	s->records[s->end++] = r;
 	s->stats.records++;
-	s->stats.bytes += bytes;
-	s->next = MAX(s->next, number + 1);
+	s->stats.bytes += bytes_of(&r);
+	s->next = MAX(s->next, r.number + 1);
 	return 0;
 }
 
@@ -91,14 +129,16 @@ static int append(struct spool *s, uint64_t number, uint64_t bytes, const char *
 static int drop_first(struct spool *s)
 {
 	struct record *r = &s->records[s->first];
+	char file[NAME_MAX + 1];
 
-	if (unlinkat(s->folder, r->file, 0) && errno != ENOENT)
+	name_file(r->number, r->seconds, r->name->text, file);
+	if (unlinkat(s->folder, file, 0) && errno != ENOENT)
 		return -errno;
 	s->stats.records--;
-	s->stats.bytes -= r->bytes;
+	s->stats.bytes -= bytes_of(r);
 	s->stats.dropped++;
-	s->stats.dropped_bytes += r->bytes;
-	free(r->file);
+	s->stats.dropped_bytes += bytes_of(r);
+	names__give_back(&s->names, r->name);
 	s->first++;
 	return 0;
 }
@@ -126,7 +166,8 @@ static int by_number(const void *a, const void *b)
 /* One entry of it. 0 or -ENOMEM. */
 static int take_entry(struct spool *s, const char *file)
 {
-	uint64_t number;
+	struct record r;
+	const char *name;
 	struct stat st;
 
 	if (file[0] == '.' && is_digits(file + 1, NUMBER_DIGITS) &&
@@ -135,10 +176,11 @@ static int take_entry(struct spool *s, const char *file)
 			(void)unlinkat(s->folder, file, 0);
 		return 0;
 	}
-	if (!parse_name(file, &number) || fstatat(s->folder, file, &st, AT_SYMLINK_NOFOLLOW) ||
-	    !S_ISREG(st.st_mode))
+	if (!parse_name(file, &r.number, &r.seconds, &name) ||
+	    fstatat(s->folder, file, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return 0;
-	return append(s, number, bytes_of(&st), file);
+	r.blocks = blocks_of(&st);
+	return append(s, r, name);
 }
 
 static int scan(struct spool *s)
@@ -217,6 +259,7 @@ int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *tex
 	if (!s)
 		return util_fail(-ENOMEM, text, text_sz, "out of memory");
 	*s = (struct spool){ .folder = -1, .lock = -1, .max_sz = max_sz, .next = 1 };
+	names__init(&s->names);
 	err = take_folder(s, path, text, text_sz);
 	if (!err) {
 		err = scan(s);
@@ -242,6 +285,7 @@ int spool__look(const char *path, struct spool **ret, char *text, size_t text_sz
 	if (!s)
 		return util_fail(-ENOMEM, text, text_sz, "out of memory");
 	*s = (struct spool){ .folder = -1, .lock = -1, .looks = true, .next = 1 };
+	names__init(&s->names);
 	err = open_folder(s, path, text, text_sz);
 	if (err) {
 		spool__close(s);
@@ -256,7 +300,7 @@ int spool__look(const char *path, struct spool **ret, char *text, size_t text_sz
 static void drop_records(struct spool *s)
 {
 	for (size_t i = s->first; i < s->end; i++)
-		free(s->records[i].file);
+		names__give_back(&s->names, s->records[i].name);
 	s->first = s->end = 0;
 	s->stats = (struct spool_stats){ 0 };
 }
@@ -273,6 +317,7 @@ void spool__close(struct spool *s)
 		return;
 	drop_records(s);
 	free(s->records);
+	names__done(&s->names);
 	if (s->lock >= 0)
 		close(s->lock);
 	if (s->folder >= 0)
@@ -304,29 +349,22 @@ static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, 
 	return err;
 }
 
-static void name_file(const struct spool *s, uint64_t time_ns, const char *name, char *ret,
-		      size_t ret_sz)
-{
-	time_t seconds = (time_t)(time_ns / NSEC_PER_SEC);
-	char text[TIME_CHARS + 1];
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(ret, ret_sz, "%0*" PRIu64 ".%s.%s", NUMBER_DIGITS, s->next, text, name);
-}
-
 /* Gives what is written its name, and counts it. 0 or -errno. */
-static int take_in(struct spool *s, const char *tmp, const char *file, const struct stat *st)
+static int take_in(struct spool *s, const char *tmp, uint64_t time_ns, const char *name,
+		   const struct stat *st)
 {
-	uint64_t bytes = bytes_of(st);
-	int err = bytes > s->max_sz ? -EFBIG : make_room(s, bytes);
+	struct record r = { .number = s->next,
+			    .seconds = (uint32_t)MIN(time_ns / NSEC_PER_SEC, UINT32_MAX),
+			    .blocks = blocks_of(st) };
+	int err = bytes_of(&r) > s->max_sz ? -EFBIG : make_room(s, bytes_of(&r));
+	char file[NAME_MAX + 1];
 
+	name_file(r.number, r.seconds, name, file);
 	if (!err && renameat(s->folder, tmp, s->folder, file))
 		err = -errno;
 	if (err)
 		return err;
-	err = append(s, s->next, bytes, file);
+	err = append(s, r, name);
 	if (err) {
 		(void)unlinkat(s->folder, file, 0);
 		return err;
@@ -339,19 +377,18 @@ static int take_in(struct spool *s, const char *tmp, const char *file, const str
 int spool__add(struct spool *s, uint64_t time_ns, const char *name,
 	       int (*write)(void *ctx, FILE *f), void *ctx)
 {
-	char file[NUMBER_DIGITS + TIME_CHARS + SPOOL_NAME_SZ + 3], tmp[NUMBER_DIGITS + 8];
+	char tmp[NUMBER_DIGITS + 8];
 	struct stat st;
 	int err;
 
 	snprintf(tmp, sizeof(tmp), ".%0*" PRIu64 ".tmp", NUMBER_DIGITS, s->next);
-	name_file(s, time_ns, name, file, sizeof(file));
 	err = write_file(s, tmp, write, ctx, &st);
 	/* the disk is full of what others have written: what is new is worth more than what is old */
 	while (err == -ENOSPC && s->first < s->end && !drop_first(s)) {
 		(void)unlinkat(s->folder, tmp, 0);
 		err = write_file(s, tmp, write, ctx, &st);
 	}
-	err = err ?: take_in(s, tmp, file, &st);
+	err = err ?: take_in(s, tmp, time_ns, name, &st);
 	if (err)
 		(void)unlinkat(s->folder, tmp, 0);
 	return err;
@@ -371,16 +408,6 @@ static size_t find(const struct spool *s, uint64_t number)
 	       SORTED_LOWER_BOUND(s->records + s->first, s->end - s->first, number, number);
 }
 
-/* As its name says. */
-static uint64_t time_of(const struct record *r)
-{
-	struct tm tm = { 0 };
-
-	if (!strptime(r->file + NUMBER_DIGITS + 1, "%Y%m%dT%H%M%SZ", &tm))
-		return 0;
-	return (uint64_t)MAX(timegm(&tm), 0) * NSEC_PER_SEC;
-}
-
 bool spool__find(const struct spool *s, uint64_t number, uint64_t *ret_number,
 		 uint64_t *ret_time_ns)
 {
@@ -389,18 +416,20 @@ bool spool__find(const struct spool *s, uint64_t number, uint64_t *ret_number,
 	if (i == s->end)
 		return false;
 	*ret_number = s->records[i].number;
-	*ret_time_ns = time_of(&s->records[i]);
+	*ret_time_ns = s->records[i].seconds * NSEC_PER_SEC;
 	return true;
 }
 
 int spool__open_record(const struct spool *s, uint64_t number)
 {
 	size_t i = find(s, number);
+	char file[NAME_MAX + 1];
 	int fd;
 
 	if (i == s->end || s->records[i].number != number)
 		return -ENOENT;
-	fd = openat(s->folder, s->records[i].file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	name_file(number, s->records[i].seconds, s->records[i].name->text, file);
+	fd = openat(s->folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 

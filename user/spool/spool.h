@@ -54,7 +54,7 @@ int spool__look(const char *path, struct spool **ret, char *err, size_t err_sz);
 int spool__list(struct spool *s);
 
 /*
- * Adds a record of time_ns (CLOCK_REALTIME). name: without '/', at most SPOOL_NAME_SZ - 1 bytes.
+ * Adds a record of time_ns (CLOCK_REALTIME; later than 2106 counts as that). name: without '/', at most SPOOL_NAME_SZ - 1 bytes.
  * write returns 0 or -errno; where the disk is full it is called again. 0; or -errno, and there is no
  * record: -EFBIG, it is larger than the folder may be.
  */
