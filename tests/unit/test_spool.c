@@ -251,6 +251,89 @@ static void the_disk_is_full(void **state)
 	assert_int_equal(umount2(folder, MNT_DETACH), 0);
 }
 
+/* Fills the disk that the folder is on. */
+static void fill(const char *name)
+{
+	static const char page[4096];
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_return_code(fd, errno);
+	while (write(fd, page, sizeof(page)) > 0)
+		;
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+}
+
+/* At the start as well, also for a store that is new; and where none do, it is said. */
+static void the_disk_is_full_at_the_start(void **state)
+{
+	struct spool_stats before, after;
+	char path[PATH_MAX];
+	struct cursor c;
+	struct spool *s;
+	bool damaged;
+
+	(void)state;
+	assert_int_equal(mkdir(folder, 0700), 0);
+	if (mount("spool", folder, "tmpfs", 0, "size=1m,mode=0700"))
+		skip();
+	s = opened(16 * SPOOL_MIN_SZ);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(add(s, "x", 1), 0);
+	spool__close(s);
+	fill("others");
+	s = opened(16 * SPOOL_MIN_SZ);
+	spool__stats(s, &before);
+	assert_in_range(before.dropped, 1, 99);
+	fill("more");
+	assert_int_equal(cursor__open(&c, s, "store", &damaged), 0);
+	assert_int_equal(c.next, 101);
+	cursor__close(&c);
+	spool__stats(s, &after);
+	assert_int_equal(after.dropped, before.dropped + 1);
+	assert_int_equal(add(s, "x", 1), 0);
+	spool__close(s);
+	/* nothing is there that could go */
+	snprintf(path, sizeof(path), "rm %s/0*.x", folder);
+	assert_int_equal(system(path), 0);
+	fill("all");
+	assert_int_equal(refused(), -ENOSPC);
+	snprintf(path, sizeof(path),
+		 "cannot write in the folder '%s': No space left on device: make room for it",
+		 folder);
+	assert_string_equal(text, path);
+	assert_false(exists(".0000000000000000.tmp"));
+	assert_int_equal(umount2(folder, MNT_DETACH), 0);
+}
+
+/* Fails for want of quota as often as it says. */
+static int put_later(void *ctx, FILE *f)
+{
+	int *times = ctx;
+
+	fputc('x', f);
+	return *times && (*times)-- ? -EDQUOT : 0;
+}
+
+static void the_quota_is_reached(void **state)
+{
+	struct spool *s = opened(SPOOL_MIN_SZ);
+	struct spool_stats stats;
+	int times = 3;
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(add(s, "x", 1), 0);
+	assert_int_equal(spool__add(s, TIME_NS, "x", put_later, &times), 0);
+	spool__stats(s, &stats);
+	assert_int_equal(stats.dropped, 3);
+	assert_int_equal(stats.records, 3);
+	spool__close(s);
+}
+
 static void the_folder_is_ours(void **state)
 {
 	struct spool *s = opened(SPOOL_MIN_SZ);
@@ -399,7 +482,7 @@ static void names_are_kept_once(void **state)
 
 /* ---- cursors ---- */
 
-static struct cursor opened_cursor(const struct spool *s, bool damaged)
+static struct cursor opened_cursor(struct spool *s, bool damaged)
 {
 	struct cursor c;
 	bool was;
@@ -605,10 +688,13 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(records_are_files), TEST(the_oldest_go),	     TEST(numbers_go_on),
-		TEST(writing_fails),	 TEST(the_disk_is_full),     TEST(the_folder_is_ours),
-		TEST(records_are_found), TEST(files_are_named_anew), TEST(names_are_kept_once),
-		TEST(cursors_are_kept),	 TEST(cursors_go_on),	     TEST(cursors_may_be_damaged),
+		TEST(records_are_files),    TEST(the_oldest_go),
+		TEST(numbers_go_on),	    TEST(writing_fails),
+		TEST(the_disk_is_full),	    TEST(the_disk_is_full_at_the_start),
+		TEST(the_quota_is_reached), TEST(the_folder_is_ours),
+		TEST(records_are_found),    TEST(files_are_named_anew),
+		TEST(names_are_kept_once),  TEST(cursors_are_kept),
+		TEST(cursors_go_on),	    TEST(cursors_may_be_damaged),
 		TEST(labels_are_kept),
 	};
 

@@ -81,7 +81,7 @@ static bool parse(const char line[static LINE_SZ], struct cursor *c)
 	return line[LINE_SZ - 1] == '\n';
 }
 
-int cursor__open(struct cursor *c, const struct spool *s, const char *name, bool *ret_damaged)
+int cursor__open(struct cursor *c, struct spool *s, const char *name, bool *ret_damaged)
 {
 	char file[CURSOR_NAME_SZ + 16], line[LINE_SZ + 1];
 	ssize_t n;
@@ -98,6 +98,8 @@ int cursor__open(struct cursor *c, const struct spool *s, const char *name, bool
 	*ret_damaged = n != 0;
 	*c = (struct cursor){ .fd = c->fd, .next = spool__end(s) };
 	err = n < 0 || ftruncate(c->fd, 0) ? -errno : save(c);
+	while (spool__make_room(s, err))
+		err = save(c);
 	if (err)
 		cursor__close(c);
 	return err;

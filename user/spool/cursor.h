@@ -34,9 +34,9 @@ bool cursor_is_name(const char *name);
 
 /*
  * Goes on where it was; a new one, or one whose file is damaged (*ret_damaged), begins with the next
- * record that there will be. 0 or -errno.
+ * record that there will be. The oldest records make room for the file. 0 or -errno.
  */
-int cursor__open(struct cursor *c, const struct spool *s, const char *name, bool *ret_damaged);
+int cursor__open(struct cursor *c, struct spool *s, const char *name, bool *ret_damaged);
 void cursor__close(struct cursor *c);
 
 /* Takes up a record, not below next. Those before it that were not taken up are none any more. There

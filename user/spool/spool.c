@@ -23,6 +23,7 @@
 #define NAME_AT (NUMBER_DIGITS + 1 + TIME_CHARS + 1)
 #define BLOCK 512    /* stat(2): st_blocks */
 #define PAGE 4096ULL /* most file systems give a file whole ones */
+#define LITTLE 65536 /* bytes that there has to be room for at the start */
 #define TIME_DIGITS 20
 #define WINDOW_SZ (2 * (TIME_DIGITS + 1)) /* of the text in the lock's file */
 
@@ -143,8 +144,13 @@ static int drop_first(struct spool *s)
 	return 0;
 }
 
-/* Makes room for so many bytes, and one record. 0 or -errno. */
-static int make_room(struct spool *s, uint64_t bytes)
+bool spool__make_room(struct spool *s, int err)
+{
+	return (err == -ENOSPC || err == -EDQUOT) && s->first < s->end && !drop_first(s);
+}
+
+/* Keeps the folder's bound with so many bytes, and one record, more. 0 or -errno. */
+static int keep_bound(struct spool *s, uint64_t bytes)
 {
 	int err = 0;
 
@@ -152,6 +158,67 @@ static int make_room(struct spool *s, uint64_t bytes)
 	       (s->stats.bytes + bytes > s->max_sz || s->stats.records >= SPOOL_MAX_RECORDS))
 		err = drop_first(s);
 	return err;
+}
+
+/* ---- writing ---- */
+
+/* 0 or -errno. */
+static int try_to_write(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f),
+			void *ctx, struct stat *ret)
+{
+	int fd = openat(s->folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	int err;
+
+	if (!f) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = write(ctx, f);
+	if (!err && (fflush(f) || fstat(fd, ret)))
+		err = -errno;
+	if (fclose(f) && !err)
+		err = -errno;
+	return err;
+}
+
+/* The same, with room that the oldest make: the disk is full of what others have written, and what is new
+ * is worth more than what is old. */
+static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f), void *ctx,
+		      struct stat *ret)
+{
+	int err = try_to_write(s, tmp, write, ctx, ret);
+
+	while (spool__make_room(s, err)) {
+		(void)unlinkat(s->folder, tmp, 0);
+		err = try_to_write(s, tmp, write, ctx, ret);
+	}
+	return err;
+}
+
+static int write_little(void *ctx, FILE *f)
+{
+	static const char little[LITTLE];
+
+	(void)ctx;
+	return fwrite(little, sizeof(little), 1, f) == 1 ? 0 : -errno;
+}
+
+/* Can anything be written at all? 0 or -errno, said in text. */
+static int check_room(struct spool *s, const char *path, char *text, size_t text_sz)
+{
+	static const char tmp[] = ".0000000000000000.tmp";
+	struct stat st;
+	int err = write_file(s, tmp, write_little, NULL, &st);
+
+	(void)unlinkat(s->folder, tmp, 0);
+	if (!err)
+		return 0;
+	return util_fail(err, text, text_sz, "cannot write in the folder '%s': %s%s", path,
+			 strerror(-err),
+			 err == -ENOSPC || err == -EDQUOT ? ": make room for it" : "");
 }
 
 /* ---- the folder ---- */
@@ -264,11 +331,13 @@ int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *tex
 	if (!err) {
 		err = scan(s);
 		/* it may be given less than it had */
-		err = err ?: make_room(s, 0);
+		err = err ?: keep_bound(s, 0);
 		if (err)
 			util_fail(err, text, text_sz, "cannot read the folder '%s': %s", path,
 				  strerror(-err));
 	}
+	if (!err)
+		err = check_room(s, path, text, text_sz);
 	if (err)
 		spool__close(s);
 	else
@@ -327,28 +396,6 @@ void spool__close(struct spool *s)
 
 /* ---- a new one ---- */
 
-/* Writes the file beside its name. 0 or -errno. */
-static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f), void *ctx,
-		      struct stat *ret)
-{
-	int fd = openat(s->folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	int err;
-
-	if (!f) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	err = write(ctx, f);
-	if (!err && (fflush(f) || fstat(fd, ret)))
-		err = -errno;
-	if (fclose(f) && !err)
-		err = -errno;
-	return err;
-}
-
 /* Gives what is written its name, and counts it. 0 or -errno. */
 static int take_in(struct spool *s, const char *tmp, uint64_t time_ns, const char *name,
 		   const struct stat *st)
@@ -356,7 +403,7 @@ static int take_in(struct spool *s, const char *tmp, uint64_t time_ns, const cha
 	struct record r = { .number = s->next,
 			    .seconds = (uint32_t)MIN(time_ns / NSEC_PER_SEC, UINT32_MAX),
 			    .blocks = blocks_of(st) };
-	int err = bytes_of(&r) > s->max_sz ? -EFBIG : make_room(s, bytes_of(&r));
+	int err = bytes_of(&r) > s->max_sz ? -EFBIG : keep_bound(s, bytes_of(&r));
 	char file[NAME_MAX + 1];
 
 	name_file(r.number, r.seconds, name, file);
@@ -383,11 +430,6 @@ int spool__add(struct spool *s, uint64_t time_ns, const char *name,
 
 	snprintf(tmp, sizeof(tmp), ".%0*" PRIu64 ".tmp", NUMBER_DIGITS, s->next);
 	err = write_file(s, tmp, write, ctx, &st);
-	/* the disk is full of what others have written: what is new is worth more than what is old */
-	while (err == -ENOSPC && s->first < s->end && !drop_first(s)) {
-		(void)unlinkat(s->folder, tmp, 0);
-		err = write_file(s, tmp, write, ctx, &st);
-	}
 	err = err ?: take_in(s, tmp, time_ns, name, &st);
 	if (err)
 		(void)unlinkat(s->folder, tmp, 0);
@@ -433,10 +475,13 @@ int spool__open_record(const struct spool *s, uint64_t number)
 	return fd < 0 ? -errno : fd;
 }
 
-int spool__open_file(const struct spool *s, const char *name)
+int spool__open_file(struct spool *s, const char *name)
 {
-	int fd = openat(s->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd;
 
+	do {
+		fd = openat(s->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && spool__make_room(s, -errno));
 	return fd < 0 ? -errno : fd;
 }
 

@@ -39,7 +39,8 @@ struct spool_stats {
 /*
  * Makes the folder if it is not there, and holds max_sz bytes of it from then on. It has to be the
  * caller's own, no link, and nobody else may write in it. What an earlier run has left half written
- * is removed. 0, or -errno with a sentence in err: -EBUSY, another one has it.
+ * is removed. Where the disk has no room for a small record, the oldest make it; if that is not enough it
+ * is refused. 0, or -errno with a sentence in err: -EBUSY, another one has it.
  */
 int spool__open(const char *path, uint64_t max_sz, struct spool **ret, char *err, size_t err_sz);
 void spool__close(struct spool *s);
@@ -73,9 +74,13 @@ bool spool__find(const struct spool *s, uint64_t number, uint64_t *ret_number,
 /* Opens a record that is there for reading: a descriptor, or -errno. */
 int spool__open_record(const struct spool *s, uint64_t number);
 
+/* Where err says that the disk, or a quota, is full: removes the oldest record. True: there is room for
+ * another attempt. */
+bool spool__make_room(struct spool *s, int err);
+
 /* Opens a file of another kind in the folder, whose name begins with a dot, and makes it if it is
- * not there. A descriptor, or -errno. */
-int spool__open_file(const struct spool *s, const char *name);
+ * not there, for which the oldest make room. A descriptor, or -errno. */
+int spool__open_file(struct spool *s, const char *name);
 
 void spool__stats(const struct spool *s, struct spool_stats *ret);
 
