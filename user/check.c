@@ -13,6 +13,7 @@
 #include "kernel/features.h"
 #include "heap/launch_heap.h"
 #include "target/allocators.h"
+#include "target/cgroups.h"
 #include "target/objects.h"
 #include "target/procs.h"
 
@@ -35,6 +36,14 @@ static void print_library(FILE *f)
 			  " is neither beside this program nor in "
 			  "../lib/bpfprof: started programs are probed as "
 			  "running ones are; run make, or make install");
+}
+
+static void print_groups(FILE *f)
+{
+	const char *missing = cgroups_missing();
+
+	print_row(f, "control groups", !missing,
+		  missing ? missing : "container, pod and unit of what is recorded");
 }
 
 /* What an object's allocator would be probed at. Returns false if it has none. */
@@ -109,6 +118,7 @@ int check_print(FILE *f)
 		if (!r.ok && r.needed)
 			ret = -EPERM;
 	}
+	print_groups(f);
 	print_library(f);
 	print_allocators(f);
 	return ret;

@@ -25,6 +25,7 @@
 #include "record/rights.h"
 #include "record/run_parts.h"
 #include "spool/spool.h"
+#include "target/cgroups.h"
 
 static void describe_target(struct run *r)
 {
@@ -54,6 +55,15 @@ static void describe_target(struct run *r)
 			 o->pids.cnt - 1);
 }
 
+/* What an agent's profiles are to be sorted by. */
+static void say_missing_groups(void)
+{
+	const char *missing = cgroups_missing();
+
+	if (missing)
+		log_info("%s", missing);
+}
+
 /* What has to be true before anything is opened. 0 or -errno, said. */
 static int check(struct run *r)
 {
@@ -81,6 +91,8 @@ static int check(struct run *r)
 		log_error("%s", ns.text);
 		return -ENOTSUP;
 	}
+	if (r->opts->command == OPTIONS_AGENT)
+		say_missing_groups();
 	return 0;
 }
 

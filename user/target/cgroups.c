@@ -20,6 +20,9 @@
 #define DROP_NS NSEC_PER_SEC /* between two looks for groups that nobody refers to */
 /* FILEID_KERNFS, include/linux/exportfs.h: the handle is the id, 64 bits. */
 #define KERNFS_HANDLE 0xfe
+#define MOUNT "/sys/fs/cgroup"
+#define MOUNT_BESIDE_V1 MOUNT "/unified"
+#define REMEDY "boot with systemd.unified_cgroup_hierarchy=1"
 #define NAMES_NS NSEC_PER_SEC /* between two times that names are looked for */
 
 /* When files of runtimes are looked for, since the first time. */
@@ -32,7 +35,7 @@ struct by_id {
 
 struct cgroups {
 	int mount_fd; /* -1: there is no hierarchy */
-	char mount[PATH_MAX];
+	const char *mount;
 	struct hash by_id; /* struct by_id */
 	uint64_t next_drop_ns;
 	struct objects *objects;
@@ -42,14 +45,14 @@ struct cgroups {
 /* Beside the hierarchies of v1, the other one lies a folder below. */
 static int open_mount(struct cgroups *c)
 {
-	static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	static const char *const paths[] = { MOUNT, MOUNT_BESIDE_V1 };
 	struct statfs fs;
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == CGROUP2_SUPER_MAGIC) {
-			snprintf(c->mount, sizeof(c->mount), "%s", paths[i]);
+			c->mount = paths[i];
 			return fd;
 		}
 		if (fd >= 0)
@@ -93,6 +96,24 @@ void cgroups__free(struct cgroups *c)
 	if (c->mount_fd >= 0)
 		close(c->mount_fd);
 	free(c);
+}
+
+const char *cgroups_missing(void)
+{
+	struct cgroups c = { 0 };
+	int fd = open_mount(&c);
+
+	if (fd >= 0)
+		close(fd);
+	if (!c.mount)
+		return "no cgroup v2 is mounted at " MOUNT
+		       ": no container, pod and unit is known; " REMEDY;
+	/* runtimes make groups for containers beside it, unless they ask systemd for them */
+	if (!strcmp(c.mount, MOUNT_BESIDE_V1))
+		return "cgroup v2 is beside v1 at " MOUNT_BESIDE_V1
+		       ": units are known, and of containers and pods those that systemd made "
+		       "groups for; " REMEDY;
+	return NULL;
 }
 
 /* open_by_handle_at(2), which asks for CAP_DAC_READ_SEARCH; the alternative is to walk through all

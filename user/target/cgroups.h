@@ -36,6 +36,10 @@ struct cgroups *cgroups__new(struct objects *objects);
 /* References are void then. */
 void cgroups__free(struct cgroups *c);
 
+/* What cannot be known of where processes belong, since the host has cgroup v1, and what to do; NULL:
+ * nothing. */
+const char *cgroups_missing(void);
+
 /* The group of this id, as bpf_get_current_cgroup_id has it, with a reference, which the caller gives
  * back. NULL: it is the root, or it was gone already, or there are too many. */
 struct cgroup *cgroups__find(struct cgroups *c, uint64_t id);
