@@ -275,6 +275,43 @@ static void pods(void **state)
 	profile__free(p);
 }
 
+/* A pod that kubelet runs from a file is called after the file. */
+static void static_pods(void **state)
+{
+	static const char uid[] = "0123456789abcdef0123456789abcdef";
+	static const struct grouped s[] = {
+		{ { "comm", "a", "container_id", "a", "pod_uid", uid, "pod",
+		    "kube-apiserver-node-1" },
+		  "kube-apiserver",
+		  0 },
+		/* no static one, and one of another node */
+		{ { "comm", "a", "container_id", "b", "pod_uid", POD_A, "pod", "web-node-1" },
+		  "web-node",
+		  1 },
+		{ { "comm", "a", "container_id", "c", "pod_uid", uid, "pod", "etcd-master" },
+		  "etcd-master",
+		  2 },
+		/* the node's name without a dash, or without a pod's */
+		{ { "comm", "a", "container_id", "d", "pod_uid", uid, "pod", "xnode-1" },
+		  "xnode",
+		  3 },
+		{ { "comm", "a", "container_id", "e", "pod_uid", uid, "pod", "-node-1" },
+		  "-node",
+		  4 },
+	};
+	const struct groups_opts opts = { .node = "Node-1" };
+	struct profile *p = profile__new(types, 1, types[0], 1);
+	struct groups g;
+
+	(void)state;
+	assert_non_null(p);
+	group(p, &opts, s, ARRAY_SIZE(s), &g);
+	/* the pod stays what it is called */
+	assert_string_equal(label_of(&g.v[0], "pod"), "kube-apiserver-node-1");
+	groups__done(&g);
+	profile__free(p);
+}
+
 /* ---- what processes say ---- */
 
 static void said(void **state)
@@ -522,10 +559,15 @@ static void too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workloads),   cmocka_unit_test(services),
-		cmocka_unit_test(falls_apart), cmocka_unit_test(pods),
-		cmocka_unit_test(said),	       cmocka_unit_test(said_too_much),
-		cmocka_unit_test(configured),  cmocka_unit_test(configured_where_too_much_is_said),
+		cmocka_unit_test(workloads),
+		cmocka_unit_test(services),
+		cmocka_unit_test(falls_apart),
+		cmocka_unit_test(pods),
+		cmocka_unit_test(static_pods),
+		cmocka_unit_test(said),
+		cmocka_unit_test(said_too_much),
+		cmocka_unit_test(configured),
+		cmocka_unit_test(configured_where_too_much_is_said),
 		cmocka_unit_test(too_many),
 	};
 

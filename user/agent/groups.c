@@ -102,7 +102,21 @@ static void name_said(const struct facts *f, char *ret, size_t ret_sz)
 			      f->of[i] ? f->of[i] : "");
 }
 
-static void describe(const struct facts *f, struct group *ret)
+#define POD_SZ 254 /* of names in Kubernetes, with the NUL */
+
+/* The name of a static pod without the node's. */
+static bool take_static_pod(const struct groups_opts *o, const struct facts *f,
+			    char ret[static POD_SZ])
+{
+	size_t len = o->node && f->of[POD] && f->of[POD_UID] ?
+			     service_static_pod(f->of[POD], f->of[POD_UID], o->node) :
+			     0;
+
+	snprintf(ret, POD_SZ, "%.*s", (int)len, len ? f->of[POD] : "");
+	return len;
+}
+
+static void describe(const struct groups_opts *o, const struct facts *f, struct group *ret)
 {
 	struct service_facts facts = {
 		.said = f->service,
@@ -112,9 +126,11 @@ static void describe(const struct facts *f, struct group *ret)
 		.container_id = f->of[CONTAINER_ID],
 		.unit = f->of[UNIT],
 	};
-	char comm[64];
+	char comm[64], pod[POD_SZ];
 	size_t n = 0;
 
+	if (take_static_pod(o, f, pod))
+		facts.pod = pod;
 	snprintf(comm, sizeof(comm), "%.*s", (int)strcspn(f->comm, "/"), f->comm);
 	facts.comm = comm;
 	service_name(&facts, ret->service);
@@ -232,7 +248,7 @@ static uint32_t group_of(struct maker *m, struct facts *f)
 		return i;
 	to->v[to->cnt++] = (struct group){ .service = "other" };
 	if (i < GROUPS_MAX - 1)
-		describe(f, &to->v[i]);
+		describe(m->opts, f, &to->v[i]);
 	return i;
 }
 

@@ -44,6 +44,7 @@ struct groups_opts {
 	/* the services of processes that say nothing: the first one that matches */
 	const struct process_rule *services;
 	size_t service_cnt;
+	const char *node; /* of Kubernetes, as far as is known: the host's name; NULL: not known */
 };
 
 /* The profile has to outlive *ret, which is the caller's to release. 0 or -ENOMEM. */

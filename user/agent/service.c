@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #define DIGITS "0123456789"
+#define STATIC_UID 32 /* characters; others have 36 */
 /* What Kubernetes makes random names and hashes of: no vowels, so that they are no words. */
 #define RANDOM "bcdfghjklmnpqrstvwxz2456789"
 
@@ -41,6 +42,16 @@ size_t service_workload(const char *pod)
 	if (!hash)
 		hash = last_part(pod, random, RANDOM, 8, 10);
 	return hash ? hash : random;
+}
+
+size_t service_static_pod(const char *pod, const char *uid, const char *node)
+{
+	size_t len = strlen(pod), node_len = strlen(node);
+
+	if (strlen(uid) != STATIC_UID || strchr(uid, '-') || !node_len || len < node_len + 2 ||
+	    pod[len - node_len - 1] != '-' || strcasecmp(pod + len - node_len, node))
+		return 0;
+	return len - node_len - 1;
 }
 
 /* The first n bytes, with what would act on a terminal or break a line made harmless. */

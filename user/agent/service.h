@@ -34,4 +34,11 @@ void service_name(const struct service_facts *f, char ret[static SERVICE_NAME_SZ
  */
 size_t service_workload(const char *pod);
 
+/*
+ * The same of a static pod, which kubelet runs from a file and names by that and the node, in lower case
+ * (generatePodName in pkg/kubelet/config); its uid is a hash: 32 digits. 0: it is none, or of no node
+ * called so.
+ */
+size_t service_static_pod(const char *pod, const char *uid, const char *node);
+
 #endif

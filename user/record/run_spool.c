@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/groups.h"
 #include "base/log.h"
@@ -228,14 +229,18 @@ static int put_kind(struct run *r, int kind, uint64_t left_out)
 	const struct profile *p = r->profiles[kind];
 	struct profile **profiles = NULL;
 	const struct config *config = run_config(r);
+	char node[256] = "";
 	const struct groups_opts opts = {
 		.services = config ? config->services : NULL,
 		.service_cnt = config ? config->service_cnt : 0,
+		.node = node,
 	};
 	struct groups groups;
 	struct parts parts;
-	int err = groups_make(p, &opts, &groups);
+	int err;
 
+	(void)gethostname(node, sizeof(node) - 1);
+	err = groups_make(p, &opts, &groups);
 	if (err)
 		return err;
 	r->totals.own[kind] += left_out;
