@@ -34,7 +34,7 @@ static int read_token(const char *path, char **ret)
 
 	if (err) {
 		log_error("--token-file: cannot read '%s': %s", path, strerror(-err));
-		return err == -EFBIG ? -EINVAL : err;
+		return err;
 	}
 	(*ret)[strcspn(*ret, "\r\n")] = '\0';
 	if (strlen(*ret) >= MIN_TOKEN)

@@ -14,7 +14,7 @@ struct listening {
 	char *token;	  /* that who asks has to have; NULL: none */
 };
 
-/* 0 or -errno, said; -EINVAL: what was given cannot be used. *ret is the caller's to close, either way. */
+/* 0; -errno, said: what was given cannot be used. *ret is the caller's to close, either way. */
 int listening_open(const struct options *opts, struct listening *ret);
 void listening_close(struct listening *l);
 

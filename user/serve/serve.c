@@ -486,7 +486,7 @@ int serve(const struct options *opts)
 	};
 	s.listening.fd = -1;
 	err = listening_open(opts, &s.listening);
-	unusable = err == -EINVAL;
+	unusable = err != 0;
 	if (!err)
 		err = open_all(&s);
 	if (!err) {
