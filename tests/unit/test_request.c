@@ -97,7 +97,9 @@ static void test_right(void **state)
 	assert_int_equal(asked("goroutine", "seconds=3").seconds, 3);
 	assert_int_equal(asked("heap", "debug=1").debug, 1);
 	assert_int_equal(asked("goroutine", "debug=2").debug, 2);
-	assert_int_equal(asked("heap", "debug=7").debug, 1);
+	assert_int_equal(asked("goroutine", "debug=3").debug, 2);
+	assert_int_equal(asked("heap", "debug=7").debug, 2);
+	assert_int_equal(asked("heap", "debug=-1").debug, 1);
 	assert_int_equal(asked("heap", "debug=x").debug, 0);
 	assert_int_equal(asked("heap", "").pid, SERVED);
 	assert_int_equal(asked("heap", "pid=77").pid, SERVED);

@@ -40,6 +40,7 @@ static bool positive(const char *s, int64_t *ret)
 	return query_parse_int(s, ret) && *ret > 0;
 }
 
+/* As Go's writers have it: from 2 on it is each thread by itself, and all else but 0 is text. */
 static uint32_t debug_of(const struct given *g)
 {
 	char s[MAX_VALUE];
@@ -47,7 +48,7 @@ static uint32_t debug_of(const struct given *g)
 
 	if (!value(g, "debug", s) || !query_parse_int(s, &n) || !n)
 		return 0;
-	return n == 2 ? 2 : 1;
+	return n >= 2 ? 2 : 1;
 }
 
 /* Of a CPU profile: what is no number above 0 is 30. */
