@@ -205,7 +205,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.of_chosen = true,
 		.description = "time blocked on synchronization (mutexes, condition variables, "
 			       "semaphores...), by the stack that waited",
-		.cost = "0.2 us for each context switch, 1 to 3 us more for one that ends a wait, up to "
+		.cost = "0.13 us for each context switch, 1 to 3 us more for one that ends a wait, up to "
 			"--wait-budget; nothing for a lock that is free",
 	},
 	[BPFPROF_MUTEX] = {
