@@ -864,6 +864,34 @@ static void the_unknown_have_the_name_of_their_main_thread(void **state)
 	assert_null(label_of(p, sample_of(BPFPROF_HEAP, 0x2000, 128), "comm"));
 }
 
+/* The process has changed its name since its main thread was sampled. Other threads have names of their
+ * own, and records have none where threads are not told apart. */
+static void main_threads_have_the_name_of_then(void **state)
+{
+	static const char *const expected[] = { "then", "now", "now" };
+	uint32_t proc;
+
+	teardown(state);
+	start_with(&(struct stack_store_opts){ .label_process = true }, RATE);
+	proc = procs__add(procs, TGID, 0, 0, "then", false, 0);
+	assert_int_not_equal(proc, PROCS_NONE);
+	procs__on_comm(procs, TGID, TGID, "now");
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		struct bpfprof_rec rec = heap_rec(i + 1, 64);
+		const struct profile_label *l;
+		const struct profile *p;
+
+		rec.tid = rec.proc.tgid + (i == 1);
+		strcpy(rec.comm, (const char *[]){ "then", "worker", "" }[i]);
+		windows__add(windows, 0, proc, &rec, NULL, &(uint64_t){ 0x1000 * (i + 1) }, 1,
+			     BPFPROF_STACK_complete);
+		p = finish(BPFPROF_HEAP, false);
+		l = label_of(p, sample_of(BPFPROF_HEAP, 0x1000 * (i + 1), 64), "comm");
+		assert_non_null(l);
+		assert_string_equal(strtab__get(p->strings, l->str), expected[i]);
+	}
+}
+
 /* A program that this is the environment of, once it is. */
 static pid_t start_with_environ(char *const env[])
 {
@@ -1454,6 +1482,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(processes_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(services_are_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(stacks_refer_to_services, setup, teardown),
+		cmocka_unit_test_setup_teardown(main_threads_have_the_name_of_then, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(the_unknown_have_the_name_of_their_main_thread,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(equal_code_is_one_location, setup, teardown),

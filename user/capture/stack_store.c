@@ -443,17 +443,18 @@ static uint32_t intern(struct stack_store *s, const struct stack *stack, bool *r
 	return ret;
 }
 
-/* What the process is called; false: it has gone before that was known. */
+/* What the process is called; false: it has gone before that was known. Its main thread has the same
+ * name, and the record the one that this had at the sample: the process may have changed it since. */
 static bool find_comm(const struct stack_store *s, uint32_t proc, const struct bpfprof_rec *rec,
 		      char ret[static BPFPROF_COMM_SZ + 1])
 {
 	const char *comm = rec->comm;
 
-	if (proc != PROCS_NONE)
+	if (rec->tid != rec->proc.tgid || !*comm) {
+		if (proc == PROCS_NONE)
+			return false;
 		comm = procs__get(s->procs, proc)->comm;
-	else if (rec->tid != rec->proc.tgid || !*comm)
-		return false;
-	/* its main thread has the same name */
+	}
 	snprintf(ret, BPFPROF_COMM_SZ + 1, "%.*s", BPFPROF_COMM_SZ, comm);
 	return true;
 }

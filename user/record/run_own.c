@@ -56,8 +56,9 @@ bool run_is_own(void *ctx, int64_t pid, const char *comm)
 
 	if (pid == getpid())
 		return true;
-	/* nearly all others are told by their names */
-	if (strncmp(comm, "bpfprof-", 8))
+	/* Nearly all others are told by their names. What we start has ours, then that of the link that it
+	 * executes (helper/helper.h), then one of its own. */
+	if (strncmp(comm, "bpfprof", 7) && strcmp(comm, "exe"))
 		return false;
 	if (!own->asked)
 		own->cnt = run_children(own->children);
