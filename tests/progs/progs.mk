@@ -15,7 +15,8 @@ WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many wai
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle asleep late execs remapped turnover workload fds crowd
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
-	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so notable inlined busy known \
+	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so \
+	libalpha-noid.so libbeta-noid.so notable inlined busy known \
 	custom \
 	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
 	$(WAITS_C) waits-static
@@ -77,11 +78,14 @@ $(PROGS_DIR)/unsized: $(PROGS_SRC)/unsized.c $(PROGS_SRC)/prog.h $(PROGS_DIR)/li
 $(PROGS_DIR)/asleep-musl: $(PROGS_SRC)/asleep.c $(PROGS_SRC)/prog.h
 	$(call PROGS_CC,musl-gcc)
 
-$(PROGS_DIR)/libalpha.so: $(PROGS_SRC)/late_lib.c
-	$(call PROGS_CC,gcc,-shared -fPIC -DLIB=alpha -DFRAME=600)
+LATE_alpha := -DLIB=alpha -DFRAME=600
+LATE_beta := -DLIB=beta -DFRAME=3000
 
-$(PROGS_DIR)/libbeta.so: $(PROGS_SRC)/late_lib.c
-	$(call PROGS_CC,gcc,-shared -fPIC -DLIB=beta -DFRAME=3000)
+$(PROGS_DIR)/libalpha.so $(PROGS_DIR)/libbeta.so: $(PROGS_DIR)/lib%.so: $(PROGS_SRC)/late_lib.c
+	$(call PROGS_CC,gcc,-shared -fPIC $(LATE_$*))
+
+$(PROGS_DIR)/libalpha-noid.so $(PROGS_DIR)/libbeta-noid.so: $(PROGS_DIR)/lib%-noid.so: $(PROGS_SRC)/late_lib.c
+	$(call PROGS_CC,gcc,-shared -fPIC $(LATE_$*) -Wl$(comma)--build-id=none)
 
 $(PROGS_DIR)/notable.o: $(PROGS_SRC)/notable.c $(PROGS_SRC)/prog.h
 	$(call PROGS_CC,gcc,-c -fno-omit-frame-pointer -DKEEP_FRAME_POINTER -fno-asynchronous-unwind-tables)

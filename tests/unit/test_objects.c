@@ -156,8 +156,10 @@ static void test_overwritten(void **state)
 	assert_int_equal(objects__unwind_table(o, id, &t), 0);
 	unwind_table__done(&t);
 	assert_true(objects__unchanged(o, id));
+	assert_false(objects__rewritten(o, id));
 	assert_true(toolrun("cat a > victim"));
 	assert_false(objects__unchanged(o, id));
+	assert_true(objects__rewritten(o, id));
 	assert_int_equal(objects__unwind_table(o, id, &t), -ESTALE);
 	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, false, &s), -ESTALE);
 	assert_int_equal(objects__read(o, id, vaddr, &byte, 1), -ESTALE);
@@ -173,6 +175,7 @@ static void test_interp(void **state)
 	assert_int_equal(strncmp(objects__info(o, add(o, "/proc/self/exe"))->interp, "ld-", 3), 0);
 	assert_string_equal(objects__info(o, objects__add_vdso(o))->interp, "");
 	assert_true(objects__unchanged(o, objects__add_vdso(o)));
+	assert_false(objects__rewritten(o, objects__add_vdso(o)));
 	objects__free(o);
 }
 
@@ -193,6 +196,7 @@ static void test_unreadable(void **state)
 	assert_false(objects__info(o, id)->readable);
 	assert_int_equal(add(o, toolrun_path("text")), id);
 	assert_false(objects__unchanged(o, id));
+	assert_false(objects__rewritten(o, id));
 	assert_false(objects__vaddr(o, id, 0, &vaddr));
 	assert_int_equal(objects__read(o, id, 0, &byte, 1), -ENOEXEC);
 	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, false, &s), -ENOEXEC);

@@ -792,6 +792,42 @@ static size_t release_files(void)
 	return files_gone_cnt;
 }
 
+static bool is_rewritten(void *ctx, uint32_t file)
+{
+	return file == *(uint32_t *)ctx;
+}
+
+/* A file that was written over has another number from then on, unless its build id tells the two apart. */
+static void test_rewritten_files(void **state)
+{
+	struct proc_file with_id = lib_a;
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0), rewritten, first, second;
+
+	(void)state;
+	with_id.build_id_sz = 20;
+	mmap_event(10, 1, 0x1000, 0x2000, 0, &lib_a);
+	mmap_event(10, 1, 0x2000, 0x3000, 0, &with_id);
+	first = procs__map_at(ps, idx, 0x1000)->file;
+	procs__on_rewritten(ps, is_rewritten, &rewritten);
+	rewritten = first;
+	mmap_event(10, 2, 0x4000, 0x5000, 0, &lib_a);
+	second = procs__map_at(ps, idx, 0x4000)->file;
+	assert_int_not_equal(second, first);
+	assert_int_equal(procs__map_at(ps, idx, 0x1000)->file, first);
+	/* it is asked once */
+	rewritten = procs__map_at(ps, idx, 0x2000)->file;
+	mmap_event(10, 3, 0x5000, 0x6000, 0, &lib_a);
+	assert_int_equal(procs__map_at(ps, idx, 0x5000)->file, second);
+	mmap_event(10, 3, 0x6000, 0x7000, 0, &with_id);
+	assert_int_equal(procs__map_at(ps, idx, 0x6000)->file, rewritten);
+	/* both go */
+	procs__on_rewritten(ps, NULL, NULL);
+	procs__remove(ps, idx);
+	assert_int_equal(procs__file_cnt(ps), 3);
+	assert_int_equal(release_files(), 3);
+	assert_int_equal(procs__file_cnt(ps), 0);
+}
+
 /* A file goes when no process maps it, none did a moment ago, and nobody keeps its number. */
 static void test_release_files(void **state)
 {
@@ -1216,6 +1252,7 @@ int main(void)
 		TEST(test_odd_ranges),
 		TEST(test_too_many_ranges),
 		TEST(test_files),
+		TEST(test_rewritten_files),
 		TEST(test_release_files),
 		TEST(test_many_files),
 		TEST(test_read_maps),

@@ -106,6 +106,15 @@ static uint32_t object_of(void *ctx, uint32_t proc, const struct proc_map *map)
 	return code__object(ctx, proc, map);
 }
 
+/* Then what is mapped now has another table and other names. */
+static bool is_rewritten(void *ctx, uint32_t file)
+{
+	const struct code *c = ctx;
+	uint32_t object = file < c->file_cap ? c->files[file].object : 0;
+
+	return object && objects__rewritten(c->objects, object - 1);
+}
+
 struct code *code__new(struct procs *procs, struct objects *objects, struct tables *tables)
 {
 	struct code *c = calloc(1, sizeof(*c));
@@ -119,6 +128,7 @@ struct code *code__new(struct procs *procs, struct objects *objects, struct tabl
 	c->copies = copies__new(procs, objects, object_of, c);
 	c->look_at_files = CODE_SPARE_FILES;
 	c->look_at_bytes = CODE_SPARE_BYTES;
+	procs__on_rewritten(procs, is_rewritten, c);
 	if (c->perf_maps && c->copies)
 		return c;
 	code__free(c);
@@ -130,6 +140,7 @@ void code__free(struct code *c)
 {
 	if (!c)
 		return;
+	procs__on_rewritten(c->procs, NULL, NULL);
 	for (size_t i = 0; i < c->state_cap; i++)
 		free(c->states[i].parts);
 	perf_maps__free(c->perf_maps);

@@ -509,6 +509,15 @@ bool objects__unchanged(struct objects *o, uint32_t id)
 	return (!obj->is_file || obj->fd >= 0) && !objects_make_ready(o, id);
 }
 
+bool objects__rewritten(const struct objects *o, uint32_t id)
+{
+	const struct object *obj = &o->objects[id];
+	struct file_stat st;
+
+	return obj->is_file && obj->fd >= 0 && !file_stat_regular(obj->fd, &st) &&
+	       !file_stat_same(&st, &obj->st);
+}
+
 bool objects__vaddr(struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
 {
 	struct object *obj = &o->objects[id];

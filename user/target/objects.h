@@ -111,6 +111,8 @@ uint64_t objects__readers_peak_rss(const struct objects *o);
  * learnt of the object before can then not be relied upon.
  */
 bool objects__unchanged(struct objects *o, uint32_t id);
+/* Was it written over since, as its descriptor tells? False also if that was closed. */
+bool objects__rewritten(const struct objects *o, uint32_t id);
 
 /*
  * Debug files of an object are looked for in our own root folder, and in that of a process which has

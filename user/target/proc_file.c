@@ -13,6 +13,7 @@ struct file_entry {
 	struct proc_file f;
 	uint32_t refs;
 	uint32_t next; /* in its bucket */
+	bool old;      /* it was written over: what is mapped from now on has another number */
 	char path[];
 };
 
@@ -21,6 +22,8 @@ struct proc_files {
 	size_t end, cap;
 	uint32_t *unused; /* numbers */
 	size_t unused_cnt, unused_cap;
+	proc_files_rewritten_fn *rewritten;
+	void *rewritten_ctx;
 	uint32_t buckets[BUCKETS];
 };
 
@@ -31,6 +34,12 @@ struct proc_files *proc_files__new(void)
 	if (fs)
 		memset(fs->buckets, 0xff, sizeof(fs->buckets));
 	return fs;
+}
+
+void proc_files__on_rewritten(struct proc_files *fs, proc_files_rewritten_fn *ask, void *ctx)
+{
+	fs->rewritten = ask;
+	fs->rewritten_ctx = ctx;
 }
 
 void proc_files__free(struct proc_files *fs)
@@ -63,6 +72,16 @@ static bool same_file(const struct proc_file *a, const struct proc_file *b)
 	       !memcmp(a->build_id, b->build_id, a->build_id_sz) && !strcmp(a->path, b->path);
 }
 
+/* Two versions have two build ids, or it has to be asked. */
+static bool is_old(const struct proc_files *fs, uint32_t file)
+{
+	struct file_entry *e = fs->entries[file];
+
+	if (!e->old && !e->f.build_id_sz && fs->rewritten)
+		e->old = fs->rewritten(fs->rewritten_ctx, file);
+	return e->old;
+}
+
 static uint32_t *bucket_of(struct proc_files *fs, const struct proc_file *f)
 {
 	return &fs->buckets[util_hash(f->path, strlen(f->path), f->ino ^ f->build_id_sz) % BUCKETS];
@@ -87,7 +106,7 @@ uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f)
 	struct file_entry *e;
 
 	for (uint32_t i = *bucket; i != PROC_FILE_NONE; i = fs->entries[i]->next)
-		if (same_file(&fs->entries[i]->f, f))
+		if (same_file(&fs->entries[i]->f, f) && !is_old(fs, i))
 			return i;
 	e = malloc(sizeof(*e) + len + 1);
 	ret = e ? take_number(fs) : PROC_FILE_NONE;
@@ -97,6 +116,7 @@ uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f)
 	}
 	e->f = *f;
 	e->refs = 0;
+	e->old = false;
 	memcpy(e->path, f->path, len + 1);
 	e->f.path = e->path;
 	e->next = *bucket;

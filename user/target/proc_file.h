@@ -37,7 +37,15 @@ struct proc_files;
 struct proc_files *proc_files__new(void);
 void proc_files__free(struct proc_files *fs);
 
-/* The number of the file, whose path is copied if it is new. PROC_FILE_NONE: out of memory. */
+/*
+ * Asked for a file without a build id that is mapped once more: has it been written over since it got
+ * its number? NULL: that is not known. It must not use the files.
+ */
+typedef bool proc_files_rewritten_fn(void *ctx, uint32_t file);
+void proc_files__on_rewritten(struct proc_files *fs, proc_files_rewritten_fn *ask, void *ctx);
+
+/* The number of the file, whose path is copied if it is new, or was written over. PROC_FILE_NONE: out of
+ * memory. */
 uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f);
 /* Stays until it is removed. */
 const struct proc_file *proc_files__get(const struct proc_files *fs, uint32_t file);

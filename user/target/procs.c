@@ -85,6 +85,11 @@ void procs__unref_file(struct procs *ps, uint32_t file)
 	proc_files__unref(ps->spaces.files, file);
 }
 
+void procs__on_rewritten(struct procs *ps, proc_files_rewritten_fn *ask, void *ctx)
+{
+	proc_files__on_rewritten(ps->spaces.files, ask, ctx);
+}
+
 size_t procs__file_cnt(const struct procs *ps)
 {
 	return proc_files__cnt(ps->spaces.files);

@@ -51,6 +51,8 @@ const struct proc *procs__get(const struct procs *ps,
 const struct proc_file *procs__file(const struct procs *ps, uint32_t file);
 void procs__ref_file(struct procs *ps, uint32_t file);
 void procs__unref_file(struct procs *ps, uint32_t file);
+/* As proc_files__on_rewritten. */
+void procs__on_rewritten(struct procs *ps, proc_files_rewritten_fn *ask, void *ctx);
 /* Files that there are. */
 size_t procs__file_cnt(const struct procs *ps);
 /* Forgets the files that no process has mapped, or had a moment ago, and to which nobody refers.
