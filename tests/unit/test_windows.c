@@ -774,6 +774,7 @@ static void addresses_lie_in_mappings(void **state)
 	const struct profile_sample *s;
 	const struct profile_label *l;
 	const struct profile *p;
+	char exe[PATH_MAX];
 	uint32_t proc;
 
 	teardown(state);
@@ -804,6 +805,58 @@ static void addresses_lie_in_mappings(void **state)
 	assert_non_null(l);
 	assert_string_equal(strtab__get(p->strings, l->str), "tester");
 	assert_null(label_of(p, s, "thread"));
+	assert_true(realpath("/proc/self/exe", exe));
+	l = label_of(p, s, "exe");
+	assert_non_null(l);
+	assert_string_equal(strtab__get(p->strings, l->str), exe);
+}
+
+static bool let_go(void *ctx, uint32_t file)
+{
+	return ctx && file != PROC_FILE_NONE;
+}
+
+/* Libraries may lie below the program, and so may what it has generated. Its path stays while a sample has
+ * it; a process whose code is not known has none. */
+static void samples_have_their_program(void **state)
+{
+	static const struct proc_file files[] = {
+		{ .kind = PROC_FILE_ANON, .path = (char *)"" },
+		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/lib/libm.so.6", .ino = 1 },
+		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/memfd:jit", .ino = 2 },
+		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/opt/x.so (deleted)", .ino = 3 },
+		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/opt/x.so.d/run.sock", .ino = 4 },
+		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/opt/later", .ino = 5 },
+	};
+	struct bpfprof_rec known = heap_rec(1, 0), unknown = heap_rec(2, 0);
+	const struct profile_label *l;
+	const struct profile *p;
+	uint32_t proc;
+
+	known.kind = unknown.kind = BPFPROF_CPU;
+	teardown(state);
+	start_with(&(struct stack_store_opts){ .label_process = true }, RATE);
+	assert_int_equal(procs__on_exec(procs, TGID, 1, "run"), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		assert_int_equal(
+			procs__on_mmap(procs, TGID, 2, 0x1000 * (i + 1), 0x1000, 0, &files[i]), 0);
+	proc = procs__find_live(procs, TGID);
+	windows__add(windows, 0, proc, &known, NULL, (uint64_t[]){ 0x100000 }, 1,
+		     BPFPROF_STACK_complete);
+	proc = procs__add(procs, TGID + 1, 0, 0, "x", false, 0);
+	windows__add(windows, 0, proc, &unknown, NULL, (uint64_t[]){ 0x200000 }, 1,
+		     BPFPROF_STACK_complete);
+	procs__remove(procs, procs__find_live(procs, TGID));
+	assert_int_equal(procs__release_files(procs, let_go, procs), 0);
+	p = finish(BPFPROF_CPU, false);
+	l = label_of(p, sample_of(BPFPROF_CPU, 0x100000, 0), "exe");
+	assert_non_null(l);
+	assert_string_equal(strtab__get(p->strings, l->str), "/opt/x.so.d/run.sock");
+	assert_null(label_of(p, sample_of(BPFPROF_CPU, 0x200000, 0), "exe"));
+	/* it goes with the sample; the first mapping of the profile stays */
+	window__clear(window);
+	assert_int_equal(procs__release_files(procs, let_go, procs), 0);
+	assert_int_equal(procs__file_cnt(procs), 1);
 }
 
 static bool is_named(void *ctx, int64_t pid, const char *comm)
@@ -1482,6 +1535,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(processes_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(services_are_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(stacks_refer_to_services, setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_have_their_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(main_threads_have_the_name_of_then, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(the_unknown_have_the_name_of_their_main_thread,

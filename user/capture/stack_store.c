@@ -18,6 +18,7 @@
 #include "target/procs.h"
 #include "target/services.h"
 
+#define MAX_EXE_LOOKS 64 /* ranges of a process in which its program is looked for */
 #define MAX_LOCATIONS (BPFPROF_MAX_UFRAMES + BPFPROF_MAX_KFRAMES + 1)
 
 /* The kernel's addresses are one mapping: all of the upper half, modules included. */
@@ -146,8 +147,11 @@ void stack_store__free(struct stack_store *s)
 			release_code(s, &s->mappings[i]);
 		free(s->mappings[i].m.filename);
 	}
-	for (size_t i = 0; i < s->stack_cnt; i++)
+	for (size_t i = 0; i < s->stack_cnt; i++) {
+		if (s->stacks[i] && s->stacks[i]->s.labels.has_exe)
+			procs__unref_file(s->procs, s->stacks[i]->s.labels.exe);
 		free(s->stacks[i]);
+	}
 	free(s->mappings);
 	free(s->locations);
 	free(s->stacks);
@@ -459,7 +463,38 @@ static bool find_comm(const struct stack_store *s, uint32_t proc, const struct b
 	return true;
 }
 
-/* With references to its control group and its service. */
+/* libc.so.6, plugin.so */
+static bool is_library(const char *path)
+{
+	const char *at = strrchr(path, '/');
+
+	for (at = at ? at : path; (at = strstr(at, ".so")); at++)
+		if (!at[3] || at[3] == '.' || at[3] == ' ')
+			return true;
+	return false;
+}
+
+/*
+ * What the process runs, by what it maps, since to ask the kernel takes a system call for each process,
+ * and is too late for one that has ended: the lowest file. Where the stack has no limit (setrlimit(2)),
+ * libraries lie below the program. False: that is not known.
+ */
+static bool find_exe(const struct stack_store *s, uint32_t proc, uint32_t *ret)
+{
+	const struct proc_space *space = procs__space(s->procs, proc);
+
+	for (size_t i = 0; i < space->map_cnt && i < MAX_EXE_LOOKS; i++) {
+		const struct proc_file *f = procs__file(s->procs, space->maps[i].file);
+
+		if (f->kind != PROC_FILE_REGULAR || proc_file_is_memory(f) || is_library(f->path))
+			continue;
+		*ret = space->maps[i].file;
+		return true;
+	}
+	return false;
+}
+
+/* With references to its program, its control group and its service. */
 static void set_labels(const struct stack_store *s, uint32_t proc, const struct bpfprof_rec *rec,
 		       struct stack_labels *ret)
 {
@@ -478,7 +513,10 @@ static void set_labels(const struct stack_store *s, uint32_t proc, const struct 
 		ret->has_pid = true;
 		ret->pid = rec->proc.tgid;
 		ret->has_comm = find_comm(s, proc, rec, ret->comm);
+		ret->has_exe = proc != PROCS_NONE && find_exe(s, proc, &ret->exe);
 	}
+	if (ret->has_exe)
+		procs__ref_file(s->procs, ret->exe);
 	if (s->cgroups && rec->cgroup)
 		ret->cgroup = cgroups__find(s->cgroups, rec->cgroup);
 	if (s->services && proc != PROCS_NONE)
@@ -489,8 +527,10 @@ static void set_labels(const struct stack_store *s, uint32_t proc, const struct 
 	}
 }
 
-static void ref_labels(const struct stack_labels *l)
+static void ref_labels(struct stack_store *s, const struct stack_labels *l)
 {
+	if (l->has_exe)
+		procs__ref_file(s->procs, l->exe);
 	if (l->cgroup)
 		cgroup__ref(l->cgroup);
 	if (l->service)
@@ -499,6 +539,8 @@ static void ref_labels(const struct stack_labels *l)
 
 static void unref_labels(struct stack_store *s, const struct stack_labels *l)
 {
+	if (l->has_exe)
+		procs__unref_file(s->procs, l->exe);
 	if (l->cgroup)
 		cgroup__unref(l->cgroup);
 	if (l->service)
@@ -597,7 +639,7 @@ uint32_t stack_store__without_pid(struct stack_store *s, uint32_t stack)
 	for (uint32_t i = 0; is_new && i < twin.location_cnt; i++)
 		s->locations[twin.locations[i]].refs++;
 	if (is_new)
-		ref_labels(&twin.labels);
+		ref_labels(s, &twin.labels);
 	return ret;
 }
 
@@ -673,6 +715,13 @@ size_t stack_store__mapping_end(const struct stack_store *s)
 uint32_t stack_store__main(const struct stack_store *s, enum bpfprof_kind kind)
 {
 	return s->main[kind];
+}
+
+void stack_store__exe(const struct stack_store *s, const struct stack_labels *l, char *ret,
+		      size_t ret_sz)
+{
+	snprintf(ret, ret_sz, "%s", l->has_exe ? procs__file(s->procs, l->exe)->path : "");
+	ret[deleted_path_length(ret, strlen(ret))] = '\0';
 }
 
 const char *stack_store__build_id(const struct stack_store *s, const struct stack_mapping *m)

@@ -26,7 +26,7 @@ struct stack_store;
 #define STACK_STORE_MAX (1U << 24) /* stacks; as many locations */
 
 struct stack_store_opts {
-	/* pid, comm and control group on every stack: profiles of several processes */
+	/* pid, comm, program and control group on every stack: profiles of several processes */
 	bool label_process;
 	bool label_thread;
 	bool label_service; /* what processes say of theirs: target/services.h */
@@ -52,7 +52,8 @@ struct stack_labels {
 	uint32_t own_cnt;
 	uint32_t pid;
 	char comm[BPFPROF_COMM_SZ + 1], thread[BPFPROF_COMM_SZ + 1];
-	bool has_pid, has_comm, has_thread;
+	bool has_pid, has_comm, has_thread, has_exe;
+	uint32_t exe;		 /* procs__file; see stack_store__exe */
 	struct cgroup *cgroup;	 /* NULL: none, or not known */
 	struct service *service; /* the same */
 };
@@ -100,6 +101,10 @@ size_t stack_store__mapping_end(const struct stack_store *s);
 /* The mapping of the program itself, whose stack of the kind was the first; STACK_NONE: unknown.
  * pprof takes the first mapping of a profile for the program's. */
 uint32_t stack_store__main(const struct stack_store *s, enum bpfprof_kind kind);
+
+/* The path of the program that the process ran, as the kernel gives it, cut; "" if that is not known. */
+void stack_store__exe(const struct stack_store *s, const struct stack_labels *l, char *ret,
+		      size_t ret_sz);
 
 /* The lower-case hex of the file's build id, "" if it has none or is not known. */
 const char *stack_store__build_id(const struct stack_store *s, const struct stack_mapping *m);

@@ -17,6 +17,7 @@
 #include "target/services.h"
 
 #define CGROUP_LABELS 8
+#define MAX_EXE 1024
 
 /* What the samples of a stack stand for. */
 struct sums {
@@ -294,6 +295,7 @@ static size_t service_labels(struct profile *p, const struct said *said, struct 
 static size_t labels(struct build *b, const struct stack_labels *l, struct profile_label *ret)
 {
 	struct profile *p = b->p;
+	char exe[MAX_EXE];
 	size_t n = 0;
 
 	if (l->has_pid)
@@ -306,6 +308,10 @@ static size_t labels(struct build *b, const struct stack_labels *l, struct profi
 	if (l->has_thread)
 		ret[n++] = (struct profile_label){ .key = profile__string(p, "thread"),
 						   .str = profile__string(p, l->thread) };
+	stack_store__exe(b->store, l, exe, sizeof(exe));
+	if (*exe)
+		ret[n++] = (struct profile_label){ .key = profile__string(p, "exe"),
+						   .str = profile__string(p, exe) };
 	if (l->cgroup) {
 		cgroup__find_names(l->cgroup);
 		n += cgroup_labels(p, l->cgroup, ret + n);
@@ -340,7 +346,7 @@ static int add_sample(struct build *b, const struct stack *s, const struct sums 
 	struct kind_sums values = {
 		.total = sums->total, .held = sums->held, .amount = sums->amount, .size = s->size
 	};
-	struct profile_label own[3 + CGROUP_LABELS + SAID_FACTS + KIND_MAX_LABELS];
+	struct profile_label own[4 + CGROUP_LABELS + SAID_FACTS + KIND_MAX_LABELS];
 	int64_t v[KIND_MAX_VALUES] = { 0 };
 	int err = util_reserve(&b->scratch, &b->scratch_cap, s->location_cnt + 1,
 			       sizeof(*b->scratch));

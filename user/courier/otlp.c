@@ -176,6 +176,7 @@ static bool sample_key(const char *label, char *ret, size_t ret_sz)
 	static const char *const left_out[] = {
 		"pid",
 		"comm",
+		"exe",
 		"cgroup",
 		"container_id",
 		"container",
