@@ -49,7 +49,7 @@ static int status(const char *store, int http, int grpc, const char *body, size_
 {
 	/* of just its size and a NUL, for the sanitizer */
 	char *copy = calloc(1, sz + 1);
-	struct answer a = { .http = http, .grpc = grpc, .body = copy, .body_sz = sz };
+	struct answer a = { .http = http, .grpc = { .status = grpc }, .body = copy, .body_sz = sz };
 	int ret;
 
 	memcpy(copy, body, sz);
@@ -95,6 +95,93 @@ static void grpc_web_answers(void **state)
 		assert_int_equal(status("parca", 200, -1, good, sz), ANSWER_NONE_SENT);
 	assert_int_equal(status("parca", 200, -1, TEXT("\x80\xff\xff\xff\xffgrpc-status: 0\n")),
 			 ANSWER_NONE_SENT);
+}
+
+/* An answer of gRPC-Web that is this trailer alone. */
+static struct answer trailer(const char *lines, char body[static 1024])
+{
+	size_t sz = strlen(lines);
+
+	assert_true(sz < 1000);
+	body[0] = (char)0x80;
+	body[1] = body[2] = 0;
+	body[3] = (char)(sz >> 8);
+	body[4] = (char)sz;
+	memcpy(body + 5, lines, sz + 1);
+	return (struct answer){
+		.http = 200, .grpc = { .status = -1 }, .body = body, .body_sz = 5 + sz
+	};
+}
+
+static void grpc_messages(void **state)
+{
+	static const struct {
+		const char *lines, *said;
+		int status;
+	} rows[] = {
+		{ "grpc-status: 3\r\ngrpc-message: no%20such label%21\r\n",
+		  "(gRPC 3): no such label!", 400 },
+		/* the last line may have no end */
+		{ "Grpc-Message:expired\nGrpc-Status:16", "(gRPC 16): expired", 401 },
+		/* what a message says is none of the status */
+		{ "grpc-message: was grpc-status: 0\r\ngrpc-status: 14\r\n",
+		  "(gRPC 14): was grpc-status: 0", 503 },
+		{ "grpc-status: 5\r\n", "(gRPC 5)", 404 },
+		{ "grpc-message: why\r\n", "(HTTP 200): why", 500 },
+		/* nothing acts on a terminal, or ends a line; what is no byte stays as it is */
+		{ "grpc-status: 3\r\ngrpc-message: a%0Ab%1b%00%zz%e4%2\r\n",
+		  "(gRPC 3): a\xef\xbf\xbd"
+		  "b\xef\xbf\xbd%00%zz\xef\xbf\xbd%2",
+		  400 },
+	};
+	char body[1024], lines[600], message[401], said[STORE_SAID_SZ];
+	const struct store *parca = store_find("parca");
+	struct answer a;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		a = trailer(rows[i].lines, body);
+		assert_int_equal(store_status(parca, &a), rows[i].status);
+		store_said(parca, &a, said);
+		assert_string_equal(said, rows[i].said);
+	}
+	/* headers are sorted by their names where Go writes them: the status comes behind a message of any length */
+	memset(message, 'x', sizeof(message) - 1);
+	message[sizeof(message) - 1] = '\0';
+	snprintf(lines, sizeof(lines), "grpc-message: %s\r\ngrpc-status: 3\r\n", message);
+	a = trailer(lines, body);
+	assert_int_equal(store_status(parca, &a), 400);
+	store_said(parca, &a, said);
+	assert_in_range(strlen(said), 100, 250);
+	/* among the headers */
+	a = (struct answer){ .http = 200,
+			     .grpc = { .status = 7, .message = "not you" },
+			     .body = "" };
+	store_said(parca, &a, said);
+	assert_string_equal(said, "(gRPC 7): not you");
+	/* cut */
+	a = (struct answer){ .http = 200, .grpc = { .status = -1 }, .body = "" };
+	store_said(parca, &a, said);
+	assert_string_equal(said, "(HTTP 200): it does not say how gRPC's call ended");
+}
+
+/* HTTP's errors with the store's words. */
+static void words(void **state)
+{
+	struct answer a = { .http = 404, .grpc = { .status = -1 }, .body = "404 page not found\n" };
+	char said[STORE_SAID_SZ];
+
+	(void)state;
+	store_said(store_find("pyroscope"), &a, said);
+	assert_string_equal(said, "(HTTP 404): 404 page not found");
+	store_said(store_find("parca"), &a, said);
+	assert_string_equal(said, "(HTTP 404): 404 page not found");
+	store_said(store_find("otlp"), &a, said);
+	assert_string_equal(said, "(HTTP 404): 404 page not found");
+	a.http = 503;
+	a.body = "";
+	store_said(store_find("otlp"), &a, said);
+	assert_string_equal(said, "(HTTP 503)");
 }
 
 /* What is no profile is refused by those that look into it, and nothing is left. */
@@ -159,6 +246,8 @@ int main(void)
 		cmocka_unit_test(urls),
 		cmocka_unit_test(connect_answers),
 		cmocka_unit_test(grpc_web_answers),
+		cmocka_unit_test(grpc_messages),
+		cmocka_unit_test(words),
 		cmocka_unit_test(bodies),
 		cmocka_unit_test(no_room),
 	};

@@ -155,20 +155,26 @@ static void release(struct attempt *a)
 	a->request = (struct transfer_request){ 0 };
 }
 
-/* What the store said, for people. */
-static const char *describe(const struct retry *r, const struct transfer_result *result, char *ret,
-			    size_t ret_sz)
+static struct answer as_answer(const struct transfer_result *r)
 {
-	char shown[MAX_SHOWN];
+	return (struct answer){
+		.http = r->http, .grpc = r->grpc, .body = r->body, .body_sz = r->body_sz
+	};
+}
 
-	if (*result->error)
+/* What the store said, for people. */
+static void describe(const struct store *s, const struct retry *r,
+		     const struct transfer_result *result, char *ret, size_t ret_sz)
+{
+	struct answer answer = as_answer(result);
+	char said[STORE_SAID_SZ];
+
+	if (*result->error) {
 		snprintf(ret, ret_sz, "%s", result->error);
-	else if (result->body_sz)
-		snprintf(ret, ret_sz, "%s (HTTP %d): %s", r->reason, result->http,
-			 util_printable(shown, sizeof(shown), result->body));
-	else
-		snprintf(ret, ret_sz, "%s (HTTP %d)", r->reason, result->http);
-	return ret;
+		return;
+	}
+	store_said(s, &answer, said);
+	snprintf(ret, ret_sz, "%s %s", r->reason, said);
 }
 
 /* A store that fails is spoken of once, and once more when it is back. answered: it has said so itself. */
@@ -244,12 +250,12 @@ static int end_attempt(struct courier *c, struct attempt *a, const struct transf
 	struct retry r = retry_judge(a->d->store->kind, status);
 	uint64_t number = a->d->queue.slots[a->slot].number, now = util_monotonic_ns();
 	enum wire_outcome outcome;
-	char what[MAX_SHOWN + 256];
+	char what[STORE_SAID_SZ + 64];
 	bool settled;
 	int err;
 
 	release(a);
-	describe(&r, result, what, sizeof(what));
+	describe(a->d->store, &r, result, what, sizeof(what));
 	settled = queue__end(&a->d->queue, a->slot, &r, result->retry_after_ns, now, &outcome);
 	err = report_store(c, a->d, &r, result->http != 0, what, now);
 	if (!err && r.verdict == VERDICT_DELIVERED)
@@ -282,10 +288,7 @@ static int finish_transfers(struct courier *c)
 			continue;
 		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&a);
 		transfer__end(a->transfer, c->multi, m->data.result, &result);
-		answer = (struct answer){ .http = result.http,
-					  .grpc = result.grpc,
-					  .body = result.body,
-					  .body_sz = result.body_sz };
+		answer = as_answer(&result);
 		status = result.http ? store_status(a->d->store, &answer) :
 			 result.sent ? ANSWER_NONE_SENT :
 				       ANSWER_NONE;

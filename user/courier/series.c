@@ -215,28 +215,32 @@ static const char *find_trailer(const struct answer *a, size_t *ret_sz)
 	return NULL;
 }
 
-/* HTTP says that all is well, whatever gRPC says: "grpc-status: 3" among the headers, or in the frame
- * behind the answer. */
+/* "grpc-status: 3" among the headers, or in the frame behind the answer. */
+bool series_grpc_web_end(const struct answer *a, struct grpc_end *ret)
+{
+	const char *trailer;
+	size_t sz;
+
+	*ret = a->grpc;
+	if (ret->status >= 0)
+		return true;
+	trailer = find_trailer(a, &sz);
+	if (trailer)
+		grpc_end__take_all(ret, trailer, sz);
+	return trailer;
+}
+
+/* HTTP says that all is well, whatever gRPC says. */
 int series_grpc_web_status(const struct answer *a)
 {
-	static const char key[] = "grpc-status:";
-	char text[256];
-	const char *trailer, *at;
-	size_t sz;
+	struct grpc_end end;
 	int status;
 
 	if (a->http != 200)
 		return a->http;
-	if (a->grpc >= 0) {
-		status = retry_grpc_status(a->grpc);
-		return status ? status : 500;
-	}
-	trailer = find_trailer(a, &sz);
 	/* it has taken all, and says nothing of what became of it */
-	if (!trailer)
+	if (!series_grpc_web_end(a, &end))
 		return ANSWER_NONE_SENT;
-	snprintf(text, sizeof(text), "%.*s", (int)MIN(sz, sizeof(text)), trailer);
-	at = strcasestr(text, key);
-	status = at ? retry_grpc_status(atoi(at + strlen(key))) : 0;
+	status = retry_grpc_status(end.status);
 	return status ? status : 500;
 }

@@ -10,6 +10,8 @@
 #include "courier/stores_parts.h"
 #include "profile/gzip_writer.h"
 
+#define MAX_SHOWN 200 /* bytes of what a store says */
+
 /* The record as it is. */
 static int pprof_body(const struct item *item, struct body *ret)
 {
@@ -63,6 +65,7 @@ const struct store stores[] = {
 		.content_type = "application/grpc-web+proto",
 		.body = series_parca_body,
 		.status = series_grpc_web_status,
+		.grpc_end = series_grpc_web_end,
 	},
 	{
 		.name = "otlp",
@@ -129,6 +132,34 @@ int store_body(const struct store *s, const struct item *item, struct body *ret)
 int store_status(const struct store *s, const struct answer *a)
 {
 	return s->status ? s->status(a) : a->http;
+}
+
+/* In one line. */
+static void show(const char *words, char ret[static MAX_SHOWN])
+{
+	char cut[MAX_SHOWN];
+	size_t len = strnlen(words, sizeof(cut) - 1);
+
+	while (len && strchr(" \t\r\n", words[len - 1]))
+		len--;
+	memcpy(cut, words, len);
+	cut[len] = '\0';
+	util_printable(ret, MAX_SHOWN, cut);
+}
+
+void store_said(const struct store *s, const struct answer *a, char ret[static STORE_SAID_SZ])
+{
+	bool is_grpc = s->grpc_end && a->http == 200;
+	const char *words = a->body;
+	struct grpc_end end;
+	char shown[MAX_SHOWN];
+
+	if (is_grpc)
+		words = s->grpc_end(a, &end) ? end.message :
+					       "it does not say how gRPC's call ended";
+	show(words, shown);
+	snprintf(ret, STORE_SAID_SZ, "(%s %d)%s%s", is_grpc && end.status >= 0 ? "gRPC" : "HTTP",
+		 is_grpc && end.status >= 0 ? end.status : a->http, *shown ? ": " : "", shown);
 }
 
 static const struct {

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "courier/grpc.h"
 #include "courier/retry.h"
 #include "spool/labels.h"
 
@@ -27,7 +28,7 @@ struct body {
 /* What came back, of which no more than a few KiB are kept; texts end with a NUL. */
 struct answer {
 	int http;
-	int grpc; /* grpc-status among the headers; -1: none */
+	struct grpc_end grpc; /* among the headers */
 	const char *body;
 	size_t body_sz;
 };
@@ -41,6 +42,8 @@ struct store {
 	int (*body)(const struct item *item, struct body *ret); /* as store_body, but for gzip */
 	int (*status)(
 		const struct answer *a); /* of HTTP, that says best what happened; NULL: a->http */
+	/* how gRPC's call has ended, where that says it; false: there is no word of it. NULL: it is no gRPC */
+	bool (*grpc_end)(const struct answer *a, struct grpc_end *ret);
 };
 
 extern const struct store stores[];
@@ -57,6 +60,11 @@ int store_body(const struct store *s, const struct item *item, struct body *ret)
 
 /* What the answer comes to, for retry_judge. */
 int store_status(const struct store *s, const struct answer *a);
+
+/* The same for people: "(HTTP 404): no such path", with the store's own words, or gRPC's status in place of
+ * HTTP's: valid UTF-8 without control characters. */
+#define STORE_SAID_SZ 512
+void store_said(const struct store *s, const struct answer *a, char ret[static STORE_SAID_SZ]);
 
 /* What the stores call the profiles of a kind ("cpu": "process_cpu"). */
 const char *store_profile_name(const char *kind);

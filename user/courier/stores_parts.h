@@ -10,6 +10,7 @@ int series_pyroscope_body(const struct item *item, struct body *ret);
 int series_parca_body(const struct item *item, struct body *ret);
 int series_connect_status(const struct answer *a);
 int series_grpc_web_status(const struct answer *a);
+bool series_grpc_web_end(const struct answer *a, struct grpc_end *ret);
 
 /* otlp.c: versions 1.10 and 1.9 of the protocol. */
 int otlp_body(const struct item *item, struct body *ret);

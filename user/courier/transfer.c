@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/util.h"
 
@@ -26,7 +25,7 @@ struct transfer {
 	struct curl_slist *headers;
 	const char *body;
 	size_t body_sz, given;
-	int grpc;
+	struct grpc_end grpc;
 	char answer[MAX_ANSWER + 1];
 	size_t answer_sz;
 	char error[CURL_ERROR_SIZE];
@@ -58,14 +57,9 @@ static size_t give_body(char *to, size_t size, size_t n, void *ctx)
 
 static size_t take_header(char *data, size_t size, size_t n, void *ctx)
 {
-	static const char name[] = "grpc-status:";
 	struct transfer *t = ctx;
-	char text[64];
 
-	/* lines are not terminated */
-	snprintf(text, sizeof(text), "%.*s", (int)MIN(size * n, sizeof(text) - 1), data);
-	if (!strncasecmp(text, name, strlen(name)))
-		t->grpc = atoi(text + strlen(name));
+	grpc_end__take(&t->grpc, data, size * n);
 	return size * n;
 }
 
@@ -175,7 +169,7 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	curl_easy_reset(t->easy);
 	curl_slist_free_all(t->headers);
 	t->headers = NULL;
-	t->grpc = -1;
+	t->grpc = (struct grpc_end){ .status = -1 };
 	t->answer_sz = 0;
 	t->error[0] = '\0';
 	t->body = r->body;

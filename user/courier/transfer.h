@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "courier/grpc.h"
+
 struct transfer;
 
 /* A file that the collector has opened, read; NULL: there is none. Texts end with a NUL. */
@@ -28,7 +30,7 @@ struct transfer_request {
 struct transfer_result {
 	int http;		 /* 0: no answer */
 	bool sent;		 /* all of the request */
-	int grpc;		 /* grpc-status among the headers; -1: none */
+	struct grpc_end grpc;	 /* among the headers */
 	uint64_t retry_after_ns; /* 0: not said */
 	const char *body;	 /* its beginning, with a NUL */
 	size_t body_sz;
