@@ -165,7 +165,7 @@ static void grpc_messages(void **state)
 	assert_string_equal(said, "(HTTP 200): it does not say how gRPC's call ended");
 }
 
-/* HTTP's errors with the store's words. */
+/* HTTP's errors with the store's words, and with what helps. */
 static void words(void **state)
 {
 	struct answer a = { .http = 404, .grpc = { .status = -1 }, .body = "404 page not found\n" };
@@ -177,7 +177,10 @@ static void words(void **state)
 	store_said(store_find("parca"), &a, said);
 	assert_string_equal(said, "(HTTP 404): 404 page not found");
 	store_said(store_find("otlp"), &a, said);
-	assert_string_equal(said, "(HTTP 404): 404 page not found");
+	assert_string_equal(said,
+			    "(HTTP 404): 404 page not found: start the Collector with the "
+			    "feature gate service.profilesSupport, and give it a pipeline of "
+			    "profiles");
 	a.http = 503;
 	a.body = "";
 	store_said(store_find("otlp"), &a, said);

@@ -11,6 +11,10 @@
 #include "profile/gzip_writer.h"
 
 #define MAX_SHOWN 200 /* bytes of what a store says */
+/* Both are missing in a Collector as it is by default. */
+#define NO_PROFILES                                                               \
+	"start the Collector with the feature gate service.profilesSupport, and " \
+	"give it a pipeline of profiles"
 
 /* The record as it is. */
 static int pprof_body(const struct item *item, struct body *ret)
@@ -74,6 +78,7 @@ const struct store stores[] = {
 		.content_type = "application/x-protobuf",
 		.gzip = true,
 		.body = otlp_body,
+		.not_found = NO_PROFILES,
 	},
 	{
 		.name = "otlp-1.9",
@@ -82,6 +87,7 @@ const struct store stores[] = {
 		.content_type = "application/x-protobuf",
 		.gzip = true,
 		.body = otlp_body_v9,
+		.not_found = NO_PROFILES,
 	},
 	{
 		.name = "pprof",
@@ -150,7 +156,7 @@ static void show(const char *words, char ret[static MAX_SHOWN])
 void store_said(const struct store *s, const struct answer *a, char ret[static STORE_SAID_SZ])
 {
 	bool is_grpc = s->grpc_end && a->http == 200;
-	const char *words = a->body;
+	const char *words = a->body, *hint = a->http == 404 && s->not_found ? s->not_found : "";
 	struct grpc_end end;
 	char shown[MAX_SHOWN];
 
@@ -158,8 +164,10 @@ void store_said(const struct store *s, const struct answer *a, char ret[static S
 		words = s->grpc_end(a, &end) ? end.message :
 					       "it does not say how gRPC's call ended";
 	show(words, shown);
-	snprintf(ret, STORE_SAID_SZ, "(%s %d)%s%s", is_grpc && end.status >= 0 ? "gRPC" : "HTTP",
-		 is_grpc && end.status >= 0 ? end.status : a->http, *shown ? ": " : "", shown);
+	snprintf(ret, STORE_SAID_SZ, "(%s %d)%s%s%s%s",
+		 is_grpc && end.status >= 0 ? "gRPC" : "HTTP",
+		 is_grpc && end.status >= 0 ? end.status : a->http, *shown ? ": " : "", shown,
+		 *hint ? ": " : "", hint);
 }
 
 static const struct {

@@ -44,6 +44,7 @@ struct store {
 		const struct answer *a); /* of HTTP, that says best what happened; NULL: a->http */
 	/* how gRPC's call has ended, where that says it; false: there is no word of it. NULL: it is no gRPC */
 	bool (*grpc_end)(const struct answer *a, struct grpc_end *ret);
+	const char *not_found; /* what HTTP's 404 is due to, most likely; or NULL */
 };
 
 extern const struct store stores[];
