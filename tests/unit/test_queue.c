@@ -238,7 +238,7 @@ static void away(void **state)
 /* One that refuses everything for days has all of it in the end. */
 static void refused_for_long(void **state)
 {
-	static const int statuses[] = { 503, 401, 408 };
+	static const int statuses[] = { 503, 401, 407, 408 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
@@ -299,7 +299,7 @@ static void check_picky(int status, uint64_t takes, uint64_t of, uint64_t within
 
 static void picky(void **state)
 {
-	static const int statuses[] = { 401, 403, 408, 425, 499, 502, 503, 504 };
+	static const int statuses[] = { 401, 403, 407, 408, 425, 499, 502, 503, 504 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)

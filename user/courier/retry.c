@@ -27,6 +27,7 @@ static const struct {
 	{ ALL, 401, 401, { VERDICT_RIGHTS, "not authorized", 0 } },
 	{ ALL, 403, 403, { VERDICT_RIGHTS, "forbidden", 0 } },
 	{ ALL, 404, 404, { VERDICT_REFUSED, "not found", 0 } },
+	{ ALL, 407, 407, { VERDICT_RIGHTS, "not authorized by the proxy", 0 } },
 	{ ALL, 408, 408, { VERDICT_LATER, "timed out", 0 } },
 	{ ALL, 413, 413, { VERDICT_REFUSED, "too large", 0 } },
 	{ STORE_PYROSCOPE, 422, 422, { VERDICT_SUSPECT, "limit", 2 } },
