@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import signal
+import urllib.request
 
 import lib
 import stores
@@ -77,6 +78,16 @@ class Agent:
         self.p.send_signal(sig)
         status = self.p.wait(lib.LONG)
         need(status == (0 if sig == signal.SIGTERM else -sig), f"exit status {status}: {self.err()}")
+
+
+def metrics(port):
+    """{name with its labels: value}, as the agent that listens there says it; none until it does."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=lib.LONG) as r:
+            lines = r.read().decode().splitlines()
+    except OSError:
+        return {}
+    return {name: float(value) for name, value in (x.rsplit(" ", 1) for x in lines if not x.startswith("#"))}
 
 
 def push(name, store, *lines, path=""):

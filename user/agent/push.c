@@ -370,10 +370,15 @@ static int on_next(struct push *p, struct target *t)
 	return err;
 }
 
-static int on_settled(struct push *p, struct target *t)
+static int on_ended(struct push *p, struct target *t)
 {
-	if (!is_given(t, p->in.number) || p->in.value >= WIRE_NR_OUTCOMES)
+	if (!is_given(t, p->in.number) || p->in.value > WIRE_KEPT || p->in.reason > WIRE_NO_REASON)
 		return -EPROTO;
+	t->stats.bytes += p->in.bytes;
+	if (p->in.reason != WIRE_NO_REASON)
+		t->stats.failures[p->in.reason]++;
+	if (p->in.value == WIRE_KEPT)
+		return 0;
 	take_back(t, p->in.number);
 	t->stats.outcome[p->in.value]++;
 	settle(p, t, p->in.number);
@@ -427,8 +432,8 @@ static int take_message(struct push *p, size_t sz)
 	switch (p->in.what) {
 	case WIRE_NEXT:
 		return on_next(p, t);
-	case WIRE_SETTLED:
-		return on_settled(p, t);
+	case WIRE_ENDED:
+		return on_ended(p, t);
 	case WIRE_SAID:
 		return on_said(p, t, sz - WIRE_HEAD_SZ);
 	default:

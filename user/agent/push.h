@@ -25,6 +25,8 @@ struct spool;
 struct push_stats {
 	uint64_t outcome[WIRE_NR_OUTCOMES];
 	uint64_t too_old, dropped; /* not sent: by the destination's limit, by the spool's size */
+	uint64_t failures[WIRE_NR_REASONS]; /* attempts */
+	uint64_t bytes;			    /* of requests, without their heads */
 	uint64_t pending;
 };
 

@@ -98,12 +98,14 @@ say(struct courier *c, const struct destination *d, bool error, const char *fmt,
 	return tell(c, MIN((size_t)n + 1, sizeof(c->out.text)));
 }
 
-static int settle(struct courier *c, const struct destination *d, uint64_t number,
-		  enum wire_outcome outcome)
+static int tell_end(struct courier *c, const struct destination *d, uint64_t number,
+		    enum wire_outcome outcome, enum wire_reason reason, uint64_t bytes)
 {
-	begin_message(c, d, WIRE_SETTLED);
+	begin_message(c, d, WIRE_ENDED);
 	c->out.number = number;
 	c->out.value = outcome;
+	c->out.reason = reason;
+	c->out.bytes = bytes;
 	return tell(c, 0);
 }
 
@@ -174,7 +176,7 @@ static void describe(const struct store *s, const struct retry *r,
 		return;
 	}
 	store_said(s, &answer, said);
-	snprintf(ret, ret_sz, "%s %s", r->reason, said);
+	snprintf(ret, ret_sz, "%s %s", retry_word(r->reason), said);
 }
 
 /* A store that fails is spoken of once, and once more when it is back. answered: it has said so itself. */
@@ -260,9 +262,10 @@ static int end_attempt(struct courier *c, struct attempt *a, const struct transf
 	err = report_store(c, a->d, &r, result->http != 0, what, now);
 	if (!err && r.verdict == VERDICT_DELIVERED)
 		err = report_partial(c, a->d, number, result, now);
-	if (!err && settled)
-		err = settle(c, a->d, number, outcome);
-	if (!err && settled && outcome != WIRE_DELIVERED)
+	if (!err)
+		err = tell_end(c, a->d, number, settled ? outcome : WIRE_KEPT, r.reason,
+			       result->bytes);
+	if (!err && settled && r.verdict != VERDICT_DELIVERED)
 		err = report_given_up(c, a->d, number, what, now);
 	return err;
 }
@@ -272,7 +275,7 @@ static int fail_attempt(struct courier *c, struct attempt *a, const char *why)
 {
 	struct transfer_result none = { .body = "", .error = why };
 
-	return end_attempt(c, a, &none, ANSWER_NONE);
+	return end_attempt(c, a, &none, ANSWER_NOT_BEGUN);
 }
 
 static int finish_transfers(struct courier *c)
@@ -398,7 +401,7 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 	queue__begin(&d->queue, a->slot, number, sz);
 	if (err == -EBADMSG) {
 		queue__give_up(&d->queue, a->slot);
-		err = settle(c, d, number, WIRE_UNREADABLE);
+		err = tell_end(c, d, number, WIRE_UNREADABLE, WIRE_NO_REASON, 0);
 		return err ? err :
 			     report_given_up(c, d, number, "it cannot be read",
 					     util_monotonic_ns());

@@ -217,7 +217,7 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 
 	vacate(q, slot);
 	if (why->verdict == VERDICT_DELIVERED) {
-		*ret = WIRE_DELIVERED;
+		*ret = r.unknown ? WIRE_MAYBE_DUPLICATE : WIRE_DELIVERED;
 		q->taken += !r.tries;
 		if (told)
 			return true;

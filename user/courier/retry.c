@@ -20,25 +20,26 @@ static const struct {
 	int from, to; /* statuses */
 	struct retry then;
 } rows[] = {
-	{ ALL, ANSWER_NONE, ANSWER_NONE, { VERDICT_LATER, "no connection", 0 } },
-	{ ALL, ANSWER_NONE_SENT, ANSWER_NONE_SENT, { VERDICT_UNKNOWN, "no answer", 0 } },
-	{ ALL, 200, 299, { VERDICT_DELIVERED, "delivered", 0 } },
-	{ ALL, 300, 399, { VERDICT_REFUSED, "redirected", 0 } },
-	{ ALL, 401, 401, { VERDICT_RIGHTS, "not authorized", 0 } },
-	{ ALL, 403, 403, { VERDICT_RIGHTS, "forbidden", 0 } },
-	{ ALL, 404, 404, { VERDICT_REFUSED, "not found", 0 } },
-	{ ALL, 407, 407, { VERDICT_RIGHTS, "not authorized by the proxy", 0 } },
-	{ ALL, 408, 408, { VERDICT_LATER, "timed out", 0 } },
-	{ ALL, 413, 413, { VERDICT_REFUSED, "too large", 0 } },
-	{ STORE_PYROSCOPE, 422, 422, { VERDICT_SUSPECT, "limit", 2 } },
-	{ ALL, 425, 425, { VERDICT_LATER, "too early", 0 } },
-	{ ALL, 429, 429, { VERDICT_SUSPECT, "too many requests", 5 } },
-	{ ALL, 499, 499, { VERDICT_LATER, "closed", 0 } },
-	{ ALL, 400, 499, { VERDICT_REFUSED, "refused", 0 } },
-	{ STORE_OTLP, 500, 500, { VERDICT_SUSPECT, "server error", 3 } },
-	{ ALL, 500, 500, { VERDICT_SUSPECT, "server error", 5 } },
-	{ ALL, 501, 501, { VERDICT_REFUSED, "not implemented", 0 } },
-	{ ALL, 502, 599, { VERDICT_LATER, "unavailable", 0 } },
+	{ ALL, ANSWER_NOT_BEGUN, ANSWER_NOT_BEGUN, { VERDICT_LATER, WIRE_REASON_not_begun, 0 } },
+	{ ALL, ANSWER_NONE, ANSWER_NONE, { VERDICT_LATER, WIRE_REASON_no_connection, 0 } },
+	{ ALL, ANSWER_NONE_SENT, ANSWER_NONE_SENT, { VERDICT_UNKNOWN, WIRE_REASON_no_answer, 0 } },
+	{ ALL, 200, 299, { VERDICT_DELIVERED, WIRE_NO_REASON, 0 } },
+	{ ALL, 300, 399, { VERDICT_REFUSED, WIRE_REASON_redirected, 0 } },
+	{ ALL, 401, 401, { VERDICT_RIGHTS, WIRE_REASON_not_authorized, 0 } },
+	{ ALL, 403, 403, { VERDICT_RIGHTS, WIRE_REASON_forbidden, 0 } },
+	{ ALL, 404, 404, { VERDICT_REFUSED, WIRE_REASON_not_found, 0 } },
+	{ ALL, 407, 407, { VERDICT_RIGHTS, WIRE_REASON_proxy, 0 } },
+	{ ALL, 408, 408, { VERDICT_LATER, WIRE_REASON_timed_out, 0 } },
+	{ ALL, 413, 413, { VERDICT_REFUSED, WIRE_REASON_too_large, 0 } },
+	{ STORE_PYROSCOPE, 422, 422, { VERDICT_SUSPECT, WIRE_REASON_limit, 2 } },
+	{ ALL, 425, 425, { VERDICT_LATER, WIRE_REASON_too_early, 0 } },
+	{ ALL, 429, 429, { VERDICT_SUSPECT, WIRE_REASON_too_many_requests, 5 } },
+	{ ALL, 499, 499, { VERDICT_LATER, WIRE_REASON_closed, 0 } },
+	{ ALL, 400, 499, { VERDICT_REFUSED, WIRE_REASON_refused, 0 } },
+	{ STORE_OTLP, 500, 500, { VERDICT_SUSPECT, WIRE_REASON_server_error, 3 } },
+	{ ALL, 500, 500, { VERDICT_SUSPECT, WIRE_REASON_server_error, 5 } },
+	{ ALL, 501, 501, { VERDICT_REFUSED, WIRE_REASON_not_implemented, 0 } },
+	{ ALL, 502, 599, { VERDICT_LATER, WIRE_REASON_unavailable, 0 } },
 };
 
 struct retry retry_judge(enum store_kind store, int status)
@@ -46,7 +47,15 @@ struct retry retry_judge(enum store_kind store, int status)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].stores & store && status >= rows[i].from && status <= rows[i].to)
 			return rows[i].then;
-	return (struct retry){ VERDICT_REFUSED, "no HTTP", 0 };
+	return (struct retry){ VERDICT_REFUSED, WIRE_REASON_no_http, 0 };
+}
+
+#define WORD(name, text) [WIRE_REASON_##name] = (text),
+static const char *const words[WIRE_NR_REASONS] = { WIRE_REASONS(WORD) };
+
+const char *retry_word(enum wire_reason reason)
+{
+	return reason < WIRE_NR_REASONS ? words[reason] : "delivered";
 }
 
 static const struct {

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "courier/wire.h"
+
 /* Whom it was sent to; bits, for the table. */
 enum store_kind {
 	STORE_PYROSCOPE = 1 << 0, /* push.v1 */
@@ -26,16 +28,21 @@ enum verdict {
 enum {
 	ANSWER_NONE = 0,      /* the connection failed before all was sent */
 	ANSWER_NONE_SENT = 1, /* all was sent */
+	ANSWER_NOT_BEGUN =
+		2, /* nothing was: a file of the configuration cannot be read, or the like */
 };
 
 struct retry {
 	enum verdict verdict;
-	const char *reason; /* one word or two, for counters and people */
+	enum wire_reason reason;
 	unsigned int tries; /* VERDICT_SUSPECT: so many that are held against the record */
 };
 
 /* status: of HTTP, or one of the above. */
 struct retry retry_judge(enum store_kind store, int status);
+
+/* One word or some, for people. */
+const char *retry_word(enum wire_reason reason);
 
 /* The status of HTTP that stands for one of gRPC (grpc/doc/statuscodes.md), or for a code of
  * Connect, such as "resource_exhausted" (connectrpc.com/docs/protocol, error codes); 0: not known. */

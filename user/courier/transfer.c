@@ -220,6 +220,7 @@ void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct trans
 		.http = code == CURLE_OK || http >= 300 ? (int)http : 0,
 		/* libcurl has it: CURLINFO_SIZE_UPLOAD_T leaves out what went with the head */
 		.sent = t->given == t->body_sz,
+		.bytes = t->given,
 		.grpc = t->grpc,
 		.retry_after_ns = retry_after > 0 ? (uint64_t)retry_after * NSEC_PER_SEC : 0,
 		.body = t->answer,

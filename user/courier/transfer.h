@@ -30,6 +30,7 @@ struct transfer_request {
 struct transfer_result {
 	int http;		 /* 0: no answer */
 	bool sent;		 /* all of the request */
+	uint64_t bytes;		 /* of its body, that were sent */
 	struct grpc_end grpc;	 /* among the headers */
 	uint64_t retry_after_ns; /* 0: not said */
 	const char *body;	 /* its beginning, with a NUL */

@@ -10,7 +10,7 @@
  *	NEWS: so many bytes have come in  ──>
  *	                                  <──    NEXT: a record for destination 0, slot 3
  *	RECORD 17, with its file and keys ──>
- *	                                  <──    SETTLED 17: delivered
+ *	                                  <──    ENDED 17: delivered
  *	                                  <──    NEXT …
  *	NOTHING for slot 3                ──>
  *
@@ -26,7 +26,8 @@
 
 #define WIRE_PROGRAM "bpfprof-courier"
 #define WIRE_MAX_DESTINATIONS 16
-#define WIRE_MAX_TEXT 65536
+#define WIRE_MAX_TEXT \
+	98304 /* more than the metrics of all destinations and targets with the longest names */
 
 enum wire_what {
 	/* to the courier */
@@ -38,19 +39,48 @@ enum wire_what {
 	WIRE_LISTEN,  /* a descriptor: the socket where the agent is asked how it is */
 	WIRE_STATUS,  /* text: metrics; all is attached */
 	/* to the collector */
-	WIRE_NEXT,    /* number: of a record that was handed out, 0: of another one */
-	WIRE_SETTLED, /* number, value: enum wire_outcome */
-	WIRE_SAID,    /* text, for people; value: it is an error */
+	WIRE_NEXT,  /* number: of a record that was handed out, 0: of another one */
+	WIRE_ENDED, /* an attempt at a RECORD: number, value: enum wire_outcome, reason, bytes */
+	WIRE_SAID,  /* text, for people; value: it is an error */
 };
 
 /* What became of a record. */
 enum wire_outcome {
 	WIRE_DELIVERED,
-	WIRE_REFUSED,	 /* by the store */
-	WIRE_FAILED,	 /* of the store's trouble with it */
-	WIRE_UNANSWERED, /* twice: it may be there, even twice */
-	WIRE_UNREADABLE, /* the record is no profile, or cannot be opened */
+	WIRE_REFUSED,	      /* by the store */
+	WIRE_FAILED,	      /* of the store's trouble with it */
+	WIRE_UNANSWERED,      /* twice: it may be there, even twice */
+	WIRE_UNREADABLE,      /* the record is no profile, or cannot be opened */
+	WIRE_MAYBE_DUPLICATE, /* delivered, after an attempt without an answer: it may be there twice */
 	WIRE_NR_OUTCOMES,
+	WIRE_KEPT = WIRE_NR_OUTCOMES, /* none yet: there will be another attempt */
+};
+
+/* Why an attempt has failed (courier/retry.c): for counters, and for people. */
+#define WIRE_REASONS(X)                           \
+	X(not_begun, "not begun")                 \
+	X(no_connection, "no connection")         \
+	X(no_answer, "no answer")                 \
+	X(redirected, "redirected")               \
+	X(not_authorized, "not authorized")       \
+	X(forbidden, "forbidden")                 \
+	X(not_found, "not found")                 \
+	X(proxy, "not authorized by the proxy")   \
+	X(timed_out, "timed out")                 \
+	X(too_large, "too large")                 \
+	X(limit, "limit")                         \
+	X(too_early, "too early")                 \
+	X(too_many_requests, "too many requests") \
+	X(closed, "closed")                       \
+	X(refused, "refused")                     \
+	X(server_error, "server error")           \
+	X(not_implemented, "not implemented")     \
+	X(unavailable, "unavailable")             \
+	X(no_http, "no HTTP")
+#define WIRE_REASON_ID(name, text) WIRE_REASON_##name,
+enum wire_reason {
+	WIRE_REASONS(WIRE_REASON_ID) WIRE_NR_REASONS,
+	WIRE_NO_REASON = WIRE_NR_REASONS, /* it has not failed */
 };
 
 /* Files of a destination, which may be replaced at any time: bits. */
@@ -70,12 +100,14 @@ struct wire {
 	uint32_t generation;
 	uint32_t files;	  /* bits of those that are there */
 	uint32_t missing; /* bits of those that should be, and cannot be read now */
+	uint32_t reason;  /* enum wire_reason */
 	uint64_t number, value;
+	uint64_t bytes; /* of a request's body, that were sent */
 	char text[WIRE_MAX_TEXT];
 };
 #define WIRE_HEAD_SZ offsetof(struct wire, text)
 
-/* One without text. What else is in the buffer stays there: to clear 64 KiB would be most of what a message
+/* One without text. What else is in the buffer stays there: to clear 96 KiB would be most of what a message
  * costs. */
 static inline void wire_begin(struct wire *w, enum wire_what what)
 {

@@ -28,8 +28,11 @@ static const char *const lost_names[] = { BPFPROF_LOST_REASONS(NAME_OF) };
 static const char *const outcomes[WIRE_NR_OUTCOMES] = {
 	[WIRE_DELIVERED] = "delivered",	  [WIRE_REFUSED] = "refused",
 	[WIRE_FAILED] = "failed",	  [WIRE_UNANSWERED] = "unanswered",
-	[WIRE_UNREADABLE] = "unreadable",
+	[WIRE_UNREADABLE] = "unreadable", [WIRE_MAYBE_DUPLICATE] = "maybe_duplicate",
 };
+
+#define REASON_OF(name, text) #name,
+static const char *const reasons[WIRE_NR_REASONS] = { WIRE_REASONS(REASON_OF) };
 
 void run_count_window(struct run *r, const struct report *report, bool written)
 {
@@ -150,6 +153,20 @@ static void write_push(const struct run *r, FILE *f)
 			"%" PRIu64 "\n",
 			name, s.too_old, name, s.dropped);
 	}
+	begin(f, "push_failures_total", "counter", "Attempts that have failed, by the reason.");
+	for (size_t i = 0; c && i < c->push_cnt; i++)
+		for (int k = 0; push__stats(r->push, c->push[i].name, &s) && k < WIRE_NR_REASONS;
+		     k++)
+			fprintf(f,
+				"bpfprof_push_failures_total{destination=\"%s\",reason=\"%s\"} "
+				"%" PRIu64 "\n",
+				c->push[i].name, reasons[k], s.failures[k]);
+	begin(f, "push_bytes_total", "counter",
+	      "Bytes of requests that were sent, without their heads.");
+	for (size_t i = 0; c && i < c->push_cnt; i++)
+		if (push__stats(r->push, c->push[i].name, &s))
+			fprintf(f, "bpfprof_push_bytes_total{destination=\"%s\"} %" PRIu64 "\n",
+				c->push[i].name, s.bytes);
 	begin(f, "push_pending_profiles", "gauge", "Profiles that are not settled yet.");
 	for (size_t i = 0; c && i < c->push_cnt; i++)
 		if (push__stats(r->push, c->push[i].name, &s))
