@@ -66,16 +66,39 @@ pid_t __wrap_helper_start(enum sandbox kind, const char *program, const char *co
 	return sock < 0 ? -errno : pid;
 }
 
-static uint32_t told_generation(void)
+/* What the courier is told next; NULL: nothing. */
+static const struct wire *told(void)
 {
 	static struct wire w;
-	uint32_t generation = 0;
+	int fds[FD_MESSAGE_MAX];
 	size_t cnt;
-	int fds[1];
+	ssize_t n =
+		fd_message_receive(sock, &w, sizeof(w), fds, ARRAY_SIZE(fds), &cnt, MSG_DONTWAIT);
 
-	while (fd_message_receive(sock, &w, sizeof(w), fds, 0, &cnt, MSG_DONTWAIT) > 0)
-		if (w.what == WIRE_DESTINATION)
-			generation = w.generation;
+	while (n > 0 && cnt)
+		close(fds[--cnt]);
+	return n > 0 ? &w : NULL;
+}
+
+/* All that it is told: how often of a destination, and its generation. */
+static int told_destinations(uint32_t *ret_generation)
+{
+	const struct wire *w;
+	int n = 0;
+
+	while ((w = told()))
+		if (w->what == WIRE_DESTINATION) {
+			*ret_generation = w->generation;
+			n++;
+		}
+	return n;
+}
+
+static uint32_t told_generation(void)
+{
+	uint32_t generation = 0;
+
+	told_destinations(&generation);
 	return generation;
 }
 
@@ -100,6 +123,7 @@ static int tear_down(void **state)
 	spool__close(spool);
 	close(sock);
 	free(said);
+	said = NULL;
 	return 0;
 }
 
@@ -180,10 +204,28 @@ static void test_flood(void **state)
 	assert_int_equal(lines, 0);
 }
 
+/* What the courier need not know of does not end what it has under way. */
+static void test_reload(void **state)
+{
+	struct destination younger = destination, another = destination;
+	uint32_t generation;
+	char text[512];
+
+	(void)state;
+	assert_int_equal(told_destinations(&generation), 1);
+	younger.max_age_ns = 60 * NSEC_PER_SEC;
+	assert_int_equal(push__change(push, &younger, 1, text, sizeof(text)), 0);
+	assert_int_equal(told_destinations(&generation), 0);
+	another.tenant = "another";
+	assert_int_equal(push__change(push, &another, 1, text, sizeof(text)), 0);
+	assert_int_equal(told_destinations(&generation), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_reload, set_up, tear_down),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

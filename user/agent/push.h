@@ -4,9 +4,10 @@
  * the network (courier/wire.h). It is started anew when it dies; what it had under way goes out
  * again then.
  *
- * A record arrives once, but for two cuts in which it may arrive twice: when a store has taken all
- * of it and its answer is lost, and when the courier or we end after the answer and before it is
- * noted (spool/cursor.h).
+ * A record arrives once, but for cuts in which it may arrive twice: when a store has taken all of it
+ * and its answer is lost, when the courier or we end after the answer and before it is noted
+ * (spool/cursor.h), when its destination becomes another one meanwhile, and when the machine ends
+ * before the note is on its disk.
  */
 #ifndef AGENT_PUSH_H
 #define AGENT_PUSH_H
