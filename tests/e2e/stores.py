@@ -49,10 +49,10 @@ SLOW = "slow"  # one that comes byte by byte, one a second, until the other side
 
 class Store:
     """answer(request) says what comes back, CUT for nothing, SLOW for less and less; stored: what was then taken, in order. certificate:
-    paths of it and its key."""
+    paths of it and its key. latency: seconds until the answer to what was taken."""
 
     def __init__(self, answer=good, certificate=None, port=0, address="127.0.0.1"):
-        self.answer = answer
+        self.answer, self.latency = answer, 0
         self.stored, self.requests = [], []
         self.lock = threading.Lock()
         store = self
@@ -76,6 +76,7 @@ class Store:
                 if answer == SLOW:
                     return self.trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(1000))
                 status, headers, said = answer
+                time.sleep(store.latency)
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": len(said)}.items():
                     self.send_header(name, str(value))

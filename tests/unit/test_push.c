@@ -204,6 +204,81 @@ static void test_flood(void **state)
 	assert_int_equal(lines, 0);
 }
 
+static int write_record(void *ctx, FILE *f)
+{
+	return fputs(ctx, f) < 0 ? -EIO : 0;
+}
+
+static void ask(uint32_t generation, uint64_t number)
+{
+	static struct wire w;
+
+	wire_begin(&w, WIRE_NEXT);
+	w.generation = generation;
+	w.number = number;
+	assert_int_equal(fd_message_send(sock, &w, WIRE_HEAD_SZ, NULL, 0, MSG_DONTWAIT), 0);
+	push__handle(push);
+}
+
+static void end(uint32_t generation, uint64_t number, enum wire_outcome outcome)
+{
+	static struct wire w;
+
+	wire_begin(&w, WIRE_ENDED);
+	w.generation = generation;
+	w.number = number;
+	w.value = outcome;
+	w.reason = outcome == WIRE_DELIVERED ? WIRE_NO_REASON : WIRE_REASON_unavailable;
+	assert_int_equal(fd_message_send(sock, &w, WIRE_HEAD_SZ, NULL, 0, MSG_DONTWAIT), 0);
+	push__handle(push);
+}
+
+/* The number of the record that it is given; 0: there is nothing for it. */
+static uint64_t given(void)
+{
+	const struct wire *w = told();
+
+	assert_non_null(w);
+	assert_true(w->what == WIRE_RECORD || w->what == WIRE_NOTHING);
+	return w->what == WIRE_RECORD ? w->number : 0;
+}
+
+/* At the end what is under way may end, and nothing else is handed out. */
+static void test_stop(void **state)
+{
+	uint32_t generation = told_generation();
+	struct push_stats stats;
+	uint64_t first, second;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(spool__add(spool, util_realtime_ns(), "a.cpu.pb.gz", write_record,
+					    "record"),
+				 0);
+	ask(generation, 0);
+	first = given();
+	ask(generation, 0);
+	second = given();
+	assert_true(first && second > first);
+	assert_int_equal(push__under_way(push), 2);
+	push__stop(push);
+	ask(generation, 0);
+	assert_int_equal(given(), 0);
+	/* one that is kept is not under way, and not given out again */
+	end(generation, first, WIRE_KEPT);
+	assert_int_equal(push__under_way(push), 1);
+	ask(generation, first);
+	assert_int_equal(given(), 0);
+	end(generation, second, WIRE_DELIVERED);
+	assert_int_equal(push__under_way(push), 0);
+	assert_int_equal(push__settled(push), 1);
+	assert_false(push__is_done(push));
+	assert_true(push__stats(push, "s", &stats));
+	assert_int_equal(stats.pending, 2);
+	assert_int_equal(stats.failures[WIRE_REASON_unavailable], 1);
+	assert_int_equal(stats.outcome[WIRE_DELIVERED], 1);
+}
+
 /* What the courier need not know of does not end what it has under way. */
 static void test_reload(void **state)
 {
@@ -226,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reload, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -44,6 +44,7 @@ struct target {
 	struct cursor cursor;
 	uint64_t given[CURSOR_MAX_OPEN]; /* records that the courier has, of those that are open */
 	size_t given_cnt;
+	size_t under_way; /* of these, those that it has not told the end of */
 	struct push_stats stats;
 	uint64_t complain_ns; /* not before, of files that cannot be read */
 	uint64_t records_ns;  /* the same, of records that cannot be opened */
@@ -67,6 +68,7 @@ struct push {
 	unsigned int deaths; /* in a row */
 	uint32_t generations[WIRE_MAX_DESTINATIONS];
 	uint64_t settled;
+	bool stopped; /* nothing is handed out any more */
 	struct wire in, out;
 };
 
@@ -130,6 +132,13 @@ static int watch(struct push *p, int fd)
 	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
+/* They go out again. */
+static void forget_given(struct target *t)
+{
+	t->given_cnt = 0;
+	t->under_way = 0;
+}
+
 /* It has died, or lied, or could not be started. */
 static void end_courier(struct push *p)
 {
@@ -144,7 +153,7 @@ static void end_courier(struct push *p)
 	}
 	p->pid = 0;
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
-		p->targets[i].given_cnt = 0;
+		forget_given(&p->targets[i]);
 	p->deaths = lived > LIVED_NS ? 0 : p->deaths;
 	set_timer(p, MIN(1U << MIN(p->deaths, 10U), MAX_BACKOFF_S));
 	p->deaths++;
@@ -300,6 +309,8 @@ static int find_record(struct push *p, struct target *t, uint64_t wanted, uint64
 {
 	int fd, settled = 0;
 
+	if (p->stopped)
+		return -ENOENT;
 	if (wanted) {
 		*ret_number = wanted;
 		fd = open_record(p, t, wanted);
@@ -365,6 +376,7 @@ static int on_next(struct push *p, struct target *t)
 	p->out.number = number;
 	open_files(p, t, fds, &cnt);
 	err = tell(p, 0, fds, cnt);
+	t->under_way += !err;
 	while (cnt)
 		close(fds[--cnt]);
 	return err;
@@ -372,8 +384,10 @@ static int on_next(struct push *p, struct target *t)
 
 static int on_ended(struct push *p, struct target *t)
 {
-	if (!is_given(t, p->in.number) || p->in.value > WIRE_KEPT || p->in.reason > WIRE_NO_REASON)
+	if (!is_given(t, p->in.number) || !t->under_way || p->in.value > WIRE_KEPT ||
+	    p->in.reason > WIRE_NO_REASON)
 		return -EPROTO;
+	t->under_way--;
 	t->stats.bytes += p->in.bytes;
 	if (p->in.reason != WIRE_NO_REASON)
 		t->stats.failures[p->in.reason]++;
@@ -593,7 +607,7 @@ int push__change(struct push *p, const struct destination *v, size_t cnt, char *
 		if (same)
 			continue;
 		/* what was under way for the old one goes to the new one */
-		t->given_cnt = 0;
+		forget_given(t);
 		untold |= tell_destination(p, i) != 0;
 	}
 	for (uint32_t i = 0; fresh_cnt && i < WIRE_MAX_DESTINATIONS; i++) {
@@ -687,6 +701,20 @@ bool push__is_done(const struct push *p)
 uint64_t push__settled(const struct push *p)
 {
 	return p->settled;
+}
+
+void push__stop(struct push *p)
+{
+	p->stopped = true;
+}
+
+size_t push__under_way(const struct push *p)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
+		cnt += p->targets[i].under_way;
+	return cnt;
 }
 
 bool push__stats(const struct push *p, const char *name, struct push_stats *ret)

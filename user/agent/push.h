@@ -62,6 +62,11 @@ bool push__is_done(const struct push *p);
 /* So many records are settled since the start, for whatever destination. */
 uint64_t push__settled(const struct push *p);
 
+/* From now on no record is handed out; what is under way goes on. */
+void push__stop(struct push *p);
+/* Records that the courier may be sending, or waits for an answer to. */
+size_t push__under_way(const struct push *p);
+
 /* Of a destination; false: there is none of that name. */
 bool push__stats(const struct push *p, const char *name, struct push_stats *ret);
 

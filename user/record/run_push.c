@@ -20,9 +20,11 @@
 #include "record/run_parts.h"
 #include "spool/spool.h"
 
-/* For the last window, when the run has ended: no longer than that, nor while nothing arrives. */
+/* For the last window, when the run has ended: it is handed out no longer than that, nor while nothing arrives. */
 #define FLUSH_NS (10 * NSEC_PER_SEC)
 #define STALLED_NS (2 * NSEC_PER_SEC)
+/* And then for the answers to what is under way: a service is killed 30 s after it was told to end. */
+#define ENDED_NS (10 * NSEC_PER_SEC)
 
 void run_log_setup(const struct options *o, const char *option, const char *value, const char *text)
 {
@@ -177,19 +179,27 @@ void run_flush_push(struct run *r)
 	uint64_t begin = util_monotonic_ns(), last = begin, now = begin, settled;
 	struct pollfd fds[] = { { .fd = -1, .events = POLLIN },
 				{ .fd = r->signal_fd, .events = POLLIN } };
+	uint64_t until = begin + FLUSH_NS;
+	bool stopped = false;
 
 	if (!r->push)
 		return;
 	fds[0].fd = push__fd(r->push);
 	settled = push__settled(r->push);
-	while (!push__is_done(r->push) && now - begin < FLUSH_NS && now - last < STALLED_NS &&
-	       !run_is_aborted(r)) {
+	while (!push__is_done(r->push) && now < until && !run_is_aborted(r) &&
+	       (!stopped || push__under_way(r->push))) {
 		(void)poll(fds, ARRAY_SIZE(fds), 100);
 		push__handle(r->push);
 		now = util_monotonic_ns();
 		if (push__settled(r->push) != settled)
 			last = now;
 		settled = push__settled(r->push);
+		if (!stopped && (now >= until || now - last >= STALLED_NS)) {
+			/* cut off, it would be sent again although a store may have it */
+			push__stop(r->push);
+			stopped = true;
+			until = now + ENDED_NS;
+		}
 	}
 	if (!push__is_done(r->push))
 		log_info("not all profiles are delivered: the rest goes out after the next start");
