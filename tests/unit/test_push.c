@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,6 +30,8 @@ static struct destination destination = { .name = "s",
 					  .kind = "pyroscope",
 					  .url = "http://localhost" };
 static struct spool *spool;
+static pid_t courier; /* what stands for it */
+static int starts;
 static struct push *push;
 static int sock = -1; /* the courier's end */
 static uint64_t ahead_ns;
@@ -62,7 +65,11 @@ pid_t __wrap_helper_start(enum sandbox kind, const char *program, const char *co
 		pause();
 		_exit(0);
 	}
+	if (sock >= 0)
+		close(sock);
 	sock = fcntl(in, F_DUPFD_CLOEXEC, 0);
+	courier = pid;
+	starts++;
 	return sock < 0 ? -errno : pid;
 }
 
@@ -122,6 +129,7 @@ static int tear_down(void **state)
 	push__free(push);
 	spool__close(spool);
 	close(sock);
+	sock = -1;
 	free(said);
 	said = NULL;
 	return 0;
@@ -156,26 +164,41 @@ static int say_all(uint32_t generation)
 	return n;
 }
 
-/* Until there is no more. How often that takes; *ret_lines: on standard error. */
-static int handle_all(int *ret_lines)
+/* The messages of push__handle and push__status go to a file meanwhile. */
+static int hide_messages(void)
 {
 	const char *path = toolrun_path("said");
 	int err = dup(STDERR_FILENO), to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int times = 0;
-	size_t sz;
 
 	assert_true(err >= 0 && to >= 0);
 	dup2(to, STDERR_FILENO);
-	for (; has_more(); times++)
-		push__handle(push);
+	close(to);
+	return err;
+}
+
+/* Lines that were said; the text is in said. */
+static int show_messages(int err)
+{
+	int lines = 0;
+	size_t sz;
+
 	dup2(err, STDERR_FILENO);
 	close(err);
-	close(to);
 	free(said);
-	said = toolrun_read(path, &sz);
-	*ret_lines = 0;
+	said = toolrun_read(toolrun_path("said"), &sz);
 	for (size_t i = 0; i < sz; i++)
-		*ret_lines += said[i] == '\n';
+		lines += said[i] == '\n';
+	return lines;
+}
+
+/* Until there is no more. How often that takes; *ret_lines: on standard error. */
+static int handle_all(int *ret_lines)
+{
+	int err = hide_messages(), times = 0;
+
+	for (; has_more(); times++)
+		push__handle(push);
+	*ret_lines = show_messages(err);
 	return times;
 }
 
@@ -296,12 +319,70 @@ static void test_reload(void **state)
 	assert_int_equal(told_destinations(&generation), 1);
 }
 
+/* What the collector has to tell every 10 s, so often. Lines that were said. */
+static int tell_statuses(int times, bool heard)
+{
+	static struct wire w;
+	int err = hide_messages();
+
+	for (int i = 0; i < times; i++) {
+		push__status(push, "1", 1);
+		if (heard) {
+			wire_begin(&w, WIRE_HEARD);
+			assert_int_equal(
+				fd_message_send(sock, &w, WIRE_HEAD_SZ, NULL, 0, MSG_DONTWAIT), 0);
+		}
+		ahead_ns += 10 * NSEC_PER_SEC;
+	}
+	return show_messages(err);
+}
+
+static bool is_alive(pid_t pid)
+{
+	return !kill(pid, 0);
+}
+
+/* A courier that says nothing more is replaced, which is said once. */
+static void test_hang(void **state)
+{
+	struct pollfd fd = { .fd = push__fd(push), .events = POLLIN };
+	pid_t first = courier;
+
+	(void)state;
+	starts = 0;
+	assert_int_equal(tell_statuses(30, true), 0);
+	assert_int_equal(tell_statuses(6, false), 0);
+	/* anything that it says counts, also if we are so late to read it */
+	assert_int_equal(say(told_generation() - 1), 0);
+	assert_int_equal(tell_statuses(5, false), 0);
+	/* we could do nothing for long, and have told it just once: it is given time */
+	assert_int_equal(tell_statuses(1, true), 0);
+	assert_int_equal(tell_statuses(1, false), 0);
+	ahead_ns += 3600 * NSEC_PER_SEC;
+	assert_int_equal(tell_statuses(1, true), 0);
+	/* stopped, it does not go by a signal that it may ignore */
+	assert_int_equal(kill(first, SIGSTOP), 0);
+	assert_int_equal(tell_statuses(10, false), 1);
+	assert_non_null(strstr(
+		said, "the courier has not been heard of for a minute: it is started again"));
+	assert_false(is_alive(first));
+	assert_int_equal(starts, 0);
+	while (!starts) {
+		assert_true(poll(&fd, 1, -1) == 1);
+		push__handle(push);
+	}
+	assert_true(courier != first && is_alive(courier));
+	assert_int_equal(tell_statuses(30, true), 0);
+	assert_int_equal(starts, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reload, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hang, set_up, tear_down),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -29,6 +29,9 @@
 #define MAX_SAID 32	 /* lines that it may have written in QUIET_NS, of a destination */
 #define LIVED_NS (60 * NSEC_PER_SEC) /* a courier that lived so long has not died of its start */
 #define MAX_BACKOFF_S 60
+/* Without a word for so long, and after so many statuses: where all of us were stopped it has its turn first. */
+#define UNHEARD_NS (60 * NSEC_PER_SEC)
+#define UNHEARD 3
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of the same */
 
 _Static_assert((int)WIRE_NR_FILES == (int)DESTINATION_NR_FILES &&
@@ -65,7 +68,9 @@ struct push {
 	size_t status_sz;
 	pid_t pid;
 	uint64_t started_ns;
-	unsigned int deaths; /* in a row */
+	unsigned int deaths;  /* in a row */
+	unsigned int unheard; /* statuses that it was told since it said something */
+	uint64_t unheard_ns;  /* when it was told the first of them */
 	uint32_t generations[WIRE_MAX_DESTINATIONS];
 	uint64_t settled;
 	bool stopped; /* nothing is handed out any more */
@@ -84,9 +89,13 @@ static int tell(struct push *p, size_t text_sz, const int *fds, size_t cnt)
 
 static int tell_status(struct push *p)
 {
+	size_t sz = p->listening >= 0 ? p->status_sz : 0;
+
+	if (!p->unheard++)
+		p->unheard_ns = util_monotonic_ns();
 	wire_begin(&p->out, WIRE_STATUS);
-	memcpy(p->out.text, p->status, p->status_sz);
-	return tell(p, p->status_sz, NULL, 0);
+	memcpy(p->out.text, p->status, sz);
+	return tell(p, sz, NULL, 0);
 }
 
 static int tell_destination(struct push *p, uint32_t i)
@@ -165,6 +174,7 @@ static int start_courier(struct push *p)
 	pid_t pid;
 
 	p->started_ns = util_monotonic_ns();
+	p->unheard = 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	pid = helper_start(SANDBOX_COURIER, p->program, environment, pair[1], pair[1]);
@@ -439,6 +449,8 @@ static int take_message(struct push *p, size_t sz)
 
 	if (sz < WIRE_HEAD_SZ || p->in.destination >= WIRE_MAX_DESTINATIONS)
 		return -EPROTO;
+	if (p->in.what == WIRE_HEARD)
+		return 0;
 	t = &p->targets[p->in.destination];
 	/* said before it heard that the destination is another one, or no more */
 	if (!t->d || p->in.generation != p->generations[p->in.destination])
@@ -455,6 +467,13 @@ static int take_message(struct push *p, size_t sz)
 	}
 }
 
+static void replace_courier(struct push *p, const char *why)
+{
+	log_error("the courier %s: it is started again, and what it had under way goes out again",
+		  why);
+	end_courier(p);
+}
+
 static void take_messages(struct push *p)
 {
 	size_t cnt;
@@ -467,12 +486,10 @@ static void take_messages(struct push *p)
 		if (n == -EAGAIN)
 			return;
 		err = n > 0 ? take_message(p, (size_t)n) : n ? (int)n : -EPIPE;
+		p->unheard = 0;
 	}
-	if (!err)
-		return;
-	log_error("the courier %s: it is started again, and what it had under way goes out again",
-		  err == -EPIPE ? "has ended" : "makes no sense");
-	end_courier(p);
+	if (err)
+		replace_courier(p, err == -EPIPE ? "has ended" : "makes no sense");
 }
 
 void push__handle(struct push *p)
@@ -501,8 +518,12 @@ void push__status(struct push *p, const char *text, size_t sz)
 	free(p->status);
 	p->status = copy;
 	p->status_sz = sz;
-	if (p->listening >= 0)
-		(void)tell_status(p);
+	/* what it has said may not be read yet */
+	take_messages(p);
+	if (p->sock >= 0 && p->unheard >= UNHEARD &&
+	    util_monotonic_ns() >= p->unheard_ns + UNHEARD_NS)
+		replace_courier(p, "has not been heard of for a minute");
+	(void)tell_status(p);
 }
 
 void push__news(struct push *p, uint64_t bytes)

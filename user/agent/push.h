@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Has the records of a spool delivered to stores by the courier, a process that has no rights but
- * the network (courier/wire.h). It is started anew when it dies; what it had under way goes out
- * again then.
+ * the network (courier/wire.h). It is started anew when it dies or hangs; what it had under way goes
+ * out again then.
  *
  * A record arrives once, but for cuts in which it may arrive twice: when a store has taken all of it
  * and its answer is lost, when the courier or we end after the answer and before it is noted
@@ -54,7 +54,10 @@ void push__handle(struct push *p);
 /* A window's records are there, of so many bytes. */
 void push__news(struct push *p, uint64_t bytes);
 
-/* What is answered from now on: WIRE_MAX_TEXT bytes at most. */
+/*
+ * What is answered from now on: WIRE_MAX_TEXT bytes at most. To be called every 10 s or so: a courier
+ * that has not been heard of for a minute is killed here, and another one started.
+ */
 void push__status(struct push *p, const char *text, size_t sz);
 
 /* Are all records settled, for all destinations? */

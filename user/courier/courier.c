@@ -441,7 +441,15 @@ static int take_listening(struct courier *c, const int *fds, size_t cnt)
 	return c->http ? 0 : -ENOMEM;
 }
 
-/* 0; -EPROTO, -ENOMEM: there is no going on. */
+static int take_status(struct courier *c, size_t text_sz)
+{
+	int err = c->http ? http__set_status(c->http, c->in.text, text_sz, util_monotonic_ns()) : 0;
+
+	wire_begin(&c->out, WIRE_HEARD);
+	return err ? err : tell(c, 0);
+}
+
+/* 0; -EPROTO, -ENOMEM: there is no going on; -EPIPE. */
 static int take_message(struct courier *c, size_t sz, const int *fds, size_t cnt)
 {
 	struct destination *d;
@@ -452,9 +460,7 @@ static int take_message(struct courier *c, size_t sz, const int *fds, size_t cnt
 	if (c->in.what == WIRE_LISTEN)
 		return take_listening(c, fds, cnt);
 	if (c->in.what == WIRE_STATUS)
-		return c->http ? http__set_status(c->http, c->in.text, sz - WIRE_HEAD_SZ,
-						  util_monotonic_ns()) :
-				 0;
+		return take_status(c, sz - WIRE_HEAD_SZ);
 	if (c->in.what == WIRE_DESTINATION)
 		return take_destination(c, d, sz - WIRE_HEAD_SZ);
 	if (c->in.what == WIRE_NEWS) {

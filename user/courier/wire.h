@@ -6,6 +6,7 @@
  *	collector                                courier
  *	LISTEN, with a socket             ──>
  *	STATUS bpfprof_windows_total 7 …  ──>
+ *	                                  <──    HEARD
  *	DESTINATION 0 {kind=parca url=…}  ──>
  *	NEWS: so many bytes have come in  ──>
  *	                                  <──    NEXT: a record for destination 0, slot 3
@@ -37,11 +38,12 @@ enum wire_what {
 	WIRE_RECORD, /* number; descriptors: the record, then the files, in the order of their bits */
 	WIRE_NOTHING, /* value: it may be asked again at once */
 	WIRE_LISTEN,  /* a descriptor: the socket where the agent is asked how it is */
-	WIRE_STATUS,  /* text: metrics; all is attached */
+	WIRE_STATUS,  /* text: metrics; all is attached. Where nobody may ask there is no text */
 	/* to the collector */
 	WIRE_NEXT,  /* number: of a record that was handed out, 0: of another one */
 	WIRE_ENDED, /* an attempt at a RECORD: number, value: enum wire_outcome, reason, bytes */
 	WIRE_SAID,  /* text, for people; value: it is an error */
+	WIRE_HEARD, /* of a STATUS: it is alive */
 };
 
 /* What became of a record. */
