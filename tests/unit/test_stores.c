@@ -18,7 +18,9 @@
 
 #include "base/util.h"
 #include "golden_profile.h"
+#include "parca.pb-c.h"
 #include "profile/gzip_writer.h"
+#include "profile/pprof_read.h"
 #include "written.h"
 
 static void urls(void **state)
@@ -211,6 +213,59 @@ static void bodies(void **state)
 	profile__free(p);
 }
 
+/* What of it has this value, and what should. */
+static void same_value(const struct profile *part, size_t value, const struct profile *whole,
+		       const char *name)
+{
+	for (size_t i = 0; i < whole->value_cnt; i++)
+		if (!strcmp(whole->value_types[i].type, name)) {
+			assert_string_equal(part->value_types[value].type, name);
+			assert_true(profile__total(whole, i) != 0);
+			assert_int_equal(profile__total(part, value), profile__total(whole, i));
+			return;
+		}
+	fail_msg("no %s", name);
+}
+
+/* For Parca what is in use is a profile of its own, of no duration: with one it would be a difference. */
+static void heap(void **state)
+{
+	static const char *const names[][2] = { { "alloc_objects", "alloc_space" },
+						{ "inuse_objects", "inuse_space" } };
+	struct profile *p = golden_heap_profile(), *part;
+	struct bytes b = written(p);
+	struct item item = { .file = b.data, .sz = b.sz, .node = "n" };
+	Parca__WriteRawRequest *m;
+	struct body body;
+
+	(void)state;
+	assert_true(p->duration_ns > 0);
+	assert_int_equal(store_body(store_find("parca"), &item, &body), 0);
+	m = parca__write_raw_request__unpack(NULL, body.sz - 5, (uint8_t *)body.data + 5);
+	assert_non_null(m);
+	assert_int_equal(m->n_series, 1);
+	assert_int_equal(m->series[0]->n_samples, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const ProtobufCBinaryData *raw = &m->series[0]->samples[i]->raw_profile;
+
+		assert_int_equal(pprof_read(raw->data, raw->len, &part), 0);
+		assert_int_equal(part->value_cnt, 2);
+		assert_int_equal(part->duration_ns, i ? 0 : p->duration_ns);
+		assert_int_equal(part->time_ns, p->time_ns);
+		assert_int_equal(part->period, p->period);
+		for (size_t k = 0; k < 2; k++)
+			same_value(part, k, p, names[i][k]);
+		/* no sample of nothing */
+		for (size_t k = 0; k < part->sample_cnt; k++)
+			assert_true(profile__values(part, &part->samples[k])[0] != 0);
+		profile__free(part);
+	}
+	parca__write_raw_request__free_unpacked(m, NULL);
+	free(body.data);
+	free(b.data);
+	profile__free(p);
+}
+
 static bool no_memory;
 
 int __real_gzip_writer__init(struct gzip_writer *w, FILE *f, const void *extra, size_t extra_sz);
@@ -253,6 +308,7 @@ int main(void)
 		cmocka_unit_test(words),
 		cmocka_unit_test(bodies),
 		cmocka_unit_test(no_room),
+		cmocka_unit_test(heap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,38 +29,45 @@ static bool is_of_trace(const char *key)
 	return !strcmp(key, "trace_id") || !strcmp(key, "span_id");
 }
 
-static int write_profile(struct profile *p, struct body *ret)
+/* After an error there is nothing to free. */
+static int write_profile(const struct profile *p, struct body *ret)
 {
 	char *data = NULL;
-	FILE *f;
-	int err = profile__finish(p);
+	FILE *f = open_memstream(&data, &ret->sz);
+	int err;
 
-	if (err)
-		return err;
-	f = open_memstream(&data, &ret->sz);
+	*ret = (struct body){ 0 };
 	if (!f)
 		return -ENOMEM;
 	err = pprof_write(p, f);
 	if (fclose(f) && !err)
 		err = -ENOMEM;
-	ret->data = data;
+	if (err)
+		free(data);
+	else
+		ret->data = data;
 	return err;
+}
+
+/* Finished. *ret is the caller's to free, also after an error. */
+static int read_profile(const struct item *item, struct profile **ret)
+{
+	int err = pprof_read_keeping(item->file, item->sz, is_of_trace, ret);
+
+	if (!err)
+		err = profile__finish(*ret);
+	return err == -E2BIG ? -EBADMSG : err;
 }
 
 static int plain_profile(const struct item *item, struct body *ret)
 {
 	struct profile *p;
-	int err = pprof_read_keeping(item->file, item->sz, is_of_trace, &p);
+	int err = read_profile(item, &p);
 
-	*ret = (struct body){ 0 };
 	if (!err)
 		err = write_profile(p, ret);
-	if (err) {
-		free(ret->data);
-		ret->data = NULL;
-	}
 	profile__free(p);
-	return err == -E2BIG ? -EBADMSG : err;
+	return err;
 }
 
 /* ---- the labels ---- */
@@ -155,20 +162,98 @@ int series_connect_status(const struct answer *a)
 
 /* ---- Parca ---- */
 
+/* Is it of the moment at which the window ended, and not of all of it? */
+static bool is_of_moment(const struct profile_value_type *t)
+{
+	return !strncmp(t->type, "inuse_", strlen("inuse_"));
+}
+
+static bool has_values_of_moment(const struct profile *p)
+{
+	for (size_t i = 0; i < p->value_cnt; i++)
+		if (is_of_moment(&p->value_types[i]))
+			return true;
+	return false;
+}
+
+/* One sample's values that are of the moment, or the others. False: there is nothing of them. */
+static bool pick_values(const struct profile *p, const struct profile_sample *s, bool of_moment,
+			int64_t *ret)
+{
+	const int64_t *values = profile__values(p, s);
+	bool any = false;
+
+	for (size_t i = 0; i < p->value_cnt; i++)
+		if (is_of_moment(&p->value_types[i]) == of_moment) {
+			any |= values[i] != 0;
+			*ret++ = values[i];
+		}
+	return any;
+}
+
+/* Writes p with these values alone, unless there are none: ret->data is NULL then. After an error there is
+ * nothing to free. */
+static int write_values(const struct profile *p, bool of_moment, struct body *ret)
+{
+	struct profile some = *p;
+	int err;
+
+	some.samples = malloc((p->sample_cnt + 1) * sizeof(*some.samples));
+	some.values = malloc((p->sample_cnt + 1) * p->value_cnt * sizeof(*some.values));
+	some.sample_cnt = some.value_cnt = 0;
+	some.default_type = 0;
+	/* Parca takes what has a duration for a difference */
+	some.duration_ns = of_moment ? 0 : p->duration_ns;
+	for (size_t i = 0; i < p->value_cnt; i++)
+		if (is_of_moment(&p->value_types[i]) == of_moment)
+			some.value_types[some.value_cnt++] = p->value_types[i];
+	for (size_t i = 0; some.samples && some.values && i < p->sample_cnt; i++)
+		if (pick_values(p, &p->samples[i], of_moment,
+				some.values + some.sample_cnt * some.value_cnt))
+			some.samples[some.sample_cnt++] = p->samples[i];
+	*ret = (struct body){ 0 };
+	err = some.samples && some.values ? 0 : -ENOMEM;
+	if (some.sample_cnt)
+		err = write_profile(&some, ret);
+	free(some.samples);
+	free(some.values);
+	return err;
+}
+
+/* One, or two where there are values of the moment and others. *ret_cnt: the caller's to free, also after an
+ * error. */
+static int parca_profiles(const struct item *item, struct body ret[static 2], size_t *ret_cnt)
+{
+	struct profile *p;
+	int err = read_profile(item, &p);
+	bool falls_apart = !err && has_values_of_moment(p);
+
+	*ret_cnt = 0;
+	for (int of_moment = 0; !err && falls_apart && of_moment < 2; of_moment++) {
+		err = write_values(p, of_moment, &ret[*ret_cnt]);
+		*ret_cnt += !err && ret[*ret_cnt].data;
+	}
+	if (!err && !*ret_cnt) {
+		err = write_profile(p, &ret[0]);
+		*ret_cnt = !err;
+	}
+	profile__free(p);
+	return err;
+}
+
 int series_parca_body(const struct item *item, struct body *ret)
 {
 	Parca__WriteRawRequest request = PARCA__WRITE_RAW_REQUEST__INIT;
 	Parca__RawProfileSeries series = PARCA__RAW_PROFILE_SERIES__INIT;
 	Parca__LabelSet set = PARCA__LABEL_SET__INIT;
-	Parca__RawSample sample = PARCA__RAW_SAMPLE__INIT;
+	Parca__RawSample samples[2], *sample_ptrs[2];
 	Parca__Label pairs[LABELS_MAX], *pair_ptrs[LABELS_MAX];
 	struct labels labels = { 0 };
-	struct body profile;
+	struct body profiles[2];
+	size_t cnt;
 	uint8_t *head;
-	int err = plain_profile(item, &profile);
+	int err = parca_profiles(item, profiles, &cnt);
 
-	if (err)
-		return err;
 	series_labels(item, &labels);
 	for (size_t i = 0; i < labels.cnt; i++) {
 		parca__label__init(&pairs[i]);
@@ -178,14 +263,20 @@ int series_parca_body(const struct item *item, struct body *ret)
 	}
 	set.n_labels = labels.cnt;
 	set.labels = pair_ptrs;
-	sample.raw_profile = (ProtobufCBinaryData){ profile.sz, profile.data };
+	for (size_t i = 0; i < cnt; i++) {
+		parca__raw_sample__init(&samples[i]);
+		samples[i].raw_profile = (ProtobufCBinaryData){ profiles[i].sz, profiles[i].data };
+		sample_ptrs[i] = &samples[i];
+	}
 	series.labels = &set;
-	series.n_samples = 1;
-	series.samples = (Parca__RawSample *[]){ &sample };
+	series.n_samples = cnt;
+	series.samples = sample_ptrs;
 	request.n_series = 1;
 	request.series = (Parca__RawProfileSeries *[]){ &series };
-	err = pack(&request.base, FRAME_HEAD, ret);
-	free(profile.data);
+	if (!err)
+		err = pack(&request.base, FRAME_HEAD, ret);
+	while (cnt)
+		free(profiles[--cnt].data);
 	if (err)
 		return err;
 	head = ret->data;
