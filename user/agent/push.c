@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -73,7 +74,8 @@ struct push {
 	uint64_t unheard_ns;  /* when it was told the first of them */
 	uint32_t generations[WIRE_MAX_DESTINATIONS];
 	uint64_t settled;
-	bool stopped; /* nothing is handed out any more */
+	uint64_t ended_cpu_ns; /* CPU time of couriers that have ended */
+	bool stopped;	       /* nothing is handed out any more */
 	struct wire in, out;
 };
 
@@ -152,13 +154,18 @@ static void forget_given(struct target *t)
 static void end_courier(struct push *p)
 {
 	uint64_t lived = util_monotonic_ns() - p->started_ns;
+	struct rusage usage;
 
 	if (p->sock >= 0)
 		close(p->sock);
 	p->sock = -1;
 	if (p->pid > 0) {
 		kill(p->pid, SIGKILL);
-		(void)waitpid(p->pid, NULL, 0);
+		if (wait4(p->pid, NULL, 0, &usage) == p->pid)
+			p->ended_cpu_ns +=
+				(uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
+					NSEC_PER_SEC +
+				(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 	}
 	p->pid = 0;
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
@@ -736,6 +743,17 @@ size_t push__under_way(const struct push *p)
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
 		cnt += p->targets[i].under_way;
 	return cnt;
+}
+
+pid_t push__courier(const struct push *p, uint64_t *ret_cpu_ns)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	*ret_cpu_ns = p->ended_cpu_ns;
+	if (p->pid > 0 && !clock_getcpuclockid(p->pid, &clock) && !clock_gettime(clock, &ts))
+		*ret_cpu_ns += (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return p->pid;
 }
 
 bool push__stats(const struct push *p, const char *name, struct push_stats *ret)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "courier/wire.h"
 
@@ -69,6 +70,9 @@ uint64_t push__settled(const struct push *p);
 void push__stop(struct push *p);
 /* Records that the courier may be sending, or waits for an answer to. */
 size_t push__under_way(const struct push *p);
+
+/* The courier; 0: there is none just now. *ret_cpu_ns: CPU time of all that there were. */
+pid_t push__courier(const struct push *p, uint64_t *ret_cpu_ns);
 
 /* Of a destination; false: there is none of that name. */
 bool push__stats(const struct push *p, const char *name, struct push_stats *ret);

@@ -10,13 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/node_budget.h"
 #include "base/log.h"
-#include "base/proc_status.h"
 #include "base/util.h"
 #include "capture/capture.h"
 #include "options.h"
@@ -32,6 +29,7 @@
 struct run_budget {
 	struct node_budget budget;
 	uint64_t cpu_ns, at_ns; /* by the last window */
+	uint64_t bpf_ns;	/* of the former, in BPF programs */
 	double cpu;		/* share of all CPUs, of the last window */
 	uint64_t memory;
 	uint64_t bpf_memory, bpf_next_ns; /* when to look again */
@@ -48,42 +46,6 @@ static const char *const given_up[NODE_BUDGET_STEPS] = {
 };
 
 /* ---- what it takes ---- */
-
-static uint64_t usage_ns(int who)
-{
-	struct rusage u;
-
-	if (getrusage(who, &u))
-		return 0;
-	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
-	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-}
-
-/* All that its processes have had; what they had before they ended goes on to count. */
-static uint64_t processes_ns(const pid_t *children, size_t cnt)
-{
-	uint64_t sum = usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN);
-	struct timespec ts;
-	clockid_t clock;
-
-	for (size_t i = 0; i < cnt; i++)
-		if (!clock_getcpuclockid(children[i], &clock) && !clock_gettime(clock, &ts))
-			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-	return sum;
-}
-
-/* Memory of a process that no other has and that cannot be given back: not what is mapped of files. */
-static uint64_t memory_of(pid_t pid)
-{
-	uint64_t kib;
-	char *text;
-
-	if (proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &text))
-		return 0;
-	kib = proc_status_number(text, "RssAnon") + proc_status_number(text, "RssShmem");
-	free(text);
-	return kib << 10;
-}
 
 /* Of a descriptor's information (bpf(2)): what its BPF map or program is charged with; 0: it is neither. */
 static uint64_t charged(int folder, const char *file)
@@ -125,16 +87,17 @@ static void measure(struct run *r)
 	pid_t children[RUN_MAX_CHILDREN];
 	ssize_t found = run_children(children);
 	size_t cnt = found < 0 ? 0 : (size_t)found;
-	uint64_t now = util_monotonic_ns(), ns = processes_ns(children, cnt);
+	uint64_t now = util_monotonic_ns(), ns = run_processes_ns(children, cnt);
 	struct capture_stats stats;
 
 	capture__stats(r->capture, &stats);
 	/* it is told once */
 	r->totals.late_ns = MAX(r->totals.late_ns, stats.late_ns);
 	ns += stats.bpf_ns;
-	b->memory = memory_of(getpid());
+	b->bpf_ns = stats.bpf_ns;
+	b->memory = run_memory_of(getpid());
 	for (size_t i = 0; i < cnt; i++)
-		b->memory += memory_of(children[i]);
+		b->memory += run_memory_of(children[i]);
 	/* nothing is given up for what is no more */
 	if (now >= b->bpf_next_ns || (o->max_memory && b->memory + b->bpf_memory > o->max_memory)) {
 		b->bpf_memory = bpf_memory();
@@ -245,8 +208,8 @@ bool run_budget_get(const struct run *r, struct run_budget_state *ret)
 
 	if (!b)
 		return false;
-	*ret = (struct run_budget_state){ .step = b->budget.step,
-					  .cpu = b->cpu,
-					  .memory = b->memory };
+	*ret = (struct run_budget_state){
+		.step = b->budget.step, .cpu = b->cpu, .memory = b->memory, .bpf_ns = b->bpf_ns
+	};
 	return true;
 }

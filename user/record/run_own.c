@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which processes are bpfprof's own: this one, and those that it has started. */
+/* Which processes are bpfprof's own, this one and those that it has started, and what they take. */
 #include <linux/types.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/proc_status.h"
 #include "base/util.h"
 #include "record/run_parts.h"
 
@@ -31,6 +34,45 @@ ssize_t run_children(pid_t ret[RUN_MAX_CHILDREN])
 	}
 	free(buf);
 	return cnt;
+}
+
+static uint64_t usage_ns(int who)
+{
+	struct rusage u;
+
+	if (getrusage(who, &u))
+		return 0;
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+uint64_t run_own_ns(void)
+{
+	return usage_ns(RUSAGE_SELF);
+}
+
+uint64_t run_processes_ns(const pid_t *children, size_t cnt)
+{
+	uint64_t sum = run_own_ns() + usage_ns(RUSAGE_CHILDREN);
+	struct timespec ts;
+	clockid_t clock;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (!clock_getcpuclockid(children[i], &clock) && !clock_gettime(clock, &ts))
+			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return sum;
+}
+
+uint64_t run_memory_of(pid_t pid)
+{
+	uint64_t kib;
+	char *text;
+
+	if (proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &text))
+		return 0;
+	kib = proc_status_number(text, "RssAnon") + proc_status_number(text, "RssShmem");
+	free(text);
+	return kib << 10;
 }
 
 static pid_t parent_of(int64_t pid)

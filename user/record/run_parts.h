@@ -45,7 +45,8 @@ struct run_totals {
 	uint64_t windows, windows_failed;
 	uint64_t seen[BPFPROF_NR_KINDS], recorded[BPFPROF_NR_KINDS], whole[BPFPROF_NR_KINDS],
 		own[BPFPROF_NR_KINDS], lost[BPFPROF_NR_KINDS][BPFPROF_NR_LOST];
-	uint64_t late_ns; /* of the last window: the longest time that the loop came too late */
+	uint64_t others_ns; /* CPU time of processes that are neither of readers nor the courier */
+	uint64_t late_ns;   /* of the last window: the longest time that the loop came too late */
 	bool reload_failed;
 	uint64_t reload_ns; /* CLOCK_REALTIME, of the last that did not fail */
 };
@@ -154,6 +155,12 @@ int run_write_window(struct run *r, const struct capture_boundary *to);
 /* Which processes are its own: run_own.c. Those that it has started, and that are there; how many, -errno: the
  * kernel does not say. */
 ssize_t run_children(pid_t ret[RUN_MAX_CHILDREN]);
+/* CPU time of this one; and with that of those, and of all that it had started and that have ended. */
+uint64_t run_own_ns(void);
+uint64_t run_processes_ns(const pid_t *children, size_t cnt);
+/* Bytes of a process that no other has and that cannot be given back: not what is mapped of files. 0: it has
+ * ended. */
+uint64_t run_memory_of(pid_t pid);
 /* Is it one of them, or this one? ctx: the run. */
 bool run_is_own(void *ctx, int64_t pid, const char *comm);
 /* Others may be there by the next window. */
@@ -217,6 +224,7 @@ struct run_budget_state {
 	unsigned int step; /* 0: nothing is given up */
 	double cpu;	   /* share of all CPUs */
 	uint64_t memory;   /* bytes */
+	uint64_t bpf_ns;   /* that BPF programs ran since the start; 0 without --max-cpu */
 };
 bool run_budget_get(const struct run *r, struct run_budget_state *ret);
 /* What the agent says of itself: run_status.c. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/push.h"
@@ -188,25 +187,57 @@ static uint64_t resident_bytes(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static double seconds(struct timeval a, struct timeval b)
+static void write_cpu(FILE *f, const char *process, uint64_t ns)
 {
-	return (double)(a.tv_sec + b.tv_sec) + (double)(a.tv_usec + b.tv_usec) / 1e6;
+	fprintf(f, "bpfprof_cpu_seconds_total{process=\"%s\"} %.3f\n", process,
+		(double)ns / NSEC_PER_SEC);
+}
+
+/* others: dumps, and those that open what the readers may not. */
+static void write_processes(struct run *r, FILE *f)
+{
+	struct run_totals *t = &r->totals;
+	pid_t children[RUN_MAX_CHILDREN], courier;
+	ssize_t found = run_children(children);
+	size_t cnt = found < 0 ? 0 : (size_t)found;
+	uint64_t own_ns = run_own_ns(), all_ns = run_processes_ns(children, cnt), courier_ns;
+	uint64_t known_ns, helpers = 0;
+	struct capture_files_stats files;
+	struct run_budget_state budget;
+
+	courier = push__courier(r->push, &courier_ns);
+	capture__files_stats(r->capture, &files);
+	known_ns = own_ns + courier_ns + files.objects.readers_cpu_ns;
+	/* each was looked at a moment after the other, and a counter does not fall */
+	if (all_ns > known_ns)
+		t->others_ns = MAX(t->others_ns, all_ns - known_ns);
+	begin(f, "cpu_seconds_total", "counter",
+	      "CPU time of the agent's processes, and of its BPF programs where --max-cpu asks for "
+	      "it.");
+	write_cpu(f, "collector", own_ns);
+	write_cpu(f, "readers", files.objects.readers_cpu_ns);
+	write_cpu(f, "courier", courier_ns);
+	write_cpu(f, "others", t->others_ns);
+	if (r->opts->max_cpu > 0 && run_budget_get(r, &budget))
+		write_cpu(f, "bpf", budget.bpf_ns);
+	begin(f, "memory_bytes", "gauge",
+	      "Memory of the agent's processes that they have for themselves, without BPF maps.");
+	for (size_t i = 0; i < cnt; i++)
+		helpers += children[i] == courier ? 0 : run_memory_of(children[i]);
+	fprintf(f,
+		"bpfprof_memory_bytes{process=\"collector\"} %" PRIu64
+		"\n"
+		"bpfprof_memory_bytes{process=\"courier\"} %" PRIu64
+		"\n"
+		"bpfprof_memory_bytes{process=\"others\"} %" PRIu64 "\n",
+		run_memory_of(getpid()), courier ? run_memory_of(courier) : 0, helpers);
 }
 
 static void write_itself(const struct run *r, FILE *f)
 {
 	const struct run_totals *t = &r->totals;
-	struct capture_files_stats files;
 	struct run_budget_state budget;
-	struct rusage u;
 
-	getrusage(RUSAGE_SELF, &u);
-	capture__files_stats(r->capture, &files);
-	begin(f, "cpu_seconds_total", "counter", "CPU time of the agent's processes.");
-	fprintf(f, "bpfprof_cpu_seconds_total{process=\"collector\"} %.3f\n",
-		seconds(u.ru_utime, u.ru_stime));
-	fprintf(f, "bpfprof_cpu_seconds_total{process=\"readers\"} %.3f\n",
-		(double)files.objects.readers_cpu_ns / NSEC_PER_SEC);
 	if (run_budget_get(r, &budget)) {
 		begin(f, "budget_step", "gauge",
 		      "What is given up for --max-cpu and --max-memory, 0: nothing.");
@@ -246,6 +277,7 @@ void run_tell_status(struct run *r)
 	write_kinds(r, f);
 	write_targets(r, f);
 	write_push(r, f);
+	write_processes(r, f);
 	write_itself(r, f);
 	if (!fclose(f))
 		push__status(r->push, text, sz);
