@@ -157,6 +157,8 @@ $(OUT)/tests/unit/test_debug_files: LDLIBS += -Wl,--wrap=reader__names -Wl,--wra
 $(OUT)/tests/unit/test_services: LDLIBS += -Wl,--wrap=objects__read_environ -Wl,--wrap=procs__find_contexts \
 	-Wl,--wrap=util_monotonic_ns
 
+# sends to a store
+$(OUT)/tests/unit/test_transfer: LDLIBS += -lcurl
 # is the courier, and moves the clock
 $(OUT)/tests/unit/test_push: LDLIBS += -Wl,--wrap=util_find_part -Wl,--wrap=helper_start -Wl,--wrap=util_monotonic_ns
 # waits for what is read, each time, and counts what is done meanwhile

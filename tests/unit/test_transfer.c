@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* courier/transfer: what is known of a request that was cut, and where: only one that the store may have taken
+ * is "sent". */
+#include "courier/transfer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define LARGE (32U << 20) /* more than sockets hold */
+#define SMALL 1000U
+#define HEAD "HTTP/1.1 "
+
+/* What a store does with one connection: reads so much, answers, and ends it. */
+struct store_end {
+	int listening;
+	size_t reads; /* bytes, of head and body together; 0: all of it */
+	const char *answer;
+};
+
+/* Has all of a request come that was read so far? */
+static bool is_whole(const char *data, size_t sz)
+{
+	const char *end = memmem(data, sz, "\r\n\r\n", 4);
+	const char *length = memmem(data, sz, "Content-Length: ", 16);
+
+	return end && length && sz >= (size_t)(end + 4 - data) + strtoul(length + 16, NULL, 10);
+}
+
+static void *serve(void *ctx)
+{
+	const struct store_end *end = ctx;
+	char *data = calloc(1, LARGE + 4096);
+	int fd = accept(end->listening, NULL, NULL);
+	size_t sz = 0, want = end->reads ? end->reads : LARGE + 4095;
+	ssize_t n = 1;
+
+	while (data && fd >= 0 && n > 0 && sz < want && (end->reads || !is_whole(data, sz))) {
+		n = read(fd, data + sz, want - sz);
+		sz += n > 0 ? (size_t)n : 0;
+	}
+	if (fd >= 0) {
+		(void)send(fd, end->answer, strlen(end->answer), MSG_NOSIGNAL);
+		close(fd);
+	}
+	free(data);
+	return NULL;
+}
+
+/* Sends so many bytes to it. ret->body and ret->error are not to be looked at any more. */
+static void send_to(struct store_end end, size_t body_sz, struct transfer_result *ret)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t address_sz = sizeof(address);
+	struct transfer_request r = { .content_type = "application/proto", .body_sz = body_sz };
+	struct transfer *t = transfer__new();
+	CURLM *multi = curl_multi_init();
+	void *body = calloc(1, body_sz);
+	int running = 1, left;
+	pthread_t thread;
+	char url[64];
+	CURLMsg *m;
+
+	assert_true(t && multi && body);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	end.listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(end.listening >= 0);
+	assert_int_equal(bind(end.listening, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(end.listening, 1), 0);
+	assert_int_equal(getsockname(end.listening, (struct sockaddr *)&address, &address_sz), 0);
+	assert_int_equal(pthread_create(&thread, NULL, serve, &end), 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(address.sin_port));
+	r.url = url;
+	r.body = body;
+	assert_int_equal(transfer__begin(t, multi, &r, NULL), 0);
+	while (running) {
+		assert_int_equal(curl_multi_poll(multi, NULL, 0, 1000, NULL), CURLM_OK);
+		assert_int_equal(curl_multi_perform(multi, &running), CURLM_OK);
+	}
+	m = curl_multi_info_read(multi, &left);
+	assert_true(m && m->msg == CURLMSG_DONE);
+	transfer__end(t, multi, m->data.result, ret);
+	pthread_join(thread, NULL);
+	close(end.listening);
+	transfer__free(t);
+	curl_multi_cleanup(multi);
+	free(body);
+}
+
+#define OK HEAD "200 OK\r\nContent-Length: 2\r\n\r\n"
+
+static void cuts(void **state)
+{
+	static const struct {
+		struct store_end end;
+		size_t body_sz;
+		int http;
+		bool sent;
+	} rows[] = {
+		/* in the upload: no store has all of it, however often it is tried */
+		{ { .reads = 1 << 16, .answer = "" }, LARGE, 0, false },
+		{ { .reads = 1 << 20, .answer = "" }, LARGE, 0, false },
+		/* behind it, before the answer, and within */
+		{ { .answer = "" }, LARGE, 0, true },
+		{ { .answer = "" }, SMALL, 0, true },
+		{ { .answer = HEAD }, SMALL, 0, true },
+		{ { .answer = OK "x" }, SMALL, 0, true },
+		/* a refusal is one, also if its words are cut */
+		{ { .answer = HEAD "400 Bad\r\nContent-Length: 9\r\n\r\nno" }, SMALL, 400, true },
+		/* behind the answer */
+		{ { .answer = OK "{}" }, LARGE, 200, true },
+		{ { .answer = OK "{}" }, SMALL, 200, true },
+	};
+	struct transfer_result result;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		send_to(rows[i].end, rows[i].body_sz, &result);
+		if (result.http != rows[i].http || result.sent != rows[i].sent)
+			fail_msg("row %zu: HTTP %d, sent %d", i, result.http, result.sent);
+		assert_true(result.sent ? result.bytes == rows[i].body_sz :
+					  result.bytes < rows[i].body_sz);
+		assert_int_equal(result.grpc.status, -1);
+	}
+}
+
+static void grpc(void **state)
+{
+	struct transfer_result result;
+
+	(void)state;
+	send_to((struct store_end){ .answer = HEAD
+				    "200 OK\r\nGrpc-Status: 16\r\ngrpc-message:  a%20b \r\n"
+				    "Content-Length: 0\r\n\r\n" },
+		SMALL, &result);
+	assert_int_equal(result.http, 200);
+	assert_int_equal(result.grpc.status, 16);
+	assert_string_equal(result.grpc.message, "a b");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cuts),
+		cmocka_unit_test(grpc),
+	};
+
+	curl_global_init(CURL_GLOBAL_ALL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
