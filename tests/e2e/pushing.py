@@ -19,9 +19,9 @@ NAME = re.compile(r"(\d{16})\.\d{8}T\d{6}Z\.(.+)\.(\w+)\.pb\.gz")
 class Agent:
     """bpfprof agent with a configuration, and windows of a second."""
 
-    def __init__(self, config, kinds="cpu", folder=None, hz=29, options=(), prefix=()):
+    def __init__(self, config, kinds="cpu", folder=None, hz=29, options=(), prefix=(), env=None):
         self.folder, self.config = folder or lib.temp(), lib.temp(".ini")
-        self.kinds, self.hz, self.options, self.prefix = kinds, hz, options, prefix
+        self.kinds, self.hz, self.options, self.prefix, self.env = kinds, hz, options, prefix, env
         self.log = lib.temp(".err")
         self.seen = None  # numbers of records, when wait_delivered has found all of them arrived
         self.write(config)
@@ -33,7 +33,7 @@ class Agent:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.p = lib.start_bpfprof(["agent", "--config", self.config, *self.options], prefix=self.prefix, stderr=log, cwd=lib.TMP)
+            self.p = lib.start_bpfprof(["agent", "--config", self.config, *self.options], prefix=self.prefix, stderr=log, cwd=lib.TMP, env=self.env)
         lib.wait_attached(self.p, self.err)
 
     def err(self):

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import http.server
 import os
+import re
 import select
 import ssl
 import subprocess
@@ -21,7 +22,8 @@ PUSH = "/push.v1.PusherService/Push"
 WRITE_RAW = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 OTLP = "/v1development/profiles"
 
-Request = collections.namedtuple("Request", "path headers body at")
+# url: with scheme and host where it is a proxy that is asked
+Request = collections.namedtuple("Request", "path headers body at url")
 # labels: of the series, or of the resource. types: (type, unit). stacks: {frames from the root: values}
 Taken = collections.namedtuple("Taken", "labels types period_type begin_ns duration_ns stacks comments")
 
@@ -45,14 +47,17 @@ def good(request):
 
 CUT = "cut"  # as an answer: none
 SLOW = "slow"  # one that comes byte by byte, one a second, until the other side has enough
+HANG = "hang"  # none, until the store lets go: CUT then
 
 
 class Store:
-    """answer(request) says what comes back, CUT for nothing, SLOW for less and less; stored: what was then taken, in order. certificate:
-    paths of it and its key. latency: seconds until the answer to what was taken."""
+    """answer(request) says what comes back, CUT for nothing, SLOW for less and less, HANG for nothing until let_go is set; stored: what was
+    then taken, in order. certificate: paths of it and its key. latency: seconds until the answer to what was taken. closes: the connection
+    ends with each answer, which does not say so."""
 
     def __init__(self, answer=good, certificate=None, port=0, address="127.0.0.1"):
-        self.answer, self.latency = answer, 0
+        self.answer, self.latency, self.closes = answer, 0, False
+        self.let_go = threading.Event()
         self.stored, self.requests = [], []
         self.lock = threading.Lock()
         store = self
@@ -63,15 +68,18 @@ class Store:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                request = Request(self.path, dict(self.headers), body, time.monotonic())
+                path = re.sub("^http://[^/]+", "", self.path)
+                request = Request(path, dict(self.headers), body, time.monotonic(), self.path)
                 with store.lock:
                     store.requests.append(request)
                     answer = store.answer(request)
-                    if answer not in (CUT, SLOW) and is_taken(request, answer):
+                    if answer not in (CUT, SLOW, HANG) and is_taken(request, answer):
                         store.stored.append(request)
-                if answer in (CUT, SLOW):
+                if answer in (CUT, SLOW, HANG):
                     self.close_connection = True
-                if answer == CUT:
+                if answer == HANG:
+                    store.let_go.wait(lib.LONG)
+                if answer in (CUT, HANG):
                     return
                 if answer == SLOW:
                     return self.trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(1000))
@@ -82,6 +90,7 @@ class Store:
                     self.send_header(name, str(value))
                 self.end_headers()
                 self.wfile.write(said)
+                self.close_connection |= store.closes
 
             def trickle(self, data):
                 with contextlib.suppress(OSError):
