@@ -833,8 +833,6 @@ static int finish_bench(struct parser *p, int argc, char **argv, bool dashes)
 				    kinds[i].name);
 	/* the folder is no file of a recording */
 	o->output = NULL;
-	if (!o->kinds_given)
-		o->kinds[BPFPROF_CPU] = o->kinds_given = true;
 	err = err ?: finish_record(p, argc, argv, dashes);
 	o->output = output;
 	return err;

@@ -3,15 +3,20 @@
 
 #include <errno.h>
 #include <regex.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "capture/ops.h"
+#include "judge/judge.h"
+#include "kinds.h"
 #include "options.h"
 #include "options_diff.h"
 #include "options_table.h"
 
 #define REPEAT 10
 #define MAX_REPEAT 1000
+#define SAMPLES "samples"
 
 void options_bench_defaults(struct options *o)
 {
@@ -125,10 +130,58 @@ int options_bench_apply(struct options *o, int val, const char *arg, char *err, 
 	}
 }
 
+/* ---- what fails ---- */
+
+/* Has a run a value of this type? The number of samples is none where there is what they measure, as judge()
+ * has it. */
+static bool has_type(const struct options *o, const char *type)
+{
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		for (size_t v = 0; o->kinds[i] && v < kinds[i].value_cnt; v++)
+			if (!strcmp(kinds[i].value_types[v].type, type))
+				return strcmp(type, SAMPLES) != 0;
+	return !strcmp(type, RUNS_WALL);
+}
+
+/* "cpu, wall" */
+static void list_types(const struct options *o, char *buf, size_t buf_sz)
+{
+	size_t len = 0;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		for (size_t v = 0; o->kinds[i] && v < kinds[i].value_cnt; v++)
+			if (strcmp(kinds[i].value_types[v].type, SAMPLES) != 0)
+				len += (size_t)snprintf(buf + len, buf_sz - len, "%s, ",
+							kinds[i].value_types[v].type);
+	snprintf(buf + len, buf_sz - len, "%s", RUNS_WALL);
+}
+
+/* A gate that no run can have is to be said before the runs are made. */
+static int check_gates(const struct options *o, char *err, size_t err_sz)
+{
+	for (size_t i = 0; i < o->judge.gate_cnt; i++) {
+		const char *metric = o->judge.gates[i].metric;
+		const struct judge_alias *alias = judge_find_alias(metric);
+		char types[512];
+
+		if (has_type(o, metric) ||
+		    (alias && has_type(o, alias->type) && has_type(o, alias->beside)))
+			continue;
+		list_types(o, types, sizeof(types));
+		return util_fail(-EINVAL, err, err_sz,
+				 "--fail-on: the runs have no '%s': choose from %s, or record the "
+				 "kind that has it (--profile)",
+				 metric, types);
+	}
+	return 0;
+}
+
 int options_bench_check(struct options *o, char *err, size_t err_sz)
 {
 	struct bench_options *b = &o->bench;
 
+	if (!o->kinds_given)
+		o->kinds[BPFPROF_CPU] = o->kinds_given = true;
 	if (!b->against && !b->aa)
 		return util_fail(-EINVAL, err, err_sz,
 				 "nothing to compare with: give --against 'BASE COMMAND', or --aa");
@@ -157,5 +210,5 @@ int options_bench_check(struct options *o, char *err, size_t err_sz)
 		return util_fail(-EINVAL, err, err_sz,
 				 "--repeat and --max-repeat have to be multiples of --builds: each "
 				 "build is to run as often as the others");
-	return 0;
+	return check_gates(o, err, err_sz);
 }

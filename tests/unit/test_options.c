@@ -762,6 +762,45 @@ static void test_view(void **state)
 	assert_refused(refused, ARRAY_SIZE(refused));
 }
 
+/* What a gate names has to be among what is recorded. */
+static void test_bench_gates(void **state)
+{
+	static const struct {
+		const char *kinds, *gate;
+		bool good;
+	} rows[] = {
+		{ "cpu", "cpu:+5%", true },
+		{ "cpu", "cpu:parse:+5%", true },
+		{ "cpu", "wall:+5%", true },
+		{ "cpu", "samples:+5%", false },
+		{ "cpu", "alloc_space:+5%", false },
+		{ "cpu", "heap:+5%", false },
+		{ "cpu", "cqu:+5%", false },
+		{ "heap", "alloc_objects:+1%", true },
+		{ "heap", "heap:+1%", true },
+		{ "heap", "cpu:+1%", false },
+		{ "cpu,heap", "inuse_space:f:+1%", true },
+		{ "block", "block:+1%", true },
+		{ "block", "delay:+1%", true },
+		{ "block", "contentions:+1%", true },
+		{ "block", "offcpu:+1%", false },
+		{ "mutex", "mutex:+1%", true },
+		{ "offcpu", "offcpu:+1%", true },
+		{ "offcpu", "block:+1%", false },
+		{ "threadcreate,faults", "faults:+1%", true },
+	};
+	struct options o;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int ret = PARSE(&o, "bench", "--aa", "-P", rows[i].kinds, "--fail-on", rows[i].gate,
+				"--", "b");
+
+		if (ret != (rows[i].good ? 0 : -EINVAL))
+			fail_msg("-P %s --fail-on %s: %d", rows[i].kinds, rows[i].gate, ret);
+	}
+}
+
 static void test_bench(void **state)
 {
 	static const char *const both[] = { "--against", "a", "--", "b" };
@@ -792,6 +831,10 @@ static void test_bench(void **state)
 		{ { "bench", "--aa", "--append", "d", "-o", "e", "--", "b" }, "exclude" },
 		{ { "bench", "--aa", "--timeout", "0", "--", "b" }, "--timeout" },
 		{ { "bench", "--aa", "--fail-on", "cpu", "--", "b" }, "--fail-on" },
+		{ { "bench", "--aa", "--fail-on", "heap:+1%", "--", "b" },
+		  "--fail-on: the runs have no 'heap': choose from cpu, wall, or record" },
+		{ { "bench", "--aa", "-P", "offcpu,cpu", "--fail-on", "x:+1%", "--", "b" },
+		  "cpu, events, delay, wall" },
 		{ { "bench", "--aa", "-f", "xml", "--", "b" }, "xml" },
 		{ { "bench", "--aa", "-P", "nothing", "--", "b" }, "nothing" },
 		{ { "bench", "--aa", "--pid", "1", "--", "b" }, "--pid" },
@@ -1052,6 +1095,7 @@ int main(void)
 		cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_bench_gates),
 		cmocka_unit_test(test_bench),
 		cmocka_unit_test(test_serve),
 		cmocka_unit_test(test_serve_table),

@@ -58,22 +58,40 @@ static int run_once(struct bench *b, const struct bench_run *run, struct run_fac
 	return bench_ops_take(b, run->side, measured.ops, ret);
 }
 
+/* A gate on a function that neither side has ends all, but not before all runs are made: one that costs
+ * little may be missing in the first ones. */
+static void warn_of_functions(const struct bench *b, const struct runs *seen)
+{
+	char text[1024];
+
+	if (judge_check_functions(seen, &b->opts->judge, text, sizeof(text)))
+		log_info("%s in the first runs: if none has it there will be no verdict", text);
+}
+
 /* Runs that do not count: caches fill, and what cannot work fails at once. */
 static int warm_up(struct bench *b)
 {
 	struct bench_run run = { 0 };
+	struct runs *seen = runs__new();
 	struct run_facts facts;
-	int err = 0;
+	int err = seen ? 0 : -ENOMEM;
 
+	if (err)
+		log_error("out of memory");
 	for (uint64_t i = 0; !err && i < 2 * b->opts->bench.warmup; i++) {
 		run.side = i % 2 ? RUNS_NEW : RUNS_BASE;
 		err = run_once(b, &run, &facts);
+		if (!err && i < 2)
+			err = bench_set_read_begun(b, run.side, seen);
 		bench_set_drop(b);
 		if (!err && i < 2)
 			log_info("a run of the %s side takes %.2f s, %.2f s of CPU time",
 				 bench_side_names[run.side], (double)facts.wall_ns / 1e9,
 				 facts.cpu_ns == FACTS_NONE ? 0 : (double)facts.cpu_ns / 1e9);
+		if (!err && i == 1)
+			warn_of_functions(b, seen);
 	}
+	runs__free(seen);
 	return err;
 }
 

@@ -86,6 +86,8 @@ void bench_set_close(struct bench_set *set);
 void bench_set_begun(const struct bench_set *set, char path[PATH_MAX]);
 /* What the run that has just ended says of itself. 0; -EINVAL, said: it says too little. */
 int bench_set_peek(const struct bench *b, enum runs_side side, struct run_facts *ret);
+/* Adds its profiles to runs, which are never finished: what there is in them. 0 or -errno, said. */
+int bench_set_read_begun(const struct bench *b, enum runs_side side, struct runs *runs);
 /* Takes the files of the run that has ended under its number, and says in them, and in facts, what it is.
  * 0 or -errno, said. */
 int bench_set_add(const struct bench *b, enum runs_side side, uint32_t run,

@@ -124,6 +124,24 @@ int bench_set_peek(const struct bench *b, enum runs_side side, struct run_facts 
 	return err;
 }
 
+int bench_set_read_begun(const struct bench *b, enum runs_side side, struct runs *runs)
+{
+	char path[PATH_MAX], text[1024];
+	struct runs_paths sides[2] = { 0 };
+	int err = 0;
+
+	sides[side] = (struct runs_paths){ (char *[]){ path }, 1 };
+	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
+		if (!b->opts->kinds[i])
+			continue;
+		begun_path(b, i, path);
+		err = runs__add_paths(runs, sides, text, sizeof(text));
+	}
+	if (err)
+		log_error("%s", text);
+	return err;
+}
+
 static int write_pprof(void *profile, FILE *f)
 {
 	return pprof_write(profile, f);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,16 +64,38 @@ static bool is_common(const struct runs *r, size_t metric)
 	return there[RUNS_BASE] && there[RUNS_NEW];
 }
 
-/* What people call the files. */
-static int find_metric(const struct runs *r, const char *name)
+/* What people call the files. Several kinds have a "delay": what it is of is told by the counts beside it. */
+static const struct judge_alias aliases[] = {
+	{ "heap", "alloc_space", "alloc_space" },
+	{ "block", "delay", "contentions" },
+	{ "mutex", "delay", "contentions" },
+	{ "offcpu", "delay", "events" },
+};
+
+const struct judge_alias *judge_find_alias(const char *name)
 {
-	static const char *const kinds[][2] = { { "heap", "alloc_space" }, { "block", "delay" } };
+	for (size_t i = 0; i < ARRAY_SIZE(aliases); i++)
+		if (!strcmp(name, aliases[i].name))
+			return &aliases[i];
+	return NULL;
+}
+
+/* -1: it is not there on both sides. */
+static int find_common(const struct runs *r, const char *name)
+{
 	int ret = runs__find_metric(r, name);
 
-	for (size_t i = 0; ret < 0 && i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(name, kinds[i][0]))
-			ret = runs__find_metric(r, kinds[i][1]);
 	return ret >= 0 && is_common(r, (size_t)ret) ? ret : -1;
+}
+
+static int find_metric(const struct runs *r, const char *name)
+{
+	const struct judge_alias *alias = judge_find_alias(name);
+	int ret = find_common(r, name);
+
+	if (ret < 0 && alias && find_common(r, alias->beside) >= 0)
+		ret = find_common(r, alias->type);
+	return ret;
 }
 
 int judge_gate_metric(const struct runs *r, const struct judge_gate *g)
@@ -98,6 +121,17 @@ static bool has_function(const struct runs *r, const char *name)
 	return false;
 }
 
+int judge_check_functions(const struct runs *r, const struct judge_options *options, char *err,
+			  size_t err_sz)
+{
+	for (size_t i = 0; i < options->gate_cnt; i++)
+		if (*options->gates[i].function && !has_function(r, options->gates[i].function))
+			return util_fail(-EINVAL, err, err_sz,
+					 "--fail-on: there is no function '%s' on either side",
+					 options->gates[i].function);
+	return 0;
+}
+
 /* A run whose files say that they are of one run (bpfprof.run), and that lacks the metric: a file of it was lost, and too few runs
  * would be left to fail. NULL: there is none. A file that does not say so is a run by itself, and need not have it. */
 static const struct runs_run *find_lacking(const struct runs *r, int metric)
@@ -108,16 +142,34 @@ static const struct runs_run *find_lacking(const struct runs *r, int metric)
 	return NULL;
 }
 
+/* "cpu, wall": what both sides have. What does not fit is cut. */
+static void common_names(const struct runs *r, char *buf, size_t buf_sz)
+{
+	*buf = '\0';
+	for (size_t i = 0; i < r->metric_cnt; i++) {
+		size_t len = strlen(buf);
+
+		if (is_common(r, i))
+			snprintf(buf + len, buf_sz - len, "%s%s", len ? ", " : "",
+				 r->metrics[i].name);
+	}
+}
+
 static int check_gates(const struct judge_result *res, char *err, size_t err_sz)
 {
 	for (size_t i = 0; i < res->options.gate_cnt; i++) {
 		const struct judge_gate *g = &res->options.gates[i];
 		int metric = judge_gate_metric(res->runs, g);
 		const struct runs_run *lacking;
+		char names[512];
 
-		if (metric < 0)
-			return util_fail(-EINVAL, err, err_sz,
-					 "--fail-on: there is no '%s' on both sides", g->metric);
+		if (metric < 0) {
+			common_names(res->runs, names, sizeof(names));
+			return util_fail(
+				-EINVAL, err, err_sz,
+				"--fail-on: there is no '%s' on both sides: choose from %s",
+				g->metric, names);
+		}
 		lacking = find_lacking(res->runs, metric);
 		if (lacking)
 			return util_fail(
@@ -125,12 +177,8 @@ static int check_gates(const struct judge_result *res, char *err, size_t err_sz)
 				"the run of '%s' has no '%s', which others have: a file of "
 				"it is missing",
 				lacking->path, res->runs->metrics[metric].name);
-		if (*g->function && !has_function(res->runs, g->function))
-			return util_fail(-EINVAL, err, err_sz,
-					 "--fail-on: there is no function '%s' on either side",
-					 g->function);
 	}
-	return 0;
+	return judge_check_functions(res->runs, &res->options, err, err_sz);
 }
 
 bool judge_may_be_boxed(const struct runs *r, bool busy_too)

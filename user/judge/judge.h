@@ -140,6 +140,21 @@ void judge_free(struct judge_result *r);
  * they did? They may end by the clock; judge() refuses those that do both. */
 bool judge_may_be_boxed(const struct runs *runs, bool busy_too);
 
+/* Another name for a value type: that of the files. */
+struct judge_alias {
+	const char *name;
+	const char *type;   /* which is meant */
+	const char *beside; /* which has to be there, too */
+};
+
+/* NULL: it is none. */
+const struct judge_alias *judge_find_alias(const char *name);
+
+/* Is each function that a gate names in any of the runs, whatever it costs? 0; -EINVAL with a sentence in
+ * err. */
+int judge_check_functions(const struct runs *runs, const struct judge_options *options, char *err,
+			  size_t err_sz);
+
 const char *judge_verdict_name(enum judge_verdict v);
 
 #endif
