@@ -132,13 +132,32 @@ int judge_check_functions(const struct runs *r, const struct judge_options *opti
 	return 0;
 }
 
-/* A run whose files say that they are of one run (bpfprof.run), and that lacks the metric: a file of it was lost, and too few runs
- * would be left to fail. NULL: there is none. A file that does not say so is a run by itself, and need not have it. */
+/* Do files of both runs have a metric in common? */
+static bool have_common(const struct runs *r, const struct runs_run *a, const struct runs_run *b)
+{
+	for (size_t i = 0; i < r->metric_cnt; i++)
+		if (!r->metrics[i].whole && a->columns[i].there && b->columns[i].there)
+			return true;
+	return false;
+}
+
+/*
+ * A run whose files say that they are of one run (bpfprof.run), and that lacks the metric, though a run with
+ * files of the same kind has it: a file of it was lost, and too few runs would be left to fail. NULL: there is
+ * none. Kinds may be of different runs, and a file that does not say so is a run by itself.
+ */
 static const struct runs_run *find_lacking(const struct runs *r, int metric)
 {
-	for (size_t i = 0; i < r->run_cnt; i++)
-		if (*r->runs[i].facts.run && !r->runs[i].columns[metric].there)
-			return &r->runs[i];
+	for (size_t i = 0; i < r->run_cnt; i++) {
+		const struct runs_run *run = &r->runs[i];
+
+		if (!*run->facts.run || run->columns[metric].there)
+			continue;
+		for (size_t k = 0; k < r->run_cnt; k++)
+			if (*r->runs[k].facts.run && r->runs[k].columns[metric].there &&
+			    have_common(r, run, &r->runs[k]))
+				return run;
+	}
 	return NULL;
 }
 

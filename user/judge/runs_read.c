@@ -373,8 +373,10 @@ static int open_run(struct reader *rd, const struct run_facts *f, struct runs_ru
 		struct runs_column *c = &run->columns[rd->sources[k].metric];
 
 		if (c->there)
-			return refuse(rd, -EINVAL, "run '%s' has '%s' twice", f->run,
-				      r->metrics[rd->sources[k].metric].name);
+			return refuse(rd, -EINVAL,
+				      "run '%s' has '%s' twice: give each file once, and of "
+				      "block, mutex and offcpu those of one kind",
+				      f->run, r->metrics[rd->sources[k].metric].name);
 		c->there = true;
 		c->exact = !(rd->sources[k].rate > 0) && !rd->sources[k].of_samples &&
 			   !(rd->sources[k].period > 0);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/output.h"
@@ -290,6 +291,9 @@ static void tell_facts(const struct run *r, struct run_facts *ret)
 	bool whole = !o->window_ns && !o->tids.cnt && !o->cgroup && !o->comm;
 
 	facts_clear(ret);
+	/* a process begins one window at a time */
+	snprintf(ret->run, sizeof(ret->run), "%d-%" PRIu64, (int)getpid(),
+		 capture__window_start_ns(r->capture, r->window));
 	machine_text(ret->machine, sizeof(ret->machine));
 	if (!whole || !r->cost.ended)
 		return;
