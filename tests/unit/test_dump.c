@@ -400,9 +400,10 @@ static void other_values(void **state)
 	add(&r);
 	r.value = 4;
 	add(&r);
-	assert_int_equal(sum(BPFPROF_HEAP, 0, UINT64_MAX - 1, &a), 6);
-	assert_int_equal(a.added, 2);
-	assert_int_equal(a.others, 1);
+	assert_int_equal(sum(BPFPROF_HEAP, 0, UINT64_MAX - 1, &a), 7);
+	assert_int_equal(a.added, 3);
+	assert_int_equal(a.others, 0);
+	assert_string_equal(a.values, "inuse_objects, inuse_space");
 	assert_int_equal(a.broken, 0);
 }
 

@@ -41,6 +41,7 @@ static struct profile *make(const struct made *m)
 static void is_made(const struct profile *p, const struct made *want)
 {
 	for (size_t i = 0; i < p->value_cnt; i++) {
+		assert_non_null(want->types[i].type);
 		assert_string_equal(p->value_types[i].type, want->types[i].type);
 		assert_string_equal(p->value_types[i].unit, want->types[i].unit);
 		assert_int_equal(profile__values(p, &p->samples[0])[i], want->values[i]);
@@ -52,32 +53,49 @@ static void is_made(const struct profile *p, const struct made *want)
 	}
 }
 
-static void fits(const struct made *a, const struct made *b, const struct made *a_then,
-		 const struct made *b_then)
+/* left_out: what profile_fit_say says. */
+static void fits_without(const struct made *a, const struct made *b, const struct made *a_then,
+			 const struct made *b_then, const char *left_out)
 {
 	char text[256];
 
 	for (int swapped = 0; swapped < 2; swapped++) {
 		struct profile *p = make(a), *q = make(b);
+		struct strtab *names = strtab__new();
 
-		assert_int_equal(profile_fit(swapped ? q : p, swapped ? p : q, text, sizeof(text)),
-				 0);
+		assert_non_null(names);
+		assert_int_equal(
+			profile_fit(swapped ? q : p, swapped ? p : q, names, text, sizeof(text)),
+			0);
 		is_made(p, a_then);
 		is_made(q, b_then);
+		assert_int_equal(profile_fit_say(p, names, text, sizeof(text)), 0);
+		assert_string_equal(text, left_out);
+		assert_int_equal(p->comment_cnt, *left_out != '\0');
+		strtab__free(names);
 		profile__free(p);
 		profile__free(q);
 	}
 }
 
+static void fits(const struct made *a, const struct made *b, const struct made *a_then,
+		 const struct made *b_then)
+{
+	fits_without(a, b, a_then, b_then, "");
+}
+
 static void refuses(const struct made *a, const struct made *b, const char *why)
 {
 	struct profile *p = make(a), *q = make(b);
+	struct strtab *names = strtab__new();
 	char text[256] = "";
 
-	assert_int_equal(profile_fit(p, q, text, sizeof(text)), -EINVAL);
+	assert_non_null(names);
+	assert_int_equal(profile_fit(p, q, names, text, sizeof(text)), -EINVAL);
 	assert_string_equal(text, why);
 	is_made(p, a);
 	is_made(q, b);
+	strtab__free(names);
 	profile__free(p);
 	profile__free(q);
 }
@@ -131,18 +149,79 @@ static void orders(void **state)
 		a_then = { .types = { { "cpu", "ns" }, { "wall", "ns" }, { "samples", "count" } },
 			   .values = { 2000000, 3, 1 } };
 	struct profile *p = make(&a), *q = make(&b);
+	struct strtab *names = strtab__new();
 	char text[256];
 
 	(void)state;
+	assert_non_null(names);
 	fits(&a, &b, &a_then, &b);
 	/* what is shown first is another place, and the same value */
 	p->folded_value = 1;
 	p->default_type = profile__string(p, "cpu");
 	assert_int_equal(profile__default_value(p), 1);
-	assert_int_equal(profile_fit(p, q, text, sizeof(text)), 0);
+	assert_int_equal(profile_fit(p, q, names, text, sizeof(text)), 0);
 	assert_int_equal(p->folded_value, 0);
 	assert_int_equal(profile__default_value(p), 0);
 	assert_int_equal(profile__default_value(q), 2);
+	strtab__free(names);
+	profile__free(p);
+	profile__free(q);
+}
+
+/* What both have stays, wherever it stands, with all samples; what shows first is the last one where it is gone. */
+static void common_ones(void **state)
+{
+	static const struct made
+		heap = { { { "alloc_objects", "count" },
+			   { "alloc_space", "bytes" },
+			   { "inuse_objects", "count" },
+			   { "inuse_space", "bytes" } },
+			 { "space", "bytes" },
+			 512,
+			 { 1, 20, 3, 40 } },
+		allocs = { { { "alloc_objects", "count" }, { "alloc_space", "kB" } },
+			   { "space", "bytes" },
+			   512,
+			   { 5, 6 } },
+		heap_then = { { { "alloc_objects", "count" }, { "alloc_space", "bytes" } },
+			      { "space", "bytes" },
+			      512,
+			      { 1, 20 } },
+		allocs_then = { { { "alloc_objects", "count" }, { "alloc_space", "bytes" } },
+				{ "space", "bytes" },
+				512,
+				{ 5, 6144 } },
+		a = { .types = { { "x", "count" }, { "b", "ns" }, { "a", "ns" } },
+		      .values = { 1, 2, 3 } },
+		b = { .types = { { "a", "ns" }, { "y", "count" }, { "b", "us" } },
+		      .values = { 10, 20, 30 } },
+		a_then = { .types = { { "a", "ns" }, { "b", "ns" } }, .values = { 3, 2 } },
+		b_then = { .types = { { "a", "ns" }, { "b", "ns" } }, .values = { 10, 30000 } };
+	struct profile *p = make(&heap), *q = make(&allocs);
+	struct strtab *names = strtab__new();
+	char text[256];
+
+	(void)state;
+	assert_non_null(names);
+	fits_without(&heap, &allocs, &heap_then, &allocs_then, "inuse_objects, inuse_space");
+	fits_without(&a, &b, &a_then, &b_then, "x, y");
+	for (int64_t i = 0; i < 100; i++)
+		assert_int_not_equal(profile__add_sample(p,
+							 &(uint32_t){ profile__add_marker(p, "f") },
+							 1, NULL, 0, (int64_t[]){ i, 2 * i, i, i }),
+				     PROFILE_NONE);
+	p->folded_value = 3;
+	p->default_type = profile__string(p, "inuse_space");
+	assert_int_equal(profile_fit(q, p, names, text, sizeof(text)), 0);
+	assert_int_equal(profile__total(p, 0), 1 + 4950);
+	assert_int_equal(profile__total(p, 1), 20 + 9900);
+	assert_int_equal(p->folded_value, 1);
+	assert_int_equal(p->default_type, 0);
+	/* and goes on to grow */
+	assert_int_not_equal(profile__add_sample(p, NULL, 0, NULL, 0, (int64_t[]){ 1, 1 }),
+			     PROFILE_NONE);
+	assert_int_equal(profile__total(p, 1), 20 + 9900 + 1);
+	strtab__free(names);
 	profile__free(p);
 	profile__free(q);
 }
@@ -188,15 +267,21 @@ static void refused(void **state)
 						{ "", "" },
 						0,
 						{ 1, 2 } },
-				 one = { .types = { { "samples", "count" } }, .values = { 1 } },
+				 other = { .types = { { "events", "count" } }, .values = { 1 } },
+				 sizes = { { { "samples", "count" }, { "cpu", "kB" } },
+					   { "cpu", "ns" },
+					   1,
+					   { 1, 2 } },
 				 size = { .types = { { "cpu", "kB" } }, .values = { 1 } },
 				 time = { .types = { { "cpu", "s" } }, .values = { 1 } },
 				 unknown = { .types = { { "cpu", "jiffies" } }, .values = { 1 } },
 				 none = { .types = { { "cpu", "" } }, .values = { 1 } };
 
 	(void)state;
-	refuses(&cpu, &one, "its values are samples/count, and not samples/count cpu/ns");
-	refuses(&one, &cpu, "its values are samples/count cpu/ns, and not samples/count");
+	refuses(&cpu, &other, "its values are events/count, and not samples/count cpu/ns");
+	refuses(&other, &cpu, "its values are samples/count cpu/ns, and not events/count");
+	/* beside one that fits */
+	refuses(&cpu, &sizes, "its values are samples/count cpu/kB, and not samples/count cpu/ns");
 	refuses(&cpu, &by_cycles, "its samples are taken by cycles/count, and not by cpu/ns");
 	refuses(&cpu, &by_nothing, "its samples are taken by nothing, and not by cpu/ns");
 	refuses(&size, &time, "its values are cpu/s, and not cpu/kB");
@@ -264,10 +349,15 @@ static void unit_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finer_units), cmocka_unit_test(names_of_a_unit),
-		cmocka_unit_test(orders),      cmocka_unit_test(twice),
-		cmocka_unit_test(refused),     cmocka_unit_test(ends_of_the_range),
-		cmocka_unit_test(unit_names),  cmocka_unit_test(unit_texts),
+		cmocka_unit_test(finer_units),
+		cmocka_unit_test(names_of_a_unit),
+		cmocka_unit_test(orders),
+		cmocka_unit_test(common_ones),
+		cmocka_unit_test(twice),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(ends_of_the_range),
+		cmocka_unit_test(unit_names),
+		cmocka_unit_test(unit_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -557,7 +557,7 @@ int capture__custom_profile(struct capture *c, struct capture_window *w,
 	opts.size = number;
 	if (!err)
 		err = make_profile(c, w, to, BPFPROF_CUSTOM, &opts, ret);
-	if (!err && profile__set_types(ret->profile, &type, type)) {
+	if (!err && profile__set_types(ret->profile, &type, 1, type)) {
 		profile__free(ret->profile);
 		free(ret->sources);
 		*ret = (struct capture_profile){ 0 };

@@ -30,34 +30,6 @@ static void leave_out(struct profile *p, const char *key)
 	}
 }
 
-/* Moves a sample with its values. */
-static void move_sample(struct profile *p, size_t to, size_t from)
-{
-	p->samples[to] = p->samples[from];
-	memmove(profile__values(p, &p->samples[to]), profile__values(p, &p->samples[from]),
-		p->value_cnt * sizeof(*p->values));
-}
-
-static bool is_zero(const struct profile *p, const struct profile_sample *s)
-{
-	const int64_t *values = profile__values(p, s);
-
-	for (size_t v = 0; v < p->value_cnt; v++)
-		if (values[v])
-			return false;
-	return true;
-}
-
-static void drop_zeros(struct profile *p)
-{
-	size_t cnt = 0;
-
-	for (size_t i = 0; i < p->sample_cnt; i++)
-		if (!is_zero(p, &p->samples[i]))
-			move_sample(p, cnt++, i);
-	p->sample_cnt = cnt;
-}
-
 static int add_up(const struct profile *before, const struct profile *after, struct profile **ret)
 {
 	struct profile_merge *m = profile_merge__new();
@@ -88,7 +60,7 @@ int change_make(struct profile *before, struct profile *after, const char *witho
 	err = add_up(before, after, &p);
 	if (err)
 		return err;
-	drop_zeros(p);
+	profile__drop_zeros(p);
 	p->time_ns = after->time_ns;
 	p->duration_ns = after->time_ns - before->time_ns;
 	err = profile__finish(p);

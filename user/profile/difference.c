@@ -79,24 +79,30 @@ static int add_up(const struct profile *base, const struct profile *now, struct 
 int difference_make(struct profile *base, struct profile *now, struct profile **ret, char *text,
 		    size_t text_sz)
 {
+	struct strtab *left_out;
 	struct profile *p;
 	int err;
 
 	if (difference_is(base) || difference_is(now))
 		return util_fail(-EINVAL, text, text_sz, "%s is a difference already",
 				 difference_is(base) ? "the base" : "the new side");
-	err = profile_fit(base, now, text, text_sz);
+	left_out = strtab__new();
+	err = left_out ? profile_fit(base, now, left_out, text, text_sz) : -errno;
 	if (!err)
 		err = add_up(base, now, &p);
 	if (err)
-		return err;
+		goto out;
 	turn_base(p);
+	profile__drop_zeros(p);
 	p->time_ns = now->time_ns;
 	p->duration_ns = now->duration_ns;
-	err = profile__finish(p);
+	err = profile_fit_say(p, left_out, text, text_sz);
+	err = err ?: profile__finish(p);
 	if (err)
 		profile__free(p);
 	else
 		*ret = p;
+out:
+	strtab__free(left_out);
 	return err;
 }

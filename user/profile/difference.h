@@ -31,8 +31,9 @@ bool difference_is(const struct profile *p);
 int64_t difference_whole(const struct profile *p, size_t value);
 
 /*
- * Both may get other units (fit.h). *ret is finished, the caller's, and has the times of `now`. 0; -EINVAL:
- * there is none, and text says why, without full stop; -ENOMEM.
+ * Both may get other units, and lose values that the other one has not (fit.h). *ret is finished, the caller's, and
+ * has the times of `now`. 0, text has the names of such values, "": there are none; -EINVAL: there is no
+ * difference, and text says why, without full stop; -ENOMEM.
  */
 int difference_make(struct profile *base, struct profile *now, struct profile **ret, char *text,
 		    size_t text_sz);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes a profile ready to be written: what its mappings can claim about their locations' names. */
+/* Makes a profile ready to be written: what is in it, and what its mappings can claim about their locations' names. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profile/profile.h"
 
@@ -128,6 +129,34 @@ void profile__hide_leaves(struct profile *p,
 		s->loc += n;
 		s->loc_cnt -= n;
 	}
+}
+
+/* Moves a sample with its values. */
+static void move_sample(struct profile *p, size_t to, size_t from)
+{
+	p->samples[to] = p->samples[from];
+	memmove(profile__values(p, &p->samples[to]), profile__values(p, &p->samples[from]),
+		p->value_cnt * sizeof(*p->values));
+}
+
+static bool is_zero(const struct profile *p, const struct profile_sample *s)
+{
+	const int64_t *values = profile__values(p, s);
+
+	for (size_t v = 0; v < p->value_cnt; v++)
+		if (values[v])
+			return false;
+	return true;
+}
+
+void profile__drop_zeros(struct profile *p)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		if (!is_zero(p, &p->samples[i]))
+			move_sample(p, cnt++, i);
+	p->sample_cnt = cnt;
 }
 
 int profile__finish(struct profile *p)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -15,6 +16,7 @@
 
 /* What becomes of a profile's values: the i-th is that of from[i], times factor[i]. */
 struct change {
+	size_t cnt;
 	struct profile_value_type types[PROFILE_MAX_VALUES], period_type;
 	size_t from[PROFILE_MAX_VALUES];
 	int64_t factor[PROFILE_MAX_VALUES], period_factor;
@@ -54,42 +56,96 @@ static bool common_unit(const struct profile_value_type *a, const struct profile
 	return true;
 }
 
-/* Of names first. What is equal in both is the same already. */
-static bool sorts_before(const struct profile *a, const struct profile *b)
-{
-	int order = 0;
+/* Values that both have, as indices; in the order of a at first. */
+struct pairs {
+	size_t cnt, of_a[PROFILE_MAX_VALUES], of_b[PROFILE_MAX_VALUES];
+	bool in_a[PROFILE_MAX_VALUES], in_b[PROFILE_MAX_VALUES]; /* by index: it is one of them */
+};
 
-	for (size_t i = 0; !order && i < a->value_cnt; i++)
-		order = strcmp(type_of(&a->value_types[i]), type_of(&b->value_types[i]));
-	for (size_t i = 0; !order && i < a->value_cnt; i++)
-		order = strcmp(unit_of(&a->value_types[i]), unit_of(&b->value_types[i]));
-	return order < 0;
+static void find_pairs(const struct profile *a, const struct profile *b, struct pairs *ret)
+{
+	*ret = (struct pairs){ 0 };
+	for (size_t i = 0; i < a->value_cnt; i++)
+		for (size_t k = 0; k < b->value_cnt && !ret->in_a[i]; k++) {
+			int64_t a_factor, b_factor;
+			const char *unit;
+
+			if (ret->in_b[k] ||
+			    strcmp(type_of(&a->value_types[i]), type_of(&b->value_types[k])) != 0 ||
+			    !common_unit(&a->value_types[i], &b->value_types[k], &unit, &a_factor,
+					 &b_factor))
+				continue;
+			ret->in_a[i] = ret->in_b[k] = true;
+			ret->of_a[ret->cnt] = i;
+			ret->of_b[ret->cnt++] = k;
+		}
 }
 
-/* Finds for each value of a the one of b. */
-static bool pair_values(const struct profile *a, const struct profile *b, struct change *to_a,
-			struct change *to_b)
+/* What is left of both is not to have the same name: it would be the same in units that do not fit. */
+static bool clashes(const struct profile *a, const struct profile *b, const struct pairs *pairs)
 {
-	bool taken[PROFILE_MAX_VALUES] = { false };
-	size_t i, k;
+	for (size_t i = 0; i < a->value_cnt; i++)
+		for (size_t k = 0; k < b->value_cnt; k++)
+			if (!pairs->in_a[i] && !pairs->in_b[k] &&
+			    !strcmp(type_of(&a->value_types[i]), type_of(&b->value_types[k])))
+				return true;
+	return false;
+}
 
-	for (i = 0; i < a->value_cnt; i++) {
-		const struct profile_value_type *t = &a->value_types[i];
+static void sort_by_b(struct pairs *p)
+{
+	for (size_t i = 1; i < p->cnt; i++)
+		for (size_t k = i; k && p->of_b[k] < p->of_b[k - 1]; k--) {
+			size_t a = p->of_a[k], b = p->of_b[k];
+
+			p->of_a[k] = p->of_a[k - 1];
+			p->of_b[k] = p->of_b[k - 1];
+			p->of_a[k - 1] = a;
+			p->of_b[k - 1] = b;
+		}
+}
+
+/* Puts them in the order that sorts first: of names, then of units. What is equal in both is the same
+ * already. */
+static void order_pairs(const struct profile *a, const struct profile *b, struct pairs *p)
+{
+	struct pairs by_b = *p;
+	int order = 0;
+
+	sort_by_b(&by_b);
+	for (size_t i = 0; !order && i < p->cnt; i++)
+		order = strcmp(type_of(&a->value_types[p->of_a[i]]),
+			       type_of(&b->value_types[by_b.of_b[i]]));
+	for (size_t i = 0; !order && i < p->cnt; i++)
+		order = strcmp(unit_of(&a->value_types[p->of_a[i]]),
+			       unit_of(&b->value_types[by_b.of_b[i]]));
+	if (order > 0)
+		*p = by_b;
+}
+
+/* What becomes of both; they have the types of a, whose units may be new. */
+static void plan_changes(const struct profile *a, const struct profile *b, const struct pairs *p,
+			 struct change *to_a, struct change *to_b)
+{
+	to_a->cnt = to_b->cnt = p->cnt;
+	for (size_t i = 0; i < p->cnt; i++) {
+		const struct profile_value_type *t = &a->value_types[p->of_a[i]];
 		const char *unit;
 
-		for (k = 0; k < b->value_cnt; k++)
-			if (!taken[k] && !strcmp(type_of(t), type_of(&b->value_types[k])) &&
-			    common_unit(t, &b->value_types[k], &unit, &to_a->factor[i],
-					&to_b->factor[i]))
-				break;
-		if (k == b->value_cnt)
-			return false;
-		taken[k] = true;
-		to_a->from[i] = i;
-		to_b->from[i] = k;
+		common_unit(t, &b->value_types[p->of_b[i]], &unit, &to_a->factor[i],
+			    &to_b->factor[i]);
+		to_a->from[i] = p->of_a[i];
+		to_b->from[i] = p->of_b[i];
 		to_a->types[i] = (struct profile_value_type){ type_of(t), unit };
 	}
-	return a->value_cnt == b->value_cnt;
+}
+
+static int note_left_out(struct strtab *left_out, const struct profile *p, const bool *kept)
+{
+	for (size_t i = 0; i < p->value_cnt; i++)
+		if (!kept[i] && strtab__add(left_out, type_of(&p->value_types[i])) == PROFILE_NONE)
+			return -ENOMEM;
+	return 0;
 }
 
 static void scale(int64_t *value, int64_t factor)
@@ -102,29 +158,44 @@ static void scale(int64_t *value, int64_t factor)
 		*value = *value < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static void change_values(int64_t *values, size_t cnt, const struct change *c)
+/* before, after: those of a sample, which may overlap. */
+static void change_values(const int64_t *before, size_t before_cnt, int64_t *after,
+			  const struct change *c)
 {
-	int64_t before[PROFILE_MAX_VALUES];
+	int64_t copy[PROFILE_MAX_VALUES];
 
-	memcpy(before, values, cnt * sizeof(*values));
-	for (size_t i = 0; i < cnt; i++) {
-		values[i] = before[c->from[i]];
-		scale(&values[i], c->factor[i]);
+	memcpy(copy, before, before_cnt * sizeof(*before));
+	for (size_t i = 0; i < c->cnt; i++) {
+		after[i] = copy[c->from[i]];
+		scale(&after[i], c->factor[i]);
 	}
+}
+
+static bool has_type(const struct profile *p, const char *type)
+{
+	for (size_t i = 0; i < p->value_cnt; i++)
+		if (!strcmp(type_of(&p->value_types[i]), type))
+			return true;
+	return false;
 }
 
 static int change(struct profile *p, const struct change *c)
 {
-	size_t folded = p->folded_value;
-	int err = profile__set_types(p, c->types, c->period_type);
+	size_t folded = p->folded_value, before_cnt = p->value_cnt;
+	int err = profile__set_types(p, c->types, c->cnt, c->period_type);
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < p->value_cnt; i++)
+	/* the last one stands for one that is gone */
+	p->folded_value = c->cnt - 1;
+	for (size_t i = 0; i < c->cnt; i++)
 		if (c->from[i] == folded)
 			p->folded_value = i;
+	if (!has_type(p, strtab__get(p->strings, p->default_type)))
+		p->default_type = 0;
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		change_values(profile__values(p, &p->samples[i]), p->value_cnt, c);
+		change_values(p->values + i * before_cnt, before_cnt,
+			      profile__values(p, &p->samples[i]), c);
 	scale(&p->period, c->period_factor);
 	return 0;
 }
@@ -165,32 +236,66 @@ static bool are_same(const struct profile *a, const struct profile *b)
 	return same;
 }
 
-int profile_fit(struct profile *a, struct profile *b, char *text, size_t text_sz)
+int profile_fit(struct profile *a, struct profile *b, struct strtab *left_out, char *text,
+		size_t text_sz)
 {
-	bool swapped = a->value_cnt == b->value_cnt && !sorts_before(a, b);
-	struct profile *first = swapped ? b : a, *second = swapped ? a : b;
 	char ours[TYPES_SZ], theirs[TYPES_SZ];
-	struct change to_first, to_second;
+	struct change to_a, to_b;
+	struct pairs pairs;
 	const char *unit;
 	int err;
 
 	if (are_same(a, b))
 		return 0;
-	if (!pair_values(first, second, &to_first, &to_second))
+	find_pairs(a, b, &pairs);
+	if (!pairs.cnt || clashes(a, b, &pairs))
 		return util_fail(-EINVAL, text, text_sz, "its values are %s, and not %s",
 				 types_text(b, theirs), types_text(a, ours));
 	if (strcmp(type_of(&a->period_type), type_of(&b->period_type)) != 0 ||
-	    !common_unit(&first->period_type, &second->period_type, &unit, &to_first.period_factor,
-			 &to_second.period_factor))
+	    !common_unit(&a->period_type, &b->period_type, &unit, &to_a.period_factor,
+			 &to_b.period_factor))
 		return util_fail(-EINVAL, text, text_sz,
 				 "its samples are taken by %s, and not by %s",
 				 period_text(b, theirs), period_text(a, ours));
-	to_first.period_type = (struct profile_value_type){ type_of(&first->period_type), unit };
-	err = change(first, &to_first);
+	to_a.period_type = (struct profile_value_type){ type_of(&a->period_type), unit };
+	order_pairs(a, b, &pairs);
+	plan_changes(a, b, &pairs, &to_a, &to_b);
+	err = note_left_out(left_out, a, pairs.in_a);
+	err = err ?: note_left_out(left_out, b, pairs.in_b);
+	err = err ?: change(a, &to_a);
 	if (err)
 		return err;
 	/* the texts from before are gone */
-	memcpy(to_second.types, first->value_types, sizeof(to_second.types));
-	to_second.period_type = first->period_type;
-	return change(second, &to_second);
+	memcpy(to_b.types, a->value_types, sizeof(to_b.types));
+	to_b.period_type = a->period_type;
+	return change(b, &to_b);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int profile_fit_say(struct profile *p, const struct strtab *left_out, char *text, size_t text_sz)
+{
+	uint32_t cnt = strtab__cnt(left_out);
+	const char **names = calloc(cnt + 1, sizeof(*names));
+	char line[TYPES_SZ + 64];
+	size_t len = 0;
+
+	*text = '\0';
+	if (!names)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < cnt; i++)
+		names[i - 1] = strtab__get(left_out, i);
+	qsort(names, cnt - 1, sizeof(*names), by_text);
+	for (uint32_t i = 1; i < cnt && len < text_sz; i++)
+		len += (size_t)snprintf(text + len, text_sz - len, "%s%s", i > 1 ? ", " : "",
+					names[i - 1]);
+	free(names);
+	if (cnt == 1)
+		return 0;
+	snprintf(line, sizeof(line), "left out, since some of the profiles do not have it: %s",
+		 text);
+	return profile__add_comment(p, line);
 }

@@ -141,10 +141,10 @@ static int take_types(struct profile *p, const struct profile_value_type *types,
 }
 
 int profile__set_types(struct profile *p, const struct profile_value_type *value_types,
-		       struct profile_value_type period_type)
+		       size_t value_cnt, struct profile_value_type period_type)
 {
 	char *before = p->type_texts;
-	int err = take_types(p, value_types, p->value_cnt, &period_type);
+	int err = take_types(p, value_types, value_cnt, &period_type);
 
 	if (!err)
 		free(before);

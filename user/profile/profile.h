@@ -109,9 +109,13 @@ struct profile *profile__new(const struct profile_value_type *value_types, size_
 			     struct profile_value_type period_type, int64_t period);
 void profile__free(struct profile *p);
 
-/* As many others in their place, and the period's; values stay as they are. 0 or -ENOMEM. */
+/* Others in their place, from 1 on to as many as there are, and the period's; values stay where they are, which
+ * is the caller's to mend if there are fewer. 0 or -ENOMEM. */
 int profile__set_types(struct profile *p, const struct profile_value_type *value_types,
-		       struct profile_value_type period_type);
+		       size_t value_cnt, struct profile_value_type period_type);
+
+/* Drops samples whose values are all 0. Nothing is added to the profile any more then. */
+void profile__drop_zeros(struct profile *p);
 
 /* The values of a sample, which is one of p's. */
 static inline int64_t *profile__values(const struct profile *p, const struct profile_sample *s)

@@ -146,8 +146,10 @@ static void summarize(struct dump *d, int kind, const struct profile *p,
 		n += snprintf(text + n, sz - n, "%s %s, ", quantity,
 			      what ? what : p->value_types[v].type);
 	}
-	snprintf(text + n, sz - n, "of %zu profiles from %s to %s", a->added,
-		 time_text(a->begin_ns, from), time_text(a->end_ns, to));
+	snprintf(text + n, sz - n, "of %zu profiles from %s to %s%s%s%s", a->added,
+		 time_text(a->begin_ns, from), time_text(a->end_ns, to),
+		 *a->values ? ", without " : "", a->values,
+		 *a->values ? ", which some do not have" : "");
 }
 
 /* Writes the file of a kind, if there is something. 0 or -errno. */

@@ -13,6 +13,7 @@
 #include "base/memory_max.h"
 #include "base/util.h"
 #include "kinds.h"
+#include "profile/fit.h"
 #include "profile/machinery.h"
 #include "profile/merge.h"
 #include "profile/pprof.h"
@@ -180,6 +181,11 @@ static uint64_t end_of(const struct profile *p)
 	return (uint64_t)end;
 }
 
+struct sum {
+	struct profile_merge *merge;
+	struct strtab *left_out; /* names of values that not all have */
+};
+
 /* The labels that its samples get. */
 struct group {
 	struct profile_merge_label v[LABELS_MAX];
@@ -211,11 +217,12 @@ static void note_window(const struct profile *p, struct dump_account *a)
 }
 
 /* A profile, whose window may be another one. 0 or -ENOMEM. */
-static int add_profile(struct profile_merge *m, const struct profile *p,
-		       const struct labels *labels, const struct dump_time *when,
-		       struct dump_account *a)
+static int add_profile(struct sum *sum, struct profile *p, const struct labels *labels,
+		       const struct dump_time *when, struct dump_account *a)
 {
+	struct profile *so_far = profile_merge__so_far(sum->merge);
 	struct group group;
+	char text[768];
 	uint64_t end_ns = end_of(p);
 	int err;
 
@@ -224,7 +231,8 @@ static int add_profile(struct profile_merge *m, const struct profile *p,
 	if (end_ns < when->from_ns || end_ns > when->to_ns)
 		return 0;
 	make_group(labels, &group);
-	err = profile_merge__add(m, p, group.v, group.cnt);
+	err = so_far ? profile_fit(so_far, p, sum->left_out, text, sizeof(text)) : 0;
+	err = err ?: profile_merge__add(sum->merge, p, group.v, group.cnt);
 	if (!err)
 		note_window(p, a);
 	else if (err == -EINVAL)
@@ -234,7 +242,7 @@ static int add_profile(struct profile_merge *m, const struct profile *p,
 
 /* 0; -ENOMEM: nothing more can be added. */
 static int add_record(const struct spool *s, uint64_t number, enum bpfprof_kind kind,
-		      const struct dump_time *when, struct profile_merge *m, struct dump_account *a)
+		      const struct dump_time *when, struct sum *sum, struct dump_account *a)
 {
 	struct profile *p = NULL;
 	struct labels labels;
@@ -253,7 +261,7 @@ static int add_record(const struct spool *s, uint64_t number, enum bpfprof_kind 
 	else if (err)
 		a->broken++;
 	/* one that takes more memory than there is does not keep the others out */
-	err = err ? 0 : add_profile(m, p, &labels, when, a);
+	err = err ? 0 : add_profile(sum, p, &labels, when, a);
 	profile__free(p);
 	free(file);
 	return err;
@@ -279,15 +287,15 @@ void dump_account_text(const struct dump_account *a, char *ret, size_t ret_sz)
 	fclose(f);
 }
 
-static bool is_full(struct profile_merge *m)
+static bool is_full(const struct sum *sum)
 {
-	const struct profile *p = profile_merge__so_far(m);
+	const struct profile *p = profile_merge__so_far(sum->merge);
 
 	return p && profile__bytes(p) >= memory_max_share(memory_max(), 4, DUMP_MAX_SUM);
 }
 
 static int add_records(const struct spool *s, const struct dump_records *r, enum bpfprof_kind kind,
-		       const struct dump_time *when, bool (*aborted)(void), struct profile_merge *m,
+		       const struct dump_time *when, bool (*aborted)(void), struct sum *sum,
 		       struct dump_account *a)
 {
 	int err = 0;
@@ -297,15 +305,16 @@ static int add_records(const struct spool *s, const struct dump_records *r, enum
 			continue;
 		if (aborted())
 			err = -EINTR;
-		else if (is_full(m))
+		else if (is_full(sum))
 			a->no_room++;
 		else
-			err = add_record(s, r->numbers[i], kind, when, m, a);
+			err = add_record(s, r->numbers[i], kind, when, sum, a);
 	}
 	return err;
 }
 
-static int finish(struct profile *p, enum bpfprof_kind kind, const struct dump_account *a)
+static int finish(struct profile *p, enum bpfprof_kind kind, const struct strtab *values,
+		  struct dump_account *a)
 {
 	char left_out[256], line[512];
 	/* what is kept visible is so by the names of all of them */
@@ -315,6 +324,9 @@ static int finish(struct profile *p, enum bpfprof_kind kind, const struct dump_a
 	snprintf(line, sizeof(line), "the sum of %zu profiles%s%s", a->added,
 		 *left_out ? "; left out: " : "", left_out);
 	err = err ?: profile__add_comment(p, line);
+	err = err ?: profile_fit_say(p, values, a->values, sizeof(a->values));
+	if (!err && *a->values)
+		profile__drop_zeros(p);
 	return err ?: profile__finish(p);
 }
 
@@ -322,21 +334,22 @@ int dump_records__sum(const struct spool *s, const struct dump_records *r, enum 
 		      const struct dump_time *when, bool (*aborted)(void), struct profile **ret,
 		      struct dump_account *ret_account)
 {
-	struct profile_merge *m = profile_merge__new();
+	struct sum sum = { profile_merge__new(), strtab__new() };
 	struct profile *p = NULL;
-	int err = m ? 0 : -ENOMEM;
+	int err = sum.merge && sum.left_out ? 0 : -ENOMEM;
 
 	*ret = NULL;
 	*ret_account = (struct dump_account){ 0 };
 	if (!err)
-		err = add_records(s, r, kind, when, aborted, m, ret_account);
+		err = add_records(s, r, kind, when, aborted, &sum, ret_account);
 	if (!err && ret_account->added) {
-		p = profile_merge__take(m);
+		p = profile_merge__take(sum.merge);
 		err = p ? 0 : -errno;
 	}
 	if (p)
-		err = finish(p, kind, ret_account);
-	profile_merge__free(m);
+		err = finish(p, kind, sum.left_out, ret_account);
+	profile_merge__free(sum.merge);
+	strtab__free(sum.left_out);
 	if (err) {
 		profile__free(p);
 		p = NULL;

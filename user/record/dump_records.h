@@ -30,6 +30,8 @@ struct dump_account {
 	size_t others;		   /* of other values than the newest one */
 	size_t no_room;		   /* the sum had grown too large */
 	uint64_t begin_ns, end_ns; /* of the windows that were added */
+	char values
+		[128]; /* names of values that were left out, since some do not have them; "": none */
 };
 
 struct dump_records {

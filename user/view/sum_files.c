@@ -19,7 +19,8 @@
 
 struct sum {
 	struct profile_merge *merge;
-	const char *first; /* file */
+	struct strtab *left_out; /* names of values that not all have */
+	const char *first;	 /* file */
 	int64_t duration_ns;
 	bool periods_differ;
 };
@@ -77,7 +78,7 @@ static int add(struct sum *s, const char *path, struct profile *p)
 		return -EFBIG;
 	}
 	if (so_far) {
-		err = profile_fit(so_far, p, text, sizeof(text));
+		err = profile_fit(so_far, p, s->left_out, text, sizeof(text));
 		s->periods_differ |= !err && so_far->period != p->period;
 	}
 	if (err == -EINVAL) {
@@ -107,6 +108,7 @@ static int add_file(struct sum *s, const char *path)
 static int take(struct sum *s, struct profile **ret)
 {
 	struct profile *p = profile_merge__take(s->merge);
+	char text[768];
 	int err;
 
 	if (!p)
@@ -114,7 +116,12 @@ static int take(struct sum *s, struct profile **ret)
 	p->duration_ns = s->duration_ns;
 	if (s->periods_differ)
 		p->period = 0;
-	err = profile__finish(p);
+	err = profile_fit_say(p, s->left_out, text, sizeof(text));
+	if (!err && *text) {
+		profile__drop_zeros(p);
+		log_info("left out, since some of the files do not have it: %s", text);
+	}
+	err = err ?: profile__finish(p);
 	if (err)
 		profile__free(p);
 	else
@@ -124,8 +131,12 @@ static int take(struct sum *s, struct profile **ret)
 
 int sum_files(char *const *files, struct profile **ret)
 {
-	struct sum s = { .merge = profile_merge__new(), .first = *files };
-	int err = s.merge ? 0 : -errno;
+	struct sum s = {
+		.merge = profile_merge__new(),
+		.left_out = strtab__new(),
+		.first = *files,
+	};
+	int err = s.merge && s.left_out ? 0 : -ENOMEM;
 
 	for (; !err && *files; files++) {
 		err = add_file(&s, *files);
@@ -138,5 +149,6 @@ int sum_files(char *const *files, struct profile **ret)
 		log_error("cannot add up the files: %s", strerror(-err));
 out:
 	profile_merge__free(s.merge);
+	strtab__free(s.left_out);
 	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads files of profiles and adds them up (profile/merge.h), where their values can be made the same
- * (profile/fit.h). What comes out does not depend on the order in which they are named. Other than in
+ * (profile/fit.h); what was left out for that is said on standard error, and in the sum. What comes out does not depend on the order in which they are named. Other than in
  * a sum of windows,
  *  - the duration is that of all together, as pprof has it: runs lie apart, and a rate is one of the
  *    time that was recorded;

@@ -187,11 +187,14 @@ static void free_side(struct side *s)
 /* The profile that is shown of both, which are gone then. */
 static int join_sides(struct side *base, struct side *now, struct profile **ret)
 {
-	char text[768] = "out of memory";
+	char text[768];
 	int err = difference_make(base->profile, now->profile, ret, text, sizeof(text));
 
 	if (err)
-		log_error("cannot compare '%s' with '%s': %s", now->name, base->name, text);
+		log_error("cannot compare '%s' with '%s': %s", now->name, base->name,
+			  err == -EINVAL ? text : strerror(-err));
+	else if (*text)
+		log_info("left out, since one side does not have it: %s", text);
 	free_side(base);
 	free_side(now);
 	return err;
