@@ -58,6 +58,7 @@ struct runs_metric {
 	char name[64]; /* "cpu", "alloc_space"; printable */
 	char unit[32]; /* "nanoseconds", "bytes", "count" … */
 	bool whole;    /* runs have it, stacks have not */
+	bool events;   /* it is what the profile is of, and each was counted */
 };
 
 struct runs_run {

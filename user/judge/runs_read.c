@@ -30,6 +30,7 @@ struct source {
 	double rate;	 /* the same: bytes between two samples, 0: not sampled */
 	bool of_samples; /* the column counts samples of this period */
 	bool counts;	 /* the column counts something itself */
+	bool exact;	 /* nothing was sampled */
 };
 
 /* A location's functions: most have one, which it is; of others, where their number and they themselves stand
@@ -267,9 +268,10 @@ static int read_source(struct reader *rd, size_t v)
 	double period = (double)MAX(p->period, (int64_t)0) *
 			scale_of(p->period_type.unit ?: "", &period_unit);
 	bool space = p->period_type.type && !strcmp(p->period_type.type, "space");
+	bool samples = !strcmp(t->type, "samples") && is_count(t);
 	int err;
 
-	if (!strcmp(t->type, "samples") && is_count(t)) {
+	if (samples) {
 		if (p->value_cnt > 1)
 			return 0;
 		if (period > 0 && !strcmp(period_unit, "nanoseconds")) {
@@ -292,10 +294,14 @@ static int read_source(struct reader *rd, size_t v)
 		s.rate = period;
 		s.space = is_count(t) && v + 1 < p->value_cnt ? v + 1 : v;
 	}
+	/* a sample for each event is none */
+	s.exact = !(s.rate > 0) && !samples && (!(s.period > 0) || (s.counts && s.period <= 1));
 	err = add_metric(rd, of->type, unit, &s.metric);
-	if (!err)
-		rd->sources[rd->source_cnt++] = s;
-	return err;
+	if (err)
+		return err;
+	rd->r->metrics[s.metric].events |= s.exact && s.period > 0;
+	rd->sources[rd->source_cnt++] = s;
+	return 0;
 }
 
 /* How many samples a row stands for. */
@@ -378,8 +384,7 @@ static int open_run(struct reader *rd, const struct run_facts *f, struct runs_ru
 				      "block, mutex and offcpu those of one kind",
 				      f->run, r->metrics[rd->sources[k].metric].name);
 		c->there = true;
-		c->exact = !(rd->sources[k].rate > 0) && !rd->sources[k].of_samples &&
-			   !(rd->sources[k].period > 0);
+		c->exact = rd->sources[k].exact;
 		c->by_chance = rd->sources[k].rate > 0;
 	}
 	*ret = run;

@@ -103,10 +103,11 @@ static double more_in_a_run(const struct measure *ms, const struct judge_row *ro
 static bool is_worse(const struct measure *ms, const struct judge_row *row)
 {
 	const struct judge_metric *m = ms->m;
+	const struct runs_metric *metric = &ms->runs->metrics[m->metric];
 
 	if (row->exact)
 		return row->exact_differs && is_enough(ms, row, 1) &&
-		       (strcmp(ms->runs->metrics[m->metric].unit, "count") != 0 ||
+		       (strcmp(metric->unit, "count") != 0 || metric->events ||
 			more_in_a_run(ms, row) >= ALLOCATIONS);
 	if (m->one_run || says_nothing(m, row))
 		return false;
