@@ -429,7 +429,7 @@ static uint32_t varied_location(struct profile *p, uint32_t i, uint32_t owner_se
 	m.start = 0x1000000 - which * 0x10000;
 	m.limit = m.start + 0x8000;
 	m.owner = i % 7 == 6 ? owner_seed + 1 : owner_seed;
-	snprintf(text, sizeof(text), k % 4 ? "function\xff%u" : "lib+%u", k);
+	snprintf(text, sizeof(text), k % 4 ? "function\xff%u" : "lib+0x%x", k);
 	loc = golden_location(p, profile__add_mapping(p, &m), m.start + k * 16, text,
 			      k % 4 ? text : "", k % 4 == 3 ? "f.c" : "", k * 10);
 	return loc;

@@ -6,18 +6,27 @@
 
 #include "profile/profile.h"
 
-/* Does the location have real names throughout? "object+0xoffset" is none: its functions have no
- * system_name. */
+/* "object+0xoffset" or "0xaddress", which are ours where nothing has a name. */
+static bool is_place(const char *name)
+{
+	const char *plus = strrchr(name, '+'), *hex = plus ? plus + 1 : name;
+
+	return !strncmp(hex, "0x", 2) && hex[2] &&
+	       !hex[2 + strspn(hex + 2, "0123456789abcdefABCDEF")];
+}
+
+/* Has it a real name? Others leave system_name out where it is the same; a place never has one. */
+static bool has_name(const struct profile *p, const struct profile_function *f)
+{
+	return f->name && (f->system_name || !is_place(strtab__get(p->strings, f->name)));
+}
+
+/* Does the location have real names throughout? */
 static bool is_named(const struct profile *p, const struct profile_location *l)
 {
-	const struct profile_function *f;
-	uint32_t i;
-
-	for (i = 0; i < l->line_cnt; i++) {
-		f = &p->functions[p->lines[l->line + i].function];
-		if (!f->name || !f->system_name)
+	for (uint32_t i = 0; i < l->line_cnt; i++)
+		if (!has_name(p, &p->functions[p->lines[l->line + i].function]))
 			return false;
-	}
 	return l->line_cnt;
 }
 
