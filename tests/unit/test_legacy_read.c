@@ -329,6 +329,29 @@ static void threads(void **state)
 	(void)state;
 	expect(read_text(text), "thread/count", 1,
 	       "an app+0x1101 libc.so.6+0x28100 2\nan app+0x1101 1\n");
+	expect_theirs(text, strlen(text));
+}
+
+/* As programs of C++ write them: addresses anywhere in lines, which may begin with the first thread. */
+static void threads_with_words(void **state)
+{
+	static const char text[] =
+		"--- threadz 1 ---\n\nall of them:\n"
+		"--- Thread 7f1 (name: main/1) stack: ---\n"
+		"  PC: 0x00400101 0x7f0000000101\n"
+		"    0x400201: ns::f(int, 0x) at f.cc:10\n\n# 0x400301\n"
+		"--- Thread 7f2 (name: a/2) stack: ---\n"
+		"  [0x400101]0x7f0000000101\n" MEMORY_MAP;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *from = i ? strstr(text, "--- Thread") : text;
+
+		expect(read_text(from), "thread/count", 1,
+		       "an app+0x1101 libc.so.6+0x28100 an app+0x1200 an app+0x1300 1\n"
+		       "an app+0x1101 libc.so.6+0x28100 1\n");
+		expect_theirs(from, strlen(from));
+	}
 }
 
 /* ---- mappings, names ---- */
@@ -402,6 +425,7 @@ static void refused(void **state)
 		"--- symbol\n0x1 a\n",
 		"--- symbol\n0x1 a\n---\nnothing\n",
 		"--- threadz 1 ---\n--- Thread 1 (name: a/1) stack: ---\n @ 0x40",
+		"--- threadz 1 ---\n--- Thread 1 (name: a/1) stack: ---\n 0x12345678123456781\n",
 	};
 	struct profile *p;
 
@@ -477,6 +501,7 @@ int main(void)
 		cmocka_unit_test(contention),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(threads),
+		cmocka_unit_test(threads_with_words),
 		cmocka_unit_test(mappings),
 		cmocka_unit_test(names),
 		cmocka_unit_test(refused),

@@ -79,7 +79,7 @@ int legacy_add_frame(struct legacy_reader *r, uint64_t address, bool exact)
 			    &r->stack[r->stack_cnt++]);
 }
 
-int legacy_add_frames(struct legacy_reader *r, struct legacy_text line, bool leaf_exact)
+int legacy_add_frames(struct legacy_reader *r, struct legacy_text line)
 {
 	uint64_t address;
 	int err = 0;
@@ -87,7 +87,7 @@ int legacy_add_frames(struct legacy_reader *r, struct legacy_text line, bool lea
 	for (legacy_skip_blanks(&line); !err && line.at < line.end; legacy_skip_blanks(&line)) {
 		if (!legacy_take_hex(&line, &address))
 			return -EBADMSG;
-		err = legacy_add_frame(r, address, leaf_exact && !r->stack_cnt);
+		err = legacy_add_frame(r, address, false);
 	}
 	return err;
 }

@@ -117,8 +117,8 @@ static int add_line(struct legacy_reader *r, const struct heap *h, struct legacy
 			size = values[i + 1] / values[i];
 		err = scale(&values[i], &values[i + 1], h->rate);
 	}
-	return err					 ?:
-		       legacy_add_frames(r, line, false) ?:
+	return err				  ?:
+		       legacy_add_frames(r, line) ?:
 		       legacy_add_sample(r, values + (h->allocs ? ALLOC_OBJECTS : INUSE_OBJECTS),
 					 size);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Contention, counts and threads: lines of numbers and addresses. */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -91,7 +92,7 @@ static int add_wait(struct legacy_reader *r, const struct waits *w, struct legac
 		if (__builtin_mul_overflow(values[0], w->period, &values[0]))
 			values[0] = INT64_MAX;
 	}
-	return legacy_add_frames(r, line, false) ?: legacy_add_sample(r, values, 0);
+	return legacy_add_frames(r, line) ?: legacy_add_sample(r, values, 0);
 }
 
 int legacy_read_contention(struct legacy_reader *r)
@@ -142,7 +143,7 @@ static int add_count(struct legacy_reader *r, struct legacy_text line)
 	legacy_skip_blanks(&line);
 	if (!legacy_take(&line, "@"))
 		return -EBADMSG;
-	return legacy_add_frames(r, line, false) ?: legacy_add_sample(r, &count, 0);
+	return legacy_add_frames(r, line) ?: legacy_add_sample(r, &count, 0);
 }
 
 static int begin_count(struct legacy_reader *r, const struct legacy_text *name)
@@ -181,22 +182,40 @@ bool legacy_is_threads(struct legacy_text in)
 {
 	struct legacy_text line;
 
-	return first_line(&in, &line) && legacy_take(&line, "--- threadz ");
+	return first_line(&in, &line) &&
+	       (legacy_take(&line, "--- threadz ") || legacy_take(&line, THREAD));
 }
 
-/* "@ 0x1 0x2", or that it is as that of the last thread, which had so many frames. */
+/* Addresses stand anywhere in the line, whatever else is in it: "PC: 0x1 0x2", "0x1: f(int)". */
+static int add_addresses(struct legacy_reader *r, struct legacy_text line)
+{
+	const char *at;
+	int err = 0;
+
+	while (!err && (at = memmem(line.at, legacy_left(&line), "0x", 2))) {
+		uint64_t address;
+
+		line.at = at;
+		if (legacy_take_hex(&line, &address))
+			err = legacy_add_frame(r, address, !r->stack_cnt);
+		else if (at + 2 < line.end && isxdigit((unsigned char)at[2]))
+			err = -EBADMSG;
+		else
+			line.at += 2;
+	}
+	return err;
+}
+
+/* Addresses, or that it is as that of the last thread, which had so many frames. */
 static int read_line(struct legacy_reader *r, struct legacy_text line, size_t before)
 {
 	if (r->in.at[-1] != '\n')
 		return -EBADMSG;
-	if (legacy_is_comment(&line))
-		return 0;
 	if (memmem(line.at, legacy_left(&line), SAME, strlen(SAME))) {
 		r->stack_cnt = r->stack_cnt ?: before;
 		return 0;
 	}
-	legacy_take(&line, "@");
-	return legacy_add_frames(r, line, true);
+	return add_addresses(r, line);
 }
 
 /* The lines up to the next thread. */

@@ -58,8 +58,8 @@ int legacy_begin(struct legacy_reader *r, const struct profile_value_type *types
 		 struct profile_value_type period_type, int64_t period);
 /* An address of the file, the leaf first. exact: it is where the program was, else a return address. */
 int legacy_add_frame(struct legacy_reader *r, uint64_t address, bool exact);
-/* "0x1 0x2" up to the line's end, all of them return addresses; leaf_exact: but for the first. 0 or -errno. */
-int legacy_add_frames(struct legacy_reader *r, struct legacy_text line, bool leaf_exact);
+/* "0x1 0x2" up to the line's end, all of them return addresses. 0 or -errno. */
+int legacy_add_frames(struct legacy_reader *r, struct legacy_text line);
 /* The next line that may be a sample. 1; 0: there is none left; -EBADMSG: it is cut. */
 int legacy_next(struct legacy_reader *r, struct legacy_text *ret);
 /* A sample with the stack at hand, which is empty then. size: of each object, in a label; 0: no label. */
