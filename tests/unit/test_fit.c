@@ -292,6 +292,7 @@ static void refused(void **state)
 static void unit_names(void **state)
 {
 	static const char *const times[] = { "ns", "Nanosecond", "NANOSECONDS" },
+				 *const micros[] = { "us", "\u00b5s", "\u03bcs", "microseconds" },
 				 *const megabytes[] = { "mb", "MB", "MBytes", "megabytes" },
 				 *const none[] = { "",	   "count", "n",     "m",   "kilo",
 						   "bits", "kib",   "byte ", "ms/s" };
@@ -303,6 +304,11 @@ static void unit_names(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		assert_ptr_equal(units_find(times[i], &list), found);
 		assert_ptr_equal(list, time_list);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(micros); i++) {
+		found = units_find(micros[i], &list);
+		assert_non_null(found);
+		assert_int_equal(found->factor, 1000);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(megabytes); i++) {
 		assert_int_equal(units_find(megabytes[i], &list)->factor, 1 << 20);

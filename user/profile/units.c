@@ -30,16 +30,16 @@ static const struct {
 	const struct units_scale *list;
 	size_t place;
 } names[] = {
-	{ "ns", times, 0 },	     { "nanosecond", times, 0 },  { "us", times, 1 },
-	{ "\u00b5s", times, 1 },     { "microsecond", times, 1 }, { "ms", times, 2 },
-	{ "millisecond", times, 2 }, { "s", times, 3 },		  { "sec", times, 3 },
-	{ "second", times, 3 },	     { "hr", times, 4 },	  { "hour", times, 4 },
-	{ "b", sizes, 0 },	     { "byte", sizes, 0 },	  { "kb", sizes, 1 },
-	{ "kbyte", sizes, 1 },	     { "kilobyte", sizes, 1 },	  { "mb", sizes, 2 },
-	{ "mbyte", sizes, 2 },	     { "megabyte", sizes, 2 },	  { "gb", sizes, 3 },
-	{ "gbyte", sizes, 3 },	     { "gigabyte", sizes, 3 },	  { "tb", sizes, 4 },
-	{ "tbyte", sizes, 4 },	     { "terabyte", sizes, 4 },	  { "pb", sizes, 5 },
-	{ "pbyte", sizes, 5 },	     { "petabyte", sizes, 5 },
+	{ "ns", times, 0 },	 { "nanosecond", times, 0 },  { "us", times, 1 },
+	{ "\u00b5s", times, 1 }, { "\u03bcs", times, 1 },     { "microsecond", times, 1 },
+	{ "ms", times, 2 },	 { "millisecond", times, 2 }, { "s", times, 3 },
+	{ "sec", times, 3 },	 { "second", times, 3 },      { "hr", times, 4 },
+	{ "hour", times, 4 },	 { "b", sizes, 0 },	      { "byte", sizes, 0 },
+	{ "kb", sizes, 1 },	 { "kbyte", sizes, 1 },	      { "kilobyte", sizes, 1 },
+	{ "mb", sizes, 2 },	 { "mbyte", sizes, 2 },	      { "megabyte", sizes, 2 },
+	{ "gb", sizes, 3 },	 { "gbyte", sizes, 3 },	      { "gigabyte", sizes, 3 },
+	{ "tb", sizes, 4 },	 { "tbyte", sizes, 4 },	      { "terabyte", sizes, 4 },
+	{ "pb", sizes, 5 },	 { "pbyte", sizes, 5 },	      { "petabyte", sizes, 5 },
 };
 
 const struct units_scale *units_find(const char *unit, const struct units_scale **ret_list)
