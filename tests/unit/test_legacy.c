@@ -17,6 +17,7 @@
 #include "golden.h"
 #include "golden_profile.h"
 #include "profile/legacy.h"
+#include "profile/pprof_read.h"
 #include "profile/profile.h"
 
 #define MEMORY "# /proc/42/status, in bytes\n# VmRSS = 4096\n"
@@ -389,6 +390,39 @@ static void heap_is_scaled_down_if_it_can_be(void **state)
 	expect_heap(heap_of(524288, -5, 3, 4), "heap profile: ");
 }
 
+/* People are told that what is in use is not known, or nothing; readers get the values that are there. */
+static void heap_says_what_is_not_known(void **state)
+{
+	static const char *const lines[] = { "objects/count space/bytes\n", "\n200 4800: ", NULL };
+	static const struct legacy heap = {
+		.form = LEGACY_HEAP,
+		.name = "heap",
+		.memory = "# VmRSS = 4096\n",
+	};
+	static const write_fn writers[] = { legacy_write, debug1_write };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(writers); i++)
+		for (size_t cnt = 2; cnt <= 4; cnt += 2) {
+			struct profile *p = heap_of(1, 24, 200, cnt), *q;
+			size_t sz;
+			char *text = written(p, &heap, writers[i], &sz),
+			     *said = strstr(text, "\n\n# what is in use is not known: ");
+
+			assert_int_equal(said != NULL, cnt == 2);
+			assert_true(!said || strstr(said, "\n\n# VmRSS = 4096\n"));
+			assert_int_equal(pprof_read(text, sz, &q), 0);
+			assert_int_equal(q->value_cnt, cnt);
+			assert_int_equal(q->sample_cnt, 1);
+			assert_int_equal(profile__values(q, q->samples)[1], 4800);
+			if (cnt == 2 && golden_have_pprof())
+				expect_read(p, &heap, writers[i], "-raw", lines);
+			free(text);
+			profile__free(p);
+			profile__free(q);
+		}
+}
+
 /* Each reader gets what the profile has, but for what it cuts off in the end. */
 static void heap_is_scaled_up_again(void **state)
 {
@@ -574,6 +608,7 @@ int main(void)
 		cmocka_unit_test(runtime_leaves_are_hidden),
 		cmocka_unit_test(heap_is_scaled_down_if_it_can_be),
 		cmocka_unit_test(heap_is_scaled_up_again),
+		cmocka_unit_test(heap_says_what_is_not_known),
 		cmocka_unit_test(hostile_names_are_harmless),
 		cmocka_unit_test(lines_are_bounded),
 		cmocka_unit_test(empty_profiles_are_read),

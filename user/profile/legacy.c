@@ -202,6 +202,10 @@ static int write_heap(struct writer *w)
 		print_heap_values(w, w->records.records[i].value);
 		err = print_stack(w, &w->records.records[i], false);
 	}
+	/* the columns are readers', the words people's */
+	if (!err && in_use(w) == ALLOC_OBJECTS)
+		fputs("\n# what is in use is not known: what was allocated stands in its place\n",
+		      w->f);
 	if (!err && w->what->memory)
 		fprintf(w->f, "\n%s", w->what->memory);
 	return err ? err : print_maps(w, "\nMAPPED_LIBRARIES:");

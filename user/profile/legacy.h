@@ -39,6 +39,8 @@ struct legacy {
  *                      was sampled, and the mean distance of the samples, by which readers scale it
  *                      up. Where samples stand for something else, so that there are no such whole
  *                      numbers, it is "heapprofile", and the values are as the profile has them.
+ *                      Where what is in use is not known, what was allocated stands in its place, and
+ *                      a comment behind the samples says so.
  *   LEGACY_CONTENTION  "--- contention:", then "1200000 3 @ 0x…" for each: ns and how many
  *   LEGACY_MUTEX       "--- mutex:", the same
  *
