@@ -383,6 +383,7 @@ function start() {
 		return o;
 	}
 
+	// Those of the label, with what they have of the value type that is shown. The chosen one stays chosen, if it is one of them.
 	function fillValues() {
 		const everything = selectSamples(model, -1), whole = everything.reduce((sum, s) => sum + model.value[state.type][s], 0);
 		const values = state.key < 0 ? [] : labelValues(model, everything, state.key, state.type);
@@ -390,7 +391,9 @@ function start() {
 		$('value').hidden = state.key < 0;
 		$('value').replaceChildren(...values.map(({ value: v, sum }) =>
 			option(`${model.values[state.key][v]}  (${formatShare(sum, whole)})`, v)));
-		state.value = values.length ? values[0].value : -1;
+		if (!values.some(({ value: v }) => v === state.value))
+			state.value = values.length ? values[0].value : -1;
+		$('value').value = state.value;
 	}
 
 	// What only a difference has.
@@ -438,9 +441,9 @@ function start() {
 			then();
 		});
 
-		changed('type', (e) => { state.type = +e.value; }, recount);
+		changed('type', (e) => { state.type = +e.value; fillValues(); }, recount);
 		changed('split', (e) => { state.split = +e.value; }, rebuild);
-		changed('key', (e) => { state.key = +e.value; fillValues(); }, rebuild);
+		changed('key', (e) => { Object.assign(state, { key: +e.value, value: -1 }); fillValues(); }, rebuild);
 		changed('value', (e) => { state.value = +e.value; }, rebuild);
 		changed('inverted', (e) => { state.inverted = e.checked; }, rebuild);
 		changed('gone', (e) => { state.gone = e.checked; }, () => zoom(0));
