@@ -1223,6 +1223,26 @@ static void test_real_child(void **state)
 	procs__free(real);
 }
 
+/* To open them waits for the end of an exec, which may be withheld: that is left to who reads them. */
+static void test_memory_is_not_opened(void **state)
+{
+	static const char text[] = "what stands in this process's memory";
+	struct procs *real = procs__new("/proc");
+	uint32_t idx = procs__add(real, getpid(), 0, 0, "self", false, 0);
+	int memory = procs__open_memory(real, idx), environ_fd = procs__open_environ(real, idx);
+	char got[sizeof(text)] = "";
+
+	(void)state;
+	assert_int_equal(fcntl(memory, F_GETFL) & O_PATH, O_PATH);
+	assert_int_equal(fcntl(environ_fd, F_GETFL) & O_PATH, O_PATH);
+	assert_int_equal(objects__read_memory(objects, memory, (uintptr_t)text, got, sizeof(got)),
+			 0);
+	assert_memory_equal(got, text, sizeof(text));
+	close(memory);
+	close(environ_fd);
+	procs__free(real);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -1262,6 +1282,7 @@ int main(void)
 		TEST(test_open_by_build_id),
 		TEST(test_open_by_map_files),
 		TEST(test_open_refuses),
+		TEST(test_memory_is_not_opened),
 		TEST(test_open_long_path),
 		TEST(test_open_deleted),
 		TEST(test_real_child),

@@ -468,9 +468,9 @@ static int open_own(const struct procs *ps, uint32_t idx, const char *name)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%u/%s", ps->proc_dir, ps->entries[idx].p.tgid, name);
-	/* the way there and the file are the kernel's: this waits for nothing but the end of an exec of that process,
-	 * as for its maps, and to close it for nothing. To read it may wait for anybody */
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* no file is opened, and the way there is the kernel's: nobody can keep us waiting. To open it waits for the
+	 * end of an exec of that process, which a file system's server may withhold */
+	fd = open(path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -133,8 +133,8 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 
 /*
  * The memory of a living process, as a file of which an address is the offset: /proc/PID/mem,
- * proc(5). A descriptor for another process to read from, since that may have to wait, or -errno. What is
- * read is the process's if it lives afterwards.
+ * proc(5). An O_PATH descriptor, or -errno. What is read from it is the process's if it lives
+ * afterwards.
  */
 int procs__open_memory(const struct procs *ps, uint32_t idx);
 

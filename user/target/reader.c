@@ -50,9 +50,8 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 
 struct reader {
 	pid_t worker, opener; /* 0: none */
-	bool direct;	      /* there is never an opener */
-	int files_fd; /* SOCK_SEQPACKET: to the opener, or, where there is none, to the worker */
-	bool ready;   /* all of them have entered their sandboxes */
+	int opener_fd;	      /* SOCK_SEQPACKET */
+	bool ready;	      /* both have entered their sandboxes */
 	unsigned int timeout_factor;
 	unsigned int deaths;	/* since the last answer */
 	unsigned int time_outs; /* the same */
@@ -135,9 +134,9 @@ static void stop_all(struct reader *r)
 {
 	if (r->stream.fd >= 0)
 		close(r->stream.fd);
-	if (r->files_fd >= 0)
-		close(r->files_fd);
-	r->stream.fd = r->files_fd = -1;
+	if (r->opener_fd >= 0)
+		close(r->opener_fd);
+	r->stream.fd = r->opener_fd = -1;
 	end(r, &r->worker);
 	end(r, &r->opener);
 }
@@ -157,80 +156,50 @@ static bool set_rest(int worker_fd)
 	return !setsockopt(worker_fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
 }
 
-/* The ends of sockets that fresh processes get are [1], but for the worker's of files. */
-struct sockets {
-	int requests[2]; /* from us to the worker */
-	int paths[2];	 /* from us to the opener */
-	int files[2];	 /* [0]: the worker's; from the opener, or, where there is none, from us */
-};
-
-static int make_sockets(struct sockets *s, bool direct)
-{
-	*s = (struct sockets){ { -1, -1 }, { -1, -1 }, { -1, -1 } };
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->requests) ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->files) ||
-	    (!direct && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->paths)) ||
-	    !set_rest(s->requests[1]))
-		return -errno;
-	return 0;
-}
-
 /* 0 or -EAGAIN */
 static int start_all(struct reader *r)
 {
+	int requests[2] = { -1, -1 }, paths[2] = { -1, -1 }, files[2] = { -1, -1 };
 	pid_t opener = -1, worker = -1;
-	struct sockets s;
 
 	r->ready = false;
 	reap(r);
 	if (r->zombie_cnt + 2 > MAX_ZOMBIES)
 		return -EAGAIN;
-	if (!make_sockets(&s, r->direct)) {
-		opener = r->direct ? 0 : reader_start(SANDBOX_OPENER, s.paths[1], s.files[1]);
-		worker = reader_start(SANDBOX_READER, s.requests[1], s.files[0]);
+	if (!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) &&
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, paths) &&
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files) &&
+	    set_rest(requests[1])) {
+		opener = reader_start(SANDBOX_OPENER, paths[1], files[1]);
+		worker = reader_start(SANDBOX_READER, requests[1], files[0]);
 	}
 	r->opener = MAX(opener, 0);
 	r->worker = MAX(worker, 0);
+	close_pair(files);
 	if (opener < 0 || worker < 0) {
-		close_pair(s.requests);
-		close_pair(s.paths);
-		close_pair(s.files);
+		close_pair(requests);
+		close_pair(paths);
 		stop_all(r);
 		return -EAGAIN;
 	}
-	stream__init(&r->stream, s.requests[0]);
-	r->files_fd = r->direct ? s.files[1] : s.paths[0];
-	close(s.requests[1]);
-	close(s.files[0]);
-	if (!r->direct) {
-		close(s.files[1]);
-		close(s.paths[1]);
-	}
+	close(requests[1]);
+	close(paths[1]);
+	stream__init(&r->stream, requests[0]);
+	r->opener_fd = paths[0];
 	return 0;
 }
 
-static struct reader *new_reader(unsigned int timeout_factor, bool direct)
+struct reader *reader__new(unsigned int timeout_factor)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->timeout_factor = timeout_factor;
-	r->direct = direct;
 	stream__init(&r->stream, -1);
-	r->files_fd = -1;
+	r->opener_fd = -1;
 	(void)start_all(r);
 	return r;
-}
-
-struct reader *reader__new(unsigned int timeout_factor)
-{
-	return new_reader(timeout_factor, false);
-}
-
-struct reader *reader__new_direct(unsigned int timeout_factor)
-{
-	return new_reader(timeout_factor, true);
 }
 
 void reader__free(struct reader *r)
@@ -348,61 +317,41 @@ static struct stream_wait wait_for(struct reader *r, uint64_t ns)
 	};
 }
 
-/* The opener's first message. 0 or -errno. */
-static int hear_opener(struct reader *r, const struct stream_wait *w)
-{
-	struct reader_opened opened = {};
-	int fds[READER_MAX_FILES], err = stream_wait(r->files_fd, POLLIN, w);
-	size_t cnt = 0;
-	ssize_t n;
-
-	if (err)
-		return err;
-	n = fd_message_receive(r->files_fd, &opened, sizeof(opened), fds, ARRAY_SIZE(fds), &cnt,
-			       MSG_DONTWAIT);
-	for (size_t i = 0; i < cnt; i++)
-		close(fds[i]);
-	if (n <= 0)
-		return n ? (int)n : -EPIPE;
-	return n == sizeof(opened) && !opened.err && !cnt ? 0 : -EPROTO;
-}
-
 /*
- * Starts the processes unless they are there, and waits until all can be asked, so that the time
+ * Starts the processes unless they are there, and waits until both can be asked, so that the time
  * it takes to execute a program, on a busy machine, is none that a file takes to be read. 0 or
  * -errno.
  */
 static int make_ready(struct reader *r)
 {
-	int err = r->worker ? 0 : start_all(r);
+	struct reader_opened opened = {};
+	int fds[READER_MAX_FILES], err = r->worker ? 0 : start_all(r);
 	struct stream_wait w = wait_for(r, r->timeout_factor * START_NS);
 	uint32_t word = 0;
+	size_t cnt = 0;
+	ssize_t n;
 
 	if (err || r->ready)
 		return err;
 	r->stream.wait = w;
 	err = stream__get(&r->stream, &word, sizeof(word));
-	if (!err && word != READER_READY)
-		err = -EPROTO;
-	if (!err && !r->direct)
-		err = hear_opener(r, &w);
-	r->ready = !err;
-	return err;
+	if (!err)
+		err = stream_wait(r->opener_fd, POLLIN, &w);
+	if (err)
+		return err;
+	n = fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, ARRAY_SIZE(fds), &cnt,
+			       MSG_DONTWAIT);
+	for (size_t i = 0; i < cnt; i++)
+		close(fds[i]);
+	if (n <= 0)
+		return n ? (int)n : -EPIPE;
+	r->ready = n == sizeof(opened) && !opened.err && !cnt && word == READER_READY;
+	return r->ready ? 0 : -EPROTO;
 }
 
 /* ---- requests ---- */
 
-/* What an opener would tell the worker: here they are, and they are closed. */
-static int give_open_files(struct reader *r, const int *fds, size_t cnt)
-{
-	struct reader_opened opened = {};
-	int err = fd_message_send(r->files_fd, &opened, sizeof(opened), fds, cnt, MSG_DONTWAIT);
-
-	return err ? err :
-		     fd_message_send(r->files_fd, &opened, sizeof(opened), NULL, 0, MSG_DONTWAIT);
-}
-
-/* Gives away the request's descriptors. The messages of one request never fill the socket. */
+/* Gives the opener the descriptors. */
 static int send_files(struct reader *r, const struct query *q)
 {
 	int fds[READER_MAX_FILES];
@@ -411,10 +360,8 @@ static int send_files(struct reader *r, const struct query *q)
 	for (size_t i = 0; i < READER_MAX_FILES; i++)
 		if (q->request.files & 1U << i)
 			fds[cnt++] = q->fds[i];
-	if (!cnt)
-		return 0;
-	return r->direct ? give_open_files(r, fds, cnt) :
-			   fd_message_send(r->files_fd, "", 1, fds, cnt, MSG_DONTWAIT);
+	/* one message a request never fills the socket */
+	return cnt ? fd_message_send(r->opener_fd, "", 1, fds, cnt, MSG_DONTWAIT) : 0;
 }
 
 static int get_answer(struct reader *r, const struct query *q, int32_t *ret_refused)
@@ -493,7 +440,7 @@ static int get_descriptor(struct reader *r, int *ret_fd)
 	struct reader_opened opened = {};
 	int fds[READER_MAX_FILES];
 	size_t cnt;
-	ssize_t n = fd_message_receive(r->files_fd, &opened, sizeof(opened), fds, ARRAY_SIZE(fds),
+	ssize_t n = fd_message_receive(r->opener_fd, &opened, sizeof(opened), fds, ARRAY_SIZE(fds),
 				       &cnt, MSG_DONTWAIT);
 
 	if (n <= 0)
@@ -517,10 +464,10 @@ static int open_once(struct reader *r, int folder, const char *path, int *ret_fd
 		wait_for(r, r->timeout_factor * OPEN_NS >> MIN(r->stalls, MAX_STALL_HALVINGS));
 
 	if (!err)
-		err = fd_message_send(r->files_fd, path, strlen(path) + 1, &folder, folder >= 0,
+		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, &folder, folder >= 0,
 				      MSG_DONTWAIT);
 	if (!err)
-		err = stream_wait(r->files_fd, POLLIN, &w);
+		err = stream_wait(r->opener_fd, POLLIN, &w);
 	/* a server that answers a bit at a time */
 	if (err == -ETIMEDOUT && util_monotonic_ns() >= w.deadline_ns)
 		note_stall(r);
@@ -531,8 +478,6 @@ static int open_path(struct reader *r, int folder, const char *path)
 {
 	int fd = -1, err, tries = 1;
 
-	if (r->direct)
-		return -EBADF;
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	while ((err = open_once(r, folder, path, &fd)))

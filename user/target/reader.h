@@ -9,8 +9,7 @@
  * can take for ever (FUSE), so another one, the opener, does it, from O_PATH descriptors, which are
  * all that the caller ever holds. Either is killed when a request is not answered in time; both are
  * started anew when the next one comes. The opener walks paths, too, which lead through the
- * directories of such file systems. A direct reader has no opener: it is for files that the kernel makes,
- * below /proc, which the caller can open and close without waiting for a file system's server.
+ * directories of such file systems.
  *
  * A reader that was taken over can lie about what it reads afterwards: files that others can write
  * are for another reader than those of the system.
@@ -76,8 +75,6 @@ struct reader_stats {
  * so many times as long for an answer as it would for a stranger's. NULL with errno.
  */
 struct reader *reader__new(unsigned int timeout_factor);
-/* The same of a direct one: descriptors are open for reading, and it opens no path, -EBADF. */
-struct reader *reader__new_direct(unsigned int timeout_factor);
 void reader__free(struct reader *r);
 
 /* While an answer is waited for, call(ctx) is called every 5 ms. It must not ask. */
@@ -95,7 +92,7 @@ pid_t reader__pid(const struct reader *r);
  * asked for again. -EAGAIN: there is no worker, and none could be started. -ENOMEM: the caller has
  * no memory; that the worker had none is -E2BIG.
  *
- * fd: a regular file, O_PATH or not (but see reader__new_direct); -1: the vDSO.
+ * fd: a regular file, O_PATH or not; -1: the vDSO.
  */
 int reader__describe(struct reader *r, int fd, bool debug, struct reader_file *ret);
 void reader_file__done(struct reader_file *f);

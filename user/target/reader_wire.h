@@ -11,8 +11,7 @@
  * '/', with its NUL, and the O_PATH descriptor of the root that it is seen from.
  *
  * From the opener to the reader, for descriptors: struct reader_opened, with the same files opened
- * for reading, then a second one when the opener has closed them. Where there is no opener, the collector
- * sends both.
+ * for reading, then a second one when the opener has closed them.
  *
  * From the opener to the collector, for a path: struct reader_opened, with an O_PATH descriptor.
  *

@@ -21,25 +21,13 @@ void readers__done(struct readers *r)
 		reader__free(r->all[i]);
 }
 
-static struct reader *start(enum readers_whose whose)
-{
-	switch (whose) {
-	case READERS_SYSTEM:
-		return reader__new(SYSTEM_TIMEOUT_FACTOR);
-	case READERS_MEMORY:
-		return reader__new_direct(1);
-	default: /* READERS_FOREIGN, READERS_FETCHED */
-		return reader__new(1);
-	}
-}
-
 struct reader *readers__get(struct readers *r, enum readers_whose whose)
 {
 	struct reader **found = &r->all[whose];
 
 	if (*found)
 		return *found;
-	*found = start(whose);
+	*found = reader__new(whose == READERS_SYSTEM ? SYSTEM_TIMEOUT_FACTOR : 1);
 	if (*found)
 		reader__meanwhile(*found, r->meanwhile, r->meanwhile_ctx);
 	return *found;

@@ -13,7 +13,7 @@
 enum readers_whose {
 	READERS_SYSTEM,	 /* what only root, or we ourselves, can have written */
 	READERS_FOREIGN, /* everything else */
-	READERS_MEMORY,	 /* of processes, direct */
+	READERS_MEMORY,	 /* of processes */
 	READERS_FETCHED, /* the system's files whose debug information was fetched */
 	READERS_NR,
 };
