@@ -26,6 +26,9 @@ static struct said said;
 static struct probe_sites sites;
 static struct custom_sites custom;
 static struct container_said container;
+static uint8_t read_pieces[ADDRESSES * 16];
+static uint32_t piece_sizes[ADDRESSES];
+static struct pieces pieces = { .max = 16, .buf = read_pieces, .sizes = piece_sizes };
 
 static void check_file(void)
 {
@@ -133,8 +136,9 @@ static const struct {
 	[READER_SITES] = { take_sites, &sites, 0, check_sites },
 	[READER_CUSTOM] = { take_custom, &custom, 0, check_custom },
 	[READER_CONTAINER] = { take_container, &container, 0, check_container },
+	[READER_PIECES] = { take_pieces, &pieces, ADDRESSES, NULL },
 };
-_Static_assert(READER_NR_OPS == 16, "each has a row above, and a seed in seeds.py");
+_Static_assert(READER_NR_OPS == 17, "each has a row above, and a seed in seeds.py");
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 {

@@ -154,7 +154,8 @@ def answers(progs):
     sites = struct.pack("<5Q", 2, 16, 64, 32, 0)
     custom = struct.pack("<QQ", 1, 2) + struct.pack("<QQQI", 64, 0, 0, 1) + text(b"conn", 64) + bytes(4)
     container = b"".join(text(s, 254) for s in (b"shop-web-1", b"web", b"", b"web-0", b"shop", b"nginx"))
-    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, names, perf_map, *said, sites, custom, container)
+    pieces = struct.pack("<I", 3) + b"abc" + struct.pack("<I", 0) * 15
+    bodies = (describe, describe, bytes(4096), b"\1\2\3\4", table, b"\1\0\0\0", points, names, names, names, perf_map, *said, sites, custom, container, pieces)
     for op, body in enumerate(bodies):
         yield bytes([op]) + bytes(4) + body + done
     yield bytes([0]) + struct.pack("<i", -8) + done

@@ -1370,6 +1370,65 @@ static void test_said(void **state)
 	change_each_byte(&q, use_said);
 }
 
+/* Each piece as far as it goes; one that is larger than was asked for is a lie. */
+static void test_pieces(void **state)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	struct reader *r = reader__new(1);
+	char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t addrs[] = { (uintptr_t)at, 0, (uintptr_t)at + page - 3, UINT64_MAX,
+				   (uintptr_t)at + 8 };
+	uint8_t *stack = mmap(NULL, READER_MAX_BYTES + 3 * page, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t from_stack[] = { (uintptr_t)stack + 8, (uintptr_t)stack + 2 * page - 1,
+					(uintptr_t)stack + 2 * page };
+	static uint8_t large[3 * READER_MAX_BYTES];
+	char got[ARRAY_SIZE(addrs) * 16];
+	uint32_t sizes[ARRAY_SIZE(addrs)];
+	int fd = open("/proc/self/mem", O_PATH | O_CLOEXEC);
+	struct pieces pieces = { .max = 4, .buf = (uint8_t *)got, .sizes = sizes };
+	struct query q = query(READER_PIECES, -1, take_pieces, &pieces);
+
+	(void)state;
+	assert_true(fd >= 0 && at != MAP_FAILED);
+	for (size_t i = 0; i < page; i++)
+		at[i] = (char)('a' + i % 26);
+	assert_int_equal(munmap(at + page, page), 0);
+	assert_int_equal(reader__pieces(r, fd, addrs, ARRAY_SIZE(addrs), 16, got, sizes), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(addrs); i++)
+		assert_int_equal(sizes[i], i == 2 ? 3 : i % 2 ? 0 : 16);
+	assert_memory_equal(got, "abcdefghijklmnop", 16);
+	assert_memory_equal(got + 16, at + page - 3, 3);
+	assert_memory_equal(got + 19, "ijklmnopqrstuvwx", 16);
+	/* the guard behind a stack, and what was never touched */
+	stack[page] = 1;
+	assert_int_equal(mprotect(stack + 2 * page, page, PROT_NONE), 0);
+	assert_int_equal(reader__pieces(r, fd, from_stack, ARRAY_SIZE(from_stack), READER_MAX_BYTES,
+					large, sizes),
+			 0);
+	assert_int_equal(sizes[0], 2 * page - 8);
+	assert_int_equal(sizes[1], 1);
+	assert_int_equal(sizes[2], 0);
+	assert_int_equal(reader__pieces(r, fd, addrs, 0, 16, NULL, NULL), 0);
+	assert_int_equal(reader__pieces(r, fd, addrs, 1, READER_MAX_BYTES + 1, got, sizes), -E2BIG);
+	/* without a file it is no request */
+	assert_int_equal(reader__pieces(r, -1, addrs, 1, 16, got, sizes), -EPIPE);
+	munmap(at, page);
+	munmap(stack, READER_MAX_BYTES + 3 * page);
+	close(fd);
+	reader__free(r);
+	q.request.cnt = 2;
+	for (uint32_t sz = 4; sz <= 5; sz++) {
+		answer.sz = 0;
+		say_u32(0);
+		say_u32(sz);
+		say("abcde", sz);
+		say_u32(0);
+		say_u32(READER_DONE);
+		assert_int_equal(hear(&q), sz == 4 ? 0 : -EPROTO);
+	}
+}
+
 /* Neither an error that is none, nor one that would stand for something else here. */
 static void test_refusals(void **state)
 {
@@ -1419,6 +1478,7 @@ int main(void)
 		cmocka_unit_test(test_container),
 		cmocka_unit_test(test_container_lies),
 		cmocka_unit_test(test_said),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_find_sites),
 		cmocka_unit_test(test_sites),
 	};

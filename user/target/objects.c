@@ -565,6 +565,23 @@ int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, si
 	return err;
 }
 
+int objects__read_pieces(struct objects *o, int fd, const uint64_t *addrs, size_t cnt, size_t max,
+			 void *buf, uint32_t *ret_sizes)
+{
+	struct reader *r = readers__get(&o->readers, READERS_MEMORY);
+	int err = r ? reader__pieces(r, fd, addrs, cnt, max, buf, ret_sizes) : -ENOMEM;
+
+	o->harms += reader_harmed(err);
+	return err;
+}
+
+int objects__await_memory_reader(struct objects *o)
+{
+	struct reader *r = readers__get(&o->readers, READERS_MEMORY);
+
+	return r ? reader__make_ready(r) : -ENOMEM;
+}
+
 int objects__read_environ(struct objects *o, int fd, struct said *ret)
 {
 	struct reader *r = readers__get(&o->readers, READERS_MEMORY);

@@ -161,6 +161,12 @@ int objects__read(struct objects *o, uint32_t id, uint64_t vaddr, void *buf, siz
  */
 int objects__read_memory(struct objects *o, int fd, uint64_t addr, void *buf, size_t n);
 
+/* As reader__pieces, of such memory. */
+int objects__read_pieces(struct objects *o, int fd, const uint64_t *addrs, size_t cnt, size_t max,
+			 void *buf, uint32_t *ret_sizes);
+/* What reads memory is there, and need not be waited for. 0 or -errno. */
+int objects__await_memory_reader(struct objects *o);
+
 /*
  * What a process says of its service: its environment, by a descriptor of procs__open_environ, read
  * as process_env_read does and by whom reads memory; and the message of a process context, taken

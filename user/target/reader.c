@@ -46,6 +46,7 @@ static const uint64_t limit_ns[READER_NR_OPS] = {
 	[READER_PERF_MAP] = 10000 * MS,	    [READER_ENVIRON] = 3000 * MS,
 	[READER_CONTEXT] = 3000 * MS,	    [READER_SITES] = 10000 * MS,
 	[READER_CUSTOM] = 10000 * MS,	    [READER_CONTAINER] = 3000 * MS,
+	[READER_PIECES] = 3000 * MS,
 };
 
 struct reader {
@@ -347,6 +348,15 @@ static int make_ready(struct reader *r)
 		return n ? (int)n : -EPIPE;
 	r->ready = n == sizeof(opened) && !opened.err && !cnt && word == READER_READY;
 	return r->ready ? 0 : -EPROTO;
+}
+
+int reader__make_ready(struct reader *r)
+{
+	int err = make_ready(r);
+
+	if (err && err != -EAGAIN)
+		stop_all(r);
+	return err;
 }
 
 /* ---- requests ---- */

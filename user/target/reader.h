@@ -26,6 +26,8 @@
 #include "target/container_file.h"
 #include "target/elf_file.h"
 
+#define READER_MAX_BYTES 65536U /* that are read at a time */
+
 struct allocator_points;
 struct perf_map_names;
 struct custom_sites;
@@ -83,6 +85,9 @@ void reader__meanwhile(struct reader *r, void (*call)(void *ctx), void *ctx);
 void reader__stats(const struct reader *r, struct reader_stats *ret);
 /* Bytes, of the largest of its workers. The kernel writes a page of text to tell it: not for each window. */
 uint64_t reader__peak_rss(const struct reader *r);
+/* Starts its processes unless they are there, and waits until they can be asked, for whom an answer is urgent. 0 or
+ * -errno: then the next request tries it again. */
+int reader__make_ready(struct reader *r);
 /* The process that parses, for tests; 0: none. */
 pid_t reader__pid(const struct reader *r);
 
@@ -111,6 +116,13 @@ int reader__open_at(struct reader *r, int folder, const char *name);
 int reader__open_in(struct reader *r, int root, const char *path);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
+/*
+ * Of each of cnt offsets up to max bytes, READER_MAX_BYTES at most, as far as they can be read: of the memory of a
+ * process, whose addresses they are then. Pages of zeros at the end of a piece are left out. ret_sizes: how many; they
+ * stand one after the other in buf, which has room for cnt * max.
+ */
+int reader__pieces(struct reader *r, int fd, const uint64_t *offsets, size_t cnt, size_t max,
+		   void *buf, uint32_t *ret_sizes);
 int reader__crc(struct reader *r, int fd, uint32_t *ret);
 /* As unwind_build, usdt_find (is there any?), allocators_find, names_find; fds: all but the object -1
  * if there is none. */

@@ -118,6 +118,29 @@ static int take_bytes(struct stream *from, const struct query *q, void *ret)
 	return stream__get(from, ret, q->request.cnt);
 }
 
+struct pieces {
+	size_t max;
+	uint8_t *buf;
+	uint32_t *sizes;
+};
+
+static int take_pieces(struct stream *from, const struct query *q, void *ret)
+{
+	const struct pieces *p = ret;
+	uint8_t *to = p->buf;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < q->request.cnt; i++) {
+		err = stream__get(from, &p->sizes[i], sizeof(p->sizes[i]));
+		if (!err && p->sizes[i] > p->max)
+			err = -EPROTO;
+		if (!err)
+			err = stream__get(from, to, p->sizes[i]);
+		to += err ? 0 : p->sizes[i];
+	}
+	return err;
+}
+
 /* Does everything that the part names lie in it? */
 static bool good_part(const struct unwind_part *p)
 {
@@ -484,6 +507,21 @@ int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t s
 		return -E2BIG;
 	q.request.offset = offset;
 	q.request.cnt = sz;
+	return reader_ask(r, &q);
+}
+
+int reader__pieces(struct reader *r, int fd, const uint64_t *offsets, size_t cnt, size_t max,
+		   void *buf, uint32_t *ret_sizes)
+{
+	struct pieces pieces = { .max = max, .buf = buf, .sizes = ret_sizes };
+	struct query q = query(READER_PIECES, fd, take_pieces, &pieces);
+
+	if (max > READER_MAX_BYTES || cnt > READER_MAX_ADDRESSES)
+		return -E2BIG;
+	q.request.offset = max;
+	q.request.cnt = cnt;
+	q.input = offsets;
+	q.input_sz = cnt * sizeof(*offsets);
 	return reader_ask(r, &q);
 }
 

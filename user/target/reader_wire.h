@@ -15,8 +15,8 @@
  *
  * From the opener to the collector, for a path: struct reader_opened, with an O_PATH descriptor.
  *
- * From the collector to the reader: struct reader_request; then, for READER_NAMES and
- * READER_PERF_MAP, cnt addresses, and for READER_CONTEXT, READER_SITES and READER_CONTAINER cnt bytes.
+ * From the collector to the reader: struct reader_request; then, for READER_NAMES, READER_PERF_MAP and
+ * READER_PIECES, cnt addresses, and for READER_CONTEXT, READER_SITES and READER_CONTAINER cnt bytes.
  *
  * From the reader to the collector: int32_t, 0 or -errno; if 0, what the request asks for; then
  * READER_DONE, when it has closed the files.
@@ -31,7 +31,6 @@
 #include "target/reader.h"
 
 #define READER_MAX_ADDRESSES (16U << 20)
-#define READER_MAX_BYTES 65536U /* of code, at a time */
 #define READER_READY 0x52454459
 #define READER_DONE 0x444f4e45
 
@@ -55,6 +54,7 @@ enum reader_op {
 	READER_CUSTOM,	       /* uint64_t cnt, uint64_t refused, cnt * struct custom_site */
 	READER_CONTAINER,      /* struct container_said; asked for by the container's id, with
 				  its NUL; offset: enum container_file */
+	READER_PIECES, /* for each address: uint32_t sz, sz bytes; offset: at most so many */
 	READER_NR_OPS,
 };
 

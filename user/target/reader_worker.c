@@ -44,6 +44,7 @@
 #define MAX_VDSO (64U << 10)
 #define CRC_CHUNK (256U << 10)
 #define MAX_DYNAMIC 512
+#define PIECE_PAGE 4096U
 /* Blocks that are mapped, and given back as soon as they are freed: by itself glibc takes ever larger
  * ones from the heap, which then keeps their room for the next. */
 #define MAPPED_FROM (256 << 10)
@@ -180,7 +181,7 @@ static int open_elfs(struct job *j)
 
 	if (op == READER_PERF_MAP || op == READER_ENVIRON || op == READER_CONTEXT ||
 	    op == READER_CONTAINER ||
-	    (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC)))
+	    (j->files[0] >= 0 && (op == READER_BYTES || op == READER_CRC || op == READER_PIECES)))
 		return 0;
 	if (j->files[0] < 0)
 		j->elfs[0] = open_vdso();
@@ -313,6 +314,39 @@ static int read_bytes(struct job *j)
 		return begin_answer(j, err);
 	err = begin_answer(j, 0);
 	return err ? err : stream__put(j->stream, buf, cnt);
+}
+
+/* How many of sz bytes from an offset there are up to the last page which is not all zeros. */
+static uint32_t without_empty_pages(const uint8_t *buf, uint64_t offset, uint32_t sz)
+{
+	static const uint8_t zeros[PIECE_PAGE];
+
+	while (sz) {
+		uint32_t last = (uint32_t)((offset + sz - 1) % PIECE_PAGE) + 1;
+
+		if (last > sz || memcmp(buf + sz - last, zeros, last))
+			break;
+		sz -= last;
+	}
+	return sz;
+}
+
+/* Of memory also what the program itself may not read is read: behind a stack, the guard of the next one. */
+static int read_pieces(struct job *j)
+{
+	static uint8_t buf[READER_MAX_BYTES];
+	const uint64_t *offsets = j->input;
+	int err = begin_answer(j, 0);
+
+	for (size_t i = 0; !err && i < j->request.cnt; i++) {
+		ssize_t n = pread(j->files[0], buf, j->request.offset, (off_t)offsets[i]);
+		uint32_t sz = n > 0 ? without_empty_pages(buf, offsets[i], (uint32_t)n) : 0;
+
+		err = stream__put(j->stream, &sz, sizeof(sz));
+		if (!err)
+			err = stream__put(j->stream, buf, sz);
+	}
+	return err;
 }
 
 /* The CRC of a whole file, as .gnu_debuglink has it (GDB manual, "Separate Debug Files"): zlib's.
@@ -570,6 +604,7 @@ static int (*const answers[READER_NR_OPS])(struct job *j) = {
 	[READER_PERF_MAP] = read_perf_map,     [READER_ENVIRON] = read_environ,
 	[READER_CONTEXT] = parse_context,      [READER_SITES] = find_sites,
 	[READER_CUSTOM] = find_custom,	       [READER_CONTAINER] = read_container,
+	[READER_PIECES] = read_pieces,
 };
 
 /* The files that the opener sends. False if it is gone. */
@@ -620,16 +655,22 @@ static bool asks_for_names(const struct reader_request *r)
 	       r->op == READER_SPLIT_FILES || r->op == READER_PERF_MAP;
 }
 
+static bool takes_addresses(const struct reader_request *r)
+{
+	return asks_for_names(r) || r->op == READER_PIECES;
+}
+
 static bool good_request(const struct reader_request *r)
 {
 	return r->op < READER_NR_OPS && r->files < 1U << READER_MAX_FILES &&
-	       r->cnt <= (asks_for_names(r) ? READER_MAX_ADDRESSES : READER_MAX_BYTES);
+	       r->cnt <= (takes_addresses(r) ? READER_MAX_ADDRESSES : READER_MAX_BYTES) &&
+	       (r->op != READER_PIECES || (r->files && r->offset <= READER_MAX_BYTES));
 }
 
 /* Of what follows it. */
 static size_t input_element(const struct reader_request *r)
 {
-	if (asks_for_names(r))
+	if (takes_addresses(r))
 		return sizeof(uint64_t);
 	return r->op == READER_CONTEXT || r->op == READER_SITES || r->op == READER_CONTAINER;
 }
