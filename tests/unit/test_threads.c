@@ -35,6 +35,8 @@
 #include "kernel/session.h"
 #include "kernel/threads.h"
 #include "capture/snapshot.h"
+#include "capture/stack_copies.h"
+#include "target/objects.h"
 
 #define PARKED 48
 #define SPINNER PARKED /* number of the thread that runs, if there is one */
@@ -66,6 +68,7 @@ struct shared {
 };
 
 static struct shared *shared;
+static struct stack_copies *stacks;
 static pid_t child;
 
 static void __attribute__((noipa)) park(int i, volatile uint64_t *mark)
@@ -471,7 +474,7 @@ static void cgroup_filter_holds(void **state)
 
 static void snapshot_has_all(void **state)
 {
-	struct snapshot_opts opts = { .threads = true };
+	struct snapshot_opts opts = { .stacks = stacks, .threads = true };
 	struct snapshot_result result;
 	struct session *s;
 
@@ -495,7 +498,7 @@ static void snapshot_has_all(void **state)
 /* It comes either from the sampler or, where it has to share its CPU, from its memory. */
 static void running_thread_is_met(void **state)
 {
-	struct snapshot_opts opts = { .threads = true };
+	struct snapshot_opts opts = { .stacks = stacks, .threads = true };
 	struct snapshot_result result;
 	struct samples *samples;
 	struct session *s;
@@ -542,7 +545,9 @@ static void running_thread_is_met(void **state)
 static void waits_in_progress_count(void **state)
 {
 	struct session_opts o = { .kinds[BPFPROF_BLOCK] = true, .kinds[BPFPROF_OFFCPU] = true };
-	struct snapshot_opts opts = { .block = true, .offcpu = true, .min_wait_ns = { 1000, 0 } };
+	struct snapshot_opts opts = {
+		.stacks = stacks, .block = true, .offcpu = true, .min_wait_ns = { 1000, 0 }
+	};
 	struct snapshot_result result;
 	struct probe_waits *waits;
 	uint64_t start_ns, len;
@@ -595,17 +600,72 @@ static void waits_in_progress_count(void **state)
 	end_child();
 }
 
+/* Of each process at a time, by whichever of its threads is there; what cannot be read is empty. */
+static void stacks_are_copied(void **state)
+{
+	struct stack_copy copies[PARKED + 3] = { 0 }, *order[PARKED + 3];
+	const uint8_t *data;
+	uint64_t mark;
+
+	(void)state;
+	start_child(-1);
+	for (int i = 0; i < PARKED; i++)
+		copies[i] = (struct stack_copy){ .proc.tgid = child,
+						 .tid = shared->threads[i].tid,
+						 .addr = shared->threads[i].mark_at };
+	/* a thread that is not there, and nothing where its stack should be; it is the first one */
+	copies[PARKED] = (struct stack_copy){ .proc.tgid = child, .tid = 0, .addr = 1 };
+	/* our own, and a process that is not there */
+	mark = MARK + PARKED;
+	copies[PARKED + 1] = (struct stack_copy){ .proc.tgid = getpid(),
+						  .tid = gettid(),
+						  .addr = (uintptr_t)&mark };
+	copies[PARKED + 2] =
+		(struct stack_copy){ .proc.tgid = INT32_MAX, .tid = INT32_MAX, .addr = 4096 };
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		order[i] = &copies[i];
+	stack_copies__begin(stacks);
+	for (int run = 0; run < 2; run++) {
+		assert_false(stack_copies__make(stacks, order, ARRAY_SIZE(order)));
+		data = stack_copies__data(stacks);
+		for (int i = 0; i <= PARKED + 1; i++) {
+			assert_true(copies[i].made);
+			if (i == PARKED)
+				continue;
+			assert_in_range(copies[i].sz, sizeof(mark), BPFPROF_RAW_STACK_SZ);
+			memcpy(&mark, data + copies[i].at, sizeof(mark));
+			assert_int_equal(mark, MARK + MIN(i, PARKED));
+		}
+		assert_true(copies[PARKED + 2].made);
+		assert_int_equal(copies[PARKED].sz + copies[PARKED + 2].sz, 0);
+	}
+	/* none is no mistake */
+	assert_false(stack_copies__make(stacks, order, 0));
+	stack_copies__end(stacks);
+	end_child();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_are_told),	 cmocka_unit_test(filters_hold),
 		cmocka_unit_test(cgroup_filter_holds),	 cmocka_unit_test(snapshot_has_all),
 		cmocka_unit_test(running_thread_is_met), cmocka_unit_test(waits_in_progress_count),
+		cmocka_unit_test(stacks_are_copied),
 	};
+	struct objects *objects;
+	int failed;
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	objects = objects__new();
+	stacks = objects ? stack_copies__new(objects) : NULL;
+	if (!stacks)
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	stack_copies__free(stacks);
+	objects__free(objects);
+	return failed;
 }

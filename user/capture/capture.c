@@ -165,6 +165,7 @@ static int take_snapshot(struct capture *c, bool last)
 {
 	const struct capture_opts *o = &c->opts;
 	struct snapshot_opts s = {
+		.stacks = c->stack_copies,
 		.threads = c->kinds[BPFPROF_THREADS],
 		.block = last && c->kinds[BPFPROF_BLOCK],
 		.offcpu = last && c->kinds[BPFPROF_OFFCPU],

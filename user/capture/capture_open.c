@@ -14,6 +14,7 @@
 #include "base/proc_status.h"
 #include "base/util.h"
 #include "capture/capture_parts.h"
+#include "capture/stack_copies.h"
 #include "heap/cpu_time.h"
 #include "kernel/events.h"
 #include "kernel/features.h"
@@ -187,7 +188,8 @@ static int open_parts(struct capture *c)
 	if (!c->procs || !c->tables || !c->samples || !c->events)
 		return -errno;
 	c->names = names_cache__new();
-	if (!c->names)
+	c->stack_copies = stack_copies__new(c->objects);
+	if (!c->names || !c->stack_copies)
 		return -errno;
 	c->ksyms = ksyms__new(c->session);
 	/* before the scan, so that nothing falls between the two */
@@ -551,6 +553,7 @@ void capture__close(struct capture *c)
 	code__free(c->code);
 	ksyms__free(c->ksyms);
 	names_cache__free(c->names);
+	stack_copies__free(c->stack_copies);
 	samples__free(c->samples);
 	tables__free(c->tables);
 	objects__free(c->objects);

@@ -24,6 +24,7 @@
 #include "target/elf_file.h"
 
 struct probe_waits;
+struct stack_copies;
 
 /* What recording the waits of a kind has cost the programs: so far, by samples that were timed. */
 struct wait_cost {
@@ -84,6 +85,7 @@ struct capture {
 	struct wait_budget wait_budget;
 	struct wait_cost wait_costs[BPFPROF_NR_KINDS];
 	struct machine_work machine;
+	struct stack_copies *stack_copies; /* for snapshots */
 	struct snapshot_result snapshot;
 	uint64_t threads_at_start;
 	struct capture_limits limits;

@@ -17,18 +17,17 @@
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "capture/collect.h"
+#include "capture/stack_copies.h"
 #include "kernel/probe_waits.h"
 #include "kernel/threads.h"
 
-#define DEADLINE_NS 100000000ULL     /* for those that do not come to rest */
-#define PAUSE_NS 500000L	     /* between two looks at them */
-#define COPIES_MAX_BYTES (64U << 20) /* copied between two lists of all threads */
+#define DEADLINE_NS 100000000ULL /* for those that do not come to rest */
+#define PAUSE_NS 500000L	 /* between two looks at them */
 #define MAX_PARTS 3
 
 /* Kinds of which waits in progress are recorded, as in snapshot_opts.min_wait_ns. */
@@ -66,10 +65,7 @@ struct target {
 	/* at the last look, which it belongs to; NULL: there is none that counts */
 	const struct bpfprof_thread *now, *next;
 	const uint64_t *kernel, *next_kernel;
-	/* its stack, copied then, in snapshot.copies */
-	bool copied;
-	size_t copy_at;
-	uint32_t copy_sz;
+	struct stack_copy copy; /* its stack, then */
 };
 
 struct record {
@@ -83,8 +79,7 @@ struct snapshot {
 	struct collect *collect;
 	struct target *targets; /* ascending by tid */
 	size_t target_cnt, target_cap;
-	uint8_t *copies;
-	size_t copies_sz, copies_cap;
+	struct stack_copy **copies; /* room for one of each target */
 	struct record *record;
 	bool waits_off;			 /* waits that end are recorded no more */
 	struct threads_sampler *sampler; /* NULL: there is none */
@@ -195,12 +190,12 @@ static void inject(struct snapshot *s, const struct target *t, const struct part
 	bool waits = part->kind != BPFPROF_THREADS;
 	uint8_t *at = s->record->data;
 	struct bpfprof_raw raw = { .stack_addr = now->regs[7] - BPFPROF_RED_ZONE,
-				   .stack_sz = t->copy_sz,
+				   .stack_sz = t->copy.sz,
 				   .ra = now->ra,
 				   .uret_pc = now->uret_pc };
 
 	*rec = (struct bpfprof_rec){
-		.type = t->copied ? BPFPROF_REC_RAW : BPFPROF_REC_SAMPLE,
+		.type = t->copy.made ? BPFPROF_REC_RAW : BPFPROF_REC_SAMPLE,
 		.kind = part->kind,
 		.result = now->compat32 && !s->opts->kernel_only ? BPFPROF_STACK_compat32 :
 								   BPFPROF_STACK_complete,
@@ -214,14 +209,14 @@ static void inject(struct snapshot *s, const struct target *t, const struct part
 		.proc = t->key,
 	};
 	memcpy(rec->comm, now->comm, sizeof(rec->comm));
-	if (t->copied) {
+	if (t->copy.made) {
 		memcpy(raw.regs, now->regs, sizeof(raw.regs));
 		memcpy(raw.uret, now->uret, sizeof(raw.uret));
 		at = mempcpy(at, &raw, sizeof(raw));
 	}
 	at = mempcpy(at, t->kernel, rec->kernel_cnt * 8UL);
-	if (t->copied)
-		at = mempcpy(at, s->copies + t->copy_at, t->copy_sz);
+	if (t->copy.made)
+		at = mempcpy(at, stack_copies__data(s->opts->stacks) + t->copy.at, t->copy.sz);
 	/* what there is no memory for is counted there */
 	(void)collect__inject(s->collect, rec, at - (uint8_t *)s->record);
 }
@@ -243,40 +238,21 @@ static void record(struct snapshot *s, struct target *t)
 
 /* ---- stacks ---- */
 
-/*
- * Copies the stack from addr up to where it ends. Unlike in stack.bpf.c there are no holes: a page
- * that was never touched reads as zeros; what cannot be read is the guard of the next stack.
- * Returns how many bytes.
- */
-static uint32_t copy_stack(uint32_t tid, uint64_t addr, uint8_t *dst)
-{
-	struct iovec local = { dst, BPFPROF_RAW_STACK_SZ };
-	struct iovec remote = { (void *)(uintptr_t)addr, BPFPROF_RAW_STACK_SZ };
-	ssize_t n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
-
-	return n > 0 ? n : 0;
-}
-
 static bool needs_stack(const struct snapshot *s, const struct bpfprof_thread *t)
 {
 	return t->has_user && !t->compat32 && !s->opts->kernel_only;
 }
 
-/* 0, or -ENOMEM if there is no room for it. */
-static int copy(struct snapshot *s, struct target *t)
+/*
+ * The stack as it is now. Unlike in stack.bpf.c there are no holes: a page that was never touched reads
+ * as zeros, and so does the guard of the next stack.
+ */
+static struct stack_copy *to_copy(struct target *t)
 {
-	int err;
-
-	if (s->copies_sz + BPFPROF_RAW_STACK_SZ > COPIES_MAX_BYTES)
-		return -ENOMEM;
-	err = util_reserve(&s->copies, &s->copies_cap, s->copies_sz + BPFPROF_RAW_STACK_SZ, 1);
-	if (err)
-		return err;
-	t->copy_at = s->copies_sz;
-	t->copy_sz = copy_stack(t->tid, t->now->regs[7] - BPFPROF_RED_ZONE, s->copies + t->copy_at);
-	t->copied = true;
-	s->copies_sz += t->copy_sz;
-	return 0;
+	t->copy = (struct stack_copy){ .proc = t->key,
+				       .tid = t->tid,
+				       .addr = t->now->regs[7] - BPFPROF_RED_ZONE };
+	return &t->copy;
 }
 
 /* ---- looks at the threads ---- */
@@ -346,12 +322,13 @@ static void settle(struct snapshot *s, struct target *t)
 			(void)threads_sampler__remove(s->sampler, t->tid);
 		t->thread = t->due = false;
 		lose_parts(s, t);
-	} else if (t->now && (t->copied || !needs_stack(s, t->now)) && at_rest(t->now, t->next)) {
+	} else if (t->now && (t->copy.made || !needs_stack(s, t->now)) &&
+		   at_rest(t->now, t->next)) {
 		record(s, t);
 	} else if (t->next->on_cpu || t->next->switches != t->switches) {
 		lose_parts(s, t);
 	}
-	t->copied = false;
+	t->copy.made = false;
 	t->now = t->next;
 	t->kernel = t->next_kernel;
 	t->next = NULL;
@@ -421,26 +398,31 @@ static int end_waits(struct snapshot *s)
 	return 0;
 }
 
+/* Copies the stacks of all that do not run. Is it worth while to do so once more? Not all had room, or some took
+ * so long that the others' are old; and something was made all the same. */
+static bool copy_all(struct snapshot *s)
+{
+	size_t cnt = 0, made = 0;
+	bool late;
+
+	for (struct target *t = s->targets; t < s->targets + s->target_cnt; t++)
+		if (is_todo(t) && !t->now->on_cpu && needs_stack(s, t->now))
+			s->copies[cnt++] = to_copy(t);
+	late = stack_copies__make(s->opts->stacks, s->copies, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		made += s->copies[i]->made;
+	return made && (late || made < cnt);
+}
+
 /* All at once, as long as that leads on. *pass is the first look. */
 static int take_all(struct snapshot *s, struct threads *pass)
 {
 	struct threads next;
-	bool no_room = true;
-	size_t copied = 1;
+	bool again = true;
 	int err;
 
-	while (no_room && copied) {
-		no_room = false;
-		copied = 0;
-		s->copies_sz = 0;
-		for (struct target *t = s->targets; t < s->targets + s->target_cnt; t++) {
-			if (!is_todo(t) || t->now->on_cpu || !needs_stack(s, t->now))
-				continue;
-			if (!no_room && !copy(s, t))
-				copied++;
-			else
-				no_room = true;
-		}
+	while (again) {
+		again = copy_all(s);
 		err = threads__read(s->session, 0, &next);
 		if (err)
 			return err;
@@ -471,15 +453,16 @@ static int look(struct snapshot *s, struct target *t)
 	if (!err) {
 		match(s, &one[0], t);
 		t->now = NULL;
-		t->copied = false;
+		t->copy.made = false;
 		settle(s, t);
 	}
 	if (!err && is_todo(t) && !t->now->on_cpu) {
-		s->copies_sz = 0;
 		if (!needs_stack(s, t->now)) {
 			record(s, t);
 		} else {
-			err = copy(s, t);
+			s->copies[0] = to_copy(t);
+			(void)stack_copies__make(s->opts->stacks, s->copies, 1);
+			err = t->copy.made ? 0 : -ENOMEM;
 			if (!err)
 				err = threads__read(s->session, t->tid, &one[1]);
 			if (!err) {
@@ -557,9 +540,14 @@ int snapshot_take(const struct snapshot_opts *opts, struct session *session,
 	struct threads pass = { 0 };
 	int err = -ENOMEM;
 
+	stack_copies__begin(opts->stacks);
 	s.record = malloc(sizeof(*s.record));
 	if (s.record)
 		err = first_look(&s, &pass);
+	if (!err) {
+		s.copies = calloc(s.target_cnt + 1, sizeof(*s.copies));
+		err = s.copies ? 0 : -ENOMEM;
+	}
 	ret->threads = s.target_cnt;
 	if (!err && s.target_cnt)
 		err = take_all(&s, &pass);
@@ -574,6 +562,7 @@ int snapshot_take(const struct snapshot_opts *opts, struct session *session,
 	threads__done(&pass);
 	free(s.targets);
 	free(s.copies);
+	stack_copies__end(opts->stacks);
 	free(s.record);
 	ret->ns = util_monotonic_ns() - start_ns;
 	return err;

@@ -15,8 +15,10 @@ struct collect;
 struct probe_waits;
 struct samples;
 struct session;
+struct stack_copies;
 
 struct snapshot_opts {
+	struct stack_copies *stacks;
 	bool threads;	    /* every thread, as a record of kind BPFPROF_THREADS */
 	bool block, offcpu; /* the waits that are in progress, as records of these kinds */
 	bool user_only, kernel_only;
