@@ -3,6 +3,7 @@
 #include <linux/types.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "bench/bench.h"
 #include "check.h"
 #include "diff.h"
+#include "kernel/uprobes.h"
 #include "list.h"
 #include "options.h"
 #include "options_table.h"
@@ -146,6 +148,14 @@ static void act_on(void *arg)
 	i->status = act(i->argc, i->argv);
 }
 
+/* A process that attaches for us, and is kept waiting, shares our descriptors: they would be open until it ends, and
+ * whoever reads what we write would wait for that. */
+static void close_shared(void)
+{
+	(void)fflush(NULL);
+	(void)close_range(0, UINT_MAX, 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct invocation i = { argc, argv, EXIT_FAILED };
@@ -153,5 +163,7 @@ int main(int argc, char **argv)
 	/* a reader that goes away, or a file that is too large, is an error of write, with a message */
 	inherited_adapt();
 	own_stack_run(act_on, &i);
+	if (uprobes_are_late())
+		close_shared();
 	return i.status;
 }

@@ -11,22 +11,22 @@ LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 18,
 INTERRUPT, BATCH_FORGET = 36, 42
 FILE = 2  # its node
 NOBODY = 65534  # whose it is
-ENOENT, ENOSYS = 2, 38
+ENOENT, EIO, ENOSYS = 2, 5, 38
 MNT_FORCE, MNT_DETACH = 1, 2
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Fuse:
     """Mounted at a folder while it lives. silent: the requests (LOOKUP, OPEN, READ, FLUSH) that are never answered, but for the first
-    few of them (spare); met: those that came. seconds: how long the kernel need not ask for a name again. After a while whoever still
-    waits is let go, and the test fails."""
+    few of them (spare); met: those that came. failing: so many reads are answered by EIO. seconds: how long the kernel need not ask for a
+    name again. After a while whoever still waits is let go, and the test fails."""
 
     PATIENCE = 120
 
     def __init__(self, folder, name, data, seconds=3600):
         self.seconds = seconds
         self.folder, self.name, self.data = folder, name.encode(), data
-        self.silent, self.met, self.spare = set(), set(), 0
+        self.silent, self.met, self.spare, self.failing = set(), set(), 0, 0
         self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
         if libc.mount(b"bpfprof-test", folder.encode(), b"fuse", 0, options):
@@ -81,6 +81,9 @@ class Fuse:
             return 0, struct.pack("<Q2I", 3600, 0, 0) + self.attributes(node)
         if op == OPEN:
             return 0, struct.pack("<Q2I", 1, 0, 0)
+        if op == READ and self.failing:
+            self.failing -= 1
+            return EIO, b""
         if op == READ:
             _, offset, size = struct.unpack_from("<QQI", body)
             return 0, self.data[offset : offset + size]

@@ -269,6 +269,29 @@ static void test_refused(void **state)
 	end(a);
 }
 
+/* What keeps the kernel waiting is the same for all: it is said once, and tried again. */
+static void test_late(void **state)
+{
+	struct attachments *a = begin();
+
+	(void)state;
+	refuse = -ETIMEDOUT;
+	add(a, 0, 1, 3);
+	add(a, 1, 1, 2);
+	attachments__settle(a);
+	assert_int_equal(seen[0].attached + seen[1].attached, 5);
+	assert_int_equal(seen[0].failed + seen[1].failed, 1);
+	refuse = 0;
+	attachments__settle(a);
+	assert_int_equal(seen[0].attached + seen[1].attached, 10);
+	assert_int_equal(seen[0].first + seen[1].first, 5);
+	assert_int_equal(attachments__most(a), 3);
+	attachments__settle(a);
+	assert_int_equal(seen[0].attached + seen[1].attached, 10);
+	assert_int_equal(seen[0].failed + seen[1].failed, 1);
+	end(a);
+}
+
 /* A file that nobody has any more is forgotten, and its number given to the next one. */
 static void test_number_used_again(void **state)
 {
@@ -310,7 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_share),		cmocka_unit_test(test_detached),
 		cmocka_unit_test(test_refused),		cmocka_unit_test(test_number_used_again),
-		cmocka_unit_test(test_released_at_end),
+		cmocka_unit_test(test_released_at_end), cmocka_unit_test(test_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

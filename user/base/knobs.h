@@ -9,7 +9,8 @@
 struct knobs {
 	/* BPFPROF_TIGHT, a list of words: there is too little of this */
 	bool tight_maps, tight_ring;
-	bool tight_time; /* the rings are read late */
+	bool tight_time;     /* the rings are read late */
+	bool tight_patience; /* with the kernel, where it attaches probes */
 	/* BPFPROF_UPROBES: the best method to attach uprobes by, "session", "multi", "perf" or
 	 * "event"; NULL: any */
 	const char *uprobes;

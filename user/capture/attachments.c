@@ -22,6 +22,7 @@ struct member {
 	pid_t pid;
 	uint32_t file;
 	bool tried, failed; /* to attach */
+	bool late;	    /* that took too long: it is tried again */
 	bool linked;
 	struct uprobes *sets[ATTACHMENTS_SETS];
 };
@@ -44,6 +45,7 @@ struct attachments {
 	struct member *members;
 	size_t cnt, cap;
 	bool attached;
+	bool late; /* ETIMEDOUT was said, which is the same for all */
 	uint64_t forks, next_clean_ns;
 };
 
@@ -172,16 +174,25 @@ int attachments__add(struct attachments *a, pid_t pid, int fd, uint32_t object)
 
 /* ---- attaching ---- */
 
+static void failed(struct attachments *a, const struct file *f, pid_t pid, int err)
+{
+	if (err == -ETIMEDOUT && a->late)
+		return;
+	a->late |= err == -ETIMEDOUT;
+	a->ops.failed(a->ctx, &f->f, pid, err);
+}
+
 static void attach_own(struct attachments *a, struct member *m)
 {
 	struct file *f = &a->files[m->file];
 	int err = a->ops.attach(a->ctx, &f->f, m->pid, false, !m->tried, m->sets);
 
 	m->tried = true;
+	m->late = err == -ETIMEDOUT;
 	m->linked = !err;
 	f->f.own += m->linked;
 	if (err && !m->failed)
-		a->ops.failed(a->ctx, &f->f, m->pid, err);
+		failed(a, f, m->pid, err);
 	m->failed |= err != 0;
 }
 
@@ -191,7 +202,7 @@ static int attach_shared(struct attachments *a, struct file *f)
 
 	f->tried = true;
 	if (err && !f->failed)
-		a->ops.failed(a->ctx, &f->f, 0, err);
+		failed(a, f, 0, err);
 	f->failed |= err != 0;
 	return err;
 }
@@ -275,7 +286,8 @@ void attachments__settle(struct attachments *a)
 		if (a->files[i].f.fd >= 0)
 			settle_file(a, &a->files[i]);
 	for (size_t i = 0; a->attached && i < a->cnt; i++)
-		if (!a->members[i].tried && !a->files[a->members[i].file].f.shared)
+		if ((!a->members[i].tried || a->members[i].late) &&
+		    !a->files[a->members[i].file].f.shared)
 			attach_own(a, &a->members[i]);
 }
 

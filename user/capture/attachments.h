@@ -48,7 +48,8 @@ struct attachments_ops {
 	 * asked for the first time. 0, or -errno with nothing attached. */
 	int (*attach)(void *ctx, const struct attachments_file *f, pid_t pid, bool shared,
 		      bool first, struct uprobes *ret[ATTACHMENTS_SETS]);
-	/* Some could not be attached, for that -errno: said once of each process and of a shared one. */
+	/* Some could not be attached, for that -errno: said once of each process and of a shared one; of -ETIMEDOUT, which
+	 * is the same for all, once. */
 	void (*failed)(void *ctx, const struct attachments_file *f, pid_t pid, int err);
 	/* The links of a process, or (pid 0) that for all, will not be attached again. NULL: nobody
 	 * cares. */

@@ -542,6 +542,12 @@ void capture__close(struct capture *c)
 	probe_waits__free(c->waits);
 	custom__free(c->custom);
 	heap__free(c->heap);
+	if (uprobes_are_late())
+		log_error(
+			"probes are not all taken back yet: some process keeps the kernel waiting "
+			"for its "
+			"memory; they go when it ends (ps -eLo pid,stat,wchan shows threads in "
+			"state D)");
 	for (size_t i = 0; i < CAPTURE_EPOCHS; i++)
 		capture_boundary__done(&c->boundaries[i]);
 	launch_heap__done(&c->launch_heap);

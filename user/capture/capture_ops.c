@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "capture/capture_parts.h"
 #include "kernel/probe_ops.h"
+#include "kernel/uprobes.h"
 #include "kernel/session.h"
 #include "target/procs.h"
 
@@ -48,7 +49,7 @@ int capture_ops_open(struct capture *c, pid_t pid)
 	}
 	free(points);
 	if (err)
-		log_error("cannot probe '%s': %s", s->path, strerror(-err));
+		log_error("cannot probe '%s': %s", s->path, uprobes_failure(err));
 	return err;
 }
 

@@ -21,6 +21,7 @@
 #include "custom/custom_wanted.h"
 #include "kernel/live.h"
 #include "kernel/probe_custom.h"
+#include "kernel/uprobes.h"
 #include "target/objects.h"
 #include "target/proc_maps.h"
 #include "target/procs.h"
@@ -109,7 +110,8 @@ static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int e
 
 	if (err != -ESRCH)
 		log_error("cannot probe the custom profiles of '%s' in process %d: %s",
-			  objects__info(c->objects, f->object)->path, (int)pid, strerror(-err));
+			  objects__info(c->objects, f->object)->path, (int)pid,
+			  uprobes_failure(err));
 }
 
 int custom__prepare_command(struct custom *c, pid_t pid, const char *argv0)

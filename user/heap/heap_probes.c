@@ -19,6 +19,7 @@
 #include "base/util.h"
 #include "capture/attachments.h"
 #include "kernel/probe_heap.h"
+#include "kernel/uprobes.h"
 #include "target/allocator_names.h"
 #include "target/allocators.h"
 #include "target/objects.h"
@@ -434,7 +435,7 @@ static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int e
 	(void)pid;
 	if (err != -ESRCH)
 		log_error("cannot probe the allocator in '%s': %s",
-			  objects__info(hp->objects, f->object)->path, strerror(-err));
+			  objects__info(hp->objects, f->object)->path, uprobes_failure(err));
 }
 
 static bool samples_itself(void *ctx, uint32_t object)

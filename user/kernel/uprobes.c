@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,20 +21,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/knobs.h"
 #include "base/util.h"
 #include "kernel/cpus.h"
 
 #define MAX_POINTS 65536      /* of one attachment; the kernel takes 2^20 */
 #define MAX_DETACH_HELPERS 16 /* processes that uprobes__detach starts */
-#define KTHREADD_PID 2	      /* rest_init in init/main.c; it has no memory of its own, ever */
+#define PATIENCE_TIGHT_NS (NSEC_PER_SEC / 2)
+#define PATIENCE_NS (10 * NSEC_PER_SEC)	     /* with processes that attach and detach for us */
+#define PATIENCE_EVENT_NS (NSEC_PER_SEC / 4) /* more, for each perf event */
+#define TICK_MS 5			     /* where the kernel cannot tell when a process ends */
+#define KTHREADD_PID 2 /* rest_init in init/main.c; it has no memory of its own, ever */
 #define EVENT_SOURCE "/sys/bus/event_source/devices/uprobe/"
+
+/* Of an attachment that another process makes for us. */
+enum {
+	ATTACHING,
+	ATTACHED, /* or not: it has done what it can */
+	LEFT,	  /* nobody waits for it any more: it is to take back what it makes */
+};
 
 struct uprobes {
 	enum uprobe_method method;
 	enum uprobe_side side;
 	pid_t pid;
 	int prog_fd, file_fd; /* our own; -1: none */
-	const int *prog_fds;  /* the caller's, while it attaches */
+	atomic_int state;
+	/* what perf events are made with */
+	struct perf_event_attr attr;
+	uint64_t ref_ctr_shift; /* see event_attr */
+	int cpu;		/* -1: that of the process */
+	int *prog_fds;		/* the caller's, for each point; NULL where prog_fd does for all */
+	char path[32];		/* of the file, to us */
 	/* as the kernel wants them */
 	uint64_t *offsets, *ref_ctrs, *cookies;
 	bool has_ref_ctr;
@@ -88,12 +108,39 @@ int uprobes_attach_type(enum uprobe_method m)
 	}
 }
 
+/* The same of bpf_link_create of a perf event. */
+struct event_link_attr {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint64_t cookie;
+};
+
+/* Returns -errno. Unlike syscall(2) it does not write to errno: processes that run in our memory beside us would
+ * write to ours. */
+static long raw_call(long nr, long a, long b, long c, long d, long e)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static void raw_close(int fd)
+{
+	(void)raw_call(SYS_close, fd, 0, 0, 0, 0);
+}
+
 /* A descriptor, or -errno. */
 static int create_multi(const struct multi_attr *attr)
 {
-	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));
-
-	return fd < 0 ? -errno : fd;
+	return (int)raw_call(SYS_bpf, BPF_LINK_CREATE, (long)attr, sizeof(*attr), 0, 0);
 }
 
 /* ---- What this kernel can do ---- */
@@ -138,9 +185,7 @@ static bool filters_process(enum uprobe_method m, int prog_fd)
 
 static int open_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
 {
-	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
+	return (int)raw_call(SYS_perf_event_open, (long)attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 /* Reads a number of sysfs, behind a prefix. */
@@ -280,22 +325,30 @@ const char *uprobes_refused(void)
 	return uprobes_refused_by(program, try_event());
 }
 
+const char *uprobes_failure(int err)
+{
+	if (err == -ETIMEDOUT)
+		return "some process keeps the kernel waiting for its memory: nothing can be "
+		       "probed until "
+		       "it ends (ps -eLo pid,stat,wchan shows threads in state D)";
+	return strerror(-err);
+}
+
 /* Who is killed as a group, as a shell's job is, is killed without the processes that let go of its
  * probes. */
 static void leave_group(void)
 {
-	(void)setpgid(0, 0);
+	(void)raw_call(SYS_setpgid, 0, 0, 0, 0, 0);
 }
 
 /* ---- Attaching ---- */
 
 static int link_multi(const struct uprobes *u, pid_t pid)
 {
-	char path[32];
 	struct multi_attr attr = {
 		.prog_fd = (uint32_t)u->prog_fd,
 		.attach_type = (uint32_t)uprobes_attach_type(u->method),
-		.path = (uintptr_t)path,
+		.path = (uintptr_t)u->path,
 		.offsets = (uintptr_t)u->offsets,
 		.ref_ctr_offsets = u->has_ref_ctr ? (uintptr_t)u->ref_ctrs : 0,
 		.cookies = (uintptr_t)u->cookies,
@@ -304,7 +357,6 @@ static int link_multi(const struct uprobes *u, pid_t pid)
 		.pid = (uint32_t)pid,
 	};
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", u->file_fd);
 	return create_multi(&attr);
 }
 
@@ -337,50 +389,64 @@ static int some_cpu(void)
  */
 static int link_event(const struct uprobes *u, size_t point, int event_fd)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = u->cookies[point]);
+	struct event_link_attr attr = { .prog_fd = (uint32_t)u->prog_fd,
+					.target_fd = (uint32_t)event_fd,
+					.attach_type = BPF_PERF_EVENT,
+					.cookie = u->cookies[point] };
 	int fd;
 
-	if (u->method == UPROBES_PERF)
-		fd = bpf_link_create(u->prog_fd, event_fd, BPF_PERF_EVENT, &opts);
-	else if (!ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, u->prog_fds[point]))
-		return event_fd;
-	else
-		fd = -errno;
-	close(event_fd);
+	if (u->method == UPROBES_PERF) {
+		fd = (int)raw_call(SYS_bpf, BPF_LINK_CREATE, (long)&attr, sizeof(attr), 0, 0);
+	} else {
+		fd = (int)raw_call(SYS_ioctl, event_fd, PERF_EVENT_IOC_SET_BPF, u->prog_fds[point],
+				   0, 0);
+		if (!fd)
+			return event_fd;
+	}
+	raw_close(event_fd);
 	return fd;
 }
 
 /* Appends to u->fds. */
 static int link_events(struct uprobes *u)
 {
-	struct perf_event_attr attr;
-	uint64_t config, shift;
-	char path[32];
-	int cpu, err;
+	struct perf_event_attr attr = u->attr;
+	uint64_t shift = u->ref_ctr_shift;
 
-	err = event_attr(u->side, &attr, &shift);
-	if (err)
-		return err;
-	cpu = u->pid ? -1 : some_cpu();
-	if (!u->pid && cpu < 0)
-		return cpu;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", u->file_fd);
-	attr.uprobe_path = (uintptr_t)path;
-	config = attr.config;
-	for (size_t i = 0; i < u->cnt; i++) {
+	for (size_t i = 0; i < u->cnt && atomic_load(&u->state) != LEFT; i++) {
 		int fd;
 
 		if (u->ref_ctrs[i] && (shift >= 64 || u->ref_ctrs[i] > UINT64_MAX >> shift))
 			return -EOPNOTSUPP;
-		attr.config = config | (u->ref_ctrs[i] ? u->ref_ctrs[i] << shift : 0);
+		attr.config = u->attr.config | (u->ref_ctrs[i] ? u->ref_ctrs[i] << shift : 0);
 		attr.probe_offset = u->offsets[i];
-		fd = open_event(&attr, u->pid ? u->pid : -1, cpu);
+		fd = open_event(&attr, u->pid ? u->pid : -1, u->cpu);
 		if (fd >= 0)
 			fd = link_event(u, i, fd);
 		if (fd < 0)
 			return fd;
 		u->fds[u->fd_cnt++] = fd;
 	}
+	return 0;
+}
+
+/* What link_events takes: where it runs nothing can be asked for. */
+static int prepare_events(struct uprobes *u, const int *prog_fds, size_t cnt)
+{
+	int err = event_attr(u->side, &u->attr, &u->ref_ctr_shift);
+
+	if (err)
+		return err;
+	u->attr.uprobe_path = (uintptr_t)u->path;
+	u->cpu = u->pid ? -1 : some_cpu();
+	if (!u->pid && u->cpu < 0)
+		return u->cpu;
+	if (u->method != UPROBES_EVENT)
+		return 0;
+	u->prog_fds = calloc(cnt, sizeof(*u->prog_fds));
+	if (!u->prog_fds)
+		return -ENOMEM;
+	memcpy(u->prog_fds, prog_fds, cnt * sizeof(*prog_fds));
 	return 0;
 }
 
@@ -402,6 +468,11 @@ static int copy_points(struct uprobes *u, const struct uprobe_point *points, siz
 	return 0;
 }
 
+static void name_file(struct uprobes *u)
+{
+	snprintf(u->path, sizeof(u->path), "/proc/self/fd/%d", u->file_fd);
+}
+
 static int attach(struct uprobes *u)
 {
 	int fd;
@@ -415,42 +486,174 @@ static int attach(struct uprobes *u)
 	return 0;
 }
 
-/* ---- Apart from us ---- */
+static void free_set(struct uprobes *u)
+{
+	if (u->prog_fd >= 0)
+		close(u->prog_fd);
+	if (u->file_fd >= 0)
+		close(u->file_fd);
+	free(u->prog_fds);
+	free(u->offsets);
+	free(u->ref_ctrs);
+	free(u->cookies);
+	free(u->fds);
+	free(u);
+}
 
-struct errand {
-	int (*run)(struct uprobes *u);
-	struct uprobes *u;
-	int ret;
+/* ---- Processes that do it for us ---- */
+
+/*
+ * To set a breakpoint, or to take it back, the kernel waits for each process that maps the file to let go of its memory
+ * map, and cannot be interrupted. A process may keep it for ever: by a page of a FUSE file whose server does not answer.
+ * So these processes are waited for with patience, but not for ever. Those that are left behind go on in our memory; what
+ * they use of it is freed when they have ended.
+ */
+struct helpers {
+	struct helpers *next; /* in left_behind */
+	void (*free)(struct helpers *h);
+	size_t cnt;
+	pid_t pids[MAX_DETACH_HELPERS]; /* 0: it has ended */
 };
 
+static struct helpers *left_behind;
+
+static bool have_ended(struct helpers *h)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < h->cnt; i++) {
+		if (h->pids[i] > 0 && waitpid(h->pids[i], NULL, WNOHANG))
+			h->pids[i] = 0;
+		all &= h->pids[i] <= 0;
+	}
+	return all;
+}
+
+bool uprobes_are_late(void)
+{
+	struct helpers **at = &left_behind;
+
+	while (*at) {
+		struct helpers *h = *at;
+
+		if (!have_ended(h)) {
+			at = &h->next;
+			continue;
+		}
+		*at = h->next;
+		h->free(h);
+	}
+	return left_behind;
+}
+
+/* Until one of them has ended, or for so long. */
+static void wait_for_one(const struct helpers *h, uint64_t ns)
+{
+	struct pollfd p = { .fd = -1, .events = POLLIN };
+	int ms = (int)(ns / 1000000 + 1);
+
+	for (size_t i = 0; p.fd < 0 && i < h->cnt; i++)
+		if (h->pids[i] > 0)
+			p.fd = util_pidfd_open(h->pids[i]);
+	(void)poll(&p, 1, p.fd < 0 ? MIN(ms, TICK_MS) : ms);
+	if (p.fd >= 0)
+		close(p.fd);
+}
+
+/* True: all have ended. Else they are left behind, at once where others are: it is the same that these wait for. */
+static bool await_helpers(struct helpers *h, uint64_t ns)
+{
+	uint64_t patience = knobs.tight_patience ? PATIENCE_TIGHT_NS : ns;
+	uint64_t deadline_ns = util_monotonic_ns() + (uprobes_are_late() ? 0 : patience), now;
+
+	while (!have_ended(h)) {
+		now = util_monotonic_ns();
+		if (now >= deadline_ns) {
+			h->next = left_behind;
+			left_behind = h;
+			return false;
+		}
+		wait_for_one(h, deadline_ns - now);
+	}
+	return true;
+}
+
+struct errand {
+	struct helpers helpers;
+	int (*run)(struct uprobes *u);
+	struct uprobes *u; /* NULL: the caller's */
+	int ret;
+	char stack[65536] __attribute__((aligned(16)));
+};
+
+static void free_errand(struct helpers *h)
+{
+	struct errand *e = (struct errand *)h;
+
+	if (e->u)
+		free_set(e->u);
+	free(e);
+}
+
+/* Nothing here may write to errno, or ask for memory: both are the caller's, who may have gone on. */
 static int run_errand(void *arg)
 {
 	struct errand *e = arg;
+	struct uprobes *u = e->u;
 
 	leave_group();
-	e->ret = e->run(e->u);
+	e->ret = e->run(u);
+	if (atomic_exchange(&u->state, ATTACHED) == LEFT)
+		for (size_t i = 0; i < u->fd_cnt; i++)
+			raw_close(u->fds[i]);
 	return 0;
+}
+
+static uint64_t patience_ns(const struct uprobes *u, size_t cnt)
+{
+	return PATIENCE_NS + (uprobes_by_events(u->method) ? cnt * PATIENCE_EVENT_NS : 0);
 }
 
 /*
  * A process that is killed while it attaches leaves breakpoints behind for good: the kernel wants
  * to take back those that are there already, and gives up where a fatal signal is pending ("leaking
- * uprobe"). So another process does it, in our memory and with our descriptors, for which we wait,
- * as posix_spawn does. If we are killed it goes on, and ends, which closes what it has opened.
+ * uprobe"). So another process does it, in our memory and with our descriptors. If we are killed it
+ * goes on, and ends, which closes what it has opened. After -ETIMEDOUT *u is not the caller's any more.
  */
-static int apart(int (*run)(struct uprobes *u), struct uprobes *u)
+static int apart(int (*run)(struct uprobes *u), struct uprobes **u)
 {
-	static char stack[65536] __attribute__((aligned(16)));
-	struct errand e = { .run = run, .u = u, .ret = -ECHILD };
-	pid_t pid = clone(run_errand, stack + sizeof(stack),
-			  CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &e);
-	int status;
+	struct errand *e = uprobes_are_late() ? NULL : malloc(sizeof(*e));
+	int ret;
 
-	if (pid < 0)
-		return run(u);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return e.ret;
+	if (!e) {
+		ret = left_behind ? -ETIMEDOUT : -ENOMEM;
+		if (left_behind) {
+			free_set(*u);
+			*u = NULL;
+		}
+		return ret;
+	}
+	e->helpers = (struct helpers){ .free = free_errand, .cnt = 1 };
+	e->run = run;
+	e->u = *u;
+	e->ret = -ECHILD;
+	e->helpers.pids[0] =
+		clone(run_errand, e->stack + sizeof(e->stack), CLONE_VM | CLONE_FILES | SIGCHLD, e);
+	if (e->helpers.pids[0] < 0) {
+		free(e);
+		return run(*u);
+	}
+	if (await_helpers(&e->helpers, patience_ns(*u, (*u)->cnt))) {
+		ret = e->ret;
+		free(e);
+	} else if (atomic_exchange(&(*u)->state, LEFT) == ATTACHED) {
+		ret = e->ret;
+		e->u = NULL;
+	} else {
+		ret = -ETIMEDOUT;
+		*u = NULL;
+	}
+	return ret;
 }
 
 /* A session's program may decline each return (UPROBES_ENTRY), but is never without entries. */
@@ -476,13 +679,15 @@ struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, con
 	u->side = side;
 	u->pid = pid;
 	u->file_fd = -1;
-	u->prog_fds = prog_fds;
 	u->prog_fd = fcntl(prog_fds[0], F_DUPFD_CLOEXEC, 0);
 	if (u->prog_fd >= 0)
 		u->file_fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	err = u->file_fd < 0 ? -errno : copy_points(u, points, cnt);
+	name_file(u);
+	if (!err && uprobes_by_events(m))
+		err = prepare_events(u, prog_fds, cnt);
 	if (!err)
-		err = apart(attach, u);
+		err = apart(attach, &u);
 	if (err)
 		goto failed;
 	return u;
@@ -500,28 +705,35 @@ size_t uprobes__point_cnt(const struct uprobes *set)
 
 /* ---- Detaching ---- */
 
-struct detach_work {
-	struct uprobes **sets;
-	size_t set_cnt;
-	size_t cnt; /* of helpers: a descriptor belongs to that of its number modulo cnt */
-	int go[2];
-};
-
 struct detach_helper {
 	const struct detach_work *work;
 	size_t idx;
 	char stack[32768] __attribute__((aligned(16)));
 };
 
-/* Closes all descriptors of the sets but those of one helper; -1: all. */
+struct detach_work {
+	struct helpers helpers;
+	size_t cnt; /* of helpers: a descriptor belongs to that of its number modulo cnt */
+	int go[2];
+	int *fds;
+	size_t fd_cnt;
+	struct detach_helper each[MAX_DETACH_HELPERS];
+};
+
+static void free_work(struct helpers *h)
+{
+	struct detach_work *work = (struct detach_work *)h;
+
+	free(work->fds);
+	free(work);
+}
+
+/* Closes all descriptors but those of one helper; -1: all. */
 static void close_others(const struct detach_work *work, ssize_t idx)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < work->set_cnt; i++)
-		for (size_t j = 0; work->sets[i] && j < work->sets[i]->fd_cnt; j++, n++)
-			if ((ssize_t)(n % work->cnt) != idx)
-				close(work->sets[i]->fds[j]);
+	for (size_t n = 0; n < work->fd_cnt; n++)
+		if ((ssize_t)(n % work->cnt) != idx)
+			raw_close(work->fds[n]);
 }
 
 /*
@@ -536,9 +748,39 @@ static int run_detach_helper(void *arg)
 	char byte;
 
 	leave_group();
-	close_others(helper->work, helper->idx);
-	close(helper->work->go[1]);
-	return read(helper->work->go[0], &byte, 1) != 0;
+	close_others(helper->work, (ssize_t)helper->idx);
+	raw_close(helper->work->go[1]);
+	return raw_call(SYS_read, helper->work->go[0], (long)&byte, 1, 0, 0) != 0;
+}
+
+/* With all descriptors of the sets. NULL: there is no memory, or no descriptor. */
+static struct detach_work *new_work(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
+{
+	struct detach_work *work = calloc(1, sizeof(*work));
+
+	if (!work)
+		return NULL;
+	work->helpers.free = free_work;
+	work->cnt = MIN(fd_cnt, (size_t)MAX_DETACH_HELPERS);
+	work->fds = calloc(fd_cnt, sizeof(*work->fds));
+	if (!work->fds || pipe2(work->go, O_CLOEXEC)) {
+		free_work(&work->helpers);
+		return NULL;
+	}
+	for (size_t i = 0; i < set_cnt; i++)
+		for (size_t j = 0; sets[i] && j < sets[i]->fd_cnt; j++)
+			work->fds[work->fd_cnt++] = sets[i]->fds[j];
+	return work;
+}
+
+static uint64_t detach_patience_ns(struct uprobes **sets, size_t set_cnt)
+{
+	uint64_t ns = PATIENCE_NS;
+
+	for (size_t i = 0; i < set_cnt; i++)
+		if (sets[i])
+			ns += patience_ns(sets[i], sets[i]->fd_cnt) - PATIENCE_NS;
+	return ns;
 }
 
 /*
@@ -555,32 +797,28 @@ static int run_detach_helper(void *arg)
  */
 static void close_all(struct uprobes **sets, size_t set_cnt, size_t fd_cnt)
 {
-	static struct detach_helper helpers[MAX_DETACH_HELPERS];
-	struct detach_work work = {
-		sets, set_cnt, MIN(fd_cnt, (size_t)MAX_DETACH_HELPERS), { -1, -1 }
-	};
-	pid_t pids[MAX_DETACH_HELPERS];
-	int status;
+	struct detach_work *work = new_work(sets, set_cnt, fd_cnt);
 
-	if (pipe2(work.go, O_CLOEXEC)) {
-		close_others(&work, -1);
+	if (!work) {
+		for (size_t i = 0; i < set_cnt; i++)
+			for (size_t j = 0; sets[i] && j < sets[i]->fd_cnt; j++)
+				close(sets[i]->fds[j]);
 		return;
 	}
-	for (size_t i = 0; i < work.cnt; i++) {
-		struct detach_helper *h = &helpers[i];
+	for (size_t i = 0; i < work->cnt; i++) {
+		struct detach_helper *h = &work->each[i];
 
-		h->work = &work;
+		h->work = work;
 		h->idx = i;
-		pids[i] = clone(run_detach_helper, h->stack + sizeof(h->stack), CLONE_VM | SIGCHLD,
-				h);
+		work->helpers.pids[i] = clone(run_detach_helper, h->stack + sizeof(h->stack),
+					      CLONE_VM | SIGCHLD, h);
 	}
-	close_others(&work, -1);
-	close(work.go[1]);
-	close(work.go[0]);
-	/* errno is theirs as well */
-	for (size_t i = 0; i < work.cnt; i++)
-		while (pids[i] > 0 && waitpid(pids[i], &status, 0) < 0 && errno != ECHILD)
-			;
+	work->helpers.cnt = work->cnt;
+	close_others(work, -1);
+	close(work->go[1]);
+	close(work->go[0]);
+	if (await_helpers(&work->helpers, detach_patience_ns(sets, set_cnt)))
+		free_work(&work->helpers);
 }
 
 void uprobes__detach(struct uprobes **sets, size_t cnt)
@@ -592,19 +830,8 @@ void uprobes__detach(struct uprobes **sets, size_t cnt)
 	if (fd_cnt)
 		close_all(sets, cnt, fd_cnt);
 	for (size_t i = 0; i < cnt; i++) {
-		struct uprobes *u = sets[i];
-
-		if (!u)
-			continue;
-		if (u->prog_fd >= 0)
-			close(u->prog_fd);
-		if (u->file_fd >= 0)
-			close(u->file_fd);
-		free(u->offsets);
-		free(u->ref_ctrs);
-		free(u->cookies);
-		free(u->fds);
-		free(u);
+		if (sets[i])
+			free_set(sets[i]);
 		sets[i] = NULL;
 	}
 }
@@ -618,7 +845,43 @@ void uprobes__detach(struct uprobes **sets, size_t cnt)
  */
 static int link_nobody(struct uprobes *set)
 {
-	return link_multi(set, KTHREADD_PID);
+	int fd = link_multi(set, KTHREADD_PID);
+
+	if (fd < 0)
+		return fd;
+	set->fds[set->fd_cnt++] = fd;
+	return 0;
+}
+
+/* The same points, for entries alone and a program that does nothing. NULL with errno. */
+static struct uprobes *copy_for_nobody(const struct uprobes *set)
+{
+	struct uprobes *u = calloc(1, sizeof(*u));
+	size_t sz = set->cnt * sizeof(uint64_t);
+
+	if (!u)
+		return NULL;
+	u->method = UPROBES_MULTI;
+	u->side = UPROBES_ENTRY;
+	u->has_ref_ctr = set->has_ref_ctr;
+	u->cnt = set->cnt;
+	u->offsets = malloc(sz);
+	u->ref_ctrs = malloc(sz);
+	u->cookies = malloc(sz);
+	u->fds = calloc(1, sizeof(*u->fds));
+	u->prog_fd = load_empty(UPROBES_MULTI);
+	u->file_fd = fcntl(set->file_fd, F_DUPFD_CLOEXEC, 0);
+	if (!u->offsets || !u->ref_ctrs || !u->cookies || !u->fds || u->prog_fd < 0 ||
+	    u->file_fd < 0) {
+		free_set(u);
+		errno = ENOMEM;
+		return NULL;
+	}
+	memcpy(u->offsets, set->offsets, sz);
+	memcpy(u->ref_ctrs, set->ref_ctrs, sz);
+	memcpy(u->cookies, set->cookies, sz);
+	name_file(u);
+	return u;
 }
 
 /*
@@ -628,22 +891,15 @@ static int link_nobody(struct uprobes *set)
  */
 int uprobes__clean_children(struct uprobes *set)
 {
-	struct uprobes nobody = *set, *one = &nobody;
-	int fd;
+	struct uprobes *nobody;
+	int err;
 
 	if (!set->pid || uprobes_by_events(set->method))
 		return 0;
-	nobody.method = UPROBES_MULTI;
-	nobody.side = UPROBES_ENTRY;
-	nobody.prog_fd = load_empty(UPROBES_MULTI);
-	if (nobody.prog_fd < 0)
-		return nobody.prog_fd;
-	fd = apart(link_nobody, &nobody);
-	close(nobody.prog_fd);
-	if (fd < 0)
-		return fd;
-	nobody.fds = &fd;
-	nobody.fd_cnt = 1;
-	close_all(&one, 1, 1);
-	return 0;
+	nobody = copy_for_nobody(set);
+	if (!nobody)
+		return -errno;
+	err = apart(link_nobody, &nobody);
+	uprobes__detach(&nobody, 1);
+	return err;
 }

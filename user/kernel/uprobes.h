@@ -74,18 +74,28 @@ struct uprobes; /* one attachment */
  * Attaches a program to cnt points of the file behind file_fd. prog_fds: the program; with
  * UPROBES_EVENT one for each point, which may be the same. pid: only in this process (all of its
  * threads, whichever it is started with); 0: wherever the file is mapped. NULL with errno, and then
- * nothing is attached.
+ * nothing is attached; ETIMEDOUT: uprobes_are_late.
  */
 struct uprobes *uprobes__attach(enum uprobe_method m, enum uprobe_side side, const int *prog_fds,
 				int file_fd, pid_t pid, const struct uprobe_point *points,
 				size_t cnt);
+
+/*
+ * Is a process left behind that attaches or detaches for us, since some process keeps the kernel waiting? What it has
+ * to detach is there until then, and what it attaches goes at once. Meanwhile nothing can be attached.
+ */
+bool uprobes_are_late(void);
+
+/* -errno of uprobes__attach, for people. */
+const char *uprobes_failure(int err);
 
 size_t uprobes__point_cnt(const struct uprobes *set);
 
 /*
  * Detaches all of them and frees them; NULLs are allowed. The breakpoints are gone within some ms;
  * that the kernel also waits until nobody runs in them any more (20 to 90 ms) is done for all at
- * the same time. Perf events go one by one, 100 ms each, whatever we do.
+ * the same time. Perf events go one by one, 100 ms each, whatever we do. What takes too long goes on by
+ * itself: uprobes_are_late.
  */
 void uprobes__detach(struct uprobes **sets, size_t cnt);
 
