@@ -216,12 +216,12 @@ def probed_text(pid, name):
 class Recorder:
     """bpfprof at work on a target; `options` come behind those that it always gets."""
 
-    def __init__(self, *options, env=None):
+    def __init__(self, *options, env=None, prefix=None):
         self.out, self.stats = lib.temp(".pb.gz"), lib.temp(".json")
         self.log = lib.temp(".err")
         argv = ["-P", "heap", "-o", self.out, "--stats", self.stats, *map(str, options)]
         with open(self.log, "wb") as log:
-            self.p = lib.start_bpfprof(argv, stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
+            self.p = lib.start_bpfprof(argv, prefix or [], stderr=log, cwd=lib.TMP, env={**os.environ, **(env or {})})
 
     def err(self):
         with open(self.log, errors="replace") as f:

@@ -5,14 +5,12 @@
 #include "heap/heap_probes.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -23,6 +21,8 @@
 #include "target/allocator_names.h"
 #include "target/allocators.h"
 #include "target/objects.h"
+
+#define LOCK_FILE "/run/bpfprof-heap.lock"
 
 /* Points, as the kernel side takes them. */
 struct point_set {
@@ -44,6 +44,7 @@ struct lock {
 	bool held;
 	int fd;
 	pid_t pid; /* of the process whose links are there; 0: those in all processes */
+	int err;   /* why it could not even be tried; 0: it could */
 };
 
 struct heap_probes {
@@ -298,24 +299,40 @@ static void choose(const struct heap_probes *hp, const struct object_points *op,
 }
 
 /*
+ * Nobody but root can open it, nor keep others from it by a lock of his own. That of the first process's root folder is
+ * the same for all mount namespaces, as long as that process can be seen.
+ */
+static int open_lock_file(void)
+{
+	static const char *const paths[] = { "/proc/1/root" LOCK_FILE, LOCK_FILE };
+	int fd = -1;
+
+	for (size_t i = 0; fd < 0 && i < ARRAY_SIZE(paths); i++)
+		fd = open(paths[i], O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+/*
  * Up to Linux 6.18 a session link that is not for this process waits for returns in it all the same
  * (uprobe_multi_link_handler), if another link has set a breakpoint there. Where returns have to be
  * spared, that must not be: so only one process of the machine is probed there at a time. Returns a
- * descriptor that keeps the others out, or -1. An abstract socket, unix(7), since it needs no place
- * and goes with us.
+ * descriptor that keeps the others out, -EAGAIN: one of them is there, or -errno. A byte of the lock file stands for
+ * a file, an open file description lock, fcntl(2), on it goes with us.
  */
 static int lock_sparing(const struct stat *st)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const uint64_t file[] = { st->st_dev, st->st_ino };
+	struct flock byte = { .l_type = F_WRLCK,
+			      .l_whence = SEEK_SET,
+			      .l_start = (off_t)(util_hash(file, sizeof(file), 0) >> 2),
+			      .l_len = 1 };
+	int fd = open_lock_file(), err;
 
-	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "bpfprof-heap-%" PRIx64 "-%" PRIx64,
-		 (uint64_t)st->st_dev, (uint64_t)st->st_ino);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	if (fd < 0 || !fcntl(fd, F_OFD_SETLK, &byte))
+		return fd;
+	err = errno == EACCES ? -EAGAIN : -errno;
+	close(fd);
+	return err;
 }
 
 /* May a link be put on those functions of a file? In all processes not while there are links in some,
@@ -332,6 +349,7 @@ static bool may_probe_sparing(struct heap_probes *hp, const struct attachments_f
 	if (!l->held && !(shared && f->own)) {
 		l->fd = lock_sparing(&st);
 		l->held = l->fd >= 0;
+		l->err = l->held || l->fd == -EAGAIN ? 0 : l->fd;
 		l->pid = pid;
 	}
 	return l->held && l->pid == pid;
@@ -385,10 +403,16 @@ static void note_first(struct heap_probes *hp, const struct attachments_file *f,
 	const char *what = hp->points[f->object].sanitizer ? "the functions of a sanitizer" :
 							     "C++ operators that may throw";
 	const char *path = objects__info(hp->objects, f->object)->path;
+	const struct lock *l = f->number < hp->lock_cap ? &hp->locks[f->number] : NULL;
 
 	for (int g = 0; g < PROBE_HEAP_NR_GROUPS; g++)
 		hp->cnt += points->cnt[g];
-	if (left_out && !pid)
+	if (left_out && l && l->err)
+		log_info(
+			"%s: %s are not probed, since no other bpfprof can be kept from it: "
+			"%s: %s (run as root)",
+			path, what, LOCK_FILE, strerror(-l->err));
+	else if (left_out && !pid)
 		log_info("%s: %s are not probed, since they are in a process already", path, what);
 	else if (left_out)
 		log_info(
