@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/knobs.h"
+#include "base/raw_call.h"
 #include "base/util.h"
 #include "kernel/cpus.h"
 
@@ -116,21 +117,6 @@ struct event_link_attr {
 	uint32_t flags;
 	uint64_t cookie;
 };
-
-/* Returns -errno. Unlike syscall(2) it does not write to errno: processes that run in our memory beside us would
- * write to ours. */
-static long raw_call(long nr, long a, long b, long c, long d, long e)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
 
 static void raw_close(int fd)
 {
