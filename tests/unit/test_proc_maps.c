@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 
 #include "base/util.h"
 #include "target/proc_maps.h"
+#include "target/proc_text.h"
 #include "toolrun.h"
 
 static bool parse(const char *text, struct proc_maps_line *ret)
@@ -377,6 +379,61 @@ static void test_status(void **state)
 	assert_int_equal(ids.ns_pid, getpid());
 }
 
+static size_t descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* What another process reads for us is the same, also if we do not want all of it, and leaves nothing behind. */
+static void test_text(void **state)
+{
+	size_t before = descriptors(), sz, want_sz, large = 0;
+	char *got, *want, line[64], want_line[65] = "";
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(util_read_file("/proc/self/cmdline", 4096, &want, &want_sz), 0);
+	assert_int_equal(proc_text_read("/proc/self/cmdline", 4096, &got, &sz), 0);
+	assert_int_equal(sz, want_sz);
+	assert_memory_equal(got, want, sz + 1);
+	free(got);
+	assert_int_equal(proc_text_read("/proc/self/cmdline", want_sz, &got, &sz), 0);
+	free(got);
+	assert_int_equal(proc_text_read("/proc/self/cmdline", want_sz - 1, &got, &sz), -EFBIG);
+	assert_int_equal(proc_text_read("/proc/self/none", 4096, &got, &sz), -ENOENT);
+	free(want);
+	/* one that is empty, of a kernel thread, where there are any */
+	if (proc_is_kthread("/proc", 2)) {
+		assert_int_equal(proc_text_read("/proc/2/cmdline", 4096, &got, &sz), 0);
+		assert_int_equal(sz, 0);
+		assert_string_equal(got, "");
+		free(got);
+	}
+	assert_int_equal(proc_text_link("/proc/self/exe", line, sizeof(line)),
+			 readlink("/proc/self/exe", want_line, sizeof(line)));
+	assert_memory_equal(line, want_line, MIN(sizeof(line), strlen(want_line)));
+	assert_int_equal(proc_text_link("/proc/self/none", line, sizeof(line)), -1);
+	/* more than a pipe holds: whoever writes is in the middle of it */
+	f = proc_text_open("/proc/kallsyms");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	f = proc_text_open("/proc/kallsyms");
+	while (f && fgets(line, sizeof(line), f))
+		large += strlen(line);
+	assert_true(f && feof(f) && large > 1U << 20);
+	fclose(f);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+	assert_int_equal(descriptors(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +448,7 @@ int main(void)
 		cmocka_unit_test(test_stat_of_a_child),
 		cmocka_unit_test(test_kthread),
 		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_text),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

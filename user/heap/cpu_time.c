@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "kernel/cpus.h"
+#include "target/proc_text.h"
 #include "target/procs.h"
 
 #define RECENT_NS 1000000
@@ -87,7 +88,7 @@ static uint64_t reaped_ns(pid_t pid)
 	size_t sz;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
+	if (proc_text_read(path, 4096, &buf, &sz))
 		return 0;
 	s = strrchr(buf, ')');
 	/* cutime and cstime, proc(5) */

@@ -19,6 +19,7 @@
 #include "options.h"
 #include "record/run_parts.h"
 #include "target/cgroups.h"
+#include "target/proc_text.h"
 
 /* Between two looks. To list 300 processes takes the kernel some 0.2 ms. */
 #define LOOK_NS (2 * NSEC_PER_SEC)
@@ -90,7 +91,7 @@ static void read_exe(uint32_t pid, char ret[PATH_MAX])
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-	n = readlink(link, ret, PATH_MAX - 1);
+	n = proc_text_link(link, ret, PATH_MAX - 1);
 	/* a newer one has been installed meanwhile: proc_pid_exe(5) */
 	ret[n > 0 ? deleted_path_length(ret, (size_t)n) : 0] = '\0';
 }

@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "serve/recordings.h"
+#include "target/proc_text.h"
 #include "target/process_files.h"
 
 #define MAX_MAPS (16U << 20) /* bytes of /proc/PID/maps; one with more is looked at each time */
@@ -35,7 +36,7 @@ static uint64_t maps_of(uint32_t pid)
 	size_t sz;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	if (util_read_file(path, MAX_MAPS, &text, &sz))
+	if (proc_text_read(path, MAX_MAPS, &text, &sz))
 		return 0;
 	ret = hash_maps(text);
 	free(text);

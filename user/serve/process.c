@@ -10,6 +10,7 @@
 
 #include "base/proc_status.h"
 #include "base/util.h"
+#include "target/proc_text.h"
 
 #define MAX_LISTED_FDS 65536   /* some 10 ms */
 #define MAX_CMDLINE (4U << 20) /* the kernel's own limit is a quarter of the stack's */
@@ -20,7 +21,7 @@ int process_cmdline(pid_t pid, char **ret, size_t *ret_sz)
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	err = util_read_file(path, MAX_CMDLINE, ret, ret_sz);
+	err = proc_text_read(path, MAX_CMDLINE, ret, ret_sz);
 	if (!err && *ret_sz && !(*ret)[*ret_sz - 1])
 		--*ret_sz;
 	return err;

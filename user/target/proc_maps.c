@@ -9,6 +9,7 @@
 
 #include "base/proc_status.h"
 #include "base/util.h"
+#include "target/proc_text.h"
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
@@ -24,7 +25,7 @@ int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tg
 	r->line = malloc(PROCS_MAX_LINE + 1);
 	if (!r->line)
 		return -ENOMEM;
-	r->f = fopen(path, "re");
+	r->f = proc_text_open(path);
 	if (!r->f) {
 		err = errno == ENOENT ? -ESRCH : -errno;
 		free(r->line);
@@ -113,7 +114,7 @@ int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 	int err;
 
 	snprintf(path, sizeof(path), "%s/%u/stat", proc_dir, tgid);
-	err = util_read_file(path, 65536, &buf, &sz);
+	err = proc_text_read(path, 65536, &buf, &sz);
 	if (err)
 		return err == -ENOENT ? -ESRCH : err;
 	/* the name stands in parentheses and may hold anything: go by the last one; then the state,
@@ -132,6 +133,21 @@ int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)
 	return err;
 }
 
+bool proc_is_runnable(pid_t pid)
+{
+	char path[64], *buf, *s;
+	bool runnable;
+	size_t sz;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return false;
+	s = strrchr(buf, ')');
+	runnable = s && !strncmp(s, ") R", 3);
+	free(buf);
+	return runnable;
+}
+
 bool proc_is_kthread(const char *proc_dir, uint32_t tgid)
 {
 	char path[4096], *buf, *s;
@@ -139,7 +155,7 @@ bool proc_is_kthread(const char *proc_dir, uint32_t tgid)
 	size_t sz;
 
 	snprintf(path, sizeof(path), "%s/%u/stat", proc_dir, tgid);
-	if (util_read_file(path, 65536, &buf, &sz))
+	if (proc_text_read(path, 65536, &buf, &sz))
 		return false;
 	/* field 9, see above */
 	s = strrchr(buf, ')');
@@ -180,7 +196,7 @@ enum main_thread main_thread_of(pid_t pid)
 	long threads;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
+	if (proc_text_read(path, 4096, &buf, &sz))
 		return MAIN_THREAD_ENDED;
 	s = strrchr(buf, ')');
 	zombie = s && s[1] && s[2] == 'Z';

@@ -23,7 +23,8 @@ struct proc_maps_reader {
 	char *line; /* PROCS_MAX_LINE + 1 bytes */
 };
 
-/* tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no such process; -errno. */
+/* tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no such process; -ETIMEDOUT, see proc_text.h, also of
+ * proc_maps_next; -errno. */
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid);
 /* 1 with a line, 0 at the end, -errno. Lines that are none are left out. */
 int proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret);
@@ -47,6 +48,9 @@ enum main_thread {
 };
 
 enum main_thread main_thread_of(pid_t pid);
+
+/* Is a process about to go on, were there a CPU for it? */
+bool proc_is_runnable(pid_t pid);
 
 /* Is it a thread of the kernel's? False, too, if that cannot be told. */
 bool proc_is_kthread(const char *proc_dir, uint32_t tgid);

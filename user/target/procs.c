@@ -16,6 +16,7 @@
 #include "target/file_stat.h"
 #include "target/objects.h"
 #include "target/proc_maps.h"
+#include "target/proc_text.h"
 
 /* It may be another namespace's, or made up. */
 static bool has_own_numbers(const char *proc_dir)
@@ -134,7 +135,7 @@ uint64_t procs__thread_cnt(const struct procs *ps)
 		if (!procs__lives(ps, i))
 			continue;
 		snprintf(path, sizeof(path), "%s/%u/stat", ps->proc_dir, p->tgid);
-		if (util_read_file(path, 4096, &buf, &sz))
+		if (proc_text_read(path, 4096, &buf, &sz))
 			continue;
 		s = strrchr(buf, ')');
 		/* num_threads, proc(5) */
@@ -325,22 +326,28 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 bool procs__has_number(const struct procs *ps, uint32_t tgid)
 {
 	uint64_t start_ns;
+	int err;
 
 	if (ps->own_numbers)
 		return getpgid((pid_t)tgid) >= 0 || errno != ESRCH;
-	return !proc_stat_start(ps->proc_dir, tgid, &start_ns);
+	err = proc_stat_start(ps->proc_dir, tgid, &start_ns);
+	return !err || err == -ETIMEDOUT;
 }
 
 bool procs__is_gone(const struct procs *ps, uint32_t idx)
 {
 	const struct proc *p = &ps->entries[idx].p;
 	uint64_t start_ns;
+	int err;
 
 	/* most have gone when they are asked for, and /proc takes 20 times as long to say so */
 	if (ps->own_numbers && getpgid((pid_t)p->tgid) < 0 && errno == ESRCH)
 		return true;
-	return proc_stat_start(ps->proc_dir, p->tgid, &start_ns) ||
-	       (p->start_ns && start_ns / 10000000 != p->start_ns / 10000000);
+	err = proc_stat_start(ps->proc_dir, p->tgid, &start_ns);
+	/* it is there, and keeps others waiting */
+	if (err)
+		return err != -ETIMEDOUT;
+	return p->start_ns && start_ns / 10000000 != p->start_ns / 10000000;
 }
 
 /* ---- spaces ---- */

@@ -18,6 +18,7 @@
 
 #include "base/util.h"
 #include "helper/fd_message.h"
+#include "target/proc_maps.h"
 #include "target/reader_ask.h"
 #include "target/reader_start.h"
 #include "target/stream.h"
@@ -246,22 +247,6 @@ void reader__meanwhile(struct reader *r, void (*call)(void *ctx), void *ctx)
 
 /* ---- waiting ---- */
 
-/* Is a process about to go on, were there a CPU for it? proc(5), /proc/PID/stat. */
-static bool is_runnable(pid_t pid)
-{
-	char path[64], *buf, *s;
-	bool runnable;
-	size_t sz;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
-		return false;
-	s = strrchr(buf, ')');
-	runnable = s && !strncmp(s, ") R", 3);
-	free(buf);
-	return runnable;
-}
-
 /*
  * Neither process has used its CPU for long: both wait for a file, whose server does not answer.
  * Counted in ticks, so that the time for which we got no CPU ourselves is not theirs.
@@ -275,7 +260,7 @@ static bool is_stalled(struct reader *r)
 	r->used_ns = used_ns;
 	return ++r->idle_ticks > r->timeout_factor * (STALLED_MS / STREAM_TICK_MS) >>
 		       MIN(r->stalls, MAX_STALL_HALVINGS) &&
-	       !is_runnable(r->worker) && !is_runnable(r->opener);
+	       !proc_is_runnable(r->worker) && !proc_is_runnable(r->opener);
 }
 
 static void note_stall(struct reader *r)

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "target/proc_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/raw_call.h"
+#include "base/rest.h"
+#include "base/util.h"
+#include "target/proc_maps.h"
+
+#define PROC "/proc/"
+#define TICK_MS 20
+#define MAX_IDLE_TICKS 50 /* in which the helper was not about to go on */
+#define MAX_HALVINGS 3	  /* of that, one for each process that is left alone */
+#define MAX_NS (10 * NSEC_PER_SEC)
+#define MAX_REMEMBERED 64
+
+/* A process that did not let us have one of its files in time. */
+struct silent {
+	uint32_t pid; /* 0: none */
+	struct rest rest;
+};
+
+static struct silent silent[MAX_REMEMBERED];
+
+struct text {
+	pid_t pid;	/* of the helper */
+	uint32_t of;	/* whose file it is */
+	int from;	/* a pipe */
+	atomic_int to;	/* until the helper has closed it; -1 */
+	atomic_int fd;	/* the file, while the helper has it open; -1 */
+	atomic_int err; /* that the helper has met; 0 */
+	bool link;	/* it is where it leads to that is wanted */
+	bool ended;	/* nothing more is to come */
+	uint64_t deadline_ns;
+	char path[64];
+	char buf[16384];
+	char stack[16384] __attribute__((aligned(16)));
+};
+
+/* Both have the same descriptors. */
+static void let_go(atomic_int *fd)
+{
+	int closed = atomic_exchange(fd, -1);
+
+	if (closed >= 0)
+		(void)raw_call(SYS_close, closed, 0, 0, 0, 0);
+}
+
+/* ---- the helper, which writes to no errno and asks for no memory: both are ours ---- */
+
+static long copy_all(struct text *t, int fd)
+{
+	long n, done, put;
+
+	while ((n = raw_call(SYS_read, fd, (long)t->buf, sizeof(t->buf), 0, 0)) > 0)
+		for (done = 0; done < n; done += put) {
+			put = raw_call(SYS_write, t->to, (long)(t->buf + done), n - done, 0, 0);
+			if (put < 0)
+				return put;
+		}
+	return n;
+}
+
+static long copy_link(struct text *t)
+{
+	long n = raw_call(SYS_readlink, (long)t->path, (long)t->buf, sizeof(t->buf), 0, 0);
+
+	return n <= 0 ? n : raw_call(SYS_write, t->to, (long)t->buf, n, 0, 0);
+}
+
+static long copy_file(struct text *t)
+{
+	t->fd = (int)raw_call(SYS_open, (long)t->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	return t->fd < 0 ? t->fd : copy_all(t, t->fd);
+}
+
+static int help(void *arg)
+{
+	struct text *t = arg;
+	long err;
+
+	(void)raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	err = t->link ? copy_link(t) : copy_file(t);
+	t->err = err < 0 ? (int)-err : 0;
+	let_go(&t->fd);
+	let_go(&t->to);
+	return 0;
+}
+
+/* ---- us ---- */
+
+static bool is_left_alone(uint32_t pid)
+{
+	for (size_t i = 0; i < MAX_REMEMBERED; i++)
+		if (silent[i].pid == pid)
+			return silent[i].rest.until_ns && !rest__ends(&silent[i].rest);
+	return false;
+}
+
+/* One that begins to keep us waiting is waited for less patiently while there are others. */
+static int max_idle_ticks(void)
+{
+	uint64_t now = util_monotonic_ns();
+	unsigned int cnt = 0;
+
+	for (size_t i = 0; i < MAX_REMEMBERED; i++)
+		cnt += silent[i].rest.until_ns > now;
+	return MAX_IDLE_TICKS >> MIN(cnt, MAX_HALVINGS);
+}
+
+/* In the place of itself, or of one that is left alone for the shortest time, if at all. */
+static void leave_alone(uint32_t pid)
+{
+	struct silent *s = &silent[0];
+
+	for (size_t i = 0; i < MAX_REMEMBERED && s->pid != pid; i++)
+		if (silent[i].pid == pid || silent[i].rest.until_ns < s->rest.until_ns)
+			s = &silent[i];
+	if (s->pid != pid)
+		*s = (struct silent){ .pid = pid };
+	rest__begin(&s->rest);
+}
+
+/* Until there is something, or the end. 0 or -ETIMEDOUT. */
+static int await(struct text *t)
+{
+	struct pollfd p = { .fd = t->from, .events = POLLIN };
+	int idle = 0;
+
+	while (poll(&p, 1, TICK_MS) <= 0) {
+		idle = proc_is_runnable(t->pid) ? 0 : idle + 1;
+		if (idle > max_idle_ticks() || util_monotonic_ns() > t->deadline_ns) {
+			leave_alone(t->of);
+			return -ETIMEDOUT;
+		}
+	}
+	return 0;
+}
+
+/* What it waits for it can be killed at. */
+static int finish(void *cookie)
+{
+	struct text *t = cookie;
+
+	if (!t->ended)
+		(void)kill(t->pid, SIGKILL);
+	while (waitpid(t->pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	close(t->from);
+	let_go(&t->fd);
+	let_go(&t->to);
+	free(t);
+	return 0;
+}
+
+static ssize_t get(void *cookie, char *buf, size_t sz)
+{
+	struct text *t = cookie;
+	int err = t->ended ? 0 : await(t);
+	ssize_t n = err || t->ended ? 0 : read(t->from, buf, sz);
+
+	t->ended |= !err && !n;
+	if (t->ended)
+		err = -t->err;
+	if (err)
+		errno = -err;
+	return err ? -1 : n;
+}
+
+/* NULL with errno. */
+static struct text *start(const char *path, bool link)
+{
+	struct text *t = malloc(sizeof(*t));
+	int pair[2], err;
+
+	if (!t || strlen(path) >= sizeof(t->path) || pipe2(pair, O_CLOEXEC)) {
+		err = !t ? ENOMEM : strlen(path) >= sizeof(t->path) ? ENAMETOOLONG : errno;
+		free(t);
+		errno = err;
+		return NULL;
+	}
+	t->of = (uint32_t)strtoul(path + strlen(PROC), NULL, 10);
+	t->from = pair[0];
+	t->to = pair[1];
+	t->fd = -1;
+	t->err = 0;
+	t->link = link;
+	t->ended = false;
+	t->deadline_ns = util_monotonic_ns() + MAX_NS;
+	strcpy(t->path, path);
+	/* no signal tells of its end: others would look after their children for it */
+	t->pid = clone(help, t->stack + sizeof(t->stack), CLONE_VM | CLONE_FILES, t);
+	if (t->pid > 0)
+		return t;
+	err = errno;
+	close(pair[0]);
+	close(pair[1]);
+	free(t);
+	errno = err;
+	return NULL;
+}
+
+/* Below /proc. */
+static FILE *open_text(const char *path, bool link)
+{
+	const cookie_io_functions_t io = { .read = get, .close = finish };
+	struct text *t;
+	FILE *f;
+	int c;
+
+	if (is_left_alone((uint32_t)strtoul(path + strlen(PROC), NULL, 10))) {
+		errno = ETIMEDOUT;
+		return NULL;
+	}
+	t = start(path, link);
+	f = t ? fopencookie(t, "r", io) : NULL;
+	if (t && !f)
+		(void)finish(t);
+	if (!f)
+		return NULL;
+	/* whether it could be opened */
+	c = getc(f);
+	if (c == EOF && ferror(f)) {
+		int err = errno;
+
+		fclose(f);
+		errno = err;
+		return NULL;
+	}
+	if (c != EOF)
+		(void)ungetc(c, f);
+	else
+		clearerr(f);
+	return f;
+}
+
+FILE *proc_text_open(const char *path)
+{
+	/* else it is a test's */
+	return strncmp(path, PROC, strlen(PROC)) ? fopen(path, "re") : open_text(path, false);
+}
+
+ssize_t proc_text_link(const char *path, char *ret, size_t sz)
+{
+	FILE *f = open_text(path, true);
+	size_t n;
+
+	if (!f)
+		return -1;
+	n = fread(ret, 1, sz, f);
+	fclose(f);
+	return (ssize_t)n;
+}
+
+int proc_text_read(const char *path, size_t max, char **ret, size_t *ret_sz)
+{
+	FILE *f = proc_text_open(path);
+	size_t cap = 0, sz = 0;
+	char *buf = NULL;
+	int err = f ? 0 : -errno;
+
+	while (!err && !feof(f)) {
+		err = util_reserve(&buf, &cap, sz + BUFSIZ + 1, 1);
+		if (err)
+			break;
+		sz += fread(buf + sz, 1, BUFSIZ, f);
+		if (ferror(f))
+			err = -errno;
+		else if (sz > max)
+			err = -EFBIG;
+	}
+	if (f)
+		fclose(f);
+	if (err) {
+		free(buf);
+		return err;
+	}
+	buf[sz] = '\0';
+	*ret = buf;
+	*ret_sz = sz;
+	return 0;
+}
