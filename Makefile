@@ -181,7 +181,7 @@ PRELOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=init
 	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs -Iuser -Ibpf
 
 $(PRELOAD): user/preload/heap.c user/preload/loads.c user/preload/starts.c user/preload/heap.h user/preload/next.h \
-		user/preload/probes.h user/base/sanitizers.h bpf/sample.h
+		user/preload/probes.h user/preload/loader.h user/base/sanitizers.h bpf/sample.h
 	$(call say,SHARED,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^)
 

@@ -15,6 +15,7 @@
 
 #include "base/sanitizers.h"
 #include "base/util.h"
+#include "preload/loader.h"
 #include "target/allocators.h"
 #include "target/objects.h"
 
@@ -57,13 +58,19 @@ static int open_program(const char *argv0, char path[PATH_MAX])
 	return fd;
 }
 
-/* Whose allocators are not known, either. */
-static bool is_32_bit(int fd)
+static enum loader_of find_loader(int fd)
+{
+	struct loader own = loader_own();
+
+	return loader_of(fd, &own);
+}
+
+static bool is_elf(int fd)
 {
 	unsigned char ident[EI_NIDENT];
 
 	return pread(fd, ident, sizeof(ident), 0) == sizeof(ident) &&
-	       !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_CLASS] == ELFCLASS32;
+	       !memcmp(ident, ELFMAG, SELFMAG);
 }
 
 /* Does the program hold an allocator of its own, which no library can stand before? */
@@ -95,8 +102,9 @@ static const char *obstacle(struct objects *objects, int fd, const char *path)
 	if (others && sanitizers_in(others))
 		return "LD_PRELOAD has the library of a sanitizer, which must be the first one";
 	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), path);
+	/* what is none, a shell interprets */
 	if (object == OBJECTS_NONE || !objects__info(objects, object)->readable)
-		return NULL;
+		return is_elf(fd) ? "nothing is known of its file, which could not be read" : NULL;
 	info = objects__info(objects, object);
 	if (!*info->interp)
 		return "it is statically linked";
@@ -104,12 +112,15 @@ static const char *obstacle(struct objects *objects, int fd, const char *path)
 		return "it uses another C library than glibc";
 	if (*info->sanitizer)
 		return "it is built with a sanitizer, whose library must be the first one";
+	if (find_loader(fd) != LOADER_OWN)
+		return "it has a glibc of its own";
 	return own_allocator(objects, object) ? "it has an allocator of its own" : NULL;
 }
 
 void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, struct launch_heap *ret)
 {
 	const char *others = getenv("LD_PRELOAD");
+	enum loader_of of;
 	char path[PATH_MAX];
 
 	memset(ret, 0, sizeof(*ret));
@@ -117,9 +128,11 @@ void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, stru
 	ret->missing = ret->file_fd < 0 && errno == ENOENT;
 	if (ret->file_fd < 0) {
 		ret->why = "it cannot be read";
-	} else if (is_32_bit(ret->file_fd)) {
+	} else if ((of = find_loader(ret->file_fd)) == LOADER_32_BIT || of == LOADER_MACHINE) {
+		/* whose allocators are not known, either */
 		launch_heap__done(ret);
-		ret->why = "it is a 32-bit program";
+		ret->why = of == LOADER_32_BIT ? "it is a 32-bit program" :
+						 "it is a program for another machine";
 	} else {
 		ret->why = obstacle(objects, ret->file_fd, path);
 	}

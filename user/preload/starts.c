@@ -2,9 +2,10 @@
 /*
  * Programs that a program starts which the preload library is loaded into get it by LD_PRELOAD as
  * well. Those that it would keep from running are started without it: such as are linked with a
- * sanitizer's run-time library, or have one preloaded (base/sanitizers.h). So are those that could
- * not load it, which the dynamic linker would say on their standard error: 32-bit programs, and all
- * where it is not in the file system, as behind chroot(2). What is seen of their heaps is up to probes.
+ * sanitizer's run-time library, or have one preloaded (base/sanitizers.h); or bring a C library of
+ * their own, which may be too old for it (loader.h). So are those that could not load it, which
+ * the dynamic linker would say on their standard error: of other machines, as 32-bit programs are, and
+ * all where it is not in the file system, as behind chroot(2). What is seen of their heaps is up to probes.
  *
  * So the functions that execute programs are interposed. They run in children of vfork, in signal
  * handlers and in threads with small stacks: no lock is taken, nothing is allocated, and little is
@@ -27,14 +28,13 @@
 #include <unistd.h>
 
 #include "base/sanitizers.h"
+#include "loader.h"
 #include "next.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define US "libbpfprof-heap.so"
 #define VARIABLE "LD_PRELOAD="
 
-#define MAX_HEADERS 64 /* of a program */
-#define MAX_DYNAMIC 512
 #define MAX_SCRIPTS 4 /* a script's interpreter is a script ...; the kernel follows as many */
 #define SCRIPT_LINE 256
 #define NAME_SZ 64   /* of a library's name, as far as it is looked at */
@@ -50,13 +50,9 @@ static struct {
 		      const posix_spawnattr_t *, char *const[], char *const[]);
 } real;
 
-/* ---- Is the program one of those? ---- */
+static struct loader own_loader;
 
-/* None of them a cancellation point, as those of libc are. */
-static bool read_at(int fd, uint64_t at, void *buf, size_t sz)
-{
-	return syscall(SYS_pread64, fd, buf, sz, at) == (long)sz;
-}
+/* ---- Is the program one of those? ---- */
 
 /* The file offset of an address. */
 static bool find_offset(int fd, const Elf64_Ehdr *e, uint64_t addr, uint64_t *ret)
@@ -64,7 +60,7 @@ static bool find_offset(int fd, const Elf64_Ehdr *e, uint64_t addr, uint64_t *re
 	Elf64_Phdr p;
 
 	for (int i = 0; i < e->e_phnum; i++) {
-		if (!read_at(fd, e->e_phoff + i * sizeof(p), &p, sizeof(p)))
+		if (!loader_read(fd, e->e_phoff + i * sizeof(p), &p, sizeof(p)))
 			return false;
 		if (p.p_type == PT_LOAD && addr - p.p_vaddr < p.p_filesz) {
 			*ret = p.p_offset + (addr - p.p_vaddr);
@@ -88,8 +84,8 @@ static bool look_through(int fd, uint64_t at, const uint64_t *strtab, uint64_t *
 {
 	Elf64_Dyn d;
 
-	for (int i = 0; i < MAX_DYNAMIC; i++) {
-		if (!read_at(fd, at + i * sizeof(d), &d, sizeof(d)) || d.d_tag == DT_NULL)
+	for (int i = 0; i < LOADER_MAX_DYNAMIC; i++) {
+		if (!loader_read(fd, at + i * sizeof(d), &d, sizeof(d)) || d.d_tag == DT_NULL)
 			return false;
 		if (!strtab && d.d_tag == DT_STRTAB) {
 			*ret = d.d_un.d_ptr;
@@ -101,22 +97,20 @@ static bool look_through(int fd, uint64_t at, const uint64_t *strtab, uint64_t *
 	return false;
 }
 
-/* Is it linked with a sanitizer, or for 32 bits? */
+/* Is it linked with a sanitizer, or with another C library than ours? */
 static bool is_unfit(int fd)
 {
 	uint64_t addr, strtab;
 	Elf64_Ehdr e;
 	Elf64_Phdr p;
 
-	if (!read_at(fd, 0, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG))
+	if (!loader_read(fd, 0, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG))
 		return false;
-	if (e.e_ident[EI_CLASS] == ELFCLASS32)
+	if (loader_of(fd, &own_loader) != LOADER_OWN)
 		return true;
-	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(p) ||
-	    e.e_phnum > MAX_HEADERS)
-		return false;
 	for (int i = 0; i < e.e_phnum; i++)
-		if (read_at(fd, e.e_phoff + i * sizeof(p), &p, sizeof(p)) && p.p_type == PT_DYNAMIC)
+		if (loader_read(fd, e.e_phoff + i * sizeof(p), &p, sizeof(p)) &&
+		    p.p_type == PT_DYNAMIC)
 			return look_through(fd, p.p_offset, NULL, &addr) &&
 			       find_offset(fd, &e, addr, &strtab) &&
 			       look_through(fd, p.p_offset, &strtab, NULL);
@@ -303,9 +297,11 @@ static char *const *copy(char *const env[], void *place)
 
 /* ---- The functions ---- */
 
-/* Also called earlier, where constructors of other libraries start programs. */
+/* Also called earlier, where constructors of other libraries start programs. The dynamic linker is found
+ * by a name, which may mean another one once the program has changed its root. */
 __attribute__((constructor)) static void find_all(void)
 {
+	own_loader = loader_own();
 	next_function("execve", &real.execve);
 	next_function("execvpe", &real.execvpe);
 	next_function("fexecve", &real.fexecve);
