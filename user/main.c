@@ -23,6 +23,7 @@
 #include "options_table.h"
 #include "record/dump.h"
 #include "record/inherited.h"
+#include "record/ready.h"
 #include "record/rights.h"
 #include "record/run.h"
 #include "serve/serve.h"
@@ -79,6 +80,12 @@ static int act(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	log_set_level(opts.log_level);
+	/* before a file that is opened gets its number */
+	if (ready_check(opts.ready_fd)) {
+		log_error("--ready-fd %d is not open", opts.ready_fd);
+		options_done(&opts);
+		return EXIT_FAILED;
+	}
 	if (reads_profiles(opts.command) && rights_for_files()) {
 		log_error("cannot give up capabilities");
 		return EXIT_USAGE;

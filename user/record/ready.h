@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Keeps fd (--ready-fd; -1: not given) from the programs that are started. 0, or -EBADF if it is
- * not open. */
+ * not open. To be called before anything is opened, which might get this number. */
 int ready_check(int fd);
 
 /* Writes "READY\n" to fd, closes it, and says READY=1 as below. A listener that is gone is no error.

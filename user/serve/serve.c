@@ -398,19 +398,16 @@ static int open_process(struct serve *s)
 }
 
 /* The machine, and what we may do there. 0 or -errno, said. */
-static int check(const struct serve *s)
+static int check(void)
 {
 	struct feature_result ns = features_probe(FEATURE_PID_NAMESPACE);
 	const char *missing = features_missing();
-	int err = ready_check(s->opts->ready_fd);
 
-	if (err)
-		log_error("--ready-fd %d is not open", s->opts->ready_fd);
-	else if (!ns.ok)
+	if (!ns.ok)
 		log_error("%s", ns.text);
 	else if (missing)
 		log_error("%s", missing);
-	return err ? err : ns.ok && !missing ? 0 : -ENOTSUP;
+	return ns.ok && !missing ? 0 : -ENOTSUP;
 }
 
 /* What is recorded all the time. 0 or -errno, said. */
@@ -454,7 +451,7 @@ static int open_all(struct serve *s)
 	int err = open_signals(s);
 
 	if (!err)
-		err = check(s);
+		err = check();
 	if (!err)
 		err = open_process(s);
 	if (!err)
