@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,8 +67,6 @@ static int act(int argc, char **argv)
 	int status;
 
 	knobs_read();
-	/* ignored by some who start us, which would hide the end of a command */
-	signal(SIGCHLD, SIG_DFL);
 	wrong = options_parse(argc, argv, &opts, err, sizeof(err)) != 0;
 	/* a service's messages are collected, unless somebody looks on */
 	if ((opts.command == OPTIONS_AGENT || opts.command == OPTIONS_SERVE) &&

@@ -48,17 +48,26 @@ static struct {
 
 static struct {
 	int signal;
+	sighandler_t handler; /* ours */
 	struct sigaction inherited;
 	bool known;
-} signals[] = { { .signal = SIGPIPE }, { .signal = SIGXFSZ } };
+} signals[] = {
+	{ .signal = SIGPIPE, .handler = SIG_IGN },
+	{ .signal = SIGXFSZ, .handler = SIG_IGN },
+	/* ignored by some who start us, which would hide the end of a command */
+	{ .signal = SIGCHLD, .handler = SIG_DFL },
+};
 
-/* A constructor, since limits are raised wherever they are met. */
+static sigset_t blocked; /* what of them is taken by signalfd is blocked later */
+
+/* A constructor, since limits are raised, and signals blocked, wherever they are met. */
 static void __attribute__((constructor)) remember(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		limits[i].known = !getrlimit(limits[i].resource, &limits[i].inherited);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		signals[i].known = !sigaction(signals[i].signal, NULL, &signals[i].inherited);
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
 }
 
 /* Opens /dev/null in place of a standard descriptor that is closed. The flags make reading stdin and writing
@@ -91,7 +100,7 @@ void inherited_adapt(void)
 	fill(STDOUT_FILENO, O_RDONLY);
 	fill(STDERR_FILENO, O_WRONLY);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		signal(signals[i].signal, SIG_IGN);
+		signal(signals[i].signal, signals[i].handler);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		raise_limit(limits[i].resource, limits[i].enough);
 }
@@ -124,4 +133,5 @@ void inherited_restore(void)
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		if (signals[i].known)
 			(void)sigaction(signals[i].signal, &signals[i].inherited, NULL);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
 }

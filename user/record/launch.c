@@ -59,14 +59,10 @@ static void add_env(char *const env[])
 static void __attribute__((noreturn))
 child(char *const argv[], const struct launch_settings *s, int go_fd, int error_fd)
 {
-	sigset_t none;
 	char byte;
 	int err = 0;
 
-	/* we block what we take by signalfd; the command is to have none of that */
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* programs that use select(2) rely on the limit of descriptors */
+	/* programs that use select(2) rely on the limit of descriptors; and we block what we take by signalfd */
 	inherited_restore();
 	if (s && s->own_session)
 		(void)setsid();
