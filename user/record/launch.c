@@ -147,12 +147,18 @@ bool launch_ended(struct launch *l)
 	return l->reaped;
 }
 
-/* Waits for its end, ms milliseconds at most. */
-static bool ends_within(struct launch *l, int ms)
+bool launch_wait(struct launch *l)
 {
-	for (; ms > 0 && !launch_ended(l); ms -= 10)
+	for (int ms = LAUNCH_PATIENCE_MS; ms > 0 && !launch_ended(l); ms -= 10)
 		usleep(10000);
 	return launch_ended(l);
+}
+
+void launch_ask(struct launch *l)
+{
+	l->ended_by_us = true;
+	kill(l->pid, SIGTERM);
+	kill(l->pid, SIGCONT);
 }
 
 void launch_done(struct launch *l)
@@ -164,20 +170,12 @@ void launch_done(struct launch *l)
 	l->go_fd = l->error_fd = -1;
 	if (!l->pid || launch_ended(l))
 		return;
-	l->ended_by_us = true;
-	kill(l->pid, SIGTERM);
-	kill(l->pid, SIGCONT);
-	if (ends_within(l, LAUNCH_PATIENCE_MS))
+	launch_ask(l);
+	if (launch_wait(l))
 		return;
 	kill(l->pid, SIGKILL);
 	while (!launch_ended(l))
 		usleep(1000);
-}
-
-void launch_wait(struct launch *l)
-{
-	if (l->pid)
-		(void)ends_within(l, LAUNCH_PATIENCE_MS);
 }
 
 int launch_exit_status(const struct launch *l)

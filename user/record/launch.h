@@ -34,7 +34,7 @@ struct launch {
 	int go_fd;    /* closing it without a byte ends the child */
 	int error_fd; /* errno of a failed exec */
 	bool reaped;
-	bool ended_by_us; /* by launch_done, while it was running */
+	bool ended_by_us; /* we have asked it to, while it was running */
 	int status;	  /* as wait(2) gives it */
 };
 
@@ -45,9 +45,11 @@ int launch_prepare(char *const argv[], const struct launch_settings *settings, s
 int launch_go(struct launch *l);
 /* Has it ended? Never blocks. */
 bool launch_ended(struct launch *l);
-/* Gives a command that was asked to end by somebody else, such as the terminal, the time to do so.
- */
-void launch_wait(struct launch *l);
+/* Gives a command that was asked to end by somebody else, such as the terminal, the time to do so. Has
+ * it? */
+bool launch_wait(struct launch *l);
+/* Asks it to end, by SIGTERM. */
+void launch_ask(struct launch *l);
 /* Ends it if it still waits or runs: asks first, then kills. Reaps it. */
 void launch_done(struct launch *l);
 /* What a shell would make of its end: its exit status, or 128 + signal; 0 if it was we who ended

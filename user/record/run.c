@@ -16,6 +16,7 @@
 #include "agent/ask.h"
 #include "agent/push.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/util.h"
 #include "capture/capture.h"
 #include "kinds.h"
@@ -53,6 +54,13 @@ void run_end_progress(struct run *r)
 	r->progress_shown = false;
 }
 
+/* What comes from the terminal, the command gets as well; its code is that of the kernel. */
+static void count_stop(struct run *r, int code)
+{
+	r->stops++;
+	r->told |= code != SI_KERNEL;
+}
+
 void run_read_signals(struct run *r)
 {
 	struct signalfd_siginfo info;
@@ -67,7 +75,7 @@ void run_read_signals(struct run *r)
 		else if (info.ssi_signo == SIGCHLD)
 			run_end_dump(r);
 		else
-			r->stops++;
+			count_stop(r, info.ssi_code);
 	}
 }
 
@@ -198,6 +206,7 @@ static int record(struct run *r)
 	}
 	err = loop(r);
 	ready_say("STOPPING=1");
+	r->over = !err && !r->stops;
 	if (!err && r->ops_lost) {
 		log_error(
 			"operations are not counted: there are more processes than can be "
@@ -218,6 +227,36 @@ static int record(struct run *r)
 	return err;
 }
 
+/*
+ * Only at the end that was asked for it is for us to end the command. One that was interrupted ends by itself,
+ * however long that takes, or goes on, as debuggers do; one whose recording has failed need not know. A second
+ * signal ends it.
+ */
+static void wait_for_command(struct run *r)
+{
+	struct launch *l = &r->launch;
+	bool asked = false;
+	siginfo_t info;
+	sigset_t set;
+
+	/* but one of a measurement, which nobody else ends, or that was not let go */
+	if (r->opts->launch || !l->pid || l->go_fd >= 0 || launch_wait(l))
+		return;
+	if (r->stops < 2)
+		log_info("'%s' still runs, and is waited for (interrupt again to end it)",
+			 r->opts->argv[0]);
+	stop_signals(&set);
+	sigaddset(&set, SIGCHLD);
+	while (r->stops < 2 && !launch_ended(l)) {
+		if (r->told && !asked)
+			launch_ask(l);
+		asked |= r->told;
+		/* they are blocked */
+		if (sigwaitinfo(&set, &info) > 0 && info.si_signo != SIGCHLD)
+			count_stop(r, info.si_code);
+	}
+}
+
 int run_record(const struct options *opts)
 {
 	struct run r = { .opts = opts,
@@ -233,12 +272,12 @@ int run_record(const struct options *opts)
 		r.only_threads &= !opts->kinds[i] || i == BPFPROF_THREADS;
 	err = record(&r);
 	status = r.wrong_setup ? 2 : err ? 1 : 0;
-	/* Ctrl-C reached the command too; at a time limit it is for us to end it */
-	if (r.stops)
-		launch_wait(&r.launch);
+	/* what waits for a command records nothing of it any more */
+	run_close(&r);
+	if (!r.over)
+		wait_for_command(&r);
 	launch_done(&r.launch);
 	if (!err && opts->argv)
 		status = launch_exit_status(&r.launch);
-	run_close(&r);
 	return status;
 }

@@ -100,6 +100,8 @@ struct run {
 	uint64_t watchdog_ns; /* see ready_alive */
 	bool progress_shown;
 	int stops;     /* signals that asked to stop */
+	bool told;     /* by somebody, who may have told us alone: not by the terminal */
+	bool over;     /* the recording has come to its end, with no signal or error */
 	bool cut;      /* the window is to end */
 	bool dump;     /* the last minutes are to be dumped */
 	pid_t dumping; /* the process that does so, or 0 */
