@@ -119,11 +119,11 @@ static int check_kind(const struct run *r, int kind, const char *name)
 	return check_output(path, formats_is_binary(r->opts->format, &kinds[kind]));
 }
 
-/* Those that were named: what others there are, only the recording will tell. */
+/* Those that were named; of all, one for the others, whose names only the recording will tell. */
 static int check_custom(const struct run *r)
 {
 	const struct custom_wanted *w = &r->opts->custom;
-	int err = 0;
+	int err = w->all ? check_kind(r, BPFPROF_CUSTOM, "NAME") : 0;
 
 	for (size_t i = 0; !err && i < custom_wanted__cnt(w); i++)
 		err = check_kind(r, BPFPROF_CUSTOM, custom_wanted__name(w, i));
