@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -108,10 +110,34 @@ static int check_cgroup(const char *path)
 	return err;
 }
 
+/* What execvp(3) will make of its name. */
+static int check_command(const char *name)
+{
+	const char *remedy = "";
+	char path[PATH_MAX];
+	struct stat st;
+	int err = 0;
+
+	if (!util_find_program(name, path, sizeof(path))) {
+		err = -ENOENT;
+		remedy = " (it is in no folder of PATH; one of this folder needs ./)";
+	} else if (stat(path, &st)) {
+		err = -errno;
+	} else if (S_ISDIR(st.st_mode)) {
+		err = -EISDIR;
+	} else if (!S_ISREG(st.st_mode) || access(path, X_OK)) {
+		err = -EACCES;
+		remedy = " (chmod +x, or name what interprets it)";
+	}
+	if (err)
+		log_error("cannot start '%s': %s%s", name, strerror(-err), remedy);
+	return err;
+}
+
 int run_check_targets(const struct run *r)
 {
 	const struct options *o = r->opts;
-	int err = 0;
+	int err = o->argv ? check_command(o->argv[0]) : 0;
 
 	for (size_t i = 0; !err && i < o->pids.cnt; i++)
 		err = check_pid(o->pids.ids[i]);
