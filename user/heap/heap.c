@@ -76,6 +76,7 @@ struct heap {
 	bool any_ended;	     /* since then a process that allocates may have ended */
 	uint64_t attach_ns;  /* before the start */
 	size_t unreached;    /* processes */
+	size_t unprobed;     /* processes, but for allocators that cannot be probed */
 	uint32_t *said;	     /* by number of a process its id, once that is said of it */
 	size_t said_cap;
 	size_t late; /* processes, and how long they ran without probes */
@@ -385,6 +386,7 @@ static void complain(struct heap *h, uint32_t proc)
 			snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",
 				 base ? base + 1 : f->path);
 	}
+	h->unprobed++;
 	log_info("no memory allocator found in process %u: looked for %s in %s", p->tgid,
 		 allocators_names(), *in ? in : "nothing, since it maps no file");
 }
@@ -535,8 +537,10 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 	int fd, copy, err;
 
 	h->skip_proc = procs__find_live(h->procs, pid);
-	if (!preload && file_fd < 0)
+	if (!preload && file_fd < 0) {
+		h->unprobed++;
 		return 0;
+	}
 	h->command = pid;
 	fd = preload ? open(preload, O_RDONLY | O_CLOEXEC) : fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -915,6 +919,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.untracked = stats.untracked,
 		.unseen = stats.unseen,
 		.unreached = h->unreached,
+		.unprobed = h->unprobed + heap_probes__failed(h->probes),
 		.late = h->late,
 		.late_ns = h->late_ns,
 		.shared = heap_probes__shared(h->probes),

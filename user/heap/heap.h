@@ -64,6 +64,7 @@ struct heap_report {
 	size_t late;	      /* processes that began meanwhile, and ran without probes at first */
 	uint64_t late_ns;     /* that they did, all together */
 	size_t unreached;     /* processes that could not be probed: their main thread had ended */
+	size_t unprobed; /* that have no allocator that is known, or one that cannot be probed */
 	size_t shared; /* how often a file of many processes came to be probed in all of the machine */
 	uint64_t other_hits; /* of these, in processes that are not profiled, */
 	uint64_t other_ns;   /* and what that has cost those */

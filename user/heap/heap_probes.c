@@ -60,6 +60,7 @@ struct heap_probes {
 	size_t cnt;	   /* of points in all attachments there have been */
 	size_t shared;	   /* how often a file has become so */
 	size_t sanitizers; /* files that have the functions of one, which are probed */
+	size_t failed;	   /* to be probed, each time that was said */
 	enum heap_probes_mode mode;
 };
 
@@ -457,9 +458,11 @@ static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int e
 	struct heap_probes *hp = ctx;
 
 	(void)pid;
-	if (err != -ESRCH)
-		log_error("cannot probe the allocator in '%s': %s",
-			  objects__info(hp->objects, f->object)->path, uprobes_failure(err));
+	if (err == -ESRCH)
+		return;
+	hp->failed++;
+	log_error("cannot probe the allocator in '%s': %s",
+		  objects__info(hp->objects, f->object)->path, uprobes_failure(err));
 }
 
 static bool samples_itself(void *ctx, uint32_t object)
@@ -556,6 +559,11 @@ bool heap_probes__listens(struct heap_probes *hp)
 size_t heap_probes__sanitizers(const struct heap_probes *hp)
 {
 	return hp->sanitizers;
+}
+
+size_t heap_probes__failed(const struct heap_probes *hp)
+{
+	return hp->failed;
 }
 
 size_t heap_probes__cnt(const struct heap_probes *hp)

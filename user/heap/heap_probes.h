@@ -73,6 +73,8 @@ size_t heap_probes__shared(const struct heap_probes *hp);
 bool heap_probes__listens(struct heap_probes *hp);
 /* How many files have the allocator of a sanitizer, whose calls are recorded as they begin? */
 size_t heap_probes__sanitizers(const struct heap_probes *hp);
+/* How often an allocator could not be probed, which was said. */
+size_t heap_probes__failed(const struct heap_probes *hp);
 /* How many there have been. */
 size_t heap_probes__cnt(const struct heap_probes *hp);
 

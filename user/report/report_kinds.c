@@ -175,6 +175,7 @@ static void heap_stats(const struct report *r, enum bpfprof_kind kind, struct js
 	json__u64(j, "unseen", h->unseen);
 	json__u64(j, "sanitizers", h->sanitizers);
 	json__u64(j, "unreached", h->unreached);
+	json__u64(j, "unprobed", h->unprobed);
 	json__u64(j, "late", h->late);
 	json__u64(j, "late_ns", h->late_ns);
 	json__u64(j, "shared", h->shared);

@@ -124,6 +124,8 @@ static const char *why_nothing(const struct report *r, enum bpfprof_kind kind)
 		return "no allocation was seen while processes were probed";
 	if (kind == BPFPROF_HEAP && h->unreached)
 		return "no allocation was seen: the heap of a process could not be probed";
+	if (kind == BPFPROF_HEAP && h->unprobed)
+		return "no allocation was seen: the heap of a process was not recorded";
 	if (kind == BPFPROF_HEAP && h->listens)
 		return "the program samples its allocations by itself, and has told of none";
 	return kinds[kind].nothing;
