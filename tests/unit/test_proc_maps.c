@@ -11,10 +11,14 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -434,6 +438,73 @@ static void test_text(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
+static void *sleep_on(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* A process of two threads that exits, or its main thread, when it is let go. Much memory: the other one is
+ * a while on its way out. */
+static pid_t start_threads(bool whole, int *ret_go)
+{
+	size_t sz = 256 << 20;
+	pthread_t thread;
+	int go[2], up[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(go) | pipe(up), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (mmap(NULL, sz, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) == MAP_FAILED ||
+		    pthread_create(&thread, NULL, sleep_on, NULL) || write(up[1], "", 1) != 1 ||
+		    read(go[0], &byte, 1) != 1)
+			_exit(1);
+		if (whole)
+			_exit(0);
+		syscall(SYS_exit, 0);
+	}
+	assert_int_equal(read(up[0], &byte, 1), 1);
+	close(up[0]);
+	close(up[1]);
+	close(go[0]);
+	*ret_go = go[1];
+	return pid;
+}
+
+/* Its main thread has ended: the others go on, or are on their way out as well. */
+static void test_main_thread(void **state)
+{
+	size_t left = 0;
+	pid_t pid;
+	int go;
+
+	(void)state;
+	pid = start_threads(false, &go);
+	assert_int_equal(main_thread_of(pid), MAIN_THREAD_RUNS);
+	assert_int_equal(write(go, "", 1), 1);
+	while (main_thread_of(pid) == MAIN_THREAD_RUNS)
+		usleep(1000);
+	assert_int_equal(main_thread_of(pid), MAIN_THREAD_LEFT);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(main_thread_of(pid), MAIN_THREAD_ENDED);
+	close(go);
+
+	for (int i = 0; i < 5; i++) {
+		pid = start_threads(true, &go);
+		assert_int_equal(write(go, "", 1), 1);
+		while (!waitpid(pid, NULL, WNOHANG))
+			left += main_thread_of(pid) == MAIN_THREAD_LEFT;
+		close(go);
+	}
+	assert_int_equal(left, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_kthread),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_main_thread),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

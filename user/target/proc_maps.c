@@ -2,7 +2,9 @@
 /* Reads the text files of /proc/PID: maps, stat and status. */
 #include "target/proc_maps.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +13,9 @@
 #include "base/util.h"
 #include "target/proc_text.h"
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+#define PF_EXITING 0x00000004 /* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+#define MAX_LOOKED_AT 16 /* threads of a process */
 
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
 {
@@ -188,24 +192,78 @@ int proc_status_ids(const char *proc_dir, uint32_t tgid, struct proc_ids *ret)
 	return err ? err : ret->ns_pid ? 0 : -EBADMSG;
 }
 
+/* Where field n of a text as /proc/ID/stat is begins, one behind the name (proc(5)); NULL: there is none. */
+static const char *stat_field(const char *stat, int n)
+{
+	const char *s = strrchr(stat, ')');
+
+	for (int field = 2; s && field < n; field++)
+		s = strchr(s + 1, ' ');
+	return s ? s + 1 : NULL;
+}
+
+/* Does a thread end, or is it to, with all of its process? tasks: the folder of that one's. Its SIGKILL is
+ * pending until it takes note of it, and ends, in this order. */
+static bool is_ending(const char *tasks, uint32_t tid)
+{
+	char path[96], *buf;
+	const char *s;
+	bool ret;
+	size_t sz;
+
+	if (proc_status_read(tasks, tid, &buf))
+		return true;
+	s = proc_status_line(buf, "SigPnd");
+	ret = s && strtoull(s, NULL, 16) >> (SIGKILL - 1) & 1;
+	free(buf);
+	if (ret)
+		return true;
+	snprintf(path, sizeof(path), "%s/%u/stat", tasks, tid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return true;
+	s = stat_field(buf, 9);
+	ret = s && strtoul(s, NULL, 10) & PF_EXITING;
+	free(buf);
+	return ret;
+}
+
+/* Do the threads beside the main one go on? Those of a process that exits are there for a moment. */
+static bool others_go_on(pid_t pid)
+{
+	const struct dirent *e;
+	bool ret = false;
+	char tasks[64];
+	DIR *d;
+
+	snprintf(tasks, sizeof(tasks), "/proc/%d/task", pid);
+	d = opendir(tasks);
+	for (int i = 0; d && !ret && i < MAX_LOOKED_AT && (e = readdir(d));) {
+		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
+
+		if (!tid || tid == (uint32_t)pid)
+			continue;
+		ret = !is_ending(tasks, tid);
+		i++;
+	}
+	if (d)
+		closedir(d);
+	return ret;
+}
+
 enum main_thread main_thread_of(pid_t pid)
 {
-	char path[64], *buf, *s;
+	char path[64], *buf;
+	const char *s;
 	bool zombie;
 	size_t sz;
-	long threads;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (proc_text_read(path, 4096, &buf, &sz))
 		return MAIN_THREAD_ENDED;
-	s = strrchr(buf, ')');
-	zombie = s && s[1] && s[2] == 'Z';
-	/* num_threads, the 20th, proc(5): with the zombie */
-	for (int field = 2; s && field < 20; field++)
-		s = strchr(s + 1, ' ');
-	threads = s ? strtol(s, NULL, 10) : 0;
+	s = stat_field(buf, 3);
+	zombie = s && *s == 'Z';
 	free(buf);
 	if (!zombie)
 		return MAIN_THREAD_RUNS;
-	return threads > 1 ? MAIN_THREAD_LEFT : MAIN_THREAD_ENDED;
+	return others_go_on(pid) ? MAIN_THREAD_LEFT : MAIN_THREAD_ENDED;
 }
