@@ -24,18 +24,15 @@ static void print_row(FILE *f, const char *name, bool ok, const char *text)
 
 static void print_library(FILE *f)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[256] =
+				     "heap profile of programs started with -- COMMAND, at a "
+				     "few ns for each call";
+	const char *why = launch_heap_library(path, sizeof(path));
 
-	if (launch_heap_library(path, sizeof(path)))
-		print_row(f, "preload library", true,
-			  "heap profile of programs started with -- COMMAND, at a few ns for each "
-			  "call");
-	else
-		print_row(f, "preload library", false,
-			  LAUNCH_HEAP_LIBRARY
-			  " is neither beside this program nor in "
-			  "../lib/bpfprof: started programs are probed as "
-			  "running ones are; run make, or make install");
+	if (why)
+		snprintf(text, sizeof(text), "%s: started programs are probed as running ones are",
+			 why);
+	print_row(f, "preload library", !why, text);
 }
 
 static void print_groups(FILE *f)

@@ -22,10 +22,17 @@
 #define MAX_SCRIPTS 4 /* as user/preload/starts.c has it */
 #define SCRIPT_LINE 256
 
-bool launch_heap_library(char *path, size_t path_sz)
+const char *launch_heap_library(char *path, size_t path_sz)
 {
-	/* LD_PRELOAD is split at blanks and colons (ld.so(8)) */
-	return util_find_part(LAUNCH_HEAP_LIBRARY, path, path_sz) && !strpbrk(path, " :");
+	if (!util_find_part(LAUNCH_HEAP_LIBRARY, path, path_sz))
+		return LAUNCH_HEAP_LIBRARY
+			" is neither beside this program nor in ../lib/bpfprof "
+			"(make, or make install)";
+	if (strpbrk(path, " :"))
+		return "the path of " LAUNCH_HEAP_LIBRARY
+		       " has a blank or colon, at which LD_PRELOAD "
+		       "is split (install it elsewhere)";
+	return NULL;
 }
 
 /* Is it a script? Then path is that of its interpreter. */
@@ -136,8 +143,8 @@ void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, stru
 	} else {
 		ret->why = obstacle(objects, ret->file_fd, path);
 	}
-	if (!ret->why && !launch_heap_library(ret->preload, sizeof(ret->preload)))
-		ret->why = LAUNCH_HEAP_LIBRARY " is not installed";
+	if (!ret->why)
+		ret->why = launch_heap_library(ret->preload, sizeof(ret->preload));
 	if (ret->why) {
 		ret->preload[0] = '\0';
 		return;

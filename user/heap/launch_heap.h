@@ -22,8 +22,9 @@ struct launch_heap {
 	char rate_env[64];
 };
 
-/* The library: beside this program, as it is built, or where it was installed. False: not found. */
-bool launch_heap_library(char *path, size_t path_sz);
+/* The library: beside this program, as it is built, or where it was installed. NULL, or why it cannot be
+ * preloaded, half a sentence. */
+const char *launch_heap_library(char *path, size_t path_sz);
 
 /* argv0 as exec takes it: looked for in PATH unless it has a '/'. rate: bytes between samples. */
 void launch_heap(const char *argv0, uint64_t rate, struct objects *objects,
