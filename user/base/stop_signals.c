@@ -10,6 +10,7 @@ void stop_signals(sigset_t *ret)
 	sigemptyset(ret);
 	sigaddset(ret, SIGINT);
 	sigaddset(ret, SIGTERM);
+	sigaddset(ret, SIGXCPU);
 	if (sigaction(SIGHUP, NULL, &hangup) || hangup.sa_handler != SIG_IGN)
 		sigaddset(ret, SIGHUP);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ static struct {
 	const char *name, *option; /* of the shell's ulimit */
 	rlim_t enough, unit;	   /* that ulimit takes */
 	rlim_t least;		   /* below it nothing can be recorded */
+	rlim_t spare; /* below the hard limit, to end in order: reaching that one kills */
 	struct rlimit inherited;
 	bool known;
 } limits[] = {
@@ -42,6 +44,12 @@ static struct {
 	  .enough = MEMORY_SZ,
 	  .least = 32U << 20,
 	  .unit = 1024 },
+	{ .resource = RLIMIT_CPU,
+	  .name = "seconds of CPU time",
+	  .option = "t",
+	  .enough = RLIM_INFINITY,
+	  .unit = 1,
+	  .spare = 2 },
 	/* libbpf lifts it before Linux 5.11, where maps count */
 	{ .resource = RLIMIT_MEMLOCK, .unit = 1024 },
 };
@@ -78,7 +86,7 @@ static void fill(int fd, int flags)
 		(void)!open("/dev/null", flags | O_CLOEXEC);
 }
 
-static void raise_limit(int resource, rlim_t enough)
+static void raise_limit(int resource, rlim_t enough, rlim_t spare)
 {
 	struct rlimit l;
 
@@ -89,7 +97,7 @@ static void raise_limit(int resource, rlim_t enough)
 	/* more than the hard limit takes CAP_SYS_RESOURCE */
 	if (!setrlimit(resource, &l) || getrlimit(resource, &l))
 		return;
-	l.rlim_cur = l.rlim_max;
+	l.rlim_cur = l.rlim_max > spare ? l.rlim_max - spare : l.rlim_max;
 	(void)setrlimit(resource, &l);
 }
 
@@ -102,25 +110,32 @@ void inherited_adapt(void)
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		signal(signals[i].signal, signals[i].handler);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		raise_limit(limits[i].resource, limits[i].enough);
+		raise_limit(limits[i].resource, limits[i].enough, limits[i].spare);
 }
 
 int inherited_check(void)
 {
 	struct rlimit l;
+	char enough[24];
 	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits) && !err; i++) {
 		if (getrlimit(limits[i].resource, &l) || l.rlim_cur >= limits[i].enough)
 			continue;
 		err = l.rlim_cur < limits[i].least ? -ENOMEM : 0;
-		(err ? log_error :
-		       log_info)("%" PRIu64 " %s are all that is allowed: %s (ulimit -%s %" PRIu64
-				 ", or CAP_SYS_RESOURCE)",
-				 (uint64_t)(l.rlim_cur / limits[i].unit), limits[i].name,
-				 err ? "too little to record anything" :
-				       "names may be missing, or the run fail",
-				 limits[i].option, (uint64_t)(limits[i].enough / limits[i].unit));
+		if (limits[i].enough == RLIM_INFINITY)
+			snprintf(enough, sizeof(enough), "unlimited");
+		else
+			snprintf(enough, sizeof(enough), "%" PRIu64,
+				 (uint64_t)(limits[i].enough / limits[i].unit));
+		(err ? log_error : log_info)(
+			"%" PRIu64
+			" %s are all that is allowed: %s (ulimit -%s %s, or CAP_SYS_RESOURCE)",
+			(uint64_t)(l.rlim_cur / limits[i].unit), limits[i].name,
+			err		? "too little to record anything" :
+			limits[i].spare ? "the recording ends with them" :
+					  "names may be missing, or the run fail",
+			limits[i].option, enough);
 	}
 	return err;
 }

@@ -9,8 +9,8 @@
 /*
  * To be called before any file is opened. Takes the place of standard descriptors that are closed, so that
  * no other file gets their numbers; what is written to standard output fails with EBADF all the same.
- * SIGPIPE and SIGXFSZ become errors of write(2), SIGCHLD is no longer ignored. Raises low limits of memory
- * and open files, which helpers inherit, as far as it may.
+ * SIGPIPE and SIGXFSZ become errors of write(2), SIGCHLD is no longer ignored. Raises low limits of memory,
+ * open files and CPU time, which helpers inherit, as far as it may.
  */
 void inherited_adapt(void);
 

@@ -55,10 +55,16 @@ void run_end_progress(struct run *r)
 }
 
 /* What comes from the terminal, the command gets as well; its code is that of the kernel. */
-static void count_stop(struct run *r, int code)
+static void count_stop(struct run *r, int signal, int code)
 {
+	/* it comes again while the result is written */
+	if (signal == SIGXCPU && r->stops)
+		return;
+	if (signal == SIGXCPU)
+		log_info("the recording ends at its limit of CPU time (ulimit -t)");
+	else
+		r->told |= code != SI_KERNEL;
 	r->stops++;
-	r->told |= code != SI_KERNEL;
 }
 
 void run_read_signals(struct run *r)
@@ -75,7 +81,7 @@ void run_read_signals(struct run *r)
 		else if (info.ssi_signo == SIGCHLD)
 			run_end_dump(r);
 		else
-			count_stop(r, info.ssi_code);
+			count_stop(r, (int)info.ssi_signo, info.ssi_code);
 	}
 }
 
@@ -253,7 +259,7 @@ static void wait_for_command(struct run *r)
 		asked |= r->told;
 		/* they are blocked */
 		if (sigwaitinfo(&set, &info) > 0 && info.si_signo != SIGCHLD)
-			count_stop(r, info.si_code);
+			count_stop(r, info.si_signo, info.si_code);
 	}
 }
 
