@@ -373,22 +373,13 @@ static void forked_child(void)
 	errno = err;
 }
 
-/*
- * pthread_atfork of glibc is this. Weak, since musl has no such name, and the library must not keep
- * a child that happens to be linked with musl from starting.
- */
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-			     void *dso) __attribute__((weak));
-extern void *__dso_handle __attribute__((visibility("hidden")));
-
 __attribute__((constructor)) static void start(void)
 {
 	get_ready();
 	/* again: the dynamic linker may have allocated when there was no environment yet */
 	read_environment();
 	draw_anew();
-	if (__register_atfork)
-		__register_atfork(NULL, NULL, forked_child, __dso_handle);
+	call_in_children(forked_child);
 }
 
 /* ---- Sampling ---- */

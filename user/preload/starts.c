@@ -6,6 +6,7 @@
  * their own, which may be too old for it (loader.h). So are those that could not load it, which
  * the dynamic linker would say on their standard error: of other machines, as 32-bit programs are, and
  * all where it is not in the file system, as behind chroot(2). What is seen of their heaps is up to probes.
+ * What may be another file by the time that it is executed is not known.
  *
  * So the functions that execute programs are interposed. They run in children of vfork, in signal
  * handlers and in threads with small stacks: no lock is taken, nothing is allocated, and little is
@@ -39,6 +40,7 @@
 #define SCRIPT_LINE 256
 #define NAME_SZ 64   /* of a library's name, as far as it is looked at */
 #define OUR_PATH 256 /* of our library's path, as far as it is looked at */
+#define LEFT_SZ 4096 /* of what is preloaded beside us, in the environment */
 
 static struct {
 	int (*execve)(const char *, char *const[], char *const[]);
@@ -48,9 +50,11 @@ static struct {
 		     const posix_spawnattr_t *, char *const[], char *const[]);
 	int (*spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
 		      const posix_spawnattr_t *, char *const[], char *const[]);
+	int (*chroot)(const char *);
 } real;
 
 static struct loader own_loader;
+static long own_pid; /* of whose memory this is */
 
 /* ---- Is the program one of those? ---- */
 
@@ -292,6 +296,24 @@ static char *const *copy(char *const env[], void *place)
 	return ret;
 }
 
+/* Takes us out of the environment itself, which shells get that libc starts, as by popen(3). */
+static void leave_environment(void)
+{
+	static char left[LEFT_SZ] = VARIABLE;
+	int at = find_us(environ);
+
+	if (at < 0 || strlen(environ[at]) >= sizeof(left))
+		return;
+	leave_us_out(environ[at] + strlen(VARIABLE), left + strlen(VARIABLE));
+	if (left[strlen(VARIABLE)]) {
+		environ[at] = left;
+		return;
+	}
+	do
+		environ[at] = environ[at + 1];
+	while (environ[at++]);
+}
+
 #define ENVIRONMENT(is_kept_out, file, env) \
 	(is_to_go(is_kept_out, file, env) ? copy(env, alloca(copy_sz(env))) : (env))
 
@@ -307,6 +329,18 @@ __attribute__((constructor)) static void find_all(void)
 	next_function("fexecve", &real.fexecve);
 	next_function("posix_spawn", &real.spawn);
 	next_function("posix_spawnp", &real.spawnp);
+	next_function("chroot", &real.chroot);
+}
+
+static void remember_pid(void)
+{
+	own_pid = syscall(SYS_getpid);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	remember_pid();
+	call_in_children(remember_pid);
 }
 
 /* Is there the one that is wanted? Else errno says so. */
@@ -342,20 +376,56 @@ EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 	return HAVE(fexecve) ? real.fexecve(fd, argv, ENVIRONMENT(is_kept_out_of, path, env)) : -1;
 }
 
+/* Is it another file by the time that it is executed? What actions say, only libc knows: they may go to
+ * another folder. */
+static bool may_be_elsewhere(const char *file, const posix_spawn_file_actions_t *actions)
+{
+	return actions && *file != '/' && strchr(file, '/');
+}
+
+static bool is_kept_out_anyway(const char *file)
+{
+	(void)file;
+	return true;
+}
+
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		       const posix_spawnattr_t *attr, char *const argv[], char *const env[])
 {
+	bool elsewhere = may_be_elsewhere(path, actions);
+
 	return HAVE(spawn) ? real.spawn(pid, path, actions, attr, argv,
-					ENVIRONMENT(is_kept_out_of, path, env)) :
+					ENVIRONMENT(elsewhere ? is_kept_out_anyway : is_kept_out_of,
+						    path, env)) :
 			     ENOSYS;
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			const posix_spawnattr_t *attr, char *const argv[], char *const env[])
 {
+	bool elsewhere = may_be_elsewhere(file, actions);
+
 	return HAVE(spawnp) ? real.spawnp(pid, file, actions, attr, argv,
-					  ENVIRONMENT(is_kept_out_of_found, file, env)) :
+					  ENVIRONMENT(elsewhere ? is_kept_out_anyway :
+								  is_kept_out_of_found,
+						      file, env)) :
 			      ENOSYS;
+}
+
+/* Behind it system(3) and its kin find no library of ours. A child of vfork(2) has its parent's environment. */
+EXPORT int chroot(const char *path)
+{
+	int ret, err, at;
+
+	if (!HAVE(chroot))
+		return -1;
+	ret = real.chroot(path);
+	err = errno;
+	at = ret || syscall(SYS_getpid) != own_pid ? -1 : find_us(environ);
+	if (at >= 0 && !is_there(environ[at] + strlen(VARIABLE)))
+		leave_environment();
+	errno = err;
+	return ret;
 }
 
 /* The arguments up to NULL, on the stack of the function that has them; ap is behind them then. */
