@@ -562,6 +562,42 @@ static void test_dwp_4(void **state)
 	assert_true(toolrun("mv away/* . && rmdir away"));
 }
 
+/* Beside the debug file, by the program's name; and in the folder of debug files. */
+static void test_dwp_elsewhere(void **state)
+{
+	static const char *const places[] = {
+		SPLIT_OFF LINK
+		"mkdir root/opt/x/.debug; cp prog.debug root/opt/x/.debug; "
+		"dwp -e full -o root/opt/x/.debug/prog.dwp; ",
+		"cp full root/opt/x/prog; dwp -e full -o root/usr/lib/debug/prog.dwp; ",
+	};
+	char prepare[512];
+
+	(void)state;
+	if (!toolrun_have("dwp"))
+		skip();
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(prepare, sizeof(prepare), "%smkdir away; mv *.dwo away", places[i]);
+		compare("gcc", "-gsplit-dwarf -gdwarf-4", prepare, true);
+		assert_true(toolrun("mv away/* . && rmdir away"));
+	}
+}
+
+/* Their folder is gone, as that of a package's build: they are beside the program, or where debug files are. */
+static void test_dwo_elsewhere(void **state)
+{
+	static const char *const places[] = { "root/opt/x", "root/usr/lib/debug" };
+	char prepare[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(prepare, sizeof(prepare), "cp full root/opt/x/prog; mv *.dwo %s",
+			 places[i]);
+		compare("gcc", "-gsplit-dwarf", prepare, true);
+		assert_true(toolrun("mv %s/*.dwo .", places[i]));
+	}
+}
+
 /* Of clang's files, since LLVM's tool reads no others; gdb has these files, since it reads no package of DWARF 5. */
 static void test_dwp_5(void **state)
 {
@@ -658,6 +694,8 @@ int main(void)
 		cmocka_unit_test(test_dwo_slow),
 		cmocka_unit_test(test_dwo_4),
 		cmocka_unit_test(test_dwp_4),
+		cmocka_unit_test(test_dwp_elsewhere),
+		cmocka_unit_test(test_dwo_elsewhere),
 		cmocka_unit_test(test_dwp_5),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 #include "target/split_names.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@ struct part {
 
 struct gathering {
 	const struct debugfile_object *o;
+	const struct debugfile *debug; /* found for it */
 	int fds[READER_NAMES_FILES];
 	const uint64_t *vaddrs;
 	size_t cnt;
@@ -75,10 +78,36 @@ static int ask(struct gathering *g, uint32_t file)
 	return err;
 }
 
+/* A file of this name, whatever its folder, in the folder of another one. As debugfile__open_split. */
+static int open_in_folder(struct debugfile *d, const struct debugfile_object *o, const char *of,
+			  const char *name, const char *ending)
+{
+	const char *slash = strrchr(of, '/'), *base = strrchr(name, '/');
+	char path[PATH_MAX];
+
+	*d = (struct debugfile){ .fd = -1 };
+	if (!slash || (size_t)snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - of), of,
+				       base ? base + 1 : name) >= sizeof(path))
+		return -ENOENT;
+	return debugfile__open_split(d, o, path, ending);
+}
+
+/* A .dwo, where the program says; else beside that, beside its debug file, or with debug files. */
+static int open_dwo(struct debugfile *d, const struct gathering *g, const char *path)
+{
+	const char *folders[] = { g->o->path, g->debug->fd >= 0 ? g->debug->path : "",
+				  DEBUGFILE_FOLDER "/" };
+	int err = debugfile__open_split(d, g->o, path, "");
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders) && err == -ENOENT; i++)
+		err = open_in_folder(d, g->o, folders[i], path, "");
+	return err;
+}
+
 static int ask_file(struct gathering *g, uint32_t file)
 {
 	struct debugfile d;
-	int err = debugfile__open_split(&d, g->o, g->where.strings + file, "");
+	int err = open_dwo(&d, g, g->where.strings + file);
 
 	if (!err) {
 		g->fds[READER_FD_SPLIT] = d.fd;
@@ -189,23 +218,28 @@ static int by_units(struct gathering *g, struct symbols *ret)
 	return err;
 }
 
-/* NAME.dwp, beside the object or beside its debug file. */
+/* NAME.dwp, beside the object or beside its debug file, with the name of either, or with debug files. */
 static int open_package(struct debugfile *d, const struct debugfile_object *o,
 			const struct debugfile *debug)
 {
 	int err = debugfile__open_split(d, o, o->path, ".dwp");
 
-	return err == -ENOENT && debug->fd >= 0 ? debugfile__open_split(d, o, debug->path, ".dwp") :
-						  err;
+	if (err == -ENOENT && debug->fd >= 0)
+		err = debugfile__open_split(d, o, debug->path, ".dwp");
+	if (err == -ENOENT && debug->fd >= 0)
+		err = open_in_folder(d, o, debug->path, o->path, ".dwp");
+	return err == -ENOENT ? open_in_folder(d, o, DEBUGFILE_FOLDER "/", o->path, ".dwp") : err;
 }
 
 int split_names(const struct debugfile_object *o, int fd, const struct debugfile *debug,
 		const struct debugfile *alt, const uint64_t *vaddrs, size_t cnt,
 		struct symbols *ret)
 {
-	struct gathering g = {
-		.o = o, .fds = { fd, debug->fd, alt->fd, -1 }, .vaddrs = vaddrs, .cnt = cnt
-	};
+	struct gathering g = { .o = o,
+			       .debug = debug,
+			       .fds = { fd, debug->fd, alt->fd, -1 },
+			       .vaddrs = vaddrs,
+			       .cnt = cnt };
 	bool is_split = debug->fd >= 0 ? debug->file.may_be_split : o->file->may_be_split;
 	struct debugfile package;
 	int err;

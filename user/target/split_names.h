@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names of addresses whose functions are in files of split DWARF: in one that has those of the whole
- * program, NAME.dwp beside it or beside its debug file, or in a .dwo for each unit, where the program
- * says. They are looked for in the same roots as debug files, and may be read by the same rules.
+ * program, NAME.dwp, or in a .dwo for each unit, where the program says. Both may be beside it, beside its
+ * debug file or where debug files are, as gdb has it. They are looked for in the same roots as debug files,
+ * and may be read by the same rules.
  */
 #ifndef TARGET_SPLIT_NAMES_H
 #define TARGET_SPLIT_NAMES_H
