@@ -412,9 +412,10 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 			      ENOSYS;
 }
 
-/* Behind it system(3) and its kin find no library of ours. A child of vfork(2) has its parent's environment. */
+/* Behind it system(3) and its kin find no library of ours, or another C library. A child of vfork(2) has its parent's environment. */
 EXPORT int chroot(const char *path)
 {
+	struct loader now;
 	int ret, err, at;
 
 	if (!HAVE(chroot))
@@ -422,8 +423,12 @@ EXPORT int chroot(const char *path)
 	ret = real.chroot(path);
 	err = errno;
 	at = ret || syscall(SYS_getpid) != own_pid ? -1 : find_us(environ);
-	if (at >= 0 && !is_there(environ[at] + strlen(VARIABLE)))
-		leave_environment();
+	if (at >= 0) {
+		now = loader_own();
+		if (now.dev != own_loader.dev || now.ino != own_loader.ino ||
+		    !is_there(environ[at] + strlen(VARIABLE)))
+			leave_environment();
+	}
 	errno = err;
 	return ret;
 }
