@@ -156,16 +156,23 @@ static void list_types(const struct options *o, char *buf, size_t buf_sz)
 	snprintf(buf + len, buf_sz - len, "%s", RUNS_WALL);
 }
 
+/* Is it what people call a kind of these? block and mutex have the same types. */
+static bool is_chosen(const struct options *o, const char *name)
+{
+	const struct judge_alias *alias = judge_find_alias(name);
+	int kind = kinds_find(name, strlen(name));
+
+	return alias && kind >= 0 && o->kinds[kind] && has_type(o, alias->type);
+}
+
 /* A gate that no run can have is to be said before the runs are made. */
 static int check_gates(const struct options *o, char *err, size_t err_sz)
 {
 	for (size_t i = 0; i < o->judge.gate_cnt; i++) {
 		const char *metric = o->judge.gates[i].metric;
-		const struct judge_alias *alias = judge_find_alias(metric);
 		char types[512];
 
-		if (has_type(o, metric) ||
-		    (alias && has_type(o, alias->type) && has_type(o, alias->beside)))
+		if (has_type(o, metric) || is_chosen(o, metric))
 			continue;
 		list_types(o, types, sizeof(types));
 		return util_fail(-EINVAL, err, err_sz,

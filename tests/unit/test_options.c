@@ -835,6 +835,8 @@ static void test_bench(void **state)
 		  "--fail-on: the runs have no 'heap': choose from cpu, wall, or record" },
 		{ { "bench", "--aa", "-P", "offcpu,cpu", "--fail-on", "x:+1%", "--", "b" },
 		  "cpu, events, delay, wall" },
+		{ { "bench", "--aa", "-P", "block", "--fail-on", "mutex:+1%", "--", "b" },
+		  "the runs have no 'mutex'" },
 		{ { "bench", "--aa", "-f", "xml", "--", "b" }, "xml" },
 		{ { "bench", "--aa", "-P", "nothing", "--", "b" }, "nothing" },
 		{ { "bench", "--aa", "--pid", "1", "--", "b" }, "--pid" },

@@ -141,20 +141,26 @@ static bool have_common(const struct runs *r, const struct runs_run *a, const st
 	return false;
 }
 
+/* Runs of bench are recorded alike. */
+static bool is_of_bench(const struct runs_run *run)
+{
+	return *run->facts.run && run->facts.block != FACTS_NONE;
+}
+
 /*
- * A run whose files say that they are of one run (bpfprof.run), and that lacks the metric, though a run with
- * files of the same kind has it: a file of it was lost, and too few runs would be left to fail. NULL: there is
- * none. Kinds may be of different runs, and a file that does not say so is a run by itself.
+ * A run of bench that lacks the metric, though another one with files of the same kind has it: a file of it
+ * was lost, and too few runs would be left to fail. NULL: there is none. A side may have several such sets, of
+ * different kinds; and recordings need not be of the same kinds.
  */
 static const struct runs_run *find_lacking(const struct runs *r, int metric)
 {
 	for (size_t i = 0; i < r->run_cnt; i++) {
 		const struct runs_run *run = &r->runs[i];
 
-		if (!*run->facts.run || run->columns[metric].there)
+		if (!is_of_bench(run) || run->columns[metric].there)
 			continue;
 		for (size_t k = 0; k < r->run_cnt; k++)
-			if (*r->runs[k].facts.run && r->runs[k].columns[metric].there &&
+			if (is_of_bench(&r->runs[k]) && r->runs[k].columns[metric].there &&
 			    have_common(r, run, &r->runs[k]))
 				return run;
 	}

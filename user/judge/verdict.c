@@ -165,7 +165,7 @@ static uint64_t missing(const struct measure *ms, const struct judge_row *row)
 	double target = log1p(target_of(ms, row)), z, n;
 
 	/* two runs that agree show that its number does not vary */
-	if (ms->m->one_run && ms->m->counted)
+	if (ms->m->one_run && ms->m->counted && !ms->runs->metrics[ms->m->metric].events)
 		return 1;
 	z = threshold(ms, INFINITY) + stats_t_quantile(POWER, INFINITY);
 	n = ceil(2 * variance * z * z / (target * target)) - 2 * weight;

@@ -315,7 +315,9 @@ const char *write_remark(const struct judge_result *r, const struct judge_metric
 			 "%s: one run a side shows no difference between runs: this is a hint, "
 			 "and never fails. What would decide: bpfprof bench --repeat %d --against "
 			 "'BASE COMMAND' -- COMMAND",
-			 metric, m->counted ? COUNTED_RUNS : BENCH_RUNS);
+			 metric,
+			 m->counted && !r->runs->metrics[m->metric].events ? COUNTED_RUNS :
+									     BENCH_RUNS);
 		return text;
 	}
 	if (m->cross_machine && i-- == 0) {
