@@ -825,6 +825,9 @@ static void samples_have_their_program(void **state)
 		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/lib/libm.so.6", .ino = 1 },
 		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/memfd:jit", .ino = 2 },
 		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/opt/x.so (deleted)", .ino = 3 },
+		{ .kind = PROC_FILE_REGULAR,
+		  .path = (char *)"/opt/lib/server/classes.jsa",
+		  .ino = 6 },
 		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/opt/x.so.d/run.sock", .ino = 4 },
 		{ .kind = PROC_FILE_REGULAR, .path = (char *)"/opt/later", .ino = 5 },
 	};

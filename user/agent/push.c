@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@
 /* Without a word for so long, and after so many statuses: where all of us were stopped it has its turn first. */
 #define UNHEARD_NS (60 * NSEC_PER_SEC)
 #define UNHEARD 3
+#define KILLED_MS 200		     /* that one which was killed may take to end */
+#define MAX_BODY (1ULL << 30)	     /* bytes that an attempt may have sent */
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of the same */
 
 _Static_assert((int)WIRE_NR_FILES == (int)DESTINATION_NR_FILES &&
@@ -93,11 +96,15 @@ static int tell_status(struct push *p)
 {
 	size_t sz = p->listening >= 0 ? p->status_sz : 0;
 
-	if (!p->unheard++)
-		p->unheard_ns = util_monotonic_ns();
+	int err;
+
 	wire_begin(&p->out, WIRE_STATUS);
 	memcpy(p->out.text, p->status, sz);
-	return tell(p, sz, NULL, 0);
+	err = tell(p, sz, NULL, 0);
+	/* what the socket never takes it cannot have heard */
+	if ((!err || err == -EAGAIN) && !p->unheard++)
+		p->unheard_ns = util_monotonic_ns();
+	return err;
 }
 
 static int tell_destination(struct push *p, uint32_t i)
@@ -150,24 +157,46 @@ static void forget_given(struct target *t)
 	t->under_way = 0;
 }
 
+/* Forgets a courier that has ended. False: it has not. */
+static bool reap(struct push *p)
+{
+	struct rusage u;
+	pid_t pid = p->pid > 0 ? wait4(p->pid, NULL, WNOHANG, &u) : -1;
+
+	if (!pid)
+		return false;
+	if (pid > 0)
+		p->ended_cpu_ns +=
+			(uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
+			(uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	p->pid = 0;
+	return true;
+}
+
+/* Not one that the kernel or a debugger holds is waited for: the next one is started when it has ended. */
+static void kill_courier(struct push *p)
+{
+	struct pollfd ended = { .events = POLLIN };
+
+	if (p->pid <= 0)
+		return;
+	kill(p->pid, SIGKILL);
+	ended.fd = util_pidfd_open(p->pid);
+	(void)poll(&ended, 1, KILLED_MS);
+	if (ended.fd >= 0)
+		close(ended.fd);
+	(void)reap(p);
+}
+
 /* It has died, or lied, or could not be started. */
 static void end_courier(struct push *p)
 {
 	uint64_t lived = util_monotonic_ns() - p->started_ns;
-	struct rusage usage;
 
 	if (p->sock >= 0)
 		close(p->sock);
 	p->sock = -1;
-	if (p->pid > 0) {
-		kill(p->pid, SIGKILL);
-		if (wait4(p->pid, NULL, 0, &usage) == p->pid)
-			p->ended_cpu_ns +=
-				(uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
-					NSEC_PER_SEC +
-				(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
-	}
-	p->pid = 0;
+	kill_courier(p);
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
 		forget_given(&p->targets[i]);
 	p->deaths = lived > LIVED_NS ? 0 : p->deaths;
@@ -182,6 +211,8 @@ static int start_courier(struct push *p)
 
 	p->started_ns = util_monotonic_ns();
 	p->unheard = 0;
+	if (!reap(p))
+		return -EAGAIN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	pid = helper_start(SANDBOX_COURIER, p->program, environment, pair[1], pair[1]);
@@ -402,7 +433,7 @@ static int on_next(struct push *p, struct target *t)
 static int on_ended(struct push *p, struct target *t)
 {
 	if (!is_given(t, p->in.number) || !t->under_way || p->in.value > WIRE_KEPT ||
-	    p->in.reason > WIRE_NO_REASON)
+	    p->in.reason > WIRE_NO_REASON || p->in.bytes > MAX_BODY)
 		return -EPROTO;
 	t->under_way--;
 	t->stats.bytes += p->in.bytes;

@@ -463,11 +463,13 @@ static bool find_comm(const struct stack_store *s, uint32_t proc, const struct b
 	return true;
 }
 
-/* libc.so.6, plugin.so */
+/* libc.so.6, plugin.so; and the archive of its classes that a JVM has mapped below all else */
 static bool is_library(const char *path)
 {
-	const char *at = strrchr(path, '/');
+	const char *at = strrchr(path, '/'), *end = strrchr(path, '.');
 
+	if (end && !strcmp(end, ".jsa"))
+		return true;
 	for (at = at ? at : path; (at = strstr(at, ".so")); at++)
 		if (!at[3] || at[3] == '.' || at[3] == ' ')
 			return true;

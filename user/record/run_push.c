@@ -23,7 +23,7 @@
 /* For the last window, when the run has ended: it is handed out no longer than that, nor while nothing arrives. */
 #define FLUSH_NS (10 * NSEC_PER_SEC)
 #define STALLED_NS (2 * NSEC_PER_SEC)
-/* And then for the answers to what is under way: a service is killed 30 s after it was told to end. */
+/* And then for the answers to what is under way: a service is killed 60 s after it was told to end. */
 #define ENDED_NS (10 * NSEC_PER_SEC)
 
 void run_log_setup(const struct options *o, const char *option, const char *value, const char *text)
