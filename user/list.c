@@ -127,7 +127,9 @@ int list_print(uint32_t pid, FILE *f)
 
 	if (err)
 		log_error("cannot look at process %u: %s", pid,
-			  err == -ESRCH || err == -ENOENT ? "there is none" : strerror(-err));
+			  err == -ESRCH || err == -ENOENT ? "there is none" :
+			  err == -ETIMEDOUT ? "it keeps its files of /proc waiting (bpfprof(7))" :
+					      strerror(-err));
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
 		kinds_print(f, i);
 		if (t)

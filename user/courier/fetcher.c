@@ -22,6 +22,7 @@
 #define MAX_SECONDS 600L /* of one file, however fast it comes */
 #define SLOW_BYTES 1000L /* a second: less is as good as nothing */
 #define MAX_SAID 256
+#define MAX_PATIENCE 3L /* seconds, with a server that others are behind */
 
 struct server {
 	char url[FETCH_MAX_URL + 1]; /* without '/' at the end */
@@ -46,7 +47,7 @@ struct wanted {
 struct fetcher {
 	int sock;
 	CURLM *multi;
-	long patience; /* seconds */
+	long patience; /* seconds: see struct fetch_opts */
 	struct server servers[FETCH_MAX_SERVERS];
 	size_t server_cnt;
 	struct wanted wanted[FETCH_SLOTS];
@@ -104,6 +105,15 @@ static int give_up_server(struct fetcher *f, struct server *s, const char *why)
 	return tell(f, "%s: %s", host_of(s->url, host, sizeof(host)), why);
 }
 
+/* Seconds. Those behind a server that is silent are to be asked before the wait is over. */
+static long patience_with(const struct fetcher *f, size_t server)
+{
+	for (size_t i = server + 1; i < f->server_cnt; i++)
+		if (!f->servers[i].gone)
+			return MIN((f->patience + 2) / 3, MAX_PATIENCE);
+	return f->patience;
+}
+
 /* ---- a request ---- */
 
 static size_t take_data(char *data, size_t size, size_t n, void *ctx)
@@ -155,11 +165,11 @@ static int begin_request(struct fetcher *f, struct wanted *w)
 	curl_easy_setopt(w->easy, CURLOPT_WRITEFUNCTION, take_data);
 	curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
 	curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
-	curl_easy_setopt(w->easy, CURLOPT_CONNECTTIMEOUT, f->patience);
+	curl_easy_setopt(w->easy, CURLOPT_CONNECTTIMEOUT, patience_with(f, w->server));
 	/* the other files would wait for a name server that does not answer */
 	curl_easy_setopt(w->easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(w->easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
-	curl_easy_setopt(w->easy, CURLOPT_LOW_SPEED_TIME, f->patience);
+	curl_easy_setopt(w->easy, CURLOPT_LOW_SPEED_TIME, patience_with(f, w->server));
 	curl_easy_setopt(w->easy, CURLOPT_TIMEOUT, MAX_SECONDS);
 	curl_easy_setopt(w->easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(w->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

@@ -27,7 +27,9 @@ struct fetch;
 struct fetch_opts {
 	const char *servers;   /* as servers_parse gives them */
 	const char *folder;    /* the cache's: see cache__open */
-	unsigned int patience; /* seconds in which a server has to give something */
+	/* seconds in which a server has to give something; where others are behind it, a third of that, and
+	 * 3 at most */
+	unsigned int patience;
 };
 
 struct fetch_stats {

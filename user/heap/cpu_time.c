@@ -17,6 +17,7 @@
 
 #define RECENT_NS 1000000
 #define REAP_NS NSEC_PER_SEC /* in which a process is waited for that has ended, as a rule */
+#define REAP_ASK_NS (REAP_NS / 4)
 
 /* By number of a process. */
 struct reaped {
@@ -44,7 +45,7 @@ struct cpu_time {
 	uint64_t dead_ns;      /* of those that nobody whom we watch will reap */
 	uint64_t zombie_ns;    /* of those that have ended, and may still be reaped */
 	uint64_t reaped_ns;    /* by all that live */
-	uint64_t reap_until_ns, next_reap_ns;
+	uint64_t reap_until_ns, reap_asked_ns;
 };
 
 struct cpu_time *cpu_time__new(struct procs *procs, bool all, bool follow)
@@ -101,9 +102,9 @@ static uint64_t reaped_ns(pid_t pid)
 }
 
 /*
- * Is the time of reaped children to be asked for again? That takes the kernel 20 us for each
- * process. So, now and then, and each time since one has ended, for as long as it may take to be
- * reaped. ended: one has, by its clock.
+ * Is the time of reaped children to be asked for again? That takes some 50 us for each process. So, now and
+ * then, some times a second since one has ended, for as long as it may take to be reaped, and once more when
+ * that is over. What a process has had that ended counts meanwhile (zombie_ns). ended: one has, by its clock.
  */
 static bool may_have_reaped(struct cpu_time *c, bool ended, uint64_t now)
 {
@@ -118,9 +119,10 @@ static bool may_have_reaped(struct cpu_time *c, bool ended, uint64_t now)
 	}
 	if (ended)
 		c->reap_until_ns = now + REAP_NS;
-	if (now >= c->reap_until_ns && now < c->next_reap_ns)
+	if (now < c->reap_until_ns ? now < c->reap_asked_ns + REAP_ASK_NS :
+				     now < c->reap_asked_ns + REAP_NS && !c->zombie_ns)
 		return false;
-	c->next_reap_ns = now + REAP_NS;
+	c->reap_asked_ns = now;
 	return true;
 }
 

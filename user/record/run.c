@@ -249,8 +249,8 @@ static void wait_for_command(struct run *r)
 	if (r->opts->launch || !l->pid || l->go_fd >= 0 || launch_wait(l))
 		return;
 	if (r->stops < 2)
-		log_info("'%s' still runs, and is waited for (interrupt again to end it)",
-			 r->opts->argv[0]);
+		log_error("'%s' still runs, and is waited for (interrupt again to end it)",
+			  r->opts->argv[0]);
 	stop_signals(&set);
 	sigaddset(&set, SIGCHLD);
 	while (r->stops < 2 && !launch_ended(l)) {

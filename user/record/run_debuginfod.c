@@ -22,16 +22,6 @@
 
 #define LOOK_NS (NSEC_PER_SEC / 2) /* between two looks */
 #define LOOK_OBJECTS 4		   /* at each of them: samples are waiting */
-#define MAX_PATIENCE_S 3U
-
-/* Whole seconds in which a server has to give something: those behind one that is silent are to be asked
- * before the wait is over. */
-static unsigned int patience_s(uint64_t wait_ns)
-{
-	uint64_t s = (wait_ns / 3 + NSEC_PER_SEC - 1) / NSEC_PER_SEC;
-
-	return (unsigned int)MIN(s, MAX_PATIENCE_S);
-}
 
 int run_open_debuginfod(struct run *r)
 {
@@ -40,7 +30,8 @@ int run_open_debuginfod(struct run *r)
 	struct fetch_opts opts = {
 		.servers = servers,
 		.folder = o->debuginfod_cache,
-		.patience = patience_s(o->debuginfod_wait_ns),
+		.patience =
+			(unsigned int)((o->debuginfod_wait_ns + NSEC_PER_SEC - 1) / NSEC_PER_SEC),
 	};
 	int err;
 
