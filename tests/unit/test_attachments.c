@@ -292,6 +292,63 @@ static void test_late(void **state)
 	end(a);
 }
 
+/* So is a link for all: one that its members are to share, and one that they share already. */
+static void test_late_for_all(void **state)
+{
+	struct attachments *a = begin();
+	struct seen *s = &seen[0];
+
+	(void)state;
+	refuse = refuse_shared = -ETIMEDOUT;
+	add(a, 0, 1, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	assert_int_equal(s->shared, 1);
+	assert_false(s->shares);
+	refuse = refuse_shared = 0;
+	attachments__settle(a);
+	assert_int_equal(s->shared, 2);
+	assert_true(s->shares);
+
+	assert_int_equal(attachments__detach(a), 0);
+	refuse_shared = -ETIMEDOUT;
+	attachments__attach(a);
+	assert_int_equal(s->shared, 3);
+	attachments__settle(a);
+	assert_int_equal(s->shared, 4);
+	refuse_shared = 0;
+	attachments__settle(a);
+	assert_int_equal(s->shared, 5);
+	attachments__settle(a);
+	assert_int_equal(s->shared, 5);
+	assert_int_equal(s->failed, 1);
+	end(a);
+}
+
+/* A late link for all is not tried while nothing is to be attached, nor when few are left to share it. */
+static void test_late_given_up(void **state)
+{
+	struct attachments *a = begin();
+	struct seen *s = &seen[0];
+
+	(void)state;
+	add(a, 0, 1, ATTACHMENTS_SHARED);
+	attachments__settle(a);
+	assert_int_equal(attachments__detach(a), 0);
+	refuse_shared = -ETIMEDOUT;
+	attachments__attach(a);
+	assert_int_equal(s->shared, 2);
+	assert_int_equal(attachments__detach(a), 0);
+	attachments__settle(a);
+	assert_int_equal(s->shared, 2);
+	attachments__attach(a);
+	assert_int_equal(drop(a, ATTACHMENTS_APART), ATTACHMENTS_SHARED - ATTACHMENTS_APART);
+	attachments__settle(a);
+	attachments__settle(a);
+	assert_int_equal(s->shared, 3);
+	assert_int_equal(attachments__most(a), ATTACHMENTS_APART);
+	end(a);
+}
+
 /* A file that nobody has any more is forgotten, and its number given to the next one. */
 static void test_number_used_again(void **state)
 {
@@ -334,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_share),		cmocka_unit_test(test_detached),
 		cmocka_unit_test(test_refused),		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_released_at_end), cmocka_unit_test(test_late),
+		cmocka_unit_test(test_late_for_all),	cmocka_unit_test(test_late_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

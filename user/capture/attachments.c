@@ -31,6 +31,7 @@ struct file {
 	struct attachments_file f; /* fd < 0: none has this number */
 	size_t members;
 	bool tried, failed; /* to attach the link for all */
+	bool late;	    /* that took too long: it is tried again */
 	bool refused;	    /* so it is not shared */
 	uint64_t since_ns;  /* it is */
 	struct uprobes *sets[ATTACHMENTS_SETS];
@@ -201,6 +202,7 @@ static int attach_shared(struct attachments *a, struct file *f)
 	int err = a->ops.attach(a->ctx, &f->f, 0, true, !f->tried, f->sets);
 
 	f->tried = true;
+	f->late = err == -ETIMEDOUT;
 	if (err && !f->failed)
 		failed(a, f, 0, err);
 	f->failed |= err != 0;
@@ -239,8 +241,11 @@ static void say(const struct attachments *a, const struct file *f, const char *w
 
 static void share(struct attachments *a, struct file *f)
 {
-	f->refused = a->attached && attach_shared(a, f);
-	if (f->refused)
+	int err = a->attached ? attach_shared(a, f) : 0;
+
+	/* what took too long may not do so later: it is the kernel that refuses */
+	f->refused = err && err != -ETIMEDOUT;
+	if (err)
 		return;
 	f->f.shared = true;
 	a->ops.share(a->ctx, &f->f, true);
@@ -278,6 +283,8 @@ static void settle_file(struct attachments *a, struct file *f)
 		share(a, f);
 	else if (f->f.shared && (!may || f->members <= ATTACHMENTS_APART))
 		part(a, f);
+	else if (f->f.shared && f->late && a->attached)
+		(void)attach_shared(a, f);
 }
 
 void attachments__settle(struct attachments *a)
