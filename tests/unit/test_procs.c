@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -459,6 +460,32 @@ static void test_is_gone(void **state)
 	/* the number is another's */
 	make_proc(10, 6, 'S', 1, "");
 	assert_true(procs__is_gone(ps, a));
+}
+
+/* Where we lack what it takes to ask, nobody has gone for that. */
+static void test_is_gone_unknown(void **state)
+{
+	uint32_t a = procs__add(ps, 10, 3, 5 * TICK + 123, "a", false, 0);
+	struct procs *real = procs__new("/proc");
+	uint32_t b = procs__add(real, getpid(), 3, 0, "b", false, 0);
+	struct rlimit had, none;
+	bool gone, has, really;
+	enum main_thread main_thread;
+
+	(void)state;
+	make_proc(10, 5, 'S', 1, "");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = had.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	gone = procs__is_gone(ps, a);
+	has = procs__has_number(ps, 10);
+	really = procs__is_gone(real, b);
+	main_thread = main_thread_of(getpid());
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
+	assert_true(!gone && has && !really);
+	assert_int_equal(main_thread, MAIN_THREAD_RUNS);
+	assert_false(procs__has_number(ps, 11));
+	procs__free(real);
 }
 
 /* Whose numbers are not those of system calls: no process has this one here. */
@@ -1263,6 +1290,7 @@ int main(void)
 		TEST(test_sampled_after_end),
 		TEST(test_zombie),
 		TEST(test_is_gone),
+		TEST(test_is_gone_unknown),
 		TEST(test_is_gone_elsewhere),
 		TEST(test_events_before_scan),
 		TEST(test_maps_read_after_exec),

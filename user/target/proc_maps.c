@@ -256,10 +256,13 @@ enum main_thread main_thread_of(pid_t pid)
 	const char *s;
 	bool zombie;
 	size_t sz;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (proc_text_read(path, 4096, &buf, &sz))
-		return MAIN_THREAD_ENDED;
+	err = proc_text_read(path, 4096, &buf, &sz);
+	/* else it may keep others waiting, or we lack what it takes to ask */
+	if (err)
+		return err == -ESRCH || err == -ENOENT ? MAIN_THREAD_ENDED : MAIN_THREAD_RUNS;
 	s = stat_field(buf, 3);
 	zombie = s && *s == 'Z';
 	free(buf);

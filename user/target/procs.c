@@ -326,12 +326,10 @@ uint32_t procs__find(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t
 bool procs__has_number(const struct procs *ps, uint32_t tgid)
 {
 	uint64_t start_ns;
-	int err;
 
 	if (ps->own_numbers)
 		return getpgid((pid_t)tgid) >= 0 || errno != ESRCH;
-	err = proc_stat_start(ps->proc_dir, tgid, &start_ns);
-	return !err || err == -ETIMEDOUT;
+	return proc_stat_start(ps->proc_dir, tgid, &start_ns) != -ESRCH;
 }
 
 bool procs__is_gone(const struct procs *ps, uint32_t idx)
@@ -344,9 +342,9 @@ bool procs__is_gone(const struct procs *ps, uint32_t idx)
 	if (ps->own_numbers && getpgid((pid_t)p->tgid) < 0 && errno == ESRCH)
 		return true;
 	err = proc_stat_start(ps->proc_dir, p->tgid, &start_ns);
-	/* it is there, and keeps others waiting */
+	/* it may be there and keep others waiting, or we lack what it takes to ask */
 	if (err)
-		return err != -ETIMEDOUT;
+		return err == -ESRCH;
 	return p->start_ns && start_ns / 10000000 != p->start_ns / 10000000;
 }
 
