@@ -153,12 +153,30 @@ static void late_to_detach(void **state)
 	in_time(state);
 }
 
+/* Perf events take longer the more there are, but nobody waits without an end: not for as many as there may be. */
+static void patience_has_an_end(void **state)
+{
+	struct uprobes event = { .method = UPROBES_EVENT, .fd_cnt = MAX_POINTS };
+	struct uprobes multi = { .method = UPROBES_MULTI, .fd_cnt = 1 };
+	struct uprobes *sets[] = { &event, &multi, NULL, &event };
+
+	(void)state;
+	assert_true(patience_ns(0) == PATIENCE_NS);
+	assert_true(patience_ns(4) == PATIENCE_NS + 4 * PATIENCE_EVENT_NS);
+	assert_true(patience_ns(MAX_POINTS) == PATIENCE_MAX_NS);
+	assert_true(detach_patience_ns(sets, ARRAY_SIZE(sets)) == PATIENCE_MAX_NS);
+	assert_true(detach_patience_ns(sets + 1, 2) == PATIENCE_NS);
+	event.fd_cnt = 2;
+	assert_true(detach_patience_ns(sets, ARRAY_SIZE(sets)) == patience_ns(4));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_time),
 		cmocka_unit_test(late_to_attach),
 		cmocka_unit_test(late_to_detach),
+		cmocka_unit_test(patience_has_an_end),
 	};
 
 	if (pipe2(gate, O_CLOEXEC))

@@ -31,6 +31,7 @@
 #define PATIENCE_TIGHT_NS (NSEC_PER_SEC / 2)
 #define PATIENCE_NS (10 * NSEC_PER_SEC)	     /* with processes that attach and detach for us */
 #define PATIENCE_EVENT_NS (NSEC_PER_SEC / 4) /* more, for each perf event */
+#define PATIENCE_MAX_NS (60 * NSEC_PER_SEC)  /* in all */
 #define TICK_MS 5			     /* where the kernel cannot tell when a process ends */
 #define KTHREADD_PID 2 /* rest_init in init/main.c; it has no memory of its own, ever */
 #define EVENT_SOURCE "/sys/bus/event_source/devices/uprobe/"
@@ -595,9 +596,10 @@ static int run_errand(void *arg)
 	return 0;
 }
 
-static uint64_t patience_ns(const struct uprobes *u, size_t cnt)
+/* With one that makes, or closes, so many perf events. */
+static uint64_t patience_ns(size_t event_cnt)
 {
-	return PATIENCE_NS + (uprobes_by_events(u->method) ? cnt * PATIENCE_EVENT_NS : 0);
+	return MIN(PATIENCE_NS + event_cnt * PATIENCE_EVENT_NS, PATIENCE_MAX_NS);
 }
 
 /*
@@ -629,7 +631,8 @@ static int apart(int (*run)(struct uprobes *u), struct uprobes **u)
 		free(e);
 		return run(*u);
 	}
-	if (await_helpers(&e->helpers, patience_ns(*u, (*u)->cnt))) {
+	if (await_helpers(&e->helpers,
+			  patience_ns(uprobes_by_events((*u)->method) ? (*u)->cnt : 0))) {
 		ret = e->ret;
 		free(e);
 	} else if (atomic_exchange(&(*u)->state, LEFT) == ATTACHED) {
@@ -761,12 +764,12 @@ static struct detach_work *new_work(struct uprobes **sets, size_t set_cnt, size_
 
 static uint64_t detach_patience_ns(struct uprobes **sets, size_t set_cnt)
 {
-	uint64_t ns = PATIENCE_NS;
+	size_t event_cnt = 0;
 
 	for (size_t i = 0; i < set_cnt; i++)
-		if (sets[i])
-			ns += patience_ns(sets[i], sets[i]->fd_cnt) - PATIENCE_NS;
-	return ns;
+		if (sets[i] && uprobes_by_events(sets[i]->method))
+			event_cnt += sets[i]->fd_cnt;
+	return patience_ns(event_cnt);
 }
 
 /*
