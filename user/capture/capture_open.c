@@ -464,12 +464,14 @@ int capture__start(struct capture *c)
 		err = add_thread(c, c->opts.tids[i]);
 	if (!err)
 		err = prepare_code(c);
+	/* first: where probes of user programs are perf events, whoever waits to set one may hold the kernel's
+	 * event_mutex, for which a kprobe waits, and nothing ends that wait */
+	if (!err)
+		err = open_waits(c);
 	if (!err && c->heap)
 		err = prepare_heap(c);
 	if (!err && c->custom)
 		err = prepare_custom(c);
-	if (!err)
-		err = open_waits(c);
 	if (err)
 		return err;
 	if (c->kinds[BPFPROF_THREADCREATE])
