@@ -16,6 +16,7 @@
 #define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 #define MAX_LOOKED_AT 16 /* threads of a process */
+#define LOOK_AGAIN_US 5000
 
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
 {
@@ -227,8 +228,8 @@ static bool is_ending(const char *tasks, uint32_t tid)
 	return ret;
 }
 
-/* Do the threads beside the main one go on? Those of a process that exits are there for a moment. */
-static bool others_go_on(pid_t pid)
+/* Do threads beside the main one seem to go on? Those of a process that exits are there for a moment. */
+static bool others_seem_to_go_on(pid_t pid)
 {
 	const struct dirent *e;
 	bool ret = false;
@@ -248,6 +249,15 @@ static bool others_go_on(pid_t pid)
 	if (d)
 		closedir(d);
 	return ret;
+}
+
+/* Looks twice: a thread that has taken note of its SIGKILL, and does not end yet, seems to go on. */
+static bool others_go_on(pid_t pid)
+{
+	if (!others_seem_to_go_on(pid))
+		return false;
+	usleep(LOOK_AGAIN_US);
+	return others_seem_to_go_on(pid);
 }
 
 enum main_thread main_thread_of(pid_t pid)
