@@ -438,6 +438,24 @@ static void test_text(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
+/* Nor where it is given up at any moment, as whoever writes comes to an end. */
+static void test_text_given_up(void **state)
+{
+	size_t before = descriptors();
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		FILE *f = proc_text_open("/proc/self/stat");
+
+		assert_non_null(f);
+		for (volatile int j = 0; j < i; j++)
+			;
+		fclose(f);
+	}
+	assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+	assert_int_equal(descriptors(), before);
+}
+
 static void *sleep_on(void *arg)
 {
 	for (;;)
@@ -517,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_our_own),
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_stat_of_a_child),
+		cmocka_unit_test(test_text_given_up),
 		cmocka_unit_test(test_kthread),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_text),

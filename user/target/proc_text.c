@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,9 +40,8 @@ static struct silent silent[MAX_REMEMBERED];
 struct text {
 	pid_t pid;	/* of the helper */
 	uint32_t of;	/* whose file it is */
-	int from;	/* a pipe */
-	atomic_int to;	/* until the helper has closed it; -1 */
-	atomic_int fd;	/* the file, while the helper has it open; -1 */
+	int from, to;	/* a pair of sockets */
+	int fd;		/* the file, once the helper has opened it; -1 */
 	atomic_int err; /* that the helper has met; 0 */
 	bool link;	/* it is where it leads to that is wanted */
 	bool ended;	/* nothing more is to come */
@@ -51,26 +51,24 @@ struct text {
 	char stack[16384] __attribute__((aligned(16)));
 };
 
-/* Both have the same descriptors. */
-static void let_go(atomic_int *fd)
+/* ---- the helper, which writes to no errno and asks for no memory: both are ours; so are its descriptors, and
+ * it closes none: where it is killed in the middle nobody would know ---- */
+
+/* No SIGPIPE where nobody reads any more. */
+static long put(const struct text *t, const char *buf, long sz)
 {
-	int closed = atomic_exchange(fd, -1);
-
-	if (closed >= 0)
-		(void)raw_call(SYS_close, closed, 0, 0, 0, 0);
+	return raw_call(SYS_sendto, t->to, (long)buf, sz, MSG_NOSIGNAL, 0);
 }
-
-/* ---- the helper, which writes to no errno and asks for no memory: both are ours ---- */
 
 static long copy_all(struct text *t, int fd)
 {
-	long n, done, put;
+	long n, done, sent;
 
 	while ((n = raw_call(SYS_read, fd, (long)t->buf, sizeof(t->buf), 0, 0)) > 0)
-		for (done = 0; done < n; done += put) {
-			put = raw_call(SYS_write, t->to, (long)(t->buf + done), n - done, 0, 0);
-			if (put < 0)
-				return put;
+		for (done = 0; done < n; done += sent) {
+			sent = put(t, t->buf + done, n - done);
+			if (sent < 0)
+				return sent;
 		}
 	return n;
 }
@@ -79,7 +77,7 @@ static long copy_link(struct text *t)
 {
 	long n = raw_call(SYS_readlink, (long)t->path, (long)t->buf, sizeof(t->buf), 0, 0);
 
-	return n <= 0 ? n : raw_call(SYS_write, t->to, (long)t->buf, n, 0, 0);
+	return n <= 0 ? n : put(t, t->buf, n);
 }
 
 static long copy_file(struct text *t)
@@ -96,8 +94,7 @@ static int help(void *arg)
 	(void)raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	err = t->link ? copy_link(t) : copy_file(t);
 	t->err = err < 0 ? (int)-err : 0;
-	let_go(&t->fd);
-	let_go(&t->to);
+	(void)raw_call(SYS_shutdown, t->to, SHUT_WR, 0, 0, 0);
 	return 0;
 }
 
@@ -151,18 +148,31 @@ static int await(struct text *t)
 	return 0;
 }
 
-/* What it waits for it can be killed at. */
+/* It finds that nobody reads any more; what it waits for it can be killed at. But whoever is killed as it has opened
+ * a file cannot say which. */
+static void stop(struct text *t)
+{
+	struct pollfd p = { .fd = util_pidfd_open(t->pid), .events = POLLIN };
+
+	(void)shutdown(t->from, SHUT_RDWR);
+	if (p.fd < 0 || poll(&p, 1, TICK_MS) <= 0)
+		(void)kill(t->pid, SIGKILL);
+	if (p.fd >= 0)
+		close(p.fd);
+}
+
 static int finish(void *cookie)
 {
 	struct text *t = cookie;
 
 	if (!t->ended)
-		(void)kill(t->pid, SIGKILL);
+		stop(t);
 	while (waitpid(t->pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	close(t->from);
-	let_go(&t->fd);
-	let_go(&t->to);
+	close(t->to);
+	if (t->fd >= 0)
+		close(t->fd);
 	free(t);
 	return 0;
 }
@@ -187,7 +197,8 @@ static struct text *start(const char *path, bool link)
 	struct text *t = malloc(sizeof(*t));
 	int pair[2], err;
 
-	if (!t || strlen(path) >= sizeof(t->path) || pipe2(pair, O_CLOEXEC)) {
+	if (!t || strlen(path) >= sizeof(t->path) ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
 		err = !t ? ENOMEM : strlen(path) >= sizeof(t->path) ? ENAMETOOLONG : errno;
 		free(t);
 		errno = err;
