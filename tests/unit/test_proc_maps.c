@@ -456,6 +456,52 @@ static void test_text_given_up(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
+/* The first of these are waited for, until that has taken too long in all; the others are asked for again. */
+static void test_many_silent(void **state)
+{
+	enum {
+		CNT = 12
+	};
+	size_t before = descriptors(), left_alone = 0, served = 0;
+	int pipes[CNT][2];
+	pid_t pids[CNT];
+	char path[64];
+	FILE *f;
+
+	(void)state;
+	for (int i = 0; i < CNT; i++) {
+		assert_int_equal(pipe(pipes[i]), 0);
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (!pids[i])
+			for (;;)
+				pause();
+	}
+	for (int i = 0; i < CNT; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pids[i], pipes[i][0]);
+		assert_null(proc_text_open(path));
+		assert_int_equal(errno, ETIMEDOUT);
+	}
+	for (int i = 0; i < CNT; i++) {
+		assert_int_equal(write(pipes[i][1], "x", 1), 1);
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pids[i], pipes[i][0]);
+		f = proc_text_open(path);
+		left_alone += !f && errno == ETIMEDOUT;
+		served += f && getc(f) == 'x';
+		if (f)
+			fclose(f);
+	}
+	for (int i = 0; i < CNT; i++) {
+		kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+	assert_true(left_alone && served);
+	assert_int_equal(left_alone + served, CNT);
+	assert_int_equal(descriptors(), before);
+}
+
 static void *sleep_on(void *arg)
 {
 	for (;;)
@@ -536,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_stat_of_a_child),
 		cmocka_unit_test(test_text_given_up),
+		cmocka_unit_test(test_many_silent),
 		cmocka_unit_test(test_kthread),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_text),

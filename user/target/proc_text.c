@@ -28,6 +28,10 @@
 #define MAX_HALVINGS 3	  /* of that, one for each process that is left alone */
 #define MAX_NS (10 * NSEC_PER_SEC)
 #define MAX_REMEMBERED 64
+/* Of all processes together: as many ticks, in so long. */
+#define CREDIT_TICKS 100
+#define CREDIT_NS (10 * NSEC_PER_SEC)
+#define NO_CREDIT_MS 1
 
 /* A process that did not let us have one of its files in time. */
 struct silent {
@@ -36,6 +40,11 @@ struct silent {
 };
 
 static struct silent silent[MAX_REMEMBERED];
+
+static struct {
+	uint64_t until_ns;
+	int ticks; /* in which a helper was not about to go on */
+} waited;
 
 struct text {
 	pid_t pid;	/* of the helper */
@@ -132,14 +141,32 @@ static void leave_alone(uint32_t pid)
 	rest__begin(&s->rest);
 }
 
-/* Until there is something, or the end. 0 or -ETIMEDOUT. */
+/* There may be more processes that keep us waiting than are remembered, and than there is time for. */
+static bool has_credit(void)
+{
+	uint64_t now = util_monotonic_ns();
+
+	if (now >= waited.until_ns) {
+		waited.until_ns = now + CREDIT_NS;
+		waited.ticks = 0;
+	}
+	return waited.ticks < CREDIT_TICKS;
+}
+
+/* Until there is something, or the end. 0 or -ETIMEDOUT; without credit at once, and nobody is blamed for that. */
 static int await(struct text *t)
 {
 	struct pollfd p = { .fd = t->from, .events = POLLIN };
+	bool credit = has_credit(), runnable;
 	int idle = 0;
 
-	while (poll(&p, 1, TICK_MS) <= 0) {
-		idle = proc_is_runnable(t->pid) ? 0 : idle + 1;
+	while (poll(&p, 1, credit ? TICK_MS : NO_CREDIT_MS) <= 0) {
+		runnable = proc_is_runnable(t->pid);
+		if (!credit && !runnable)
+			return -ETIMEDOUT;
+		idle = runnable ? 0 : idle + 1;
+		waited.ticks += !runnable;
+		credit = has_credit();
 		if (idle > max_idle_ticks() || util_monotonic_ns() > t->deadline_ns) {
 			leave_alone(t->of);
 			return -ETIMEDOUT;
@@ -155,7 +182,7 @@ static void stop(struct text *t)
 	struct pollfd p = { .fd = util_pidfd_open(t->pid), .events = POLLIN };
 
 	(void)shutdown(t->from, SHUT_RDWR);
-	if (p.fd < 0 || poll(&p, 1, TICK_MS) <= 0)
+	if (p.fd < 0 || poll(&p, 1, has_credit() ? TICK_MS : NO_CREDIT_MS) <= 0)
 		(void)kill(t->pid, SIGKILL);
 	if (p.fd >= 0)
 		close(p.fd);
