@@ -395,6 +395,35 @@ static size_t descriptors(void)
 	return n;
 }
 
+/* Of a process that has ended. */
+static pid_t next_pid(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+/* Who has read for us is known afterwards. */
+static void test_helper(void **state)
+{
+	pid_t before = next_pid(), after;
+	size_t cnt = 0, sz;
+	char *got;
+
+	(void)state;
+	assert_int_equal(proc_text_read("/proc/self/cmdline", 4096, &got, &sz), 0);
+	free(got);
+	after = next_pid();
+	for (pid_t pid = before; pid < after; pid++)
+		cnt += proc_text_had_helper(pid);
+	/* numbers begin anew at a bound */
+	assert_int_equal(cnt, before < after);
+	assert_false(proc_text_had_helper(before) || proc_text_had_helper(after));
+}
+
 /* What another process reads for us is the same, also if we do not want all of it, and leaves nothing behind. */
 static void test_text(void **state)
 {
@@ -586,6 +615,7 @@ int main(void)
 		cmocka_unit_test(test_kthread),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_helper),
 		cmocka_unit_test(test_main_thread),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,8 @@
 struct fetch;
 
 struct fetch_opts {
-	const char *servers;   /* as servers_parse gives them */
-	const char *folder;    /* the cache's: see cache__open */
+	const char *servers; /* as servers_parse gives them */
+	const char *folder;  /* the cache's: see cache__open */
 	/* seconds in which a server has to give something; where others are behind it, a third of that, and
 	 * 3 at most */
 	unsigned int patience;

@@ -32,6 +32,7 @@
 #define CREDIT_TICKS 100
 #define CREDIT_NS (10 * NSEC_PER_SEC)
 #define NO_CREDIT_MS 1
+#define MAX_HELPERS 4096
 
 /* A process that did not let us have one of its files in time. */
 struct silent {
@@ -45,6 +46,12 @@ static struct {
 	uint64_t until_ns;
 	int ticks; /* in which a helper was not about to go on */
 } waited;
+
+/* The last helpers, for who wants to know them by their samples. */
+static struct {
+	pid_t pids[MAX_HELPERS];
+	size_t cnt;
+} helpers;
 
 struct text {
 	pid_t pid;	/* of the helper */
@@ -242,8 +249,10 @@ static struct text *start(const char *path, bool link)
 	strcpy(t->path, path);
 	/* no signal tells of its end: others would look after their children for it */
 	t->pid = clone(help, t->stack + sizeof(t->stack), CLONE_VM | CLONE_FILES, t);
-	if (t->pid > 0)
+	if (t->pid > 0) {
+		helpers.pids[helpers.cnt++ % MAX_HELPERS] = t->pid;
 		return t;
+	}
 	err = errno;
 	close(pair[0]);
 	close(pair[1]);
@@ -290,6 +299,14 @@ FILE *proc_text_open(const char *path)
 {
 	/* else it is a test's */
 	return strncmp(path, PROC, strlen(PROC)) ? fopen(path, "re") : open_text(path, false);
+}
+
+bool proc_text_had_helper(pid_t pid)
+{
+	for (size_t i = 0; i < MIN(helpers.cnt, (size_t)MAX_HELPERS); i++)
+		if (helpers.pids[i] == pid)
+			return true;
+	return false;
 }
 
 ssize_t proc_text_link(const char *path, char *ret, size_t sz)

@@ -9,6 +9,7 @@
 #ifndef TARGET_PROC_TEXT_H
 #define TARGET_PROC_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -24,5 +25,8 @@ int proc_text_read(const char *path, size_t max, char **ret, size_t *ret_sz);
 
 /* As readlink(2), of what is below /proc. */
 ssize_t proc_text_link(const char *path, char *ret, size_t sz);
+
+/* Was it one of the last 4096 processes that have read for us? */
+bool proc_text_had_helper(pid_t pid);
 
 #endif
