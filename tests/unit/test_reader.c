@@ -360,8 +360,18 @@ static void test_memory(void **state)
 		assert_true(reader__bytes(r, fd, 0, got, sizeof(got)) < 0);
 		assert_int_equal(i % 2 ? kill(reader__pid(r), SIGKILL) : 0, 0);
 	}
+	close(fd);
+	/* what is open already is read as it is; the last one that was killed is found to have died */
+	fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	for (int i = 0; i < 2; i++) {
+		memset(got, 0, sizeof(got));
+		assert_int_equal(reader__bytes(r, fd, (uint64_t)(uintptr_t)text, got, sizeof(got)),
+				 0);
+		assert_memory_equal(got, text, sizeof(text));
+	}
 	reader__stats(r, &stats);
-	assert_int_equal(stats.died, 2);
+	assert_int_equal(stats.died, 3);
 	assert_int_equal(stats.timed_out + stats.lied, 0);
 	close(fd);
 	reader__free(r);

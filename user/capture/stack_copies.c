@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc_status.h"
 #include "base/rest.h"
 #include "base/util.h"
 #include "target/objects.h"
@@ -18,6 +19,7 @@
 #define MAX_TRIES \
 	3 /* threads by which the memory of a process is asked for, where they have ended */
 #define MAX_REMEMBERED 64
+#define MAX_ANCESTORS 64
 
 /* A process that did not answer in time. */
 struct silent {
@@ -128,20 +130,49 @@ static int compare_processes(const void *a, const void *b)
 	return by ? by : ((*x)->tid > (*y)->tid) - ((*x)->tid < (*y)->tid);
 }
 
-/* Of a process, by the memory that one of its threads has. 0 or -errno. */
-static int read_by(struct stack_copies *c, uint32_t tid, size_t cnt)
+/* Have we started it, or who has? */
+static bool is_descendant(uint32_t id)
+{
+	for (int i = 0; id > 1 && i < MAX_ANCESTORS; i++) {
+		char *text;
+
+		if (proc_status_read(PROC_STATUS_DIR, id, &text))
+			return false;
+		id = (uint32_t)proc_status_number(text, "PPid");
+		free(text);
+		if (id == (uint32_t)getpid())
+			return true;
+	}
+	return false;
+}
+
+/* Of a process, by the memory that one of its threads has, which is opened so. 0 or -errno. */
+static int read_opened(struct stack_copies *c, uint32_t tid, int flags, size_t cnt)
 {
 	char path[32];
 	int fd, err;
 
 	snprintf(path, sizeof(path), "/proc/%u/mem", tid);
-	/* to open it may wait as well: that is the opener's to do */
-	fd = open(path, O_PATH | O_CLOEXEC);
+	fd = open(path, flags | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	err = objects__read_pieces(c->objects, fd, c->addrs, cnt, BPFPROF_RAW_STACK_SZ,
 				   c->data + c->sz, c->sizes);
 	close(fd);
+	return err;
+}
+
+/*
+ * To open it may wait as well: that is the opener's to do. But without CAP_SYS_PTRACE only an ancestor may, where Yama
+ * says so (kernel.yama.ptrace_scope), and only who has all the rights of that process: we do, for a command that we
+ * have started, which keeps nobody but its own user waiting.
+ */
+static int read_by(struct stack_copies *c, uint32_t tid, size_t cnt)
+{
+	int err = read_opened(c, tid, O_PATH, cnt);
+
+	if ((err == -EACCES || err == -EPERM) && is_descendant(tid))
+		err = read_opened(c, tid, O_RDONLY, cnt);
 	return err;
 }
 

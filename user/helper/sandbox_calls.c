@@ -103,6 +103,9 @@ static const struct allowed opener_calls[] = {
 	  .checks = { { 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY } },
 	  .check_cnt = 1 },
 	{ .nr = SYS_readlinkat },
+	{ .nr = SYS_fcntl,
+	  .checks = { { 1, ~(F_GETFD ^ F_GETFL), F_GETFD } },
+	  .check_cnt = 1 }, /* or F_GETFL */
 };
 
 /*

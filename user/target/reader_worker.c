@@ -65,6 +65,13 @@ static bool send_opened(int to, int32_t err, const int *files, size_t cnt)
 	return !fd_message_send(to, &opened, sizeof(opened), files, cnt, 0);
 }
 
+static bool is_path(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || flags & O_PATH;
+}
+
 /* Opens for reading what an O_PATH descriptor holds. */
 static int reopen(int fd)
 {
@@ -107,7 +114,8 @@ static bool open_in_folder(int folder, const char *name)
 	return sent;
 }
 
-/* Descriptors: the worker gets the files to read. */
+/* Descriptors: the worker gets the files to read. One that is open for that is handed on as it is: what its owner may
+ * open may be refused to us. */
 static bool open_files(const int *paths, size_t cnt)
 {
 	int files[READER_MAX_FILES], err = 0;
@@ -115,11 +123,13 @@ static bool open_files(const int *paths, size_t cnt)
 	bool sent;
 
 	while (opened < cnt && !err) {
-		files[opened] = reopen(paths[opened]);
+		files[opened] = is_path(paths[opened]) ? reopen(paths[opened]) : paths[opened];
 		err = MIN(files[opened], 0);
 		opened += !err;
 	}
-	close_files(paths, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		if (i >= opened || files[i] != paths[i])
+			close(paths[i]);
 	sent = send_opened(FILES, err, files, err ? 0 : opened);
 	/* closing may have to wait for the file's server, so it belongs to the request */
 	close_files(files, opened);
