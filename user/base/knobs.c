@@ -18,6 +18,7 @@ void knobs_read(void)
 	knobs.tight_ring = tight && strstr(tight, "ring");
 	knobs.tight_time = tight && strstr(tight, "time");
 	knobs.tight_patience = tight && strstr(tight, "patience");
+	knobs.tight_filters = tight && strstr(tight, "filters");
 	knobs.uprobes = getenv("BPFPROF_UPROBES");
 	knobs.resume = getenv("BPFPROF_RESUME");
 	knobs.fds_syscalls = fds && !strcmp(fds, "syscalls");

@@ -11,6 +11,7 @@ struct knobs {
 	bool tight_maps, tight_ring;
 	bool tight_time;     /* the rings are read late */
 	bool tight_patience; /* with the kernel, where it attaches probes */
+	bool tight_filters;  /* of system calls: they stop what probes of returns call */
 	/* BPFPROF_UPROBES: the best method to attach uprobes by, "session", "multi", "perf" or
 	 * "event"; NULL: any */
 	const char *uprobes;

@@ -27,6 +27,7 @@
 #include "kernel/heap_cost.h"
 #include "kernel/live.h"
 #include "kernel/probe_heap.h"
+#include "kernel/return_probes.h"
 #include "kernel/epochs.h"
 #include "kernel/session.h"
 #include "heap/launch_heap.h"
@@ -77,7 +78,8 @@ struct heap {
 	uint64_t attach_ns;  /* before the start */
 	size_t unreached;    /* processes */
 	size_t unprobed;     /* processes, but for allocators that cannot be probed */
-	uint32_t *said;	     /* by number of a process its id, once that is said of it */
+	bool all_spared;
+	uint32_t *said; /* by number of a process its id, once that is said of it */
 	size_t said_cap;
 	size_t late; /* processes, and how long they ran without probes */
 	uint64_t late_ns, start_ns;
@@ -180,22 +182,65 @@ void heap__free(struct heap *h)
 	free(h);
 }
 
-/* A process whose memory the kernel does not find: says so, once. */
-static void note_unreached(struct heap *h, uint32_t proc)
+/* Are probes attached to the processes that are targets? Else to files, in all processes. */
+static bool by_process(const struct heap *h)
+{
+	return !h->opts.all || h->opts.chosen;
+}
+
+/* Is something to be said of a process, which is said once? */
+static bool is_to_be_said(struct heap *h, uint32_t proc)
 {
 	uint32_t tgid = procs__get(h->procs, proc)->tgid;
 
 	if (util_reserve_zeroed(&h->said, &h->said_cap, proc, sizeof(*h->said)) ||
 	    h->said[proc] == tgid)
-		return;
+		return false;
 	h->said[proc] = tgid;
+	return true;
+}
+
+/* A process whose memory the kernel does not find. */
+static void note_unreached(struct heap *h, uint32_t proc)
+{
+	if (!is_to_be_said(h, proc))
+		return;
 	h->unreached++;
 	log_info(
 		"no heap profile of process %u: its main thread has ended, by which the kernel "
 		"finds its memory",
-		tgid);
+		procs__get(h->procs, proc)->tgid);
 }
 
+/* A process that probes of returns would end; or all, as those of all processes may end some. */
+static void note_spared(struct heap *h, uint32_t proc)
+{
+	if (!by_process(h)) {
+		if (!h->all_spared)
+			log_error(
+				"no heap profile: with this kernel the probes of all processes "
+				"would end those that filter their system calls (give --pid; "
+				"mended in Linux 6.14)");
+		h->all_spared = true;
+		return;
+	}
+	if (!is_to_be_said(h, proc))
+		return;
+	h->unprobed++;
+	log_error(
+		"no heap profile of process %u: it filters its system calls, and with this "
+		"kernel probes would end it (mended in Linux 6.14)",
+		procs__get(h->procs, proc)->tgid);
+}
+
+/* Would probes of returns end it, or some that have the same ones? */
+static bool is_to_be_spared(const struct heap *h, uint32_t proc)
+{
+	return return_probes_harm() &&
+	       (!by_process(h) || return_probes_filtered((pid_t)procs__get(h->procs, proc)->tgid));
+}
+
+/* Has it been said why it is not probed? */
 static bool is_unreached(const struct heap *h, uint32_t proc)
 {
 	return proc < h->said_cap && h->said[proc] == procs__get(h->procs, proc)->tgid;
@@ -210,12 +255,6 @@ static bool is_target(const struct heap *h, uint32_t proc)
 {
 	return procs__lives(h->procs, proc) && proc != h->skip_proc &&
 	       (!h->opts.chosen || collect__chosen(h->collect, proc) & 1U << BPFPROF_HEAP);
-}
-
-/* Are probes attached to the processes that are targets? Else to files, in all processes. */
-static bool by_process(const struct heap *h)
-{
-	return !h->opts.all || h->opts.chosen;
 }
 
 /* Is there a probe in what a process has mapped? Its program file, which is mapped lowest, tells if it
@@ -273,6 +312,11 @@ static int look_at(struct heap *h, uint32_t proc)
 		if (usdt && what != HEAP_PROBES_USDT && (itself || what != HEAP_PROBES_APART) &&
 		    s->maps[i].file != s->maps[0].file)
 			continue;
+		/* whoever samples by itself has no probes of returns */
+		if (what != HEAP_PROBES_USDT && is_to_be_spared(h, proc)) {
+			note_spared(h, proc);
+			continue;
+		}
 		fd = mapped_files__open(h->files, proc, &s->maps[i], object);
 		if (fd >= 0)
 			err = heap_probes__add(h->probes, by_process(h) ? (pid_t)tgid : 0, fd,
@@ -919,7 +963,7 @@ void heap__report(struct heap *h, struct heap_report *ret)
 		.untracked = stats.untracked,
 		.unseen = stats.unseen,
 		.unreached = h->unreached,
-		.unprobed = h->unprobed + heap_probes__failed(h->probes),
+		.unprobed = h->unprobed + h->all_spared + heap_probes__failed(h->probes),
 		.late = h->late,
 		.late_ns = h->late_ns,
 		.shared = heap_probes__shared(h->probes),

@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "capture/attachments.h"
 #include "kernel/probe_heap.h"
+#include "kernel/return_probes.h"
 #include "kernel/uprobes.h"
 #include "target/allocator_names.h"
 #include "target/allocators.h"
@@ -481,7 +482,9 @@ static bool may_share(void *ctx, const struct attachments_file *f)
 {
 	struct heap_probes *hp = ctx;
 
-	return hp->method == UPROBES_SESSION && has_number(f) && !heap_probes__listens(hp);
+	/* the link for all would return in processes, too, that filter their system calls */
+	return hp->method == UPROBES_SESSION && has_number(f) && !heap_probes__listens(hp) &&
+	       !return_probes_harm();
 }
 
 static void share(void *ctx, const struct attachments_file *f, bool shared)
