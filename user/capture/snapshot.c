@@ -6,8 +6,8 @@
  * both can be read while it waits. What is read belongs together if the thread has left a CPU as
  * often before as after, and was on none. So all threads are listed, the stacks copied, and all
  * listed again: most wait, and are done with. The others, few as a rule, are gone after one by one,
- * where only some microseconds lie between the two looks, and at the same time the sampler waits
- * for them on the CPUs.
+ * where less time lies between the two looks, some 100 us since another process reads the stack, and at
+ * the same time the sampler waits for them on the CPUs.
  */
 #include <linux/types.h>
 

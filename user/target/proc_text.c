@@ -165,13 +165,14 @@ static int await(struct text *t)
 {
 	struct pollfd p = { .fd = t->from, .events = POLLIN };
 	bool credit = has_credit(), runnable;
-	int idle = 0;
+	int idle = 0, n;
 
-	while (poll(&p, 1, credit ? TICK_MS : NO_CREDIT_MS) <= 0) {
-		runnable = proc_is_runnable(t->pid);
+	/* a signal ends no tick */
+	while ((n = poll(&p, 1, credit ? TICK_MS : NO_CREDIT_MS)) <= 0) {
+		runnable = n < 0 || proc_is_runnable(t->pid);
 		if (!credit && !runnable)
 			return -ETIMEDOUT;
-		idle = runnable ? 0 : idle + 1;
+		idle = n < 0 ? idle : runnable ? 0 : idle + 1;
 		waited.ticks += !runnable;
 		credit = has_credit();
 		if (idle > max_idle_ticks() || util_monotonic_ns() > t->deadline_ns) {
