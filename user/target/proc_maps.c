@@ -16,7 +16,8 @@
 #define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 #define MAX_LOOKED_AT 16 /* threads of a process */
-#define LOOK_AGAIN_US 5000
+#define LOOK_AGAIN_US 2000
+#define LOOKS 10 /* at a thread that is runnable */
 
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
 {
@@ -203,33 +204,76 @@ static const char *stat_field(const char *stat, int n)
 	return s ? s + 1 : NULL;
 }
 
-/* Does a thread end, or is it to, with all of its process? tasks: the folder of that one's. Its SIGKILL is
- * pending until it takes note of it, and ends, in this order. */
-static bool is_ending(const char *tasks, uint32_t tid)
+enum thread_life {
+	THREAD_ENDS, /* or is to, with all of its process */
+	THREAD_GOES_ON,
+	THREAD_UNCLEAR, /* it is on its way, here or there */
+};
+
+static uint64_t run_time(const char *tasks, uint32_t tid)
 {
+	unsigned long long ns = 0;
 	char path[96], *buf;
-	const char *s;
-	bool ret;
 	size_t sz;
 
-	if (proc_status_read(tasks, tid, &buf))
-		return true;
-	s = proc_status_line(buf, "SigPnd");
-	ret = s && strtoull(s, NULL, 16) >> (SIGKILL - 1) & 1;
-	free(buf);
-	if (ret)
-		return true;
-	snprintf(path, sizeof(path), "%s/%u/stat", tasks, tid);
+	snprintf(path, sizeof(path), "%s/%u/schedstat", tasks, tid);
 	if (util_read_file(path, 4096, &buf, &sz))
-		return true;
-	s = stat_field(buf, 9);
-	ret = s && strtoul(s, NULL, 10) & PF_EXITING;
+		return 0;
+	(void)sscanf(buf, "%llu", &ns);
 	free(buf);
-	return ret;
+	return ns;
 }
 
-/* Do threads beside the main one seem to go on? Those of a process that exits are there for a moment. */
-static bool others_seem_to_go_on(pid_t pid)
+/*
+ * tasks: the folder of its process. Its SIGKILL is pending until it takes note of it, and then it ends. In
+ * between nothing tells that it does, but that it is runnable: one that goes on sleeps, or has run since
+ * *ran_ns. 0: that is not known yet.
+ */
+static enum thread_life life_of(const char *tasks, uint32_t tid, uint64_t *ran_ns)
+{
+	uint64_t before = *ran_ns;
+	char path[96], *buf;
+	const char *s;
+	bool ends, runs;
+	size_t sz;
+
+	*ran_ns = run_time(tasks, tid);
+	if (proc_status_read(tasks, tid, &buf))
+		return THREAD_ENDS;
+	s = proc_status_line(buf, "SigPnd");
+	ends = s && strtoull(s, NULL, 16) >> (SIGKILL - 1) & 1;
+	free(buf);
+	if (ends)
+		return THREAD_ENDS;
+	snprintf(path, sizeof(path), "%s/%u/stat", tasks, tid);
+	if (util_read_file(path, 4096, &buf, &sz))
+		return THREAD_ENDS;
+	s = stat_field(buf, 9);
+	ends = s && strtoul(s, NULL, 10) & PF_EXITING;
+	s = stat_field(buf, 3);
+	runs = s && *s == 'R';
+	free(buf);
+	if (ends)
+		return THREAD_ENDS;
+	return !runs || (before && *ran_ns > before) ? THREAD_GOES_ON : THREAD_UNCLEAR;
+}
+
+/* Waits until it is clear, or for LOOKS * LOOK_AGAIN_US. */
+static bool goes_on(const char *tasks, uint32_t tid)
+{
+	enum thread_life life = THREAD_UNCLEAR;
+	uint64_t ran_ns = 0;
+
+	for (int i = 0; life == THREAD_UNCLEAR && i < LOOKS; i++) {
+		if (i)
+			usleep(LOOK_AGAIN_US);
+		life = life_of(tasks, tid, &ran_ns);
+	}
+	return life == THREAD_GOES_ON;
+}
+
+/* Do threads beside the main one go on? Those of a process that exits are there for a moment. */
+static bool others_go_on(pid_t pid)
 {
 	const struct dirent *e;
 	bool ret = false;
@@ -243,21 +287,12 @@ static bool others_seem_to_go_on(pid_t pid)
 
 		if (!tid || tid == (uint32_t)pid)
 			continue;
-		ret = !is_ending(tasks, tid);
+		ret = goes_on(tasks, tid);
 		i++;
 	}
 	if (d)
 		closedir(d);
 	return ret;
-}
-
-/* Looks twice: a thread that has taken note of its SIGKILL, and does not end yet, seems to go on. */
-static bool others_go_on(pid_t pid)
-{
-	if (!others_seem_to_go_on(pid))
-		return false;
-	usleep(LOOK_AGAIN_US);
-	return others_seem_to_go_on(pid);
 }
 
 enum main_thread main_thread_of(pid_t pid)

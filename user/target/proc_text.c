@@ -170,7 +170,8 @@ static int await(struct text *t)
 	/* a signal ends no tick */
 	while ((n = poll(&p, 1, credit ? TICK_MS : NO_CREDIT_MS)) <= 0) {
 		runnable = n < 0 || proc_is_runnable(t->pid);
-		if (!credit && !runnable)
+		/* it may have ended, and said all, just now */
+		if (!credit && !runnable && poll(&p, 1, 0) <= 0)
 			return -ETIMEDOUT;
 		idle = n < 0 ? idle : runnable ? 0 : idle + 1;
 		waited.ticks += !runnable;
