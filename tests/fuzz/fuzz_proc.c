@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 	NEED(!ftruncate(fd, 0) && pwrite(fd, data, sz, 0) == (ssize_t)sz);
 	NEED(!proc_maps_open(&r, dir, 1, 0));
 	beside__init(&beside);
-	while (proc_maps_next(&r, &line) == 1) {
+	while (proc_maps_next(&r, &line)) {
 		NEED(line.start < line.end && !(line.start >> 63));
 		NEED(line.file.path && strlen(line.file.path) <= PROCS_MAX_LINE);
 		beside__take(&beside, &line, &found);

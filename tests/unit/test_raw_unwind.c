@@ -165,7 +165,7 @@ static int setup(void **state)
 	code_cnt = 0;
 	if (proc_maps_open(&r, "/proc", getpid(), 0))
 		return 1;
-	while (proc_maps_next(&r, &l) > 0 && code_cnt < MAX_CODE) {
+	while (proc_maps_next(&r, &l) && code_cnt < MAX_CODE) {
 		if (!l.exec)
 			continue;
 		code[code_cnt] =

@@ -7,6 +7,7 @@
 
 #include "base/caps.h"
 #include "kernel/features.h"
+#include "target/proc_text.h"
 
 #define KEPT                                                                                       \
 	(CAPS_BIT(CAP_BPF) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SYS_PTRACE) |                    \
@@ -33,7 +34,9 @@ static int reduce(bool perf_probes, uint64_t at_times)
 		kept |= CAPS_BIT(CAP_SYS_ADMIN);
 	always = kept & TO_LOAD;
 	/* not in force before: not now either */
-	return caps_set(permitted & (kept | at_times), effective & kept);
+	err = caps_set(permitted & (kept | at_times), effective & kept);
+	proc_text_restart();
+	return err;
 }
 
 int rights_reduce(bool perf_probes)

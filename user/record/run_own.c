@@ -13,7 +13,6 @@
 #include "base/proc_status.h"
 #include "base/util.h"
 #include "record/run_parts.h"
-#include "target/proc_text.h"
 
 ssize_t run_children(pid_t ret[RUN_MAX_CHILDREN])
 {
@@ -103,9 +102,6 @@ bool run_is_own(void *ctx, int64_t pid, const char *comm)
 	 * executes (helper/helper.h), then one of its own. */
 	if (strncmp(comm, "bpfprof", 7) && strcmp(comm, "exe"))
 		return false;
-	/* which have ended by now */
-	if (proc_text_had_helper((pid_t)pid))
-		return true;
 	if (!own->asked)
 		own->cnt = run_children(own->children);
 	own->asked = true;

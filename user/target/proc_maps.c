@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/util.h"
 #include "target/proc_text.h"
 
+#define MAX_MAPS (64U << 20)
 #define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 #define MAX_LOOKED_AT 16 /* threads of a process */
@@ -22,32 +24,25 @@
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
 {
 	char path[4096];
+	size_t sz;
 	int err;
 
 	if (tid)
 		snprintf(path, sizeof(path), "%s/%u/task/%u/maps", proc_dir, tgid, tid);
 	else
 		snprintf(path, sizeof(path), "%s/%u/maps", proc_dir, tgid);
-	r->line = malloc(PROCS_MAX_LINE + 1);
-	if (!r->line)
-		return -ENOMEM;
-	r->f = proc_text_open(path);
-	if (!r->f) {
-		err = errno == ENOENT ? -ESRCH : -errno;
-		free(r->line);
-		r->line = NULL;
-		return err;
-	}
+	*r = (struct proc_maps_reader){ 0 };
+	err = proc_text_read(path, MAX_MAPS, &r->text, &sz);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	r->next = r->text;
 	return 0;
 }
 
 void proc_maps_close(struct proc_maps_reader *r)
 {
-	if (r->f)
-		fclose(r->f);
-	free(r->line);
-	r->f = NULL;
-	r->line = NULL;
+	free(r->text);
+	*r = (struct proc_maps_reader){ 0 };
 }
 
 /* Hexadecimal or decimal number at *s, followed by `end`, which is passed over. */
@@ -94,21 +89,19 @@ bool proc_maps_parse(char *line, struct proc_maps_line *ret)
 	return ret->end > ret->start && !(ret->start >> 63);
 }
 
-int proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret)
+bool proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret)
 {
-	while (fgets(r->line, PROCS_MAX_LINE + 1, r->f)) {
-		size_t len = strlen(r->line);
-		int c;
+	while (r->next) {
+		char *line = r->next, *end = strchr(line, '\n');
 
-		if (len && r->line[len - 1] == '\n')
-			r->line[len - 1] = '\0';
-		else
-			while ((c = getc(r->f)) != EOF && c != '\n')
-				;
-		if (proc_maps_parse(r->line, ret))
-			return 1;
+		r->next = end ? end + 1 : NULL;
+		if (end)
+			*end = '\0';
+		line[strnlen(line, PROCS_MAX_LINE)] = '\0';
+		if (proc_maps_parse(line, ret))
+			return true;
 	}
-	return ferror(r->f) ? -errno : 0;
+	return false;
 }
 
 int proc_stat_start(const char *proc_dir, uint32_t tgid, uint64_t *ret_ns)

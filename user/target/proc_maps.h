@@ -4,7 +4,6 @@
 #define TARGET_PROC_MAPS_H
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,15 +18,14 @@ struct proc_maps_line {
 };
 
 struct proc_maps_reader {
-	FILE *f;
-	char *line; /* PROCS_MAX_LINE + 1 bytes */
+	char *text, *next; /* all of it; the line that comes next, NULL: there is none */
 };
 
-/* tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no such process; -ETIMEDOUT, see proc_text.h, also of
- * proc_maps_next; -errno. */
+/* Reads all of it. tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no such process; -ETIMEDOUT, see
+ * proc_text.h; -EFBIG, above 64 MiB; -errno. */
 int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid);
-/* 1 with a line, 0 at the end, -errno. Lines that are none are left out. */
-int proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret);
+/* False at the end. Lines that are none are left out. */
+bool proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret);
 void proc_maps_close(struct proc_maps_reader *r);
 
 /* Takes one line apart; changes it. False if it is none. */

@@ -3,36 +3,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/raw_call.h"
 #include "base/rest.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "target/proc_maps.h"
 
 #define PROC "/proc/"
-#define TICK_MS 20
-#define MAX_IDLE_TICKS 50 /* in which the helper was not about to go on */
+#define STACK_SZ (64U << 10)
+#define TICK_NS (20 * NSEC_PER_SEC / 1000)
+#define MAX_IDLE_TICKS 50 /* in which the thread was not about to go on */
 #define MAX_HALVINGS 3	  /* of that, one for each process that is left alone */
 #define MAX_NS (10 * NSEC_PER_SEC)
 #define MAX_REMEMBERED 64
+#define MAX_LEFT 64 /* threads that still wait */
 /* Of all processes together: as many ticks, in so long. */
 #define CREDIT_TICKS 100
 #define CREDIT_NS (10 * NSEC_PER_SEC)
-#define NO_CREDIT_MS 1
-#define MAX_HELPERS 4096
+#define NO_CREDIT_NS (NSEC_PER_SEC / 1000)
 
 /* A process that did not let us have one of its files in time. */
 struct silent {
@@ -44,77 +40,129 @@ static struct silent silent[MAX_REMEMBERED];
 
 static struct {
 	uint64_t until_ns;
-	int ticks; /* in which a helper was not about to go on */
+	int ticks; /* in which a thread was not about to go on */
 } waited;
 
-/* The last helpers, for who wants to know them by their samples. */
-static struct {
-	pid_t pids[MAX_HELPERS];
-	size_t cnt;
-} helpers;
-
-struct text {
-	pid_t pid;	/* of the helper */
-	uint32_t of;	/* whose file it is */
-	int from, to;	/* a pair of sockets */
-	int fd;		/* the file, once the helper has opened it; -1 */
-	atomic_int err; /* that the helper has met; 0 */
-	bool link;	/* it is where it leads to that is wanted */
-	bool ended;	/* nothing more is to come */
-	uint64_t deadline_ns;
-	char path[64];
-	char buf[16384];
-	char stack[16384] __attribute__((aligned(16)));
+enum state {
+	ASKED, /* what is below is the thread's until it is DONE */
+	DONE,
+	LEFT, /* nobody waits for it any more: all of it is the thread's */
 };
 
-/* ---- the helper, which writes to no errno and asks for no memory: both are ours; so are its descriptors, and
- * it closes none: where it is killed in the middle nobody would know ---- */
+struct worker {
+	sem_t wanted, done;
+	atomic_int state;
+	atomic_int tid; /* 0: it has not run yet */
+	bool quit;
+	char path[64];
+	bool link; /* it is where it leads to that is wanted */
+	int fd;	   /* -1: it is not open */
+	ssize_t n; /* bytes in buf, fewer than it holds at the end; or -errno */
+	char buf[64U << 10];
+};
 
-/* No SIGPIPE where nobody reads any more. */
-static long put(const struct text *t, const char *buf, long sz)
+static struct worker *worker; /* NULL: there is none */
+static pid_t worker_of;	      /* a child of ours has no thread */
+static atomic_int left_cnt;
+
+/* ---- the thread, which asks for no memory: it would get some of its own ---- */
+
+static ssize_t fill(struct worker *w)
 {
-	return raw_call(SYS_sendto, t->to, (long)buf, sz, MSG_NOSIGNAL, 0);
+	size_t sz = 0;
+	ssize_t n = 1;
+
+	if (w->fd < 0)
+		w->fd = open(w->path, O_RDONLY | O_CLOEXEC);
+	if (w->fd < 0)
+		return -errno;
+	while (n > 0 && sz < sizeof(w->buf)) {
+		n = read(w->fd, w->buf + sz, sizeof(w->buf) - sz);
+		sz += n > 0 ? (size_t)n : 0;
+	}
+	return n < 0 ? -errno : (ssize_t)sz;
 }
 
-static long copy_all(struct text *t, int fd)
+static ssize_t follow(struct worker *w)
 {
-	long n, done, sent;
+	ssize_t n = readlink(w->path, w->buf, sizeof(w->buf));
 
-	while ((n = raw_call(SYS_read, fd, (long)t->buf, sizeof(t->buf), 0, 0)) > 0)
-		for (done = 0; done < n; done += sent) {
-			sent = put(t, t->buf + done, n - done);
-			if (sent < 0)
-				return sent;
+	return n < 0 ? -errno : n;
+}
+
+static void close_file(struct worker *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+}
+
+static void free_worker(struct worker *w)
+{
+	close_file(w);
+	sem_destroy(&w->wanted);
+	sem_destroy(&w->done);
+	free(w);
+}
+
+/* Signals are blocked here. */
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	w->tid = gettid();
+	while (!sem_wait(&w->wanted) && !w->quit) {
+		w->n = w->link ? follow(w) : fill(w);
+		if (atomic_exchange(&w->state, DONE) == LEFT) {
+			left_cnt--;
+			break;
 		}
-	return n;
-}
-
-static long copy_link(struct text *t)
-{
-	long n = raw_call(SYS_readlink, (long)t->path, (long)t->buf, sizeof(t->buf), 0, 0);
-
-	return n <= 0 ? n : put(t, t->buf, n);
-}
-
-static long copy_file(struct text *t)
-{
-	t->fd = (int)raw_call(SYS_open, (long)t->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	return t->fd < 0 ? t->fd : copy_all(t, t->fd);
-}
-
-static int help(void *arg)
-{
-	struct text *t = arg;
-	long err;
-
-	(void)raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	err = t->link ? copy_link(t) : copy_file(t);
-	t->err = err < 0 ? (int)-err : 0;
-	(void)raw_call(SYS_shutdown, t->to, SHUT_WR, 0, 0, 0);
-	return 0;
+		sem_post(&w->done);
+	}
+	free_worker(w);
+	return NULL;
 }
 
 /* ---- us ---- */
+
+static struct worker *start(void)
+{
+	struct worker *w = left_cnt < MAX_LEFT ? calloc(1, sizeof(*w)) : NULL;
+	pthread_t thread;
+
+	if (!w)
+		return NULL;
+	sem_init(&w->wanted, 0, 0);
+	sem_init(&w->done, 0, 0);
+	w->fd = -1;
+	if (thread_start(&thread, STACK_SZ, work, w)) {
+		free_worker(w);
+		return NULL;
+	}
+	pthread_detach(thread);
+	return w;
+}
+
+static struct worker *take_worker(void)
+{
+	if (worker_of != getpid()) {
+		worker = NULL;
+		left_cnt = 0;
+		worker_of = getpid();
+	}
+	if (!worker)
+		worker = start();
+	return worker;
+}
+
+void proc_text_restart(void)
+{
+	if (!worker || worker_of != getpid())
+		return;
+	worker->quit = true;
+	sem_post(&worker->wanted);
+	worker = NULL;
+}
 
 static bool is_left_alone(uint32_t pid)
 {
@@ -160,194 +208,139 @@ static bool has_credit(void)
 	return waited.ticks < CREDIT_TICKS;
 }
 
-/* Until there is something, or the end. 0 or -ETIMEDOUT; without credit at once, and nobody is blamed for that. */
-static int await(struct text *t)
+static bool is_done_within(struct worker *w, uint64_t ns)
 {
-	struct pollfd p = { .fd = t->from, .events = POLLIN };
-	bool credit = has_credit(), runnable;
-	int idle = 0, n;
+	uint64_t until_ns = util_monotonic_ns() + ns;
+	const struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC),
+					.tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
 
-	/* a signal ends no tick */
-	while ((n = poll(&p, 1, credit ? TICK_MS : NO_CREDIT_MS)) <= 0) {
-		runnable = n < 0 || proc_is_runnable(t->pid);
-		/* it may have ended, and said all, just now */
-		if (!credit && !runnable && poll(&p, 1, 0) <= 0)
-			return -ETIMEDOUT;
-		idle = n < 0 ? idle : runnable ? 0 : idle + 1;
+	while (sem_clockwait(&w->done, CLOCK_MONOTONIC, &until))
+		if (errno != EINTR)
+			return false;
+	return true;
+}
+
+/* Is it in the middle of something, and only waits for a CPU? */
+static bool is_about_to_go_on(const struct worker *w)
+{
+	return !w->tid || proc_is_runnable(w->tid);
+}
+
+/* Until it is done. 0 or -ETIMEDOUT; without credit at once, and nobody is blamed for that. */
+static int await(struct worker *w, uint32_t pid, uint64_t deadline_ns)
+{
+	bool credit = has_credit();
+	int idle = 0;
+
+	while (!is_done_within(w, credit ? TICK_NS : NO_CREDIT_NS)) {
+		bool runnable = is_about_to_go_on(w);
+
+		/* it may have done it just now */
+		if (!credit && !runnable)
+			return is_done_within(w, 0) ? 0 : -ETIMEDOUT;
+		idle = runnable ? 0 : idle + 1;
 		waited.ticks += !runnable;
 		credit = has_credit();
-		if (idle > max_idle_ticks() || util_monotonic_ns() > t->deadline_ns) {
-			leave_alone(t->of);
+		if (idle > max_idle_ticks() || util_monotonic_ns() > deadline_ns) {
+			leave_alone(pid);
 			return -ETIMEDOUT;
 		}
 	}
 	return 0;
 }
 
-/* It finds that nobody reads any more; what it waits for it can be killed at. But whoever is killed as it has opened
- * a file cannot say which. */
-static void stop(struct text *t)
+/* Nobody waits for it any more. False: it is done after all. */
+static bool leave(struct worker *w)
 {
-	struct pollfd p = { .fd = util_pidfd_open(t->pid), .events = POLLIN };
-
-	(void)shutdown(t->from, SHUT_RDWR);
-	if (p.fd < 0 || poll(&p, 1, has_credit() ? TICK_MS : NO_CREDIT_MS) <= 0)
-		(void)kill(t->pid, SIGKILL);
-	if (p.fd >= 0)
-		close(p.fd);
+	left_cnt++;
+	if (atomic_exchange(&w->state, LEFT) == DONE) {
+		left_cnt--;
+		return false;
+	}
+	worker = NULL;
+	return true;
 }
 
-static int finish(void *cookie)
+/* The next piece of the file, or where the link leads to. -ETIMEDOUT: the thread is not ours any more. */
+static int ask(struct worker *w, uint32_t pid, uint64_t deadline_ns)
 {
-	struct text *t = cookie;
+	int err;
 
-	if (!t->ended)
-		stop(t);
-	while (waitpid(t->pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
-	close(t->from);
-	close(t->to);
-	if (t->fd >= 0)
-		close(t->fd);
-	free(t);
+	w->state = ASKED;
+	sem_post(&w->wanted);
+	err = await(w, pid, deadline_ns);
+	if (err && leave(w))
+		return err;
+	if (err)
+		sem_wait(&w->done);
+	return w->n < 0 ? (int)w->n : 0;
+}
+
+static int append(const struct worker *w, size_t max, char **buf, size_t *cap, size_t *sz)
+{
+	size_t n = (size_t)w->n;
+
+	if (*sz + n > max)
+		return -EFBIG;
+	if (util_reserve(buf, cap, *sz + n + 1, 1))
+		return -ENOMEM;
+	memcpy(*buf + *sz, w->buf, n);
+	*sz += n;
+	(*buf)[*sz] = '\0';
 	return 0;
 }
 
-static ssize_t get(void *cookie, char *buf, size_t sz)
-{
-	struct text *t = cookie;
-	int err = t->ended ? 0 : await(t);
-	ssize_t n = err || t->ended ? 0 : read(t->from, buf, sz);
-
-	t->ended |= !err && !n;
-	if (t->ended)
-		err = -t->err;
-	if (err)
-		errno = -err;
-	return err ? -1 : n;
-}
-
-/* NULL with errno. */
-static struct text *start(const char *path, bool link)
-{
-	struct text *t = malloc(sizeof(*t));
-	int pair[2], err;
-
-	if (!t || strlen(path) >= sizeof(t->path) ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-		err = !t ? ENOMEM : strlen(path) >= sizeof(t->path) ? ENAMETOOLONG : errno;
-		free(t);
-		errno = err;
-		return NULL;
-	}
-	t->of = (uint32_t)strtoul(path + strlen(PROC), NULL, 10);
-	t->from = pair[0];
-	t->to = pair[1];
-	t->fd = -1;
-	t->err = 0;
-	t->link = link;
-	t->ended = false;
-	t->deadline_ns = util_monotonic_ns() + MAX_NS;
-	strcpy(t->path, path);
-	/* no signal tells of its end: others would look after their children for it */
-	t->pid = clone(help, t->stack + sizeof(t->stack), CLONE_VM | CLONE_FILES, t);
-	if (t->pid > 0) {
-		helpers.pids[helpers.cnt++ % MAX_HELPERS] = t->pid;
-		return t;
-	}
-	err = errno;
-	close(pair[0]);
-	close(pair[1]);
-	free(t);
-	errno = err;
-	return NULL;
-}
-
 /* Below /proc. */
-static FILE *open_text(const char *path, bool link)
+static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_sz)
 {
-	const cookie_io_functions_t io = { .read = get, .close = finish };
-	struct text *t;
-	FILE *f;
-	int c;
+	uint32_t pid = (uint32_t)strtoul(path + strlen(PROC), NULL, 10);
+	uint64_t deadline_ns = util_monotonic_ns() + MAX_NS;
+	struct worker *w;
+	bool more = true;
+	size_t cap = 0;
+	int err = 0;
 
-	if (is_left_alone((uint32_t)strtoul(path + strlen(PROC), NULL, 10))) {
-		errno = ETIMEDOUT;
-		return NULL;
+	*ret = NULL;
+	*ret_sz = 0;
+	if (is_left_alone(pid))
+		return -ETIMEDOUT;
+	w = take_worker();
+	if (!w)
+		return left_cnt < MAX_LEFT ? -EAGAIN : -ETIMEDOUT;
+	if (strlen(path) >= sizeof(w->path))
+		return -ENAMETOOLONG;
+	strcpy(w->path, path);
+	w->link = link;
+	while (!err && more) {
+		err = ask(w, pid, deadline_ns);
+		more = !err && !link && (size_t)w->n == sizeof(w->buf);
+		if (!err)
+			err = append(w, max, ret, &cap, ret_sz);
 	}
-	t = start(path, link);
-	f = t ? fopencookie(t, "r", io) : NULL;
-	if (t && !f)
-		(void)finish(t);
-	if (!f)
-		return NULL;
-	/* whether it could be opened */
-	c = getc(f);
-	if (c == EOF && ferror(f)) {
-		int err = errno;
-
-		fclose(f);
-		errno = err;
-		return NULL;
-	}
-	if (c != EOF)
-		(void)ungetc(c, f);
-	else
-		clearerr(f);
-	return f;
-}
-
-FILE *proc_text_open(const char *path)
-{
-	/* else it is a test's */
-	return strncmp(path, PROC, strlen(PROC)) ? fopen(path, "re") : open_text(path, false);
-}
-
-bool proc_text_had_helper(pid_t pid)
-{
-	for (size_t i = 0; i < MIN(helpers.cnt, (size_t)MAX_HELPERS); i++)
-		if (helpers.pids[i] == pid)
-			return true;
-	return false;
-}
-
-ssize_t proc_text_link(const char *path, char *ret, size_t sz)
-{
-	FILE *f = open_text(path, true);
-	size_t n;
-
-	if (!f)
-		return -1;
-	n = fread(ret, 1, sz, f);
-	fclose(f);
-	return (ssize_t)n;
+	if (w == worker)
+		close_file(w);
+	if (err)
+		free(*ret);
+	return err;
 }
 
 int proc_text_read(const char *path, size_t max, char **ret, size_t *ret_sz)
 {
-	FILE *f = proc_text_open(path);
-	size_t cap = 0, sz = 0;
-	char *buf = NULL;
-	int err = f ? 0 : -errno;
+	/* else it is a test's */
+	return strncmp(path, PROC, strlen(PROC)) ? util_read_file(path, max, ret, ret_sz) :
+						   get(path, false, max, ret, ret_sz);
+}
 
-	while (!err && !feof(f)) {
-		err = util_reserve(&buf, &cap, sz + BUFSIZ + 1, 1);
-		if (err)
-			break;
-		sz += fread(buf + sz, 1, BUFSIZ, f);
-		if (ferror(f))
-			err = -errno;
-		else if (sz > max)
-			err = -EFBIG;
-	}
-	if (f)
-		fclose(f);
-	if (err) {
-		free(buf);
+ssize_t proc_text_link(const char *path, char *ret, size_t sz)
+{
+	char *to;
+	size_t n;
+	int err = get(path, true, SIZE_MAX, &to, &n);
+
+	if (err)
 		return err;
-	}
-	buf[sz] = '\0';
-	*ret = buf;
-	*ret_sz = sz;
-	return 0;
+	n = MIN(n, sz);
+	memcpy(ret, to, n);
+	free(to);
+	return (ssize_t)n;
 }

@@ -53,16 +53,13 @@ int process_context_find(const char *proc_dir, uint32_t tgid,
 	*ret_sz = 0;
 	if (err)
 		return err;
-	while (*ret_sz < MAX_MAPS && cnt < PROCESS_CONTEXT_PLACES) {
-		err = proc_maps_next(&r, &line);
-		if (err <= 0)
-			break;
+	while (*ret_sz < MAX_MAPS && cnt < PROCESS_CONTEXT_PLACES && proc_maps_next(&r, &line)) {
 		*ret_sz += LINE_HEAD + strlen(line.file.path) + 1;
 		if (is_context(&line))
 			ret[cnt++] = line.start;
 	}
 	proc_maps_close(&r);
-	return err < 0 ? err : cnt;
+	return cnt;
 }
 
 /* ---- reading it ---- */

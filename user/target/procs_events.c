@@ -23,11 +23,8 @@ static int read_lines(struct procs *ps, uint32_t tgid, uint32_t tid, struct proc
 	if (err)
 		return err;
 	beside__init(&beside);
-	while ((err = proc_maps_next(&r, &line)) > 0) {
+	while (!err && proc_maps_next(&r, &line))
 		err = proc_space__add_line(&ps->spaces, s, &beside, &line);
-		if (err)
-			break;
-	}
 	proc_maps_close(&r);
 	return err;
 }
