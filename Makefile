@@ -133,7 +133,7 @@ $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
 # fails to find a table, or to open a file
 $(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns
 # moves the clock, instead of waiting
-$(OUT)/tests/unit/test_cpu_time: LDLIBS += -Wl,--wrap=util_monotonic_ns
+$(OUT)/tests/unit/test_cpu_time $(OUT)/tests/unit/test_rest: LDLIBS += -Wl,--wrap=util_monotonic_ns
 # refuses memory
 $(OUT)/tests/unit/test_names_cache: LDLIBS += -Wl,--wrap=calloc -Wl,--wrap=realloc
 # counts what is opened, and is ahead of the clock

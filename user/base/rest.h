@@ -34,4 +34,25 @@ static inline bool rest__ends(struct rest *r)
 	return true;
 }
 
+/* Of many things, told apart by a key, RESTS_MAX that are remembered. Begins with zeros. */
+#define RESTS_MAX 64
+
+struct rest_key {
+	uint64_t v[2]; /* not both 0 */
+};
+
+struct rests {
+	struct {
+		struct rest_key key;
+		struct rest rest;
+	} of[RESTS_MAX];
+};
+
+/* What is not remembered takes the place of whatever is left alone for the shortest time. */
+void rests__begin(struct rests *r, struct rest_key key);
+/* Is it left alone? */
+bool rests__has(struct rests *r, struct rest_key key);
+/* How many are. */
+unsigned int rests__cnt(const struct rests *r);
+
 #endif

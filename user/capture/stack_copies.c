@@ -18,14 +18,7 @@
 
 #define MAX_TRIES \
 	3 /* threads by which the memory of a process is asked for, where they have ended */
-#define MAX_REMEMBERED 64
 #define MAX_ANCESTORS 64
-
-/* A process that did not answer in time. */
-struct silent {
-	struct bpfprof_proc_key proc;
-	struct rest rest;
-};
 
 struct stack_copies {
 	struct objects *objects;
@@ -35,8 +28,7 @@ struct stack_copies {
 	uint64_t *addrs;
 	uint32_t *sizes;
 	size_t addr_cap, size_cap;
-	struct silent silent[MAX_REMEMBERED]; /* the first silent_cnt of them */
-	size_t silent_cnt;
+	struct rests silent;	 /* processes that did not answer in time */
 	unsigned int silent_now; /* at this moment */
 };
 
@@ -80,44 +72,24 @@ const uint8_t *stack_copies__data(const struct stack_copies *c)
 
 /* ---- processes that do not answer ---- */
 
-static struct silent *find_silent(struct stack_copies *c, const struct bpfprof_proc_key *proc)
+static struct rest_key key_of(const struct bpfprof_proc_key *proc)
 {
-	for (size_t i = 0; i < c->silent_cnt; i++)
-		if (!memcmp(&c->silent[i].proc, proc, sizeof(*proc)))
-			return &c->silent[i];
-	return NULL;
-}
+	struct rest_key ret;
 
-/* The place of one of whom nothing is known: that of whoever is left alone for the shortest time. */
-static struct silent *add_silent(struct stack_copies *c, const struct bpfprof_proc_key *proc)
-{
-	struct silent *s = &c->silent[0];
-
-	if (c->silent_cnt < MAX_REMEMBERED)
-		s = &c->silent[c->silent_cnt++];
-	else
-		for (size_t i = 1; i < MAX_REMEMBERED; i++)
-			if (c->silent[i].rest.until_ns < s->rest.until_ns)
-				s = &c->silent[i];
-	*s = (struct silent){ .proc = *proc };
-	return s;
+	_Static_assert(sizeof(ret) == sizeof(*proc), "all of it");
+	memcpy(&ret, proc, sizeof(ret));
+	return ret;
 }
 
 static void note_silent(struct stack_copies *c, const struct bpfprof_proc_key *proc)
 {
-	struct silent *s = find_silent(c, proc);
-
-	rest__begin(s ? &s->rest : &add_silent(c, proc)->rest);
+	rests__begin(&c->silent, key_of(proc));
 	c->silent_now++;
 }
 
 static bool is_left_alone(struct stack_copies *c, const struct bpfprof_proc_key *proc)
 {
-	struct silent *s = find_silent(c, proc);
-
-	if (c->silent_now >= STACK_COPIES_MAX_SILENT)
-		return true;
-	return s && s->rest.until_ns && !rest__ends(&s->rest);
+	return c->silent_now >= STACK_COPIES_MAX_SILENT || rests__has(&c->silent, key_of(proc));
 }
 
 /* ---- copying ---- */

@@ -23,20 +23,13 @@
 #define MAX_IDLE_TICKS 50 /* in which the thread was not about to go on */
 #define MAX_HALVINGS 3	  /* of that, one for each process that is left alone */
 #define MAX_NS (10 * NSEC_PER_SEC)
-#define MAX_REMEMBERED 64
 #define MAX_LEFT 64 /* threads that still wait */
 /* Of all processes together: as many ticks, in so long. */
 #define CREDIT_TICKS 100
 #define CREDIT_NS (10 * NSEC_PER_SEC)
 #define NO_CREDIT_NS (NSEC_PER_SEC / 1000)
 
-/* A process that did not let us have one of its files in time. */
-struct silent {
-	uint32_t pid; /* 0: none */
-	struct rest rest;
-};
-
-static struct silent silent[MAX_REMEMBERED];
+static struct rests silent; /* processes that did not let us have one of their files in time */
 
 static struct {
 	uint64_t until_ns;
@@ -164,36 +157,12 @@ void proc_text_restart(void)
 	worker = NULL;
 }
 
-static bool is_left_alone(uint32_t pid)
-{
-	for (size_t i = 0; i < MAX_REMEMBERED; i++)
-		if (silent[i].pid == pid)
-			return silent[i].rest.until_ns && !rest__ends(&silent[i].rest);
-	return false;
-}
-
 /* One that begins to keep us waiting is waited for less patiently while there are others. */
 static int max_idle_ticks(void)
 {
-	uint64_t now = util_monotonic_ns();
-	unsigned int cnt = 0;
+	unsigned int cnt = rests__cnt(&silent);
 
-	for (size_t i = 0; i < MAX_REMEMBERED; i++)
-		cnt += silent[i].rest.until_ns > now;
 	return MAX_IDLE_TICKS >> MIN(cnt, MAX_HALVINGS);
-}
-
-/* In the place of itself, or of one that is left alone for the shortest time, if at all. */
-static void leave_alone(uint32_t pid)
-{
-	struct silent *s = &silent[0];
-
-	for (size_t i = 0; i < MAX_REMEMBERED && s->pid != pid; i++)
-		if (silent[i].pid == pid || silent[i].rest.until_ns < s->rest.until_ns)
-			s = &silent[i];
-	if (s->pid != pid)
-		*s = (struct silent){ .pid = pid };
-	rest__begin(&s->rest);
 }
 
 /* There may be more processes that keep us waiting than are remembered, and than there is time for. */
@@ -227,7 +196,7 @@ static bool is_about_to_go_on(const struct worker *w)
 }
 
 /* Until it is done. 0 or -ETIMEDOUT; without credit at once, and nobody is blamed for that. */
-static int await(struct worker *w, uint32_t pid, uint64_t deadline_ns)
+static int await(struct worker *w, struct rest_key process, uint64_t deadline_ns)
 {
 	bool credit = has_credit();
 	int idle = 0;
@@ -242,7 +211,7 @@ static int await(struct worker *w, uint32_t pid, uint64_t deadline_ns)
 		waited.ticks += !runnable;
 		credit = has_credit();
 		if (idle > max_idle_ticks() || util_monotonic_ns() > deadline_ns) {
-			leave_alone(pid);
+			rests__begin(&silent, process);
 			return -ETIMEDOUT;
 		}
 	}
@@ -262,13 +231,13 @@ static bool leave(struct worker *w)
 }
 
 /* The next piece of the file, or where the link leads to. -ETIMEDOUT: the thread is not ours any more. */
-static int ask(struct worker *w, uint32_t pid, uint64_t deadline_ns)
+static int ask(struct worker *w, struct rest_key process, uint64_t deadline_ns)
 {
 	int err;
 
 	w->state = ASKED;
 	sem_post(&w->wanted);
-	err = await(w, pid, deadline_ns);
+	err = await(w, process, deadline_ns);
 	if (err && leave(w))
 		return err;
 	if (err)
@@ -293,7 +262,8 @@ static int append(const struct worker *w, size_t max, char **buf, size_t *cap, s
 /* Below /proc. */
 static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_sz)
 {
-	uint32_t pid = (uint32_t)strtoul(path + strlen(PROC), NULL, 10);
+	/* "self" is 0, which is nobody else */
+	const struct rest_key process = { { strtoul(path + strlen(PROC), NULL, 10), 1 } };
 	uint64_t deadline_ns = util_monotonic_ns() + MAX_NS;
 	struct worker *w;
 	bool more = true;
@@ -302,7 +272,7 @@ static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_
 
 	*ret = NULL;
 	*ret_sz = 0;
-	if (is_left_alone(pid))
+	if (rests__has(&silent, process))
 		return -ETIMEDOUT;
 	w = take_worker();
 	if (!w)
@@ -312,7 +282,7 @@ static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_
 	strcpy(w->path, path);
 	w->link = link;
 	while (!err && more) {
-		err = ask(w, pid, deadline_ns);
+		err = ask(w, process, deadline_ns);
 		more = !err && !link && (size_t)w->n == sizeof(w->buf);
 		if (!err)
 			err = append(w, max, ret, &cap, ret_sz);
