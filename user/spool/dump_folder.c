@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "spool/new_file.h"
 
 #define TMP_PREFIX ".dump-"
 #define TMP_SUFFIX ".tmp"
@@ -140,22 +141,9 @@ void dump_folder__free(struct dump_folder *d)
 int dump_folder__add(struct dump_folder *d, const char *name, int (*write)(void *ctx, FILE *f),
 		     void *ctx)
 {
-	int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	int err;
+	struct stat st;
 
-	if (!f) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	err = write(ctx, f);
-	if (!err && (fflush(f) || fsync(fd)))
-		err = -errno;
-	if (fclose(f) && !err)
-		err = -errno;
-	return err;
+	return new_file_write(d->fd, name, true, write, ctx, &st);
 }
 
 /* An empty folder is one that another may be renamed to, which is the only way to take a name that all

@@ -17,6 +17,7 @@
 #include "base/sorted.h"
 #include "base/util.h"
 #include "spool/names.h"
+#include "spool/new_file.h"
 
 #define NUMBER_DIGITS 16
 #define TIME_CHARS 16 /* 20261126T105404Z */
@@ -162,38 +163,16 @@ static int keep_bound(struct spool *s, uint64_t bytes)
 
 /* ---- writing ---- */
 
-/* 0 or -errno. */
-static int try_to_write(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f),
-			void *ctx, struct stat *ret)
-{
-	int fd = openat(s->folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	int err;
-
-	if (!f) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	err = write(ctx, f);
-	if (!err && (fflush(f) || fstat(fd, ret)))
-		err = -errno;
-	if (fclose(f) && !err)
-		err = -errno;
-	return err;
-}
-
-/* The same, with room that the oldest make: the disk is full of what others have written, and what is new
+/* With room that the oldest make: the disk is full of what others have written, and what is new
  * is worth more than what is old. */
 static int write_file(struct spool *s, const char *tmp, int (*write)(void *ctx, FILE *f), void *ctx,
 		      struct stat *ret)
 {
-	int err = try_to_write(s, tmp, write, ctx, ret);
+	int err = new_file_write(s->folder, tmp, false, write, ctx, ret);
 
 	while (spool__make_room(s, err)) {
 		(void)unlinkat(s->folder, tmp, 0);
-		err = try_to_write(s, tmp, write, ctx, ret);
+		err = new_file_write(s->folder, tmp, false, write, ctx, ret);
 	}
 	return err;
 }
