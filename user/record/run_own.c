@@ -77,18 +77,13 @@ uint64_t run_memory_of(pid_t pid)
 
 static pid_t parent_of(int64_t pid)
 {
-	char path[64], *buf, *s;
-	pid_t parent = 0;
-	size_t sz;
+	pid_t parent;
+	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
-	if (util_read_file(path, 4096, &buf, &sz))
+	if (proc_status_read(PROC_STATUS_DIR, (uint32_t)pid, &text))
 		return 0;
-	/* the name before it may have anything in it, but for what follows the last one of these */
-	s = strrchr(buf, ')');
-	if (s)
-		(void)sscanf(s + 1, " %*c %d", &parent);
-	free(buf);
+	parent = (pid_t)proc_status_number(text, "PPid");
+	free(text);
 	return parent;
 }
 
