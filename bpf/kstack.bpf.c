@@ -10,7 +10,8 @@
  * on it once only, for what is not initialized may have others in it, left from calls before. What
  * a system call has called lies at a random distance from the top, with such words in between
  * (CONFIG_RANDOMIZE_KSTACK_OFFSET): places are counted from where the thread slept, but for that of
- * the outermost frame, which is at the top.
+ * the outermost frame, which is at the top. Elsewhere that distance counts, too: an exception in the
+ * kernel may be handled in the frames of one in user space, and lie within such a one.
  *
  * Should all of this be wrong somewhere, a sample would have another's stack, and nobody would see
  * it. So one in BPFPROF_CHECKED is walked all the same; what does not agree is counted.
@@ -230,6 +231,8 @@ __noinline __u64 kstack_checksum(__u32 slot)
 	    bpf_probe_read_kernel(&outer, 8, (const void *)(s->slept + (s->slept_cnt - 1) * 8)))
 		return 0;
 	sum = unw_mix(unw_mix(k->key, k->hash), k->cnt);
+	if (!BPFPROF_WAIT_IN_SYSCALL(s->u.rec.wait))
+		sum = unw_mix(sum, s->slept_cnt);
 	for (__u32 i = 0; i < MAX_KSTACK_PLACES && i + 1 < k->cnt; i++) {
 		at = k->places[i];
 		sum = unw_mix(unw_mix(sum, at), s->words[at % MAX_WORDS]);
