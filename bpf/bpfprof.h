@@ -745,10 +745,6 @@ enum bpfprof_kfunc {
 	BPFPROF_KFUNC_END,
 };
 
-/* Of waits_on: */
-#define BPFPROF_WAITS_NEW 1 /* those that were under way have not all been found yet */
-#define BPFPROF_WAITS_ALL 2
-
 /* Of fds_on. What is opened is recorded in all but the first. */
 enum bpfprof_fds_on {
 	BPFPROF_FDS_OFF,
@@ -768,6 +764,7 @@ struct bpfprof_control {
 	__u32 only_tgid; /* the one process that is watched; 0: there may be others */
 	/* CLOCK_MONOTONIC: of waits that are in progress then, the part in between counts */
 	__u64 start_ns;
+	__u64 waits_all_ns; /* since then all that were in progress are known; 0: not yet */
 	__u64 stop_ns;	    /* 0: the run goes on */
 	__s64 realtime_off; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
 	/* a shorter wait is recorded with probability length / rate; 0: all are; below 2^32 */
@@ -781,7 +778,7 @@ struct bpfprof_control {
 	__u32 fds_on;	       /* enum bpfprof_fds_on */
 	__u32 sampling_on;     /* 1: what perf events meet is recorded */
 };
-_Static_assert(sizeof(struct bpfprof_control) == 96, "bpfprof_control");
+_Static_assert(sizeof(struct bpfprof_control) == 104, "bpfprof_control");
 
 /* Only the programs write it, whichever CPU they are on. */
 struct bpfprof_state {

@@ -161,13 +161,18 @@ int BPF_PROG(wait_waking, struct task_struct *sleeper)
 
 /* ---- switch-in ---- */
 
-/* The switch-out was not published when the thread switched in. Returns whether it is now; else the
- * wait is counted as missed. */
+/*
+ * The switch-out was not published when the thread switched in. Returns whether it is now; else the
+ * wait is counted as missed. One that came to its end before all were known is not: wait_begin
+ * leaves out a thread that it finds on a CPU, and this program may be late there.
+ */
 static __noinline bool look_up(struct task_struct *task, struct wait_task *w, __s64 off)
 {
+	__u64 all_ns = bp_control.waits_all_ns;
+
 	if (wait_look_up(task, w, off))
 		return true;
-	if (bp_control.waits_on != BPFPROF_WAITS_ALL || !record_wanted_more())
+	if (!all_ns || task->sched_info.last_arrival + off < all_ns || !record_wanted_more())
 		return false;
 	if (bp_config.record[BPFPROF_OFFCPU])
 		lose(BPFPROF_OFFCPU, BPFPROF_LOST_missed);

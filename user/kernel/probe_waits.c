@@ -218,7 +218,7 @@ void probe_waits__set_rate(struct probe_waits *w, uint64_t ns)
 			 __ATOMIC_RELAXED);
 }
 
-static void set_on(struct probe_waits *w, uint32_t on)
+static void set_on(struct probe_waits *w, bool on)
 {
 	__atomic_store_n(&session__skel(w->session)->bss->bp_control.waits_on, on,
 			 __ATOMIC_SEQ_CST);
@@ -231,11 +231,12 @@ int probe_waits__start(struct probe_waits *w, uint64_t start_ns)
 
 	skel->bss->bp_control.start_ns = start_ns;
 	probe_waits__sync_clock(w);
-	set_on(w, BPFPROF_WAITS_NEW);
+	set_on(w, true);
 	if (bpf_program__autoload(skel->progs.wait_begin))
 		err = run_begin(w);
 	if (!err)
-		set_on(w, BPFPROF_WAITS_ALL);
+		__atomic_store_n(&skel->bss->bp_control.waits_all_ns, util_monotonic_ns(),
+				 __ATOMIC_SEQ_CST);
 	return err;
 }
 
@@ -247,7 +248,7 @@ void probe_waits__stop(struct probe_waits *w, uint64_t stop_ns)
 
 void probe_waits__off(struct probe_waits *w)
 {
-	set_on(w, 0);
+	set_on(w, false);
 }
 
 void probe_waits__free(struct probe_waits *w)
