@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * kernel/uprobes: processes that attach and detach for us, and are kept waiting. The kernel holds back every fork of the
- * machine meanwhile, so none of it is asked here: what they do is another thing. The source is included for that.
+ * kernel/uprobes, uprobes_helpers: processes that attach and detach for us, and are kept waiting. The kernel holds back every fork of the
+ * machine meanwhile, so none of it is asked here: what they do is another thing. The sources are included for that.
  */
 #include "kernel/uprobes.c"
+#include "kernel/uprobes_helpers.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,7 +116,7 @@ static void late_to_attach(void **state)
 
 static int freed;
 
-static void note_free(struct helpers *h)
+static void note_free(struct uprobes_helpers *h)
 {
 	freed++;
 	free(h);
@@ -124,7 +125,7 @@ static void note_free(struct helpers *h)
 /* Several processes of which one does not end. */
 static void late_to_detach(void **state)
 {
-	struct helpers *h = calloc(1, sizeof(*h));
+	struct uprobes_helpers *h = calloc(1, sizeof(*h));
 	pid_t lasting;
 
 	(void)state;
@@ -143,7 +144,7 @@ static void late_to_detach(void **state)
 		assert_true(h->pids[i] > 0);
 	}
 	lasting = h->pids[1];
-	assert_false(await_helpers(h, HANGS_NS));
+	assert_false(uprobes_helpers_await(h, 0));
 	assert_true(uprobes_are_late());
 	assert_int_equal(freed, 0);
 	assert_int_equal(kill(lasting, SIGKILL), 0);
@@ -161,13 +162,14 @@ static void patience_has_an_end(void **state)
 	struct uprobes *sets[] = { &event, &multi, NULL, &event };
 
 	(void)state;
+	knobs.tight_patience = false;
 	assert_true(patience_ns(0) == PATIENCE_NS);
 	assert_true(patience_ns(4) == PATIENCE_NS + 4 * PATIENCE_EVENT_NS);
 	assert_true(patience_ns(MAX_POINTS) == PATIENCE_MAX_NS);
-	assert_true(detach_patience_ns(sets, ARRAY_SIZE(sets)) == PATIENCE_MAX_NS);
-	assert_true(detach_patience_ns(sets + 1, 2) == PATIENCE_NS);
+	assert_true(patience_ns(count_events(sets, ARRAY_SIZE(sets))) == PATIENCE_MAX_NS);
+	assert_true(patience_ns(count_events(sets + 1, 2)) == PATIENCE_NS);
 	event.fd_cnt = 2;
-	assert_true(detach_patience_ns(sets, ARRAY_SIZE(sets)) == patience_ns(4));
+	assert_true(patience_ns(count_events(sets, ARRAY_SIZE(sets))) == patience_ns(4));
 }
 
 int main(void)
