@@ -26,6 +26,8 @@
 #include "kernel/probe_waits.h"
 #include "kernel/threads.h"
 
+#define TAKE_NS \
+	(2 * NSEC_PER_SEC)	 /* for those that rest, where there is not room for all at once */
 #define DEADLINE_NS 100000000ULL /* for those that do not come to rest */
 #define PAUSE_NS 500000L	 /* between two looks at them */
 #define MAX_PARTS 3
@@ -414,15 +416,17 @@ static bool copy_all(struct snapshot *s)
 	return made && (late || made < cnt);
 }
 
-/* All at once, as long as that leads on. *pass is the first look. */
+/* All at once, as long as that leads on: what was made may be worth nothing, for who wakes all the time, and be
+ * made again and again. *pass is the first look. */
 static int take_all(struct snapshot *s, struct threads *pass)
 {
+	uint64_t end_ns = util_monotonic_ns() + TAKE_NS;
 	struct threads next;
 	bool again = true;
 	int err;
 
 	while (again) {
-		again = copy_all(s);
+		again = copy_all(s) && util_monotonic_ns() < end_ns;
 		err = threads__read(s->session, 0, &next);
 		if (err)
 			return err;
