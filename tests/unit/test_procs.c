@@ -206,6 +206,25 @@ static void test_exec(void **state)
 	assert_int_equal(procs__find(ps, 40, 8, 7 * TICK, 1001), PROCS_NONE);
 }
 
+/* Whether a scan has come before the exec or behind it is not known: the first sample tells. */
+static void test_exec_in_scan(void **state)
+{
+	for (uint32_t counted = 0; counted < 2; counted++) {
+		uint64_t began_ns = util_monotonic_ns();
+		uint32_t tgid = 70 + counted, exec_id = 4 + !counted, after;
+
+		procs__add(ps, tgid, 4, 5 * TICK, "shell", false, began_ns);
+		assert_int_equal(procs__on_exec(ps, tgid, began_ns, "prog"), 0);
+		after = procs__find_live(ps, tgid);
+		assert_int_equal(procs__find(ps, tgid, exec_id, 5 * TICK, began_ns + TICK), after);
+		assert_int_equal(procs__on_exec(ps, tgid, began_ns + 2 * TICK, "next"), 0);
+		assert_int_equal(procs__find(ps, tgid, exec_id + 1, 5 * TICK, began_ns + 3 * TICK),
+				 procs__find_live(ps, tgid));
+		assert_int_not_equal(procs__find_live(ps, tgid), after);
+	}
+	(void)state;
+}
+
 /* The exec has been told, and is not counted yet. */
 static void test_sampled_in_exec(void **state)
 {
@@ -1279,6 +1298,7 @@ int main(void)
 		TEST(test_contradiction),
 		TEST(test_fork),
 		TEST(test_exec),
+		TEST(test_exec_in_scan),
 		TEST(test_sampled_in_exec),
 		TEST(test_short_lives),
 		TEST(test_pid_reuse),

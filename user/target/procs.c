@@ -261,6 +261,7 @@ uint32_t procs__add(struct procs *ps, uint32_t tgid, uint32_t exec_id, uint64_t 
 	p->start_ns = start_ns;
 	p->kthread = kthread;
 	p->scanned_ns = time_ns;
+	p->met_ns = util_monotonic_ns();
 	snprintf(p->comm, sizeof(p->comm), "%s", comm);
 	/* there is nothing to be read */
 	if (kthread)

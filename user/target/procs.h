@@ -26,12 +26,13 @@ struct proc {
 	uint64_t from_ns, to_ns; /* life span of the entry; to_ns UINT64_MAX while it lives */
 	char comm[16];
 	bool kthread;
-	bool exec_known;     /* exec_id is certain */
-	bool by_exec;	     /* the entry before it is of the same process */
+	bool exec_known; /* exec_id is certain */
+	bool by_exec;	 /* the entry before it is of the same process */
 	bool leader_exited;  /* other threads may still run */
 	uint32_t thread_cnt; /* 0: not known, since it was met when it ran already */
 	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in
 				it; 0 */
+	uint64_t met_ns;     /* by then it had met the process */
 };
 
 struct objects;

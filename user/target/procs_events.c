@@ -209,7 +209,8 @@ int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char
 	p->by_exec = true;
 	p->start_ns = old->p.start_ns;
 	p->exec_id = old->p.exec_id + 1;
-	p->exec_known = old->p.exec_known;
+	/* a scan that was under way may have counted this exec */
+	p->exec_known = old->p.exec_known && !(old->p.scanned_ns && time_ns < old->p.met_ns);
 	return 0;
 }
 
