@@ -22,7 +22,7 @@ struct member {
 	pid_t pid;
 	uint32_t file;
 	bool tried, failed; /* to attach */
-	bool late;	    /* that took too long: it is tried again */
+	bool late;	    /* that took too long, or is to be done anew: it is tried again */
 	bool linked;
 	struct uprobes *sets[ATTACHMENTS_SETS];
 };
@@ -355,6 +355,22 @@ size_t attachments__drop(struct attachments *a, bool (*keep)(void *keep_ctx, pid
 		if (a->files[i].f.fd >= 0 && !a->files[i].members)
 			forget_file(a, &a->files[i]);
 	return cnt;
+}
+
+void attachments__relink(struct attachments *a, pid_t pid)
+{
+	for (size_t i = 0; i < a->cnt; i++) {
+		struct uprobes *sets[ATTACHMENTS_SETS];
+		struct member *m = &a->members[i];
+
+		if (m->pid != pid)
+			continue;
+		take_own(a, m, sets);
+		uprobes__detach(sets, ATTACHMENTS_SETS);
+		m->late = true;
+		log_debug("process %d goes on in another thread: '%s' is probed anew", (int)pid,
+			  objects__info(a->objects, a->files[m->file].f.object)->path);
+	}
 }
 
 static size_t points_of(const struct member *m)

@@ -72,6 +72,13 @@ void attachments__free(struct attachments *a);
  * Links come with attachments__settle. 0 or -errno. */
 int attachments__add(struct attachments *a, pid_t pid, int fd, uint32_t object);
 
+/*
+ * Another than the main thread of a process has called exec. A link is to the main thread that there was when it was made,
+ * which has ended with that, and not to the one that there is now: detaches what the process has of its own, to be
+ * attached again with attachments__settle.
+ */
+void attachments__relink(struct attachments *a, pid_t pid);
+
 /* Attaches what was added, and lets processes share links, or have their own again. */
 void attachments__settle(struct attachments *a);
 

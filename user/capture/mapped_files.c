@@ -60,11 +60,10 @@ int mapped_files__look(struct mapped_files *m, uint32_t proc, enum mapped_files_
 	if (util_reserve_zeroed(&m->seen, &m->seen_cap, proc, sizeof(*m->seen)))
 		return -ENOMEM;
 	seen = &m->seen[proc];
-	if (seen->tgid != p->tgid)
+	if (seen->tgid != p->tgid || seen->from_ns != p->from_ns)
 		*ret = MAPPED_FILES_FIRST;
 	else
-		*ret = seen->maps == maps && seen->from_ns == p->from_ns ? MAPPED_FILES_SAME :
-									   MAPPED_FILES_OTHER;
+		*ret = seen->maps == maps ? MAPPED_FILES_SAME : MAPPED_FILES_OTHER;
 	*seen = (struct seen){ .maps = maps,
 			       .tgid = p->tgid,
 			       .from_ns = p->from_ns,

@@ -19,7 +19,7 @@ struct procs;
 enum mapped_files_news {
 	MAPPED_FILES_SAME,  /* as when it was looked at last */
 	MAPPED_FILES_OTHER, /* it maps other files than then */
-	MAPPED_FILES_FIRST, /* it has not been looked at yet */
+	MAPPED_FILES_FIRST, /* it, or the program that it runs, has not been looked at yet */
 };
 
 /* Borrows all. NULL with errno. */

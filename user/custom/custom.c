@@ -182,6 +182,8 @@ int custom__update(struct custom *c)
 		if (!procs__lives(c->procs, i) || i == c->skip_proc)
 			continue;
 		err = mapped_files__look(c->files, i, &news);
+		if (!err && news == MAPPED_FILES_FIRST && procs__get(c->procs, i)->by_thread)
+			attachments__relink(c->attachments, procs__get(c->procs, i)->tgid);
 		if (!err && news != MAPPED_FILES_SAME)
 			err = look_at(c, i, news == MAPPED_FILES_FIRST);
 	}

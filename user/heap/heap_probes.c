@@ -529,6 +529,11 @@ int heap_probes__detach(struct heap_probes *hp)
 	return attachments__detach(hp->attachments);
 }
 
+void heap_probes__relink(struct heap_probes *hp, pid_t pid)
+{
+	attachments__relink(hp->attachments, pid);
+}
+
 void heap_probes__clean_children(struct heap_probes *hp, uint64_t forks)
 {
 	attachments__clean_children(hp->attachments, forks);

@@ -45,6 +45,8 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object);
 /* Adds an object that has something, open at fd, in one process (pid 0: in all) to the files that
  * are probed, unless it is there already. Takes fd. 0 or -errno. */
 int heap_probes__add(struct heap_probes *hp, pid_t pid, int fd, uint32_t object);
+/* attachments__relink. */
+void heap_probes__relink(struct heap_probes *hp, pid_t pid);
 /* Sets the probes of what was added; a file that many processes have is probed in all processes of
  * the machine (see capture/attachments.h). What cannot be probed is said. */
 void heap_probes__settle(struct heap_probes *hp);

@@ -312,7 +312,7 @@ static int look_back(struct heap_targets *t, uint32_t proc)
 	    mapped_files__has_looked_back(t->files, proc) || is_unreached(t, proc))
 		return 0;
 	err = mapped_files__look(t->files, proc, &news);
-	if (!err && news != MAPPED_FILES_SAME && !is_seen(t, proc))
+	if (!err && news != MAPPED_FILES_SAME && (p->by_thread || !is_seen(t, proc)))
 		note_late(t, p, MIN(covered_ns(t, proc), p->to_ns));
 	return err;
 }
@@ -324,12 +324,15 @@ static int look_again(struct heap_targets *t, uint32_t proc)
 	enum mapped_files_news news;
 	int err = mapped_files__look(t->files, proc, &news);
 	uint64_t covered;
-	bool may_be_late;
+	bool may_be_late, anew;
 
 	if (err || news == MAPPED_FILES_SAME)
 		return err;
+	anew = p->by_thread && news == MAPPED_FILES_FIRST;
+	if (anew)
+		heap_probes__relink(t->probes, (pid_t)p->tgid);
 	covered = covered_ns(t, proc);
-	may_be_late = began(t, p) && !is_seen(t, proc);
+	may_be_late = began(t, p) && (anew || !is_seen(t, proc));
 	err = look_at(t, proc);
 	/* before, all at once, since many are probed in another way than few */
 	if (t->begin_ns)

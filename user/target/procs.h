@@ -28,6 +28,7 @@ struct proc {
 	bool kthread;
 	bool exec_known; /* exec_id is certain */
 	bool by_exec;	 /* the entry before it is of the same process */
+	bool by_thread;	 /* and another than its main thread has called exec, which is that now */
 	bool leader_exited;  /* other threads may still run */
 	uint32_t thread_cnt; /* 0: not known, since it was met when it ran already */
 	uint64_t scanned_ns; /* identity known from a scan that began then: earlier events are in

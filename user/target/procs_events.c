@@ -208,6 +208,8 @@ int procs__on_exec(struct procs *ps, uint32_t tgid, uint64_t time_ns, const char
 	old = &ps->entries[old_idx];
 	p->by_exec = true;
 	p->start_ns = old->p.start_ns;
+	/* the end of the one before was told first (de_thread in fs/exec.c) */
+	p->by_thread = old->p.leader_exited;
 	p->exec_id = old->p.exec_id + 1;
 	/* a scan that was under way may have counted this exec */
 	p->exec_known = old->p.exec_known && !(old->p.scanned_ns && time_ns < old->p.met_ns);
