@@ -332,13 +332,18 @@ void capture__meanwhile(struct capture *c)
 }
 
 /* What the heap needs to be known of what has arrived is known once no boundary waits. */
+static bool heap_waits(const struct capture *c)
+{
+	return c->heap && (c->boundary_cnt || c->boundary_ending);
+}
+
 static int tend_heap(struct capture *c)
 {
 	int err;
 
 	if (!c->heap)
 		return 0;
-	if (c->boundary_cnt || c->boundary_ending)
+	if (heap_waits(c))
 		return heap__end_slice(c->heap);
 	err = heap__update(c->heap);
 	return err ? err : heap__tick(c->heap);
@@ -371,6 +376,9 @@ int capture__poll(struct capture *c)
 		err = tend_heap(c);
 	if (!err && c->custom)
 		err = custom__update(c->custom);
+	/* not between polls, which may take longer here than a process lives */
+	if (!err && !heap_waits(c))
+		collect__let_go(c->collect);
 	if (ticked)
 		tables__tend(c->tables);
 	if (!err)

@@ -428,6 +428,12 @@ int collect__poll(struct collect *c)
 	return poll_until(c, now, c->opts.poll_ns ? now + c->opts.poll_ns : UINT64_MAX);
 }
 
+void collect__let_go(struct collect *c)
+{
+	if (!c->behind)
+		targets__let_go(c->targets);
+}
+
 bool collect__is_behind(const struct collect *c)
 {
 	return c->behind;

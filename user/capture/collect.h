@@ -101,6 +101,10 @@ void collect__spill(struct collect *c);
  * time, lest a run does not end. To be called several times a second. 0 or -errno. */
 int collect__poll(struct collect *c);
 
+/* Whoever looks at the processes has done so since the last poll: those that ended long enough ago are forgotten. To be
+ * called behind polls; else all are kept. */
+void collect__let_go(struct collect *c);
+
 /* Has the last one left anything? */
 bool collect__is_behind(const struct collect *c);
 

@@ -16,9 +16,9 @@
 #include "kernel/session.h"
 #include "target/procs.h"
 
-/* Records of what has ended may still arrive, and others look at it between two polls: it is kept for so many
- * polls, which can follow each other at once, and for so long from the first of them on. */
-#define DEAD_POLLS 3
+/* Records of what has ended may still arrive: it is kept for so many looks, which can follow each other at once, and for
+ * so long from the first of them on. */
+#define DEAD_LOOKS 3
 #define DEAD_NS (NSEC_PER_SEC / 10)
 /* When a process has gone, its last thread runs on for some us. */
 #define GONE_NS (NSEC_PER_SEC / 50)
@@ -369,30 +369,35 @@ static void let_go(struct targets *t, uint32_t proc)
 	memset(&t->notes[proc], 0, sizeof(*t->notes));
 }
 
-void targets__tend(struct targets *t, bool keep_dead)
+void targets__tend(struct targets *t, bool behind)
 {
 	uint64_t now = util_monotonic_ns();
-	const uint32_t *ended;
-	size_t cnt;
 
 	publish_dirty(t);
-	/* of what has ended since, records may still wait */
-	if (keep_dead)
+	/* records may still wait */
+	if (behind)
 		return;
 	procs__drop_retired(t->procs, now - RETIRED_NS);
 	look_after_leaderless(t, now);
-	ended = procs__ended(t->procs, &cnt);
+}
+
+void targets__let_go(struct targets *t)
+{
+	uint64_t now = util_monotonic_ns();
+	size_t cnt;
+	const uint32_t *ended = procs__ended(t->procs, &cnt);
+
 	/* backwards, since the last one takes the place of what is removed */
 	while (cnt--) {
 		struct target_note *note = targets__note(t, ended[cnt]);
 
-		/* the polls count from when it has gone: what was sampled until then comes next */
-		if (!note || (!note->dead_polls && ends_still(t, ended[cnt])))
+		/* they count from when it has gone: what was sampled until then comes next */
+		if (!note || (!note->dead_looks && ends_still(t, ended[cnt])))
 			continue;
-		if (!note->dead_polls)
+		if (!note->dead_looks)
 			note->dead_ns = now;
-		note->dead_polls += note->dead_polls < DEAD_POLLS;
-		if (note->dead_polls == DEAD_POLLS && now - note->dead_ns >= DEAD_NS)
+		note->dead_looks += note->dead_looks < DEAD_LOOKS;
+		if (note->dead_looks == DEAD_LOOKS && now - note->dead_ns >= DEAD_NS)
 			let_go(t, ended[cnt]);
 	}
 }

@@ -33,7 +33,7 @@ struct target_note {
 	uint64_t fruitless_ns; /* when the first of them was taken */
 	uint64_t changed_ns;   /* when mappings changed, the last time that is known */
 	bool known;	       /* the kernel side has what a copied stack asked for */
-	uint8_t dead_polls;
+	uint8_t dead_looks;
 	uint64_t dead_ns;  /* the time of the first of them */
 	uint32_t chosen;   /* kinds: see targets__choose */
 	bool dirty;	   /* mappings changed since it was published */
@@ -86,13 +86,15 @@ int targets__read_events(struct targets *t, uint64_t until_ns,
  * known and the sample has user frames; space->known is false if it had ended before that. */
 uint32_t targets__find(struct targets *t, const struct bpfprof_rec *rec);
 
+/* Tells the kernel side what changed in the processes that it knows. behind: records still wait. Takes time for what
+ * happened, not for what there is. */
+void targets__tend(struct targets *t, bool behind);
+
 /*
- * Tells the kernel side what changed in the processes that it knows. keep_dead: records of what has
- * ended may still wait; else a process that has ended goes when the last records from it have
- * arrived: with the third call after its end, and not before 100 ms. Takes time for what happened,
- * not for what there is.
+ * Nobody else has to look at a process that has ended by now, and no record waits: it goes when the last ones from it have
+ * arrived, with the third call after its end, and not before 100 ms.
  */
-void targets__tend(struct targets *t, bool keep_dead);
+void targets__let_go(struct targets *t);
 
 /* NULL if there is no memory. Valid until the next call. */
 struct target_note *targets__note(struct targets *t, uint32_t proc);

@@ -288,8 +288,7 @@ static void complain(struct heap_targets *t, uint32_t proc)
  * from then on. */
 static bool began(const struct heap_targets *t, const struct proc *p)
 {
-	return t->begin_ns && by_process(t) && !t->opts.chosen && !p->scanned_ns &&
-	       p->from_ns > t->begin_ns;
+	return t->begin_ns && by_process(t) && !t->opts.chosen && p->from_ns > t->begin_ns;
 }
 
 /* A process has run until then, and was not probed. */
