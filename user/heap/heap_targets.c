@@ -129,13 +129,14 @@ static void note_unreached(struct heap_targets *t, uint32_t proc)
 static void note_spared(struct heap_targets *t, uint32_t proc)
 {
 	if (!by_process(t)) {
-		if (!t->all_spared)
-			log_error(
-				"no heap profile: with this kernel the probes of all processes "
-				"would end those that filter their system calls (give --pid; "
-				"mended in Linux 6.14)");
-		t->missed.unprobed += !t->all_spared;
+		if (t->all_spared)
+			return;
 		t->all_spared = true;
+		t->missed.unprobed++;
+		log_error(
+			"no heap profile: with this kernel the probes of all processes "
+			"would end those that filter their system calls (give --pid; "
+			"mended in Linux 6.14)");
 		return;
 	}
 	if (!is_to_be_said(t, proc))
@@ -311,9 +312,12 @@ static int look_back(struct heap_targets *t, uint32_t proc)
 	    mapped_files__has_looked_back(t->files, proc) || is_unreached(t, proc))
 		return 0;
 	err = mapped_files__look(t->files, proc, &news);
-	if (!err && news != MAPPED_FILES_SAME && (p->by_thread || !is_seen(t, proc)))
+	if (err || news == MAPPED_FILES_SAME)
+		return err;
+	/* what is attached in the process is not in this program, and nobody has come to attach it anew */
+	if ((news == MAPPED_FILES_FIRST && p->by_thread) || !is_seen(t, proc))
 		note_late(t, p, MIN(covered_ns(t, proc), p->to_ns));
-	return err;
+	return 0;
 }
 
 /* Looks at a process if something was mapped since the last time. */
