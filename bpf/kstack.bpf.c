@@ -10,8 +10,8 @@
  * on it once only, for what is not initialized may have others in it, left from calls before. What
  * a system call has called lies at a random distance from the top, with such words in between
  * (CONFIG_RANDOMIZE_KSTACK_OFFSET): places are counted from where the thread slept, but for that of
- * the outermost frame, which is at the top. Elsewhere that distance counts, too: an exception in the
- * kernel may be handled in the frames of one in user space, and lie within such a one.
+ * the outermost frame, which is at the top. Of an exception or an interrupt that distance is always the
+ * same, and counts: one in the kernel may have the frames of one in user space, and be within such a one.
  *
  * Should all of this be wrong somewhere, a sample would have another's stack, and nobody would see
  * it. So one in BPFPROF_CHECKED is walked all the same; what does not agree is counted.

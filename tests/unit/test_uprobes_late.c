@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * kernel/uprobes, uprobes_helpers: processes that attach and detach for us, and are kept waiting. The kernel holds back every fork of the
- * machine meanwhile, so none of it is asked here: what they do is another thing. The sources are included for that.
+ * kernel/uprobes, uprobes_helpers: processes that attach and detach for us, and are kept waiting. The kernel holds back
+ * every fork of the machine meanwhile, so none of it is asked here: what they do is another thing. The sources are
+ * included for that.
  */
 #include "kernel/uprobes.c"
 #include "kernel/uprobes_helpers.c"

@@ -26,8 +26,8 @@
 #include "kernel/probe_waits.h"
 #include "kernel/threads.h"
 
-#define TAKE_NS \
-	(2 * NSEC_PER_SEC)	 /* for those that rest, where there is not room for all at once */
+/* For those that rest, where there is not room for the stacks of all at once. */
+#define TAKE_NS (2 * NSEC_PER_SEC)
 #define DEADLINE_NS 100000000ULL /* for those that do not come to rest */
 #define PAUSE_NS 500000L	 /* between two looks at them */
 #define MAX_PARTS 3
@@ -416,8 +416,8 @@ static bool copy_all(struct snapshot *s)
 	return made && (late || made < cnt);
 }
 
-/* All at once, as long as that leads on: what was made may be worth nothing, for who wakes all the time, and be
- * made again and again. *pass is the first look. */
+/* All at once, and again as long as that leads on, or until TAKE_NS: the copy of a thread that has run meanwhile is
+ * worth nothing, and is made again. *pass is the first look. */
 static int take_all(struct snapshot *s, struct threads *pass)
 {
 	uint64_t end_ns = util_monotonic_ns() + TAKE_NS;

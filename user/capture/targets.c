@@ -16,8 +16,8 @@
 #include "kernel/session.h"
 #include "target/procs.h"
 
-/* Records of what has ended may still arrive: it is kept for so many looks, which can follow each other at once, and for
- * so long from the first of them on. */
+/* Records of what has ended may still arrive: it is kept for so many calls of targets__let_go, which can follow each other
+ * at once, and for so long from the first of them on. */
 #define DEAD_LOOKS 3
 #define DEAD_NS (NSEC_PER_SEC / 10)
 /* When a process has gone, its last thread runs on for some us. */

@@ -441,7 +441,8 @@ int heap__finish(struct heap *h, struct window *w, const struct budget_mark *fro
 		 const struct heap_part *part, struct window_profile_opts *ret)
 {
 	if (h->sliced) {
-		/* nor is anything known to be in use where probes are attached all the time again */
+		/* what is in use is not known any more, and heap__tick drops the keys that are kept for it between slices
+		 * only: behind a pause there may be none */
 		windows__drop_freed(collect__windows(h->collect), BPFPROF_HEAP);
 		window__revise(w, BPFPROF_HEAP,
 			       budget__revision(&h->budget, from, &part->mark,

@@ -22,11 +22,12 @@ struct uprobes_helpers {
 	/* frees all that they use, and this */
 	void (*free)(struct uprobes_helpers *h);
 	size_t cnt;
-	pid_t pids
-		[UPROBES_MAX_HELPERS]; /* children of ours; 0: it has ended; -1: it was not started */
+	/* children of ours; 0: it has ended; -1: it was not started */
+	pid_t pids[UPROBES_MAX_HELPERS];
 };
 
-/* In a helper, first: it has our errno, and asks for no memory, which may be ours to give. */
+/* What a helper does first: it leaves our process group. It shares our memory, so that it may neither write to errno nor
+ * allocate, then or later. */
 void uprobes_helper_begins(void);
 
 /*
