@@ -459,6 +459,14 @@ static __always_inline int unw_choose(struct unw *u)
 	return direct == u->pc || !unw_sets_frame(u, direct) ? UNW_AT_SP : UNW_BY_FP;
 }
 
+/* Something is missing behind the current frame, which has been added. Whoever records what there is all
+ * the same adds it. */
+static __always_inline int unw_miss_behind(struct unw *u)
+{
+	u->nr--;
+	return UNW_MISS;
+}
+
 /* A step to what is guessed. */
 static __always_inline int unw_step_guess(struct unw *u)
 {
@@ -478,7 +486,8 @@ static __always_inline int unw_step_guess(struct unw *u)
 	g = &u->guess[which & 1];
 	/* what a JIT compiler has mapped since the list was made */
 	if (unw_find_map(u, g->ra - 1))
-		return u->proc.flags & BPFPROF_PROC_NO_RAW ? BPFPROF_STACK_no_table : UNW_MISS;
+		return u->proc.flags & BPFPROF_PROC_NO_RAW ? BPFPROF_STACK_no_table :
+							     unw_miss_behind(u);
 	unw_caller(u, g->ra, g->sp, g->fp);
 	return UNW_CONTINUE;
 }
@@ -524,7 +533,7 @@ static __always_inline int unw_begin_no_table(struct unw *u)
 	/* what is in a file, user space can read */
 	if (called == UNW_NOT_READ && u->map.chunk < BPFPROF_MAX_CHUNKS &&
 	    !(u->proc.flags & BPFPROF_PROC_NO_RAW))
-		return UNW_MISS;
+		return unw_miss_behind(u);
 	if (!called && !unw_starts_context(u, u->pc)) {
 		u->nr--;
 		return BPFPROF_STACK_bad_frame;
