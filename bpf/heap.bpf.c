@@ -271,6 +271,16 @@ static __always_inline bool may_fail(__u64 size)
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
 }
 
+/* A call that would be recorded is lost, if it is meant. */
+static __noinline void lose_wanted(enum bpfprof_lost why)
+{
+	struct task_facts task;
+
+	task_facts(&task);
+	if (is_wanted(&task))
+		lose(BPFPROF_HEAP, why);
+}
+
 /* A call of a thread that there was no room for. It is sampled as all are, since drawing has no
  * memory, and lost if it is meant; one inside another, too. */
 static __noinline void lose_call(struct pt_regs *ctx, __u32 op)
@@ -325,7 +335,7 @@ static __always_inline int enter(struct pt_regs *ctx, __u64 cookie, bool optiona
 	if (cookie & BPFPROF_COOKIE_THROWS &&
 	    (t->sampled || resizes(op) || cookie & BPFPROF_COOKIE_WRAPPER) && may_fail(size)) {
 		if (t->sampled)
-			lose(BPFPROF_HEAP, BPFPROF_LOST_may_throw);
+			lose_wanted(BPFPROF_LOST_may_throw);
 		return 1;
 	}
 	if (resizes(op) && t->ptr)
@@ -389,7 +399,7 @@ static __always_inline void begin_only(struct pt_regs *ctx, __u64 cookie)
 	if (!t || (resizes(op) && !size && PT_REGS_PARM1(ctx)) || !sampled(t, size))
 		return;
 	if (size >= bp_config.heap_cannot_fail_below)
-		lose(BPFPROF_HEAP, BPFPROF_LOST_may_fail);
+		lose_wanted(BPFPROF_LOST_may_fail);
 	else
 		heap_record(ctx, 0, size, 0, false);
 }
