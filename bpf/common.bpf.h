@@ -718,8 +718,9 @@ static __always_inline int task_regs(struct task_struct *task, struct pt_regs *r
  * BPFPROF_NO_SYSCALL. */
 static __always_inline __u32 regs_syscall(const struct pt_regs *regs)
 {
-	/* interrupts and exceptions set orig_ax to -1 */
-	if ((long)regs->orig_ax < 0)
+	/* Interrupts and exceptions set orig_ax to -1. What the kernel has started, and has not called exec yet,
+	 * has registers of zeros: its selectors are not those of user mode. */
+	if ((long)regs->orig_ax < 0 || !(regs->cs & 3))
 		return BPFPROF_NO_SYSCALL;
 	if (regs->cs == CS_USER32)
 		return BPFPROF_CALL32;
