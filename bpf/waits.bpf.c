@@ -457,6 +457,21 @@ int BPF_PROG(wait_fork, struct task_struct *parent, struct task_struct *task)
 	return 0;
 }
 
+/* Where states are in a hash by thread id: of several threads the one that execs goes on under the number of
+ * the first one, whose own state may be there yet. */
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(wait_exec, struct task_struct *task, pid_t old_tid)
+{
+	__u32 old = old_tid, tid = task->pid;
+
+	if (old == tid || !bpf_map_lookup_elem(&bp_wait_hash, &old))
+		return 0;
+	bpf_map_delete_elem(&bp_wait_hash, &old);
+	bpf_map_delete_elem(&bp_wait_hash, &tid);
+	wait_state_make(task);
+	return 0;
+}
+
 /* One RCU grace period after the thread's last switch-out. */
 SEC("?tp_btf/sched_process_free")
 int BPF_PROG(wait_free, struct task_struct *task)

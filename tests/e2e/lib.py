@@ -215,6 +215,15 @@ def start_prog(name, *args, **kw):
     return start_ready([prog_path(name), *map(str, args)], **kw)
 
 
+# becomes another program when a line comes: a thread calls exec, and not the main one
+EXECS_BY_THREAD = """
+import os, sys, threading
+sys.stdin.readline()
+threading.Thread(target=os.execv, args=(sys.argv[1], sys.argv[1:])).start()
+threading.Event().wait()
+"""
+
+
 def start_ready(argv, **kw):
     p = start(argv, stdout=subprocess.PIPE, **kw)
     line = p.stdout.readline()

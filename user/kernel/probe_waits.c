@@ -17,7 +17,7 @@
 #include "kernel/session.h"
 #include "kernel/waits_how.h"
 
-#define MAX_LINKS 11
+#define MAX_LINKS 12
 
 struct probe_waits {
 	struct session *session;
@@ -73,6 +73,7 @@ static void configure(struct session *s)
 	bpf_program__set_autoload(skel->progs.wait_newtask, true);
 	bpf_program__set_autoload(skel->progs.wait_fork, !futex);
 	bpf_program__set_autoload(skel->progs.wait_free, cfg->wait_slots);
+	bpf_program__set_autoload(skel->progs.wait_exec, !futex && hashed);
 	/* waits that are in progress at the end are read from outside */
 	if (block || offcpu)
 		bpf_program__set_autoload(skel->progs.threads_read, true);
@@ -155,7 +156,8 @@ static int attach(struct probe_waits *w)
 		skel->progs.wait_switched,   skel->progs.wait_switched_any,
 		skel->progs.wait_resumed,    skel->progs.wait_waking,
 		skel->progs.wait_queue,	     skel->progs.wait_unqueue,
-		skel->progs.wait_unqueue_pi, skel->progs.threadcreate,
+		skel->progs.wait_unqueue_pi, skel->progs.wait_exec,
+		skel->progs.threadcreate,
 	};
 	char symbol[256];
 	int err = 0;
