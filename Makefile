@@ -133,6 +133,8 @@ $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
 # fails to find a table, or to open a file
 $(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns
 # moves the clock, instead of waiting
+$(OUT)/tests/unit/test_heap_probes: LDLIBS += -Wl,--wrap=objects__allocators
+
 $(OUT)/tests/unit/test_cpu_time $(OUT)/tests/unit/test_rest: LDLIBS += -Wl,--wrap=util_monotonic_ns
 # refuses memory
 $(OUT)/tests/unit/test_names_cache: LDLIBS += -Wl,--wrap=calloc -Wl,--wrap=realloc

@@ -46,6 +46,7 @@
 #include "capture/symbolize.h"
 #include "target/elf_file.h"
 #include "target/objects.h"
+#include "target/objects_parts.h"
 #include "target/procs.h"
 #include "target/unwind_build.h"
 
@@ -1267,7 +1268,8 @@ int __wrap_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_t
 	int err = table_err;
 
 	table_err = 0;
-	return err ? err : __real_objects__unwind_table(o, id, ret);
+	return err ? objects_judge(o, &o->objects[id], err) :
+		     __real_objects__unwind_table(o, id, ret);
 }
 
 static int open_err; /* of each request for a file, or 0 */
@@ -1369,6 +1371,54 @@ static void test_table_later(void **state)
 	}
 }
 
+/* What the kernel side knows of the C library's code. */
+static uint32_t published_chunk(uint32_t proc)
+{
+	const struct proc *p = procs__get(procs, proc);
+	static struct unw u;
+
+	memset(&u, 0, sizeof(u));
+	assert_true(code__published(code, proc, &u.proc));
+	u.owner[0] = p->tgid | (uint64_t)p->exec_id << 32;
+	u.owner[1] = p->start_ns;
+	assert_int_equal(unw_find_map(&u, files[0].start), 0);
+	return u.map.chunk;
+}
+
+/* That a file did not answer in time is none, either: no stacks are copied for a while, but then for its table. One that
+ * has given it is followed by it, whatever it does later. */
+static void test_table_rests(void **state)
+{
+	uint32_t proc = start_with_libc(state), object;
+	const struct proc_map *m = procs__map_at(procs, proc, files[0].start);
+
+	for (uint64_t minutes = 1; minutes <= 2; minutes *= 2) {
+		table_err = -ETIMEDOUT;
+		assert_int_equal(code__load(code, proc, m), 0);
+		assert_int_equal(code__publish(code, proc), 0);
+		assert_int_equal(published_chunk(proc), BPFPROF_CHUNK_NO_TABLE);
+		ahead_ns += minutes * 60 * NSEC_PER_SEC - NSEC_PER_SEC;
+		code__ask_again(code);
+		assert_int_equal(code__load(code, proc, m), 0);
+		assert_int_equal(published_chunk(proc), BPFPROF_CHUNK_NO_TABLE);
+		ahead_ns += NSEC_PER_SEC;
+		code__ask_again(code);
+		assert_int_equal(published_chunk(proc), BPFPROF_CHUNK_NOT_LOADED);
+	}
+	assert_int_equal(code__load(code, proc, m), 0);
+	assert_int_equal(code__publish(code, proc), 0);
+	assert_int_equal(check_published(proc), 1);
+	object = code__object(code, proc, m);
+	objects_judge(objects, &objects->objects[object], -ETIMEDOUT);
+	assert_false(objects__info(objects, object)->readable);
+	assert_int_equal(procs__on_fork(procs, FAKE_TGID + 1, FAKE_TGID, 2), 0);
+	assert_int_equal(code__publish(code, procs__find_live(procs, FAKE_TGID + 1)), 0);
+	assert_int_equal(check_published(procs__find_live(procs, FAKE_TGID + 1)), 1);
+	code__forget(code, procs__find_live(procs, FAKE_TGID + 1));
+	ahead_ns = 0;
+	forget_libc(proc);
+}
+
 /* Files come and go, enough of them to have what nobody needs released. */
 static void churn_files(void)
 {
@@ -1461,6 +1511,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_table_later, teardown),
 		cmocka_unit_test_teardown(test_file_later, teardown),
 		cmocka_unit_test_teardown(test_file_rests, teardown),
+		cmocka_unit_test_teardown(test_table_rests, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What heap_probes keeps of objects, whose numbers are used again. */
+/* What heap_probes keeps of objects, whose numbers are used again, and of those that do not answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +8,13 @@
 
 #include <linux/types.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "heap/heap_probes.h"
+#include "target/allocators.h"
 #include "target/objects.h"
 
 static uint32_t add(struct objects *o, const char *path)
@@ -55,10 +58,56 @@ static void test_number_used_again(void **state)
 	objects__free(o);
 }
 
+static int allocators_err; /* of the next request, once */
+
+int __real_objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret);
+int __wrap_objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret);
+
+int __wrap_objects__allocators(struct objects *o, uint32_t id, struct allocator_points *ret)
+{
+	int err = allocators_err;
+
+	allocators_err = 0;
+	return err ? err : __real_objects__allocators(o, id, ret);
+}
+
+/* What has not answered is not known to have nothing: it is asked again. What has is not. */
+static void test_unanswered(void **state)
+{
+	static const struct {
+		int err;
+		enum heap_probes_has first, then;
+	} answers[] = {
+		{ -EAGAIN, HEAP_PROBES_UNKNOWN, HEAP_PROBES_ALLOCATOR },
+		{ -ENOMEM, HEAP_PROBES_UNKNOWN, HEAP_PROBES_ALLOCATOR },
+		{ -ENOEXEC, HEAP_PROBES_NOTHING, HEAP_PROBES_NOTHING },
+	};
+	Dl_info info;
+
+	(void)state;
+	assert_true(dladdr((void *)(uintptr_t)getppid, &info));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		struct objects *o = objects__new();
+		struct heap_probes *hp = heap_probes__new(UPROBES_MULTI, false, NULL, o);
+		uint32_t libc = add(o, info.dli_fname);
+
+		allocators_err = answers[i].err;
+		assert_int_equal(heap_probes__look(hp, libc), answers[i].first);
+		assert_int_equal(heap_probes__look(hp, libc), answers[i].then);
+		allocators_err = -ENOEXEC;
+		assert_int_equal(heap_probes__look(hp, libc), answers[i].then);
+		/* it was not asked */
+		assert_int_equal(allocators_err, -ENOEXEC);
+		heap_probes__free(hp);
+		objects__free(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_number_used_again),
+		cmocka_unit_test(test_unanswered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,9 +247,10 @@ static void test_set_aside(void **state)
 {
 	struct objects *o = objects__new();
 	struct objects_stats stats;
-	uint64_t vaddr, before = util_monotonic_ns();
+	uint64_t vaddr, wakes, before = util_monotonic_ns();
 	struct unwind_table t;
 	uint32_t a, b;
+	char byte;
 
 	(void)state;
 	build("a", "");
@@ -262,7 +263,10 @@ static void test_set_aside(void **state)
 	assert_false(objects__has_usdt(o, a));
 	assert_false(objects__info(o, a)->readable);
 	assert_int_equal(objects__unwind_table(o, a, &t), -ENOEXEC);
-	assert_false(objects__vaddr(o, a, 0x1000, &vaddr));
+	assert_true(objects__unanswered(o, a, -ENOEXEC));
+	assert_false(objects__unanswered(o, a, 0));
+	assert_true(objects__vaddr(o, a, 0x1000, &vaddr));
+	assert_int_equal(objects__read(o, a, vaddr, &byte, 1), -ENOEXEC);
 	assert_int_equal(add(o, toolrun_path("a")), a);
 	assert_int_equal(objects__unwind_table(o, b, &t), 0);
 	unwind_table__done(&t);
@@ -272,8 +276,14 @@ static void test_set_aside(void **state)
 	/* after a minute it is asked once more */
 	assert_in_range(o->objects[a].rest.until_ns, before + REST_NS,
 			util_monotonic_ns() + REST_NS);
-	o->objects[a].rest.until_ns = 1;
-	assert_true(objects__vaddr(o, a, 0x1000, &vaddr));
+	assert_int_equal(o->wake_ns, o->objects[a].rest.until_ns);
+	wakes = objects__wakes(o);
+	assert_int_equal(objects__wakes(o), wakes);
+	o->objects[a].rest.until_ns = o->wake_ns = 1;
+	assert_int_equal(objects__wakes(o), wakes + 1);
+	assert_true(objects__info(o, a)->readable);
+	assert_false(objects__rests(o, a));
+	assert_int_equal(o->wake_ns, 0);
 	assert_int_equal(objects__unwind_table(o, a, &t), 0);
 	unwind_table__done(&t);
 	objects__stats(o, &stats);

@@ -50,7 +50,8 @@ struct object_state {
 	enum {
 		NOT_LOADED,
 		LOADED,
-		NO_TABLE
+		NO_TABLE,
+		RESTS, /* the same for the time being: see objects__unanswered */
 	} table;
 	struct part_state *parts;
 	size_t part_cnt;
@@ -93,6 +94,7 @@ struct code {
 	bool full;	/* the range being added does not fit */
 	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
 			   given up */
+	uint64_t wakes; /* objects__wakes, when ask_again looked last */
 	bool evicting;
 	size_t look_at_files;	 /* for what nobody needs, when there are so many */
 	uint64_t look_at_bytes;	 /* the same of tables */
@@ -230,6 +232,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 			count_try(c, state, proc);
 		if (fd == -ETIMEDOUT) {
 			rest__begin(&state->rest);
+			objects__wake_at(c->objects, state->rest.until_ns);
 			give_up(c, state);
 		}
 		state->gone |= fd == -ENOENT || fd == -ESRCH || fd == -ESTALE;
@@ -435,14 +438,17 @@ static int add_part(struct code *c, const struct unwind_part *part, struct table
 	return err;
 }
 
-/* There is no table. Where memory is short, or no reader can be started, that tells nothing of the file. */
-static int fail_to_load(struct code *c, struct object_state *s, int err)
+/* There is no table. Where memory is short, or no reader can be started, that tells nothing of the file, nor does it if
+ * the file takes too long; but that may be often, and no stacks are to be copied for it meanwhile. */
+static int fail_to_load(struct code *c, uint32_t object, int err)
 {
+	struct object_state *s = &c->states[object];
+
 	if (err == -ENOMEM || err == -EAGAIN) {
 		s->again_ns = util_monotonic_ns() + LOAD_AGAIN_NS;
 		return err == -ENOMEM ? err : 0;
 	}
-	s->table = NO_TABLE;
+	s->table = objects__unanswered(c->objects, object, err) ? RESTS : NO_TABLE;
 	c->loads++;
 	return 0;
 }
@@ -462,7 +468,7 @@ static int load_table(struct code *c, uint32_t object)
 		return 0;
 	err = objects__unwind_table(c->objects, object, &t);
 	if (err || !t.part_cnt)
-		return fail_to_load(c, s, err);
+		return fail_to_load(c, object, err);
 	parts = calloc(t.part_cnt, sizeof(*parts));
 	if (!parts)
 		err = -ENOMEM;
@@ -481,7 +487,7 @@ static int load_table(struct code *c, uint32_t object)
 	if (err) {
 		/* -ENOSPC: larger than all the room there is. Its frames are followed by frame pointer */
 		release_parts(c, s);
-		err = fail_to_load(c, s, err);
+		err = fail_to_load(c, object, err);
 	} else {
 		s->table = LOADED;
 		s->rows = t.row_cnt;
@@ -526,6 +532,33 @@ size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t
 	if (known < cnt && procs__lives(c->procs, proc) && code__published(c, proc, &published))
 		(void)code__publish(c, proc);
 	return known;
+}
+
+void code__ask_again(struct code *c)
+{
+	uint64_t wakes = objects__wakes(c->objects), loads = c->loads;
+
+	if (wakes == c->wakes)
+		return;
+	c->wakes = wakes;
+	for (size_t i = 0; i < c->state_cap; i++) {
+		if (c->states[i].table != RESTS || objects__rests(c->objects, i))
+			continue;
+		c->states[i].table = NOT_LOADED;
+		c->loads++;
+	}
+	for (size_t i = 0; i < c->file_cap; i++) {
+		struct file_state *state = &c->files[i];
+
+		if (rest__ends(&state->rest)) {
+			state->tries = 0;
+			c->loads++;
+		} else if (state->rest.until_ns) {
+			objects__wake_at(c->objects, state->rest.until_ns);
+		}
+	}
+	if (c->loads != loads)
+		republish(c, true);
 }
 
 /* ---- lists ---- */

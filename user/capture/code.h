@@ -73,6 +73,12 @@ const struct object_info *code__object_info(const struct code *c, uint32_t objec
  */
 void code__release_unused(struct code *c);
 
+/*
+ * What did not answer in time, a file that was to be opened or one that was to be read, counts as having no table until
+ * it may be asked for again; stacks that go through it are copied from then on, so that it is. To be called now and then.
+ */
+void code__ask_again(struct code *c);
+
 /* A chunk of table memory, for unwinding here. */
 const uint8_t *code__chunk(const struct code *c, uint32_t idx);
 

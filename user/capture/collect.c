@@ -417,6 +417,7 @@ static int poll_until(struct collect *c, uint64_t until_ns, uint64_t end_ns)
 	take_pending(c, until_ns, end_ns);
 	c->calm = c->raw == raw;
 	targets__tend(c->targets, c->behind);
+	code__ask_again(c->code);
 	code__release_unused(c->code);
 	return 0;
 }

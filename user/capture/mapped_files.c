@@ -27,6 +27,7 @@ struct mapped_files {
 	struct code *code;
 	struct seen *seen;
 	size_t seen_cap;
+	uint64_t wakes; /* objects__wakes, when it was looked at last */
 };
 
 struct mapped_files *mapped_files__new(struct procs *procs, struct objects *objects,
@@ -50,6 +51,16 @@ void mapped_files__free(struct mapped_files *m)
 	free(m);
 }
 
+/* There are news of everybody if something may be asked for again: who maps it is not known here. */
+static void note_wakes(struct mapped_files *m)
+{
+	uint64_t wakes = objects__wakes(m->objects);
+
+	for (size_t i = 0; i < m->seen_cap && wakes != m->wakes; i++)
+		m->seen[i].maps = 0;
+	m->wakes = wakes;
+}
+
 int mapped_files__look(struct mapped_files *m, uint32_t proc, enum mapped_files_news *ret)
 {
 	const struct proc *p = procs__get(m->procs, proc);
@@ -57,6 +68,7 @@ int mapped_files__look(struct mapped_files *m, uint32_t proc, enum mapped_files_
 	uint64_t maps = util_hash(s->maps, s->map_cnt * sizeof(*s->maps), p->tgid);
 	struct seen *seen;
 
+	note_wakes(m);
 	if (util_reserve_zeroed(&m->seen, &m->seen_cap, proc, sizeof(*m->seen)))
 		return -ENOMEM;
 	seen = &m->seen[proc];

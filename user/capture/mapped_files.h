@@ -17,8 +17,8 @@ struct proc_map;
 struct procs;
 
 enum mapped_files_news {
-	MAPPED_FILES_SAME,  /* as when it was looked at last */
-	MAPPED_FILES_OTHER, /* it maps other files than then */
+	MAPPED_FILES_SAME, /* as when it was looked at last */
+	MAPPED_FILES_OTHER, /* it maps other files than then, or one may answer that did not: objects__unanswered */
 	MAPPED_FILES_FIRST, /* it, or the program that it runs, has not been looked at yet */
 };
 

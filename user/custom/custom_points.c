@@ -121,7 +121,7 @@ static int add_sites(struct custom_points *p, uint32_t object, struct object *o)
 
 	/* a file that cannot be read has no names either, which is said elsewhere */
 	if (err)
-		return err == -ENOMEM ? err : 0;
+		return objects__unanswered(p->objects, object, err) ? err : 0;
 	for (size_t i = 0; !err && i < found.cnt; i++) {
 		const struct custom_site *s = &found.sites[i];
 		struct uprobe_point point = { .offset = s->offset,
@@ -180,9 +180,13 @@ static int add_function(struct custom_points *p, uint32_t object, struct object 
 		return 0;
 	state->mapped = true;
 	err = objects__sites(p->objects, object, "", f->function, use, &found);
+	if (err && objects__unanswered(p->objects, object, err)) {
+		state->err = -EAGAIN;
+		return err;
+	}
 	if (err) {
 		state->err = err;
-		return err == -ENOMEM ? err : 0;
+		return 0;
 	}
 	state->found = true;
 	for (size_t i = 0; !err && i < found.cnt; i++) {
@@ -225,6 +229,10 @@ static int fail_function(const struct custom_pair *pair, const struct custom_fun
 				 "'%s': no process maps a file '%s': name it as /proc/PID/maps "
 				 "does",
 				 pair->name, f->file);
+	if (state->err == -EAGAIN)
+		return util_fail(-ENOENT, err, err_sz,
+				 "'%s': '%s' could not be read in time: try again", pair->name,
+				 f->file);
 	if (state->err == -EOPNOTSUPP)
 		return util_fail(
 			-ENOENT, err, err_sz,
@@ -280,9 +288,11 @@ const struct custom_object *custom_points__get(struct custom_points *p, uint32_t
 	if (o->serial != serial) {
 		/* of one that had this number before */
 		forget(o);
-		o->serial = serial;
-		if (add_sites(p, object, o) || add_pairs(p, object, o))
+		if (add_sites(p, object, o) || add_pairs(p, object, o)) {
+			forget(o);
 			return NULL;
+		}
+		o->serial = serial;
 	}
 	for (int g = 0; g < PROBE_CUSTOM_NR_GROUPS; g++)
 		if (o->found.cnt[g])

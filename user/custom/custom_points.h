@@ -27,8 +27,8 @@ struct custom_points *custom_points__new(const struct custom_wanted *wanted,
 					 struct objects *objects);
 void custom_points__free(struct custom_points *p);
 
-/* Those of an object, which is looked into when it is first asked for; NULL: there are none. Borrowed
- * until the next call. What cannot be probed is said. */
+/* Those of an object, which is looked into when it is first asked for, until it answers (objects__unanswered); NULL:
+ * there are none, as far as is known. Borrowed until the next call. What cannot be probed is said. */
 const struct custom_object *custom_points__get(struct custom_points *p, uint32_t object);
 
 /*

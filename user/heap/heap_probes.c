@@ -205,13 +205,14 @@ static int set_points(const struct heap_probes *hp, const struct allocator_point
 	return 0;
 }
 
-/* The points of an object, found when it is first asked for. NULL: there is no memory. */
+/* The points of an object, found when it is first asked for. NULL: they are not known. */
 static const struct object_points *points_of(struct heap_probes *hp, uint32_t object)
 {
 	struct allocator_points found;
 	uint64_t serial = objects__info(hp->objects, object)->serial;
 	struct object_points *op;
 	size_t left_out = 0;
+	int err;
 
 	if (util_reserve_zeroed(&hp->points, &hp->point_cap, object, sizeof(*hp->points)))
 		return NULL;
@@ -220,8 +221,11 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 		return op;
 	/* of one that had this number before */
 	forget_points(op);
+	err = objects__allocators(hp->objects, object, &found);
+	if (objects__unanswered(hp->objects, object, err))
+		return NULL;
 	op->serial = serial;
-	if (objects__allocators(hp->objects, object, &found))
+	if (err)
 		return op;
 	op->apart = true;
 	for (size_t i = 0; i < found.cnt; i++) {
@@ -248,11 +252,13 @@ static const struct object_points *points_of(struct heap_probes *hp, uint32_t ob
 			"return probe of this kernel (Linux 6.13 can leave it out)",
 			objects__info(hp->objects, object)->path, left_out);
 	hp->sanitizers += op->sanitizer && !left_out;
-	for (int m = 0; op && m < HEAP_PROBES_NR_MODES; m++)
-		if (set_points(hp, &found, m, &op->by_mode[m]))
-			op = NULL;
+	for (int m = 0; !err && m < HEAP_PROBES_NR_MODES; m++)
+		err = set_points(hp, &found, m, &op->by_mode[m]);
 	allocator_points__done(&found);
-	return op;
+	if (!objects__unanswered(hp->objects, object, err))
+		return op;
+	forget_points(op);
+	return NULL;
 }
 
 static bool has_usdt(const struct heap_probes *hp, const struct object_points *op)
@@ -273,7 +279,7 @@ enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object)
 	const struct object_points *op = points_of(hp, object);
 
 	if (!op)
-		return HEAP_PROBES_NOTHING;
+		return HEAP_PROBES_UNKNOWN;
 	if (has_usdt(hp, op))
 		return HEAP_PROBES_USDT;
 	if (!op->by_mode[HEAP_PROBES_ALWAYS].by_group.cnt[PROBE_HEAP_ALLOC] &&

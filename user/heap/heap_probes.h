@@ -17,6 +17,7 @@ struct session;
 /* What there is in a file. */
 enum heap_probes_has {
 	HEAP_PROBES_NOTHING,
+	HEAP_PROBES_UNKNOWN, /* it has not answered: objects__unanswered */
 	HEAP_PROBES_ALLOCATOR,
 	/* One whose functions have names of its own, before which no library can stand. */
 	HEAP_PROBES_APART,
@@ -39,7 +40,7 @@ struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struc
 				     struct objects *objects);
 void heap_probes__free(struct heap_probes *hp);
 
-/* Looks into an object when it is first asked for. */
+/* Looks into an object when it is first asked for, until it answers. */
 enum heap_probes_has heap_probes__look(struct heap_probes *hp, uint32_t object);
 
 /* Adds an object that has something, open at fd, in one process (pid 0: in all) to the files that

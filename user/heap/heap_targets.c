@@ -161,9 +161,13 @@ static bool is_unreached(const struct heap_targets *t, uint32_t proc)
 	return proc < t->said_cap && t->said[proc] == procs__get(t->procs, proc)->tgid;
 }
 
+/* What there is to be probed, as far as is known. */
 static enum heap_probes_has has(struct heap_targets *t, uint32_t object)
 {
-	return object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(t->probes, object);
+	enum heap_probes_has what =
+		object == OBJECTS_NONE ? HEAP_PROBES_NOTHING : heap_probes__look(t->probes, object);
+
+	return what == HEAP_PROBES_UNKNOWN ? HEAP_PROBES_NOTHING : what;
 }
 
 static bool is_target(const struct heap_targets *t, uint32_t proc)
@@ -267,14 +271,16 @@ static void complain(struct heap_targets *t, uint32_t proc)
 	    (p->to_ns == UINT64_MAX && main_thread_of(p->tgid) != MAIN_THREAD_RUNS))
 		return;
 	for (size_t j = 0; j < s->map_cnt; j++) {
+		uint32_t object = mapped_files__object(t->files, proc, &s->maps[j]);
 		const struct proc_file *f = procs__file(t->procs, s->maps[j].file);
 		const char *base = strrchr(f->path, '/');
 		size_t len = strlen(in);
 
 		if (f->kind != PROC_FILE_REGULAR || s->maps[j].copy == PROC_MAP_COPY)
 			continue;
-		/* what could not be opened may have one */
-		if (mapped_files__object(t->files, proc, &s->maps[j]) == OBJECTS_NONE)
+		/* what could not be opened, or read, may have one */
+		if (object == OBJECTS_NONE ||
+		    heap_probes__look(t->probes, object) == HEAP_PROBES_UNKNOWN)
 			return;
 		if (!j || s->maps[j].file != s->maps[j - 1].file)
 			snprintf(in + len, sizeof(in) - len, "%s%s", len ? ", " : "",

@@ -17,6 +17,8 @@
 #include "target/perf_map.h"
 #include "target/unwind_build.h"
 
+#define AGAIN_NS \
+	NSEC_PER_SEC /* what there was no memory for, or no reader, is asked for again then */
 #define SPARE_FDS 64 /* descriptors left to all others: debug files, processes, what is written */
 
 /* ---- identity ---- */
@@ -172,10 +174,12 @@ int objects_judge(struct objects *o, struct object *obj, int err)
 		return err;
 	obj->info.readable = false;
 	obj->set_aside = true;
-	if (err == -ETIMEDOUT)
+	if (err == -ETIMEDOUT) {
 		rest__begin(&obj->rest);
-	else
+		objects__wake_at(o, obj->rest.until_ns);
+	} else {
 		let_go(o, obj);
+	}
 	return err;
 }
 
@@ -518,13 +522,43 @@ bool objects__rewritten(const struct objects *o, uint32_t id)
 	       !file_stat_same(&st, &obj->st);
 }
 
-bool objects__vaddr(struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
+bool objects__rests(const struct objects *o, uint32_t id)
 {
-	struct object *obj = &o->objects[id];
+	return o->objects[id].rest.until_ns;
+}
 
-	end_rest(obj);
-	return obj->info.readable &&
-	       elf_segments__vaddr(obj->file.segments, obj->file.segment_cnt, offset, ret_vaddr);
+bool objects__unanswered(struct objects *o, uint32_t id, int err)
+{
+	if (err != -EAGAIN && err != -ENOMEM)
+		return err && objects__rests(o, id);
+	objects__wake_at(o, util_monotonic_ns() + AGAIN_NS);
+	return true;
+}
+
+void objects__wake_at(struct objects *o, uint64_t ns)
+{
+	if (!o->wake_ns || ns < o->wake_ns)
+		o->wake_ns = ns;
+}
+
+uint64_t objects__wakes(struct objects *o)
+{
+	if (!o->wake_ns || util_monotonic_ns() < o->wake_ns)
+		return o->wakes;
+	o->wake_ns = 0;
+	for (size_t i = 0; i < o->end; i++) {
+		end_rest(&o->objects[i]);
+		if (objects__rests(o, i))
+			objects__wake_at(o, o->objects[i].rest.until_ns);
+	}
+	return ++o->wakes;
+}
+
+bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
+{
+	const struct object *obj = &o->objects[id];
+
+	return elf_segments__vaddr(obj->file.segments, obj->file.segment_cnt, offset, ret_vaddr);
 }
 
 const struct elf_segment *objects__segments(const struct objects *o, uint32_t id, size_t *ret_cnt)

@@ -141,9 +141,22 @@ bool objects__has_given(const struct objects *o, const uint8_t *build_id, size_t
 /* The object has a use for what was given: its names are others from now on. */
 void objects__learn(struct objects *o, uint32_t id);
 
-/* The virtual address in the object of a file offset; false if it lies in no executable segment, or the object is not
- * readable, which one that took too long is again from some time on. */
-bool objects__vaddr(struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
+/*
+ * A request that was not answered tells nothing of the file: it took too long, so that it is left alone for some time
+ * (base/rest.h), or there was no memory, or no reader. True if err, a result of one of the requests below, is that.
+ * Whoever did without asks again when objects__wakes has changed.
+ */
+bool objects__unanswered(struct objects *o, uint32_t id, int err);
+/* How often there was something to be asked for again. */
+uint64_t objects__wakes(struct objects *o);
+/* objects__wakes is to change then, CLOCK_MONOTONIC, or before: for what is left alone by somebody else. */
+void objects__wake_at(struct objects *o, uint64_t ns);
+/* Is the object left alone? */
+bool objects__rests(const struct objects *o, uint32_t id);
+
+/* The virtual address in the object of a file offset; false if it lies in no executable segment. Known also of what is
+ * left alone. */
+bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
 
 /* The object's segments in the order of the file, none if it is not readable; borrowed until an
  * object is added. */

@@ -49,7 +49,8 @@ struct objects {
 	size_t open_cnt, max_open, hand;
 	uint32_t vdso;
 	struct roots roots;
-	uint64_t harms; /* of what is no object: silent paths, perf maps */
+	uint64_t harms;		 /* of what is no object: silent paths, perf maps */
+	uint64_t wakes, wake_ns; /* objects__wakes; when it changes next, 0: it does not */
 	struct readers readers;
 	struct fetched_files fetched;
 };
