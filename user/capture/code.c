@@ -2,7 +2,7 @@
 /* The code of the profiled processes, and what the kernel side knows of it. */
 #include <linux/types.h>
 
-#include "capture/code.h"
+#include "capture/code_parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,97 +11,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/rest.h"
 #include "base/util.h"
-#include "kernel/tables.h"
 #include "target/objects.h"
 #include "target/perf_maps.h"
 #include "target/unwind_build.h"
 
-/* How often a file is tried to be opened, through whichever process, before it is given up; as often through
- * such as have ended, before that is left to those that live. Stacks may enter a file many times. */
-#define OPEN_TRIES 8
-#define OPEN_AGAIN_NS 100000000ULL	/* through the same process */
-#define LOAD_AGAIN_NS 1000000000ULL	/* a table for which there was no memory, or no reader */
-#define PIECES 256			/* of code that are kept */
-#define MAX_LIST (BPFPROF_MAX_MAPS - 1) /* ranges of a process that the kernel side is told */
-#define MAX_MAP (1ULL << 31)		/* bytes of one */
-#define MAX_SKIPS 16 /* of these, ranges at either end that do not fit: to try each takes some us */
-
-/* By number of a proc_file. */
-struct file_state {
-	uint32_t object;
-	uint8_t tries, tries_of_ended;
-	uint32_t tried; /* the last process that it was tried through */
-	uint64_t tried_ns;
-	struct rest rest; /* it could not be had in time, and is given up as long */
-	bool gone;	  /* or replaced, when it was to be opened */
-	bool spare;	  /* was not needed at the last look, and nobody asked since */
-};
-
-struct part_state {
-	uint64_t vaddr;
-	uint32_t text_sz;
-	struct tables_extent extent;
-};
-
-/* By number of an object. */
-struct object_state {
-	enum {
-		NOT_LOADED,
-		LOADED,
-		NO_TABLE,
-		RESTS, /* the same for the time being: see objects__unanswered */
-	} table;
-	struct part_state *parts;
-	size_t part_cnt;
-	uint64_t rows;
-	uint64_t again_ns; /* NOT_LOADED: not before */
-	bool built;	   /* counted in the statistics */
-};
-
-/* By number of a process. */
-struct proc_state {
-	struct tables_extent list; /* sz 0: the kernel side knows nothing */
-	struct bpfprof_proc_key key;
-	struct bpfprof_proc value;
-	uint64_t ranges, loads; /* what was published: as ranges_of and code.loads were then */
-};
-
-/* A few bytes of code that were read: raw stacks that come together ask for the same ones. */
-struct piece {
-	uint64_t vaddr;
-	uint32_t object;
-	uint8_t sz; /* 0: nothing */
-	uint8_t bytes[8];
-};
-
-struct code {
-	struct procs *procs;
-	struct objects *objects;
-	struct tables *tables;
-	struct perf_maps *perf_maps;
-	struct copies *copies;
-	struct file_state *files;
-	size_t file_cap;
-	struct object_state *states;
-	size_t state_cap;
-	struct proc_state *procs_state;
-	size_t proc_cap;
-	struct piece pieces[PIECES]; /* by a hash of where they are */
-	struct tables_map *maps;     /* scratch */
-	size_t map_cap;
-	bool full;	/* the range being added does not fit */
-	uint64_t loads; /* counts what may change a list: objects found, tables loaded, evicted,
-			   given up */
-	uint64_t wakes; /* objects__wakes, when ask_again looked last */
-	bool evicting;
-	size_t look_at_files;	 /* for what nobody needs, when there are so many */
-	uint64_t look_at_bytes;	 /* the same of tables */
-	size_t hand;		 /* of the clock by which tables are evicted */
-	size_t proc_hand;	 /* the same of processes */
-	struct code_stats stats; /* unopened: of files that were released */
-};
+#define OPEN_AGAIN_NS 100000000ULL  /* through the same process */
+#define LOAD_AGAIN_NS 1000000000ULL /* a table for which there was no memory, or no reader */
 
 static uint32_t object_of(void *ctx, uint32_t proc, const struct proc_map *map)
 {
@@ -154,7 +70,7 @@ void code__free(struct code *c)
 	free(c);
 }
 
-static struct object_state *state_of(struct code *c, uint32_t object)
+struct object_state *code_state_of(struct code *c, uint32_t object)
 {
 	if (util_reserve_zeroed(&c->states, &c->state_cap, object, sizeof(*c->states)))
 		return NULL;
@@ -299,40 +215,8 @@ static void release_parts(struct code *c, struct object_state *s)
 	s->part_cnt = 0;
 }
 
-/* The kernel side is to know nothing of the process. */
-static void unpublish(struct code *c, struct proc_state *s)
-{
-	if (s->list.sz)
-		tables__del_proc(c->tables, &s->key, &s->list);
-	memset(s, 0, sizeof(*s));
-}
-
-/* Changes when a process maps anything else. */
-static uint64_t ranges_of(const struct proc_space *s)
-{
-	return util_hash(s->maps, s->map_cnt * sizeof(*s->maps), s->gen);
-}
-
-/* Publishes processes anew, lest their lists name a table that is going away: all of them, or those
- * that map anything else by now. */
-static void republish(struct code *c, bool all)
-{
-	for (size_t i = 0; i < c->proc_cap && i < procs__cnt(c->procs); i++) {
-		struct proc_state *s = &c->procs_state[i];
-
-		if (!s->list.sz || (!all && s->ranges == ranges_of(procs__space(c->procs, i))))
-			continue;
-		if (code__publish(c, i))
-			unpublish(c, &c->procs_state[i]);
-	}
-}
-
-/*
- * Makes room: lets go of the tables that no stack went through since the last time, or, if all were
- * used, of those that are met first the second time round (the clock algorithm). Returns false if
- * there was nothing to let go of.
- */
-static bool evict(struct code *c)
+/* By the clock algorithm: of tables that were all used those go that are met first the second time round. */
+bool code_evict(struct code *c)
 {
 	size_t evicted = 0, cnt = MIN(objects__end(c->objects), c->state_cap);
 	uint64_t freed = 0, enough = tables__bytes(c->tables) / 4;
@@ -362,7 +246,7 @@ static bool evict(struct code *c)
 		return false;
 	c->stats.evicted += evicted;
 	c->evicting = true;
-	republish(c, true);
+	code_republish(c, true);
 	c->evicting = false;
 	for (size_t i = 0; i < cnt; i++)
 		if (c->states[i].table != LOADED)
@@ -415,7 +299,7 @@ void code__release_unused(struct code *c)
 	if (cnt < c->look_at_files && tables__bytes(c->tables) < c->look_at_bytes)
 		return;
 	/* then a list names the tables of what its process maps, and of nothing that goes */
-	republish(c, false);
+	code_republish(c, false);
 	if (procs__release_files(c->procs, let_go_of_file, c))
 		return;
 	objects__release_unused(c->objects, forget_object, c);
@@ -433,7 +317,7 @@ static int add_part(struct code *c, const struct unwind_part *part, struct table
 	/* what was freed but not settled may do */
 	tables__settle(c->tables);
 	err = tables__add_part(c->tables, part->blob, part->blob_sz, ret);
-	while (err == -ENOSPC && evict(c))
+	while (err == -ENOSPC && code_evict(c))
 		err = tables__add_part(c->tables, part->blob, part->blob_sz, ret);
 	return err;
 }
@@ -455,7 +339,7 @@ static int fail_to_load(struct code *c, uint32_t object, int err)
 
 static int load_table(struct code *c, uint32_t object)
 {
-	struct object_state *s = state_of(c, object);
+	struct object_state *s = code_state_of(c, object);
 	uint64_t before = util_monotonic_ns();
 	struct unwind_table t;
 	size_t part_cnt = 0;
@@ -522,6 +406,16 @@ int code__load(struct code *c, uint32_t proc, const struct proc_map *map)
 	return err;
 }
 
+int code__load_all(struct code *c, uint32_t proc)
+{
+	int err = 0;
+
+	/* they may change while files are read */
+	for (size_t i = 0; !err && i < procs__space(c->procs, proc)->map_cnt; i++)
+		err = code__load(c, proc, &procs__space(c->procs, proc)->maps[i]);
+	return err ? err : code__publish(c, proc);
+}
+
 size_t code__vouch(struct code *c, uint32_t proc, const uint64_t *frames, size_t cnt,
 		   uint64_t time_ns)
 {
@@ -558,244 +452,7 @@ void code__ask_again(struct code *c)
 		}
 	}
 	if (c->loads != loads)
-		republish(c, true);
-}
-
-/* ---- lists ---- */
-
-static void add_map(struct code *c, size_t *cnt, uint64_t start, uint64_t end, uint32_t skew,
-		    const struct tables_extent *part, uint32_t chunk)
-{
-	/* a part covers less; the memory of a JIT compiler may be larger than an entry says */
-	for (; !part && start < end && end - start > MAX_MAP; start += MAX_MAP)
-		add_map(c, cnt, start, start + MAX_MAP, 0, NULL, chunk);
-	if (start >= end)
-		return;
-	if (*cnt >= MAX_LIST || util_reserve(&c->maps, &c->map_cap, *cnt + 1, sizeof(*c->maps))) {
-		c->full = true;
-		return;
-	}
-	c->maps[(*cnt)++] = (struct tables_map){
-		.start = start,
-		.map = {
-			.size = (uint32_t)(end - start),
-			.skew = skew,
-			.chunk = part ? part->chunk : chunk,
-			.pos = part ? part->pos : 0,
-		},
-	};
-}
-
-/* The range's entries: one for each part that covers some of it, and for what lies between. */
-static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
-{
-	struct object_state *s = NULL;
-	uint64_t vaddr, at = map->start;
-	uint32_t object = OBJECTS_NONE;
-
-	if (procs__file(c->procs, map->file)->kind == PROC_FILE_ANON) {
-		add_map(c, cnt, map->start, map->end, 0, NULL,
-			map->copy == PROC_MAP_MAYBE_COPY ? BPFPROF_CHUNK_NOT_LOADED :
-							   BPFPROF_CHUNK_NO_TABLE);
-		return;
-	}
-	if (map->file < c->file_cap && c->files[map->file].object) {
-		object = c->files[map->file].object - 1;
-		c->files[map->file].spare = false;
-	}
-	if (object != OBJECTS_NONE)
-		s = state_of(c, object);
-	if (!s || s->table == NOT_LOADED) {
-		bool given_up =
-			!s && map->file < c->file_cap && c->files[map->file].tries >= OPEN_TRIES;
-
-		add_map(c, cnt, map->start, map->end, 0, NULL,
-			given_up ? BPFPROF_CHUNK_NO_TABLE : BPFPROF_CHUNK_NOT_LOADED);
-		return;
-	}
-	if (s->table == LOADED && objects__vaddr(c->objects, object, map->offset, &vaddr)) {
-		for (size_t i = 0; i < s->part_cnt; i++) {
-			const struct part_state *p = &s->parts[i];
-			uint64_t lo = MAX(p->vaddr, vaddr);
-			uint64_t hi = MIN(p->vaddr + p->text_sz, vaddr + (map->end - map->start));
-
-			if (lo >= hi)
-				continue;
-			add_map(c, cnt, at, map->start + (lo - vaddr), 0, NULL,
-				BPFPROF_CHUNK_NO_TABLE);
-			add_map(c, cnt, map->start + (lo - vaddr), map->start + (hi - vaddr),
-				lo - p->vaddr, &p->extent, 0);
-			at = map->start + (hi - vaddr);
-		}
-	}
-	add_map(c, cnt, at, map->end, 0, NULL, BPFPROF_CHUNK_NO_TABLE);
-}
-
-static struct proc_state *proc_state(struct code *c, uint32_t proc)
-{
-	if (util_reserve_zeroed(&c->procs_state, &c->proc_cap, proc, sizeof(*c->procs_state)))
-		return NULL;
-	return &c->procs_state[proc];
-}
-
-/* One more range, if all of it fits below the limit. */
-static bool add_whole(struct code *c, const struct proc_map *map, size_t limit, size_t *cnt)
-{
-	size_t before = *cnt;
-
-	c->full = false;
-	add_range(c, map, cnt);
-	if (!c->full && *cnt <= limit)
-		return true;
-	*cnt = before;
-	return false;
-}
-
-/* Chooses ranges from one on in steps of 1 or -1, up to `end`, that fit into half of the list, which is
- * written over. Some that do not are passed over. Returns how many. */
-static size_t choose(struct code *c, const struct proc_space *s, size_t from, size_t end, int step,
-		     uint32_t ret[MAX_LIST / 2])
-{
-	size_t cnt = 0, chosen = 0, skips = 0;
-
-	for (size_t i = from; i != end && skips <= MAX_SKIPS; i += (size_t)step)
-		if (add_whole(c, &s->maps[i], MAX_LIST / 2, &cnt))
-			ret[chosen++] = (uint32_t)i;
-		else
-			skips++;
-	return chosen;
-}
-
-/*
- * A process has more ranges than there is room for: takes those at both ends. Its program lies
- * below what it maps by itself, its libraries above, and what it has mapped last at either end, or
- * in a gap beside what it has mapped first.
- */
-static size_t add_ends(struct code *c, const struct proc_space *s)
-{
-	uint32_t low[MAX_LIST / 2], high[MAX_LIST / 2];
-	size_t cnt = 0, highs = choose(c, s, s->map_cnt - 1, SIZE_MAX, -1, high);
-	size_t lows = choose(c, s, 0, highs ? high[highs - 1] : s->map_cnt, 1, low);
-
-	for (size_t i = 0; i < lows; i++)
-		add_range(c, &s->maps[low[i]], &cnt);
-	for (size_t i = highs; i-- > 0;)
-		add_range(c, &s->maps[high[i]], &cnt);
-	c->stats.cut_maps = MAX(c->stats.cut_maps, s->map_cnt - lows - highs + s->cut_cnt);
-	return cnt;
-}
-
-/* Makes the list of a process anew and puts it into table memory. */
-static int set_list(struct code *c, uint32_t proc, const struct bpfprof_proc_key *key,
-		    size_t *ret_cnt)
-{
-	const struct proc_space *s = procs__space(c->procs, proc);
-	size_t i = 0;
-
-	*ret_cnt = 0;
-	while (i < s->map_cnt && add_whole(c, &s->maps[i], MAX_LIST, ret_cnt))
-		i++;
-	if (i < s->map_cnt)
-		*ret_cnt = add_ends(c, s);
-	return tables__set_proc(c->tables, key, c->maps, *ret_cnt, s->gen,
-				&c->procs_state[proc].list);
-}
-
-/*
- * The kernel side's table of processes is full: lets it forget one in turn, whose next stack comes
- * raw and brings it back. Returns false if it knows no other.
- */
-static bool displace(struct code *c, uint32_t proc)
-{
-	for (size_t step = 0; step < c->proc_cap; step++) {
-		size_t i = c->proc_hand++ % c->proc_cap;
-		struct proc_state *s = &c->procs_state[i];
-
-		if (i == proc || !s->list.sz)
-			continue;
-		tables__del_proc(c->tables, &s->key, &s->list);
-		return true;
-	}
-	return false;
-}
-
-int code__publish(struct code *c, uint32_t proc)
-{
-	const struct proc *p = procs__get(c->procs, proc);
-	const struct proc_space *space = procs__space(c->procs, proc);
-	struct proc_state *s = proc_state(c, proc);
-	struct bpfprof_proc_key key = { .tgid = p->tgid,
-					.exec_id = p->exec_id,
-					.start_ns = p->start_ns };
-	uint64_t ranges = ranges_of(space);
-	size_t cnt;
-	int err;
-
-	if (!s)
-		return -ENOMEM;
-	if (s->list.sz && s->ranges == ranges && s->loads == c->loads)
-		return 0;
-	if (s->list.sz && memcmp(&s->key, &key, sizeof(key)))
-		tables__del_proc(c->tables, &s->key, &s->list);
-	err = set_list(c, proc, &key, &cnt);
-	if (err == -ENOSPC) {
-		tables__settle(c->tables);
-		err = set_list(c, proc, &key, &cnt);
-	}
-	while ((err == -ENOSPC && !c->evicting && evict(c)) || (err == -E2BIG && displace(c, proc)))
-		err = set_list(c, proc, &key, &cnt);
-	if (err)
-		return err;
-	/* what was evicted changed the list, and the array of states may have moved */
-	s = &c->procs_state[proc];
-	s->key = key;
-	s->ranges = ranges_of(space);
-	s->loads = c->loads;
-	s->value = (struct bpfprof_proc){
-		.chunk = s->list.chunk,
-		.pos = s->list.pos,
-		.map_cnt = cnt,
-		.gen = space->gen,
-	};
-	return 0;
-}
-
-int code__load_all(struct code *c, uint32_t proc)
-{
-	int err = 0;
-
-	/* they may change while files are read */
-	for (size_t i = 0; !err && i < procs__space(c->procs, proc)->map_cnt; i++)
-		err = code__load(c, proc, &procs__space(c->procs, proc)->maps[i]);
-	return err ? err : code__publish(c, proc);
-}
-
-bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *ret)
-{
-	if (proc >= c->proc_cap || !c->procs_state[proc].list.sz)
-		return false;
-	*ret = c->procs_state[proc].value;
-	return true;
-}
-
-void code__want_raw(struct code *c, uint32_t proc, bool wanted)
-{
-	struct proc_state *s = proc_state(c, proc);
-
-	if (!s || !s->list.sz || wanted == !(s->value.flags & BPFPROF_PROC_NO_RAW))
-		return;
-	s->value.flags ^= BPFPROF_PROC_NO_RAW;
-	tables__update_proc(c->tables, &s->key, &s->value);
-}
-
-void code__forget(struct code *c, uint32_t proc)
-{
-	struct proc_state *s = proc_state(c, proc);
-
-	perf_maps__end(c->perf_maps, proc);
-	copies__forget(c->copies, proc);
-	if (s)
-		unpublish(c, s);
+		code_republish(c, true);
 }
 
 void code__begin_looks(struct code *c)
