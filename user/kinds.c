@@ -178,6 +178,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.labels = heap_labels,
 		.hide = heap_frames_hide,
 		.holds = true,
+		.levels = 1 << 2 | 1 << 3,
 		.by_default = true,
 		.of_chosen = true,
 		.description = "what the program allocates, and has not freed when the run ends",
@@ -280,6 +281,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.values = count_values,
 		.labels = thread_labels,
 		.write_text = threads_text_write,
+		.levels = 1 << 0,
 		.in_kernel = true,
 		.description = "the stack of every thread at one moment: at once if it is the only "
 			       "kind, else at the end",
@@ -312,6 +314,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.values = held_values,
 		.holds = true,
 		.only_held = true,
+		.levels = 1 << 0,
 		.of_processes = true,
 		.description = "what the program has added to a profile of its own (bpfprof/profile.h) "
 			       "and not removed, or what two functions add and remove",
@@ -329,6 +332,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.values = held_values,
 		.holds = true,
 		.only_held = true,
+		.levels = 1 << 0,
 		.of_processes = true,
 		.description = "files, sockets and all else that has a descriptor: what was opened and "
 			       "has not been closed, by the stack that opened it",

@@ -71,9 +71,11 @@ struct kind {
 	bool by_default_in_agent; /* where the agent is not given -P */
 	bool holds;		  /* what was sampled may be held, in any window: windows__hold */
 	bool only_held;		  /* its profiles leave out stacks that hold nothing */
-	bool of_processes;	  /* it can be recorded of processes alone, not of all */
-	bool of_chosen;		  /* it can be recorded of chosen processes (capture__choose) */
-	bool in_kernel;		  /* what it measures happens in the kernel as well */
+	/* Bit i: value i is what there is at the end of a window. Those of two windows do not add up. */
+	unsigned int levels;
+	bool of_processes; /* it can be recorded of processes alone, not of all */
+	bool of_chosen;	   /* it can be recorded of chosen processes (capture__choose) */
+	bool in_kernel;	   /* what it measures happens in the kernel as well */
 	bool waits; /* it measures waits: --min-wait, --wait-rate and --wait-budget are for it */
 	/* Shorter waits are left out where --min-wait is not given; with --all. */
 	uint64_t min_wait_ns, min_wait_all_ns;

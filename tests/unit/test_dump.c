@@ -49,6 +49,7 @@ struct record {
 	const char *service, *unit;
 	uint64_t begin_ns, duration_ns;
 	int64_t value;
+	int64_t held;	  /* the third value */
 	size_t value_cnt; /* 0: all */
 };
 
@@ -58,7 +59,7 @@ static struct profile *make(const struct record *r)
 	struct profile *p = profile__new(k->value_types, r->value_cnt ? r->value_cnt : k->value_cnt,
 					 k->period_type, 1000);
 	struct profile_mapping m = { .start = 4096, .limit = 8192 };
-	int64_t values[PROFILE_MAX_VALUES] = { r->value, r->value * 1000 };
+	int64_t values[PROFILE_MAX_VALUES] = { r->value, r->value * 1000, r->held, r->held * 1000 };
 	uint32_t loc;
 
 	assert_non_null(p);
@@ -119,8 +120,9 @@ static size_t find(uint64_t from_ns, uint64_t to_ns)
 	return found.cnt;
 }
 
-/* The sum of the first value; -1: there is no profile. */
-static int64_t sum(enum bpfprof_kind kind, uint64_t from_ns, uint64_t to_ns, struct dump_account *a)
+/* The sum of a value; -1: there is no profile. */
+static int64_t sum_of(enum bpfprof_kind kind, size_t value, uint64_t from_ns, uint64_t to_ns,
+		      struct dump_account *a)
 {
 	struct dump_time when = { from_ns, to_ns };
 	struct profile *p;
@@ -131,9 +133,15 @@ static int64_t sum(enum bpfprof_kind kind, uint64_t from_ns, uint64_t to_ns, str
 	if (!p)
 		return -1;
 	for (size_t i = 0; i < p->sample_cnt; i++)
-		ret += profile__values(p, &p->samples[i])[0];
+		ret += profile__values(p, &p->samples[i])[value];
 	profile__free(p);
 	return ret;
+}
+
+/* The sum of the first one. */
+static int64_t sum(enum bpfprof_kind kind, uint64_t from_ns, uint64_t to_ns, struct dump_account *a)
+{
+	return sum_of(kind, 0, from_ns, to_ns, a);
 }
 
 static void by_the_end_of_windows(void **state)
@@ -407,6 +415,30 @@ static void other_values(void **state)
 	assert_int_equal(a.broken, 0);
 }
 
+/* What is in use is so at the end of the last window: what was before has been freed, or is there again. */
+static void what_is_in_use(void **state)
+{
+	struct record r = { .kind = BPFPROF_HEAP, .begin_ns = START, .duration_ns = SEC };
+	struct dump_account a;
+
+	(void)state;
+	for (int i = 0; i < 5; i++, r.begin_ns += SEC) {
+		r.service = "one";
+		r.value = 1;
+		r.held = 10 + i;
+		add(&r);
+		r.service = "two";
+		r.held = i < 3 ? 100 : 0;
+		add(&r);
+	}
+	assert_int_equal(sum(BPFPROF_HEAP, 0, UINT64_MAX - 1, &a), 10);
+	assert_int_equal(sum_of(BPFPROF_HEAP, 2, 0, UINT64_MAX - 1, &a), 14);
+	assert_int_equal(sum_of(BPFPROF_HEAP, 3, 0, UINT64_MAX - 1, &a), 14000);
+	/* of an earlier time, as it was then */
+	assert_int_equal(sum_of(BPFPROF_HEAP, 2, 0, START + 2 * SEC, &a), 111);
+	assert_int_equal(a.added, 4);
+}
+
 static int asked;
 
 static bool stops_at_third(void)
@@ -637,10 +669,10 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(by_the_end_of_windows), TEST(clocks_are_set),   TEST(samples_say_where_from),
-		TEST(machinery_is_hidden),   TEST(hostile_records),  TEST(other_values),
-		TEST(it_is_stopped),	     TEST(it_has_no_room),   TEST(folders_are_whole),
-		TEST(folders_are_not_there), TEST(folders_are_left),
+		TEST(by_the_end_of_windows),  TEST(clocks_are_set),	   TEST(what_is_in_use),
+		TEST(samples_say_where_from), TEST(machinery_is_hidden),   TEST(hostile_records),
+		TEST(other_values),	      TEST(it_is_stopped),	   TEST(it_has_no_room),
+		TEST(folders_are_whole),      TEST(folders_are_not_there), TEST(folders_are_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,8 @@ static uint64_t end_of(const struct profile *p)
 struct sum {
 	struct profile_merge *merge;
 	struct strtab *left_out; /* names of values that not all have */
+	unsigned int levels;	 /* of the kind */
+	uint64_t newest_ns;	 /* when the newest window ends */
 };
 
 /* The labels that its samples get. */
@@ -216,6 +218,16 @@ static void note_window(const struct profile *p, struct dump_account *a)
 	a->added++;
 }
 
+/* What there was at the end of a window is not there at the end of all of them: the newest one tells. */
+static void drop_levels(const struct sum *sum, struct profile *p)
+{
+	for (size_t i = 0; i < p->sample_cnt; i++)
+		for (size_t v = 0; v < p->value_cnt; v++)
+			if (sum->levels & 1U << v)
+				profile__values(p, &p->samples[i])[v] = 0;
+	profile__drop_zeros(p);
+}
+
 /* A profile, whose window may be another one. 0 or -ENOMEM. */
 static int add_profile(struct sum *sum, struct profile *p, const struct labels *labels,
 		       const struct dump_time *when, struct dump_account *a)
@@ -231,6 +243,10 @@ static int add_profile(struct sum *sum, struct profile *p, const struct labels *
 	if (end_ns < when->from_ns || end_ns > when->to_ns)
 		return 0;
 	make_group(labels, &group);
+	if (!so_far)
+		sum->newest_ns = end_ns;
+	if (sum->levels && end_ns != sum->newest_ns)
+		drop_levels(sum, p);
 	err = so_far ? profile_fit(so_far, p, sum->left_out, text, sizeof(text)) : 0;
 	err = err ?: profile_merge__add(sum->merge, p, group.v, group.cnt);
 	if (!err)
@@ -334,7 +350,7 @@ int dump_records__sum(const struct spool *s, const struct dump_records *r, enum 
 		      const struct dump_time *when, bool (*aborted)(void), struct profile **ret,
 		      struct dump_account *ret_account)
 {
-	struct sum sum = { profile_merge__new(), strtab__new() };
+	struct sum sum = { profile_merge__new(), strtab__new(), kinds[kind].levels, 0 };
 	struct profile *p = NULL;
 	int err = sum.merge && sum.left_out ? 0 : -ENOMEM;
 

@@ -50,8 +50,8 @@ int dump_records__find(const struct spool *s, const struct dump_time *when,
 void dump_records__done(struct dump_records *r);
 
 /*
- * Adds up those of a kind whose window ends in that time, the newest first, one after the other. Each
- * sample has the labels of its record: service_name, and what all samples of its group have. *ret:
+ * Adds up those of a kind whose window ends in that time, the newest first, one after the other. What there was at
+ * the end of a window (kinds.h, levels) is taken from those of the newest. Each sample has the labels of its record: service_name, and what all samples of its group have. *ret:
  * the caller's, finished; NULL: there was none. aborted() ends it: -EINTR. 0 or -errno.
  */
 int dump_records__sum(const struct spool *s, const struct dump_records *r, enum bpfprof_kind kind,
