@@ -173,8 +173,7 @@ int output_make_folder(const char *path, char *text, size_t text_sz)
 				 strerror(-err));
 	}
 	give_to_sudo_user(fd);
-	close(fd);
-	return 0;
+	return fd;
 }
 
 /* What was a device a moment ago, and nothing that has been put in its place since. */

@@ -28,8 +28,8 @@ int output_check(const char *path, bool binary, char *text, size_t text_sz);
 /* What an error of any of these means, and what to do if that is not plain; static, or as strerror. */
 const char *output_reason(int err);
 
-/* Makes a folder, mode 0700, owned by the user behind sudo; one that is there is refused. 0, or -errno with
- * a sentence in text. */
+/* Makes a folder, mode 0700, owned by the user behind sudo; one that is there is refused. Returns a descriptor of it,
+ * the caller's, or -errno with a sentence in text. */
 int output_make_folder(const char *path, char *text, size_t text_sz);
 
 /* After writing, which returned err: commits, or aborts. 0 or -errno. */

@@ -23,6 +23,9 @@ extern const char *const bench_side_names[2]; /* "base", "new" */
 /* The folder of the profiles: base/0001.cpu.pb.gz, new/0002.cpu.pb.gz … by the number of the run. */
 struct bench_set {
 	char path[PATH_MAX];
+	bool open; /* those below are */
+	int folder,
+		sides[2]; /* descriptors: the commands, whose user owns them, may put links in their places */
 	bool made;	     /* by us, now */
 	bool temporary;	     /* it is removed in the end */
 	uint32_t runs;	     /* numbers that are taken */

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,11 +35,33 @@ static void side_path(const struct bench_set *set, enum runs_side side, char pat
 	snprintf(path, PATH_MAX, "%.*s/%s", PATH_MAX - 16, set->path, bench_side_names[side]);
 }
 
+static void run_name(uint32_t run, int kind, char name[64])
+{
+	snprintf(name, 64, "%04" PRIu32 ".%s" ENDING, run, kinds[kind].name);
+}
+
 static void run_path(const struct bench_set *set, enum runs_side side, uint32_t run, int kind,
 		     char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%.*s/%s/%04" PRIu32 ".%s" ENDING, PATH_MAX - 64, set->path,
-		 bench_side_names[side], run, kinds[kind].name);
+	char name[64];
+
+	run_name(run, kind, name);
+	snprintf(path, PATH_MAX, "%.*s/%s/%s", PATH_MAX - 128, set->path, bench_side_names[side],
+		 name);
+}
+
+/* Is the folder of a side still where it was? 0 or -ESTALE, said. */
+static int check_place(const struct bench_set *set, enum runs_side side)
+{
+	char path[PATH_MAX];
+	struct stat now, then;
+
+	side_path(set, side, path);
+	if (!lstat(path, &now) && !fstat(set->sides[side], &then) && now.st_dev == then.st_dev &&
+	    now.st_ino == then.st_ino)
+		return 0;
+	log_error("somebody has moved the folder '%s'", path);
+	return -ESTALE;
 }
 
 void bench_set_begun(const struct bench_set *set, char path[PATH_MAX])
@@ -173,7 +196,7 @@ static int stamp(const char *from, const char *to, const struct run_facts *facts
 int bench_set_add(const struct bench *b, enum runs_side side, uint32_t run, struct run_facts *facts)
 {
 	char from[PATH_MAX], to[PATH_MAX];
-	int err = 0;
+	int err = check_place(&b->set, side);
 
 	snprintf(facts->run, sizeof(facts->run), "%04" PRIu32, run);
 	for (int i = 0; !err && i < BPFPROF_NR_KINDS; i++) {
@@ -201,11 +224,11 @@ void bench_set_drop(const struct bench *b)
 
 void bench_set_remove(const struct bench *b, enum runs_side side, uint32_t run)
 {
-	char path[PATH_MAX];
+	char name[64];
 
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
-		run_path(&b->set, side, run, i, path);
-		(void)unlink(path);
+		run_name(run, i, name);
+		(void)unlinkat(b->set.sides[side], name, 0);
 	}
 }
 
@@ -217,10 +240,13 @@ int bench_set_say_ops(const struct bench *b, uint64_t ops)
 
 	facts_clear(&facts);
 	facts.ops = ops;
-	for (int side = 0; side < 2; side++) {
+	for (int side = 0; !err && side < 2; side++) {
 		struct dirent *e;
 		DIR *d;
 
+		err = check_place(&b->set, side);
+		if (err)
+			break;
 		side_path(&b->set, side, folder);
 		d = opendir(folder);
 		if (!d) {
@@ -322,15 +348,26 @@ static int look_at(struct bench *b)
 	return check_builds(b);
 }
 
-/* 0 or -errno, said. */
+/* Its descriptor, or -errno, said. */
+static int open_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	log_error("cannot open the folder '%s': %s", path, strerror(errno));
+	return -errno;
+}
+
+/* The same of a new one. */
 static int make_folder(const char *path)
 {
 	char text[PATH_MAX + 128];
-	int err = output_make_folder(path, text, sizeof(text));
+	int fd = output_make_folder(path, text, sizeof(text));
 
-	if (err)
+	if (fd < 0)
 		log_error("%s", text);
-	return err;
+	return fd;
 }
 
 static int make_temporary(struct bench_set *set)
@@ -344,14 +381,37 @@ static int make_temporary(struct bench_set *set)
 		return -errno;
 	}
 	set->temporary = true;
-	return 0;
+	return open_folder(set->path);
+}
+
+/* 0 or -errno, said. */
+static int open_folders(struct bench_set *set, bool append)
+{
+	char side[PATH_MAX];
+	int fd;
+
+	set->folder = set->sides[0] = set->sides[1] = -1;
+	set->open = true;
+	if (append)
+		fd = open(set->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	else
+		fd = *set->path ? make_folder(set->path) : make_temporary(set);
+	if (append && fd < 0)
+		log_error("cannot open the folder '%s': %s", set->path, strerror(errno));
+	set->folder = fd;
+	set->made = !append && fd >= 0;
+	for (int i = 0; fd >= 0 && i < 2; i++) {
+		side_path(set, i, side);
+		fd = append ? open_folder(side) : make_folder(side);
+		set->sides[i] = fd;
+	}
+	return MIN(fd, 0);
 }
 
 int bench_set_open(struct bench *b, const char *path, bool append)
 {
 	struct bench_set *set = &b->set;
-	char side[PATH_MAX];
-	int err = 0;
+	int err;
 
 	set->ops_before = FACTS_NONE;
 	if (path && strlen(path) >= PATH_MAX - 128) {
@@ -360,28 +420,25 @@ int bench_set_open(struct bench *b, const char *path, bool append)
 	}
 	if (path)
 		snprintf(set->path, sizeof(set->path), "%s", path);
-	if (append)
-		return look_at(b);
-	err = path ? make_folder(path) : make_temporary(set);
-	set->made = !err;
-	for (int i = 0; !err && i < 2; i++) {
-		side_path(set, i, side);
-		err = make_folder(side);
-	}
-	return err;
+	/* the message that it is not there is look_at's */
+	err = append ? look_at(b) : 0;
+	return err ?: open_folders(set, append);
 }
 
-/* Files of a folder, and the folder. */
-static void remove_folder(const char *path)
+/* Removes the profiles in a folder, by its descriptor, and the folder at its path if it is empty then. Takes fd. */
+static void remove_folder(const char *path, int fd)
 {
-	DIR *d = opendir(path);
+	DIR *d = fdopendir(fd);
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			(void)unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		closedir(d);
+	if (!d) {
+		close(fd);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (strstr(e->d_name, ENDING)) /* one that was being written has more behind that */
+			(void)unlinkat(fd, e->d_name, 0);
+	closedir(d);
 	(void)rmdir(path);
 }
 
@@ -391,10 +448,17 @@ void bench_set_close(struct bench_set *set)
 	bool remove = set->temporary || (set->made && !set->runs);
 	char path[PATH_MAX];
 
-	for (int i = 0; remove && i < 2; i++) {
+	if (!set->open)
+		return;
+	for (int i = 0; i < 2; i++) {
 		side_path(set, i, path);
-		remove_folder(path);
+		if (remove && set->sides[i] >= 0)
+			remove_folder(path, set->sides[i]);
+		else if (set->sides[i] >= 0)
+			close(set->sides[i]);
 	}
-	if (remove)
-		remove_folder(set->path);
+	if (remove && set->folder >= 0)
+		remove_folder(set->path, set->folder);
+	else if (set->folder >= 0)
+		close(set->folder);
 }
