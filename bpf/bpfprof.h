@@ -552,7 +552,7 @@ _Static_assert(sizeof(struct bpfprof_live_key) == 24, "bpfprof_live_key");
 struct bpfprof_live {
 	/* that it was counted under; of a raw record (hash, tgid, 0, 0) */
 	struct bpfprof_count_key stack;
-	__u64 time_ns; /* CLOCK_MONOTONIC; of a custom profile 0: nobody asks */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
 };
 _Static_assert(sizeof(struct bpfprof_live) == 24, "bpfprof_live");
 

@@ -55,6 +55,7 @@ __noinline int custom_record(struct pt_regs *ctx, __u64 value, __u32 set, int re
 	user_task_facts(&task);
 	if (!record_wanted(&task))
 		return 0;
+	live.time_ns = bpf_ktime_get_ns();
 	live_key(&key, set, value);
 	if (bpf_map_lookup_elem(&bp_added, &key)) {
 		err = -EEXIST;

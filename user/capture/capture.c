@@ -44,6 +44,7 @@ struct capture_window {
 	uint64_t start_ns; /* 0: since the start */
 	int64_t shift_ns;  /* of a later one: how far CLOCK_REALTIME was ahead then */
 	uint64_t held_ns;  /* it has what custom profiles held at this boundary; 0: at none */
+	uint64_t since_ns; /* it has what is held of what came since; 0: of all */
 	uint64_t events_lost, not_followed;
 	struct budget_mark heap; /* where it begins in the heap's budget */
 };
@@ -448,6 +449,15 @@ struct capture_window *capture__open_window(struct capture *c, const struct capt
 	return w;
 }
 
+struct capture_window *capture__open_new(struct capture *c, const struct capture_boundary *from)
+{
+	struct capture_window *w = capture__open_window(c, from);
+
+	if (w)
+		w->since_ns = from->ns;
+	return w;
+}
+
 struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from)
 {
 	int err = from->heap.err ?: from->custom.err ?: from->fds.err;
@@ -538,9 +548,10 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 
 	*ret = (struct capture_profile){ 0 };
 	if (kind == BPFPROF_HEAP)
-		err = heap__finish(c->heap, w->window, &w->heap, &to->heap, &opts);
+		err = heap__finish(c->heap, w->window, &w->heap, &to->heap, w->since_ns, &opts);
 	if (kind == BPFPROF_FDS)
-		err = fds_part__hold(&to->fds, collect__windows(c->collect), w->window, to->ns);
+		err = fds_part__hold(&to->fds, collect__windows(c->collect), w->window, w->since_ns,
+				     to->ns);
 	if (!err)
 		err = make_profile(c, w, to, kind, &opts, ret);
 	if (!err && kind == BPFPROF_FDS) {
@@ -561,7 +572,7 @@ int capture__custom_profile(struct capture *c, struct capture_window *w,
 	*ret = (struct capture_profile){ 0 };
 	/* what all of them hold is read at once */
 	if (w->held_ns != to->ns)
-		err = custom__hold(c->custom, w->window, &to->custom);
+		err = custom__hold(c->custom, w->window, &to->custom, w->since_ns);
 	w->held_ns = to->ns;
 	opts.size = number;
 	if (!err)

@@ -232,11 +232,12 @@ void capture_boundary__done(struct capture_boundary *b);
  */
 int capture__stop(struct capture *c, struct capture_boundary *ret);
 
-/* A window since a boundary that was settled just now; NULL: since the start, before it. NULL with
- * errno. */
+/* A window since a boundary that was settled just now; NULL: since the start, before it. Of the heap in use, of custom
+ * profiles and of descriptors it has all that is held at its end. NULL with errno. */
 struct capture_window *capture__open_window(struct capture *c, const struct capture_boundary *from);
-/* The same, where what it has of the heap in use, of custom profiles and of descriptors is the change since
- * then, also below 0. */
+/* The same, where it has of these what has come since then. */
+struct capture_window *capture__open_new(struct capture *c, const struct capture_boundary *from);
+/* The same, where it has of these the change since then, also below 0. */
 struct capture_window *capture__open_change(struct capture *c, const struct capture_boundary *from);
 void capture__close_window(struct capture *c, struct capture_window *w);
 /* When it began, CLOCK_MONOTONIC. */

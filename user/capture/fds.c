@@ -27,10 +27,10 @@ static bool counts(const struct bpfprof_fd_open *o, uint64_t ns)
 }
 
 int fds_part__hold(const struct fds_part *part, struct windows *windows, struct window *w,
-		   uint64_t to_ns)
+		   uint64_t since_ns, uint64_t to_ns)
 {
 	for (size_t i = 0; i < part->open_cnt; i++)
-		if (counts(&part->open[i], to_ns))
+		if (counts(&part->open[i], to_ns) && part->open[i].time_ns >= since_ns)
 			(void)windows__hold(windows, w, &part->open[i].stack);
 		else if (part->open[i].origin == BPFPROF_FD_OPENED)
 			windows__note_live(windows, &part->open[i].stack);

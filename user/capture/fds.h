@@ -23,9 +23,10 @@ struct fds_part {
 };
 
 void fds_part__read(struct fds_part *part, struct session *s);
-/* The window, which ends at to_ns, has what is open, once its epochs are added up. 0 or -errno. */
+/* The window, which ends at to_ns, has what is open, of what was opened since since_ns, once its epochs are added up.
+ * 0 or -errno. */
 int fds_part__hold(const struct fds_part *part, struct windows *windows, struct window *w,
-		   uint64_t to_ns);
+		   uint64_t since_ns, uint64_t to_ns);
 /* A change begins at from_ns: what was open then is taken off the window. */
 void fds_part__begin_change(const struct fds_part *part, struct windows *windows, struct window *w,
 			    uint64_t from_ns);

@@ -229,13 +229,17 @@ void custom__read_live(struct custom *c, struct custom_part *ret)
 	ret->err = probe_custom__live(c->session, &ret->live, &ret->live_cnt);
 }
 
-int custom__hold(struct custom *c, struct window *w, const struct custom_part *part)
+int custom__hold(struct custom *c, struct window *w, const struct custom_part *part,
+		 uint64_t since_ns)
 {
 	struct windows *windows = collect__windows(c->collect);
 
 	/* one whose stack was lost has none: it was counted then */
 	for (size_t i = 0; !part->err && i < part->live_cnt; i++)
-		(void)windows__hold(windows, w, &part->live[i].live.stack);
+		if (part->live[i].live.time_ns >= since_ns)
+			(void)windows__hold(windows, w, &part->live[i].live.stack);
+		else
+			windows__note_live(windows, &part->live[i].live.stack);
 	if (!part->err)
 		windows__drop_freed(windows, BPFPROF_CUSTOM);
 	return part->err;

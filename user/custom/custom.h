@@ -55,8 +55,10 @@ struct custom_part {
 
 /* Behind the end of its epoch. Asks nobody. */
 void custom__read_live(struct custom *c, struct custom_part *ret);
-/* The window has what is held, once its epochs are added up. 0 or -errno. */
-int custom__hold(struct custom *c, struct window *w, const struct custom_part *part);
+/* The window has what is held, of what was added since since_ns, CLOCK_MONOTONIC, once its epochs are added up. 0 or
+ * -errno. */
+int custom__hold(struct custom *c, struct window *w, const struct custom_part *part,
+		 uint64_t since_ns);
 /* What the window holds is what has come since, less what has gone. */
 void custom__begin_change(struct custom *c, struct window *w, const struct custom_part *part);
 void custom_part__done(struct custom_part *part);

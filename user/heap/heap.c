@@ -413,15 +413,17 @@ void heap_part__done(struct heap_part *part)
 	memset(part, 0, sizeof(*part));
 }
 
-/* What a window's processes still hold. */
-static void hold_live(struct heap *h, struct window *w, const struct heap_part *part)
+/* What a window's processes still hold of what they have allocated since then. */
+static void hold_live(struct heap *h, struct window *w, const struct heap_part *part,
+		      uint64_t since_ns)
 {
 	struct windows *windows = collect__windows(h->collect);
 
 	for (size_t i = 0; i < part->live_cnt; i++) {
 		const struct live_entry *l = &part->live[i];
 
-		if (l->live.time_ns + h->opts.min_age_ns <= part->read_ns &&
+		if (l->live.time_ns >= since_ns &&
+		    l->live.time_ns + h->opts.min_age_ns <= part->read_ns &&
 		    (!h->opts.all || runs(h, l)))
 			(void)windows__hold(windows, w, &l->live.stack);
 		else
@@ -438,7 +440,7 @@ void heap__begin_change(struct heap *h, struct window *w, const struct heap_part
 }
 
 int heap__finish(struct heap *h, struct window *w, const struct budget_mark *from,
-		 const struct heap_part *part, struct window_profile_opts *ret)
+		 const struct heap_part *part, uint64_t since_ns, struct window_profile_opts *ret)
 {
 	if (h->sliced) {
 		/* what is in use is not known any more, and heap__tick drops the keys that are kept for it between slices
@@ -453,7 +455,7 @@ int heap__finish(struct heap *h, struct window *w, const struct budget_mark *fro
 	}
 	if (part->err)
 		return part->err;
-	hold_live(h, w, part);
+	hold_live(h, w, part, since_ns);
 	ret->only_held = h->opts.min_age_ns > 0;
 	return 0;
 }

@@ -148,9 +148,10 @@ int heap__look_back(struct heap *h);
 void heap__begin_change(struct heap *h, struct window *w, const struct heap_part *part);
 
 /* A window has ended, its epochs are added up and committed: what all of it stands for, and what is
- * in use. from: of the part at whose end it began; ret: what its profile has. 0 or -errno. */
+ * in use, of what was allocated since since_ns, CLOCK_MONOTONIC. from: of the part at whose end it began; ret: what
+ * its profile has. 0 or -errno. */
 int heap__finish(struct heap *h, struct window *w, const struct budget_mark *from,
-		 const struct heap_part *part, struct window_profile_opts *ret);
+		 const struct heap_part *part, uint64_t since_ns, struct window_profile_opts *ret);
 void heap_part__done(struct heap_part *part);
 
 void heap__report(struct heap *h, struct heap_report *ret);

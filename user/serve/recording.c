@@ -268,7 +268,8 @@ static void take_boundary(struct recording *r, const struct capture_boundary *b)
 		}
 		if (!w->window) {
 			/* what fails is tried again at the next one */
-			w->window = capture__open_change(r->capture, b);
+			w->window = r->all ? capture__open_change(r->capture, b) :
+					     capture__open_new(r->capture, b);
 			w->end_ns = b->ns + length_ns(r, &w->asked);
 		}
 		i++;
