@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,6 +298,31 @@ static void counting(void **unused)
 	free(line);
 }
 
+/* Costs are divided by the number: one that is rounded is another cost. */
+static void whole_numbers(void **unused)
+{
+	static const struct {
+		double printed;
+		int err;
+		uint64_t ops;
+	} cases[] = {
+		{ 1, 0, 1 },	      { 12, 0, 12 },	   { 1234567, 0, 1234567 },
+		{ 12.4, -EDOM, 0 },   { 12.6, -EDOM, 0 },  { 1.5, -EDOM, 0 },
+		{ 12.001, 0, 12 },    { 399.4, -EDOM, 0 }, { 81204.5, 0, 81205 },
+		{ 0, -ERANGE, 0 },    { 0.5, -ERANGE, 0 }, { -3, -ERANGE, 0 },
+		{ 1e18, -ERANGE, 0 }, { NAN, -ERANGE, 0 },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct bench_output o = { .found = true, .ops_cnt = cases[i].printed };
+		uint64_t ops = 0;
+
+		assert_int_equal(bench_output__ops(&o, &ops), cases[i].err);
+		assert_int_equal(ops, cases[i].ops);
+	}
+}
+
 /* ---- what is said of a run ---- */
 
 static struct profile *new_profile(void)
@@ -442,17 +468,12 @@ static void losses_of_each_kind(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_fair),
-		cmocka_unit_test(runs_of_a_side_are_numbered),
-		cmocka_unit_test(seeds_differ),
-		cmocka_unit_test(looks),
-		cmocka_unit_test(disturbed),
-		cmocka_unit_test(splitting),
-		cmocka_unit_test(numbers),
-		cmocka_unit_test(counting),
-		cmocka_unit_test(facts_are_kept),
-		cmocka_unit_test(facts_of_sums),
-		cmocka_unit_test(losses_of_each_kind),
+		cmocka_unit_test(blocks_are_fair), cmocka_unit_test(runs_of_a_side_are_numbered),
+		cmocka_unit_test(seeds_differ),	   cmocka_unit_test(looks),
+		cmocka_unit_test(disturbed),	   cmocka_unit_test(splitting),
+		cmocka_unit_test(numbers),	   cmocka_unit_test(counting),
+		cmocka_unit_test(whole_numbers),   cmocka_unit_test(facts_are_kept),
+		cmocka_unit_test(facts_of_sums),   cmocka_unit_test(losses_of_each_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,11 +257,18 @@ static int count_ops(const struct going *g, struct run_facts *ret)
 		return 0;
 	if (!g->out.found)
 		return refuse(g, "printed nothing that --ops-regex matches");
-	if (!(g->out.ops_cnt >= 1 && g->out.ops_cnt < 1e18))
+	switch (bench_output__ops(&g->out, &ret->ops)) {
+	case 0:
+		return 0;
+	case -EDOM:
+		return refuse(g,
+			      "printed %g operations, and a whole number is expected: let it print "
+			      "one, or do so many that the rest is below 0.1 %%",
+			      g->out.ops_cnt);
+	default:
 		return refuse(g, "printed %g operations: a number from 1 on is expected",
 			      g->out.ops_cnt);
-	ret->ops = (uint64_t)(g->out.ops_cnt + 0.5);
-	return 0;
+	}
 }
 
 int bench_one_run(struct bench *b, const struct bench_run *run, struct run_facts *ret)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "bench/output.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,8 @@
 
 #include "base/util.h"
 
-#define MAX_READS 64 /* at a time */
+#define MAX_READS 64	  /* at a time */
+#define ROUNDED_MAX 0.001 /* of the number: far below what is a change */
 
 void bench_output__begin(struct bench_output *o, const regex_t *regex)
 {
@@ -71,4 +74,16 @@ void bench_output__end(struct bench_output *o)
 {
 	if (o->sz)
 		end_line(o);
+}
+
+int bench_output__ops(const struct bench_output *o, uint64_t *ret)
+{
+	double whole = floor(o->ops_cnt + 0.5);
+
+	if (!(o->ops_cnt >= 1 && o->ops_cnt < 1e18))
+		return -ERANGE;
+	if (fabs(whole - o->ops_cnt) > ROUNDED_MAX * o->ops_cnt)
+		return -EDOM;
+	*ret = (uint64_t)whole;
+	return 0;
 }

@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define BENCH_OUTPUT_LINE 4096 /* bytes of a line that are looked at */
 #define BENCH_OUTPUT_LAST 512
@@ -28,5 +29,9 @@ void bench_output__read(struct bench_output *o, int fd);
 void bench_output__take(struct bench_output *o, const char *text, size_t sz);
 /* The last line may have no end. */
 void bench_output__end(struct bench_output *o);
+
+/* The number that was found, as a whole one. 0; -ERANGE: it is below 1, or too large; -EDOM: rounding would
+ * change what an operation costs. */
+int bench_output__ops(const struct bench_output *o, uint64_t *ret);
 
 #endif
