@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/output.h"
@@ -465,15 +466,95 @@ static void losses_of_each_kind(void **unused)
 	assert_int_equal(rmdir(b.set.path), 0);
 }
 
+/* ---- sets that are added to ---- */
+
+/* A run of the set that did so many operations. */
+static void write_run(const struct bench *b, enum runs_side side, uint64_t run, uint64_t ops)
+{
+	const struct profile_value_type types[] = { { "samples", "count" },
+						    { "cpu", "nanoseconds" } };
+	struct profile *p = profile__new(types, 2, types[1], 1000000);
+	const int64_t values[] = { 5, 5000000 };
+	char path[PATH_MAX], text[256];
+	struct run_facts f;
+
+	assert_non_null(p);
+	assert_int_not_equal(profile__add_sample(p, NULL, 0, NULL, 0, values), PROFILE_NONE);
+	facts_clear(&f);
+	snprintf(f.run, sizeof(f.run), "%04d", (int)run);
+	f.block = run / 4;
+	f.look = 1;
+	f.ops = ops;
+	assert_int_equal(facts_write(p, &f), 0);
+	assert_int_equal(profile__finish(p), 0);
+	snprintf(path, sizeof(path), "%.99s/%s/%s.cpu.pb.gz", b->set.path, bench_side_names[side],
+		 f.run);
+	assert_int_equal(output_write(path, write_one, p, text, sizeof(text)), 0);
+	profile__free(p);
+}
+
+/* Opens a set of four runs to add to it. */
+static int open_again(const char *path, const struct options *o, const uint64_t ops[4],
+		      uint64_t *ret)
+{
+	struct bench b = { .opts = o };
+	int err;
+
+	snprintf(b.set.path, sizeof(b.set.path), "%s", path);
+	for (uint64_t i = 0; i < 4; i++)
+		write_run(&b, i % 2 ? RUNS_NEW : RUNS_BASE, i + 1, ops[i]);
+	err = bench_set_open(&b, path, true);
+	*ret = b.set.ops_before;
+	return err;
+}
+
+/* What runs did goes for those that are added only if it is the same of all. */
+static void operations_of_sets(void **unused)
+{
+	const uint64_t same[] = { 7, 7, 7, 7 }, differ[] = { 100, 90, 100, 90 };
+	const uint64_t none[] = { FACTS_NONE, FACTS_NONE, FACTS_NONE, FACTS_NONE };
+	struct options o = { .kinds = { [BPFPROF_CPU] = true } };
+	struct bench b = { .opts = &o, .set = { .temporary = true } };
+	char side[PATH_MAX + 8];
+	uint64_t ops;
+
+	(void)unused;
+	strcpy(b.set.path, "/tmp/test_bench.XXXXXX");
+	assert_non_null(mkdtemp(b.set.path));
+	for (int i = 0; i < 2; i++) {
+		snprintf(side, sizeof(side), "%s/%s", b.set.path, bench_side_names[i]);
+		assert_int_equal(mkdir(side, 0700), 0);
+	}
+	assert_int_equal(open_again(b.set.path, &o, same, &ops), 0);
+	assert_int_equal(ops, 7);
+	assert_int_equal(open_again(b.set.path, &o, none, &ops), 0);
+	assert_true(ops == FACTS_NONE);
+	assert_int_equal(open_again(b.set.path, &o, differ, &ops), -EINVAL);
+	o.bench.ops_regex = "([0-9]+)";
+	assert_int_equal(open_again(b.set.path, &o, differ, &ops), 0);
+	o.bench.ops_regex = NULL;
+	o.bench.ops_probe = "uprobe:f";
+	assert_int_equal(open_again(b.set.path, &o, differ, &ops), 0);
+	bench_set_close(&b.set);
+	assert_int_equal(access(b.set.path, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_fair), cmocka_unit_test(runs_of_a_side_are_numbered),
-		cmocka_unit_test(seeds_differ),	   cmocka_unit_test(looks),
-		cmocka_unit_test(disturbed),	   cmocka_unit_test(splitting),
-		cmocka_unit_test(numbers),	   cmocka_unit_test(counting),
-		cmocka_unit_test(whole_numbers),   cmocka_unit_test(facts_are_kept),
-		cmocka_unit_test(facts_of_sums),   cmocka_unit_test(losses_of_each_kind),
+		cmocka_unit_test(blocks_are_fair),
+		cmocka_unit_test(runs_of_a_side_are_numbered),
+		cmocka_unit_test(seeds_differ),
+		cmocka_unit_test(looks),
+		cmocka_unit_test(disturbed),
+		cmocka_unit_test(splitting),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(counting),
+		cmocka_unit_test(whole_numbers),
+		cmocka_unit_test(facts_are_kept),
+		cmocka_unit_test(facts_of_sums),
+		cmocka_unit_test(losses_of_each_kind),
+		cmocka_unit_test(operations_of_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ struct bench_set {
 	uint64_t blocks;     /* the same */
 	uint64_t looks;	     /* at what was there before */
 	uint64_t builds;     /* the highest number of one that was there before; 0: it has none */
-	uint64_t ops_before; /* FACTS_NONE: they do not say how much they did */
+	uint64_t ops_before; /* what each did, where all did as much; FACTS_NONE: they do not say */
 };
 
 struct bench {

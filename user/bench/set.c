@@ -318,11 +318,30 @@ static int check_builds(const struct bench *b)
 	return -EINVAL;
 }
 
+/* What its runs did, which those that are added did as well unless options say it of each. 0 or -EINVAL, said. */
+static int check_ops(const struct bench *b, const struct runs *runs)
+{
+	const struct bench_options *o = &b->opts->bench;
+
+	if (o->ops || o->ops_regex || o->ops_probe)
+		return 0;
+	for (size_t i = 1; i < runs->run_cnt; i++)
+		if (runs->runs[i].facts.ops != runs->runs[0].facts.ops) {
+			log_error(
+				"the runs in '%s' did different numbers of operations: give "
+				"--ops-regex or --ops-probe as before",
+				b->set.path);
+			return -EINVAL;
+		}
+	return 0;
+}
+
 /* What is there, to go on from. 0 or -EINVAL, said. */
 static int look_at(struct bench *b)
 {
 	struct bench_set *set = &b->set;
 	struct runs *runs = read_apart(b);
+	int err;
 
 	if (!runs)
 		return -EINVAL;
@@ -344,8 +363,9 @@ static int look_at(struct bench *b)
 		if (f->build != FACTS_NONE)
 			set->builds = MAX(set->builds, f->build);
 	}
+	err = check_builds(b) ?: check_ops(b, runs);
 	runs__free(runs);
-	return check_builds(b);
+	return err;
 }
 
 /* Its descriptor, or -errno, said. */
