@@ -136,10 +136,18 @@ static int by_block(const void *a, const void *b)
 		       strcmp(x->path, y->path);
 }
 
+/* The first run that says its machine is what the others are compared with; NULL: none does. */
+static const struct runs_run *find_machine(const struct runs *r)
+{
+	for (size_t i = 0; i < r->run_cnt; i++)
+		if (*r->runs[i].facts.machine)
+			return &r->runs[i];
+	return NULL;
+}
+
 static bool other_machine(const struct runs_run *a, const struct runs_run *b)
 {
-	return *a->facts.machine && *b->facts.machine &&
-	       strcmp(a->facts.machine, b->facts.machine) != 0;
+	return a && *b->facts.machine && strcmp(a->facts.machine, b->facts.machine) != 0;
 }
 
 /* How long runs took is a metric of its own, unless the files have one of this name. */
@@ -166,7 +174,8 @@ static void add_wall(struct runs *r)
 	r->metric_cnt++;
 }
 
-static int check_run(const struct runs *r, const struct runs_run *run, char *err, size_t err_sz)
+static int check_run(const struct runs *r, const struct runs_run *run,
+		     const struct runs_run *machine, char *err, size_t err_sz)
 {
 	const struct runs_run *first = &r->runs[0];
 	bool common = false;
@@ -182,12 +191,12 @@ static int check_run(const struct runs *r, const struct runs_run *run, char *err
 			"one of '%s' and '%s' says which build it is of and the other does "
 			"not",
 			first->path, run->path);
-	if (other_machine(first, run) && !r->cross_machine)
+	if (other_machine(machine, run) && !r->cross_machine)
 		return util_fail(-EINVAL, err, err_sz,
 				 "'%s' and '%s' are of different machines, which says more than "
 				 "any change: record both sides on one machine, or compare what "
 				 "functions have of the whole alone (--cross-machine)",
-				 first->path, run->path);
+				 machine->path, run->path);
 	for (size_t m = 0; m < r->metric_cnt; m++)
 		for (size_t j = 0; j < r->run_cnt; j++)
 			common |= run->columns[m].there && r->runs[j].columns[m].there &&
@@ -201,6 +210,7 @@ static int check_run(const struct runs *r, const struct runs_run *run, char *err
 
 int runs__finish(struct runs *r, char *err, size_t err_sz)
 {
+	const struct runs_run *machine;
 	size_t cnt[2] = { 0 };
 	int ret = 0;
 
@@ -210,10 +220,11 @@ int runs__finish(struct runs *r, char *err, size_t err_sz)
 		return util_fail(-EINVAL, err, err_sz, "there is no run of the %s side",
 				 cnt[RUNS_BASE] ? "new" : "base");
 	qsort(r->runs, r->run_cnt, sizeof(*r->runs), by_block);
+	machine = find_machine(r);
 	for (size_t i = 0; !ret && i < r->run_cnt; i++)
-		ret = check_run(r, &r->runs[i], err, err_sz);
+		ret = check_run(r, &r->runs[i], machine, err, err_sz);
 	for (size_t i = 0; i < r->run_cnt; i++)
-		r->machines_differ |= other_machine(&r->runs[0], &r->runs[i]);
+		r->machines_differ |= other_machine(machine, &r->runs[i]);
 	if (!ret)
 		add_wall(r);
 	return ret;

@@ -58,7 +58,8 @@ static int add_run(struct runs_run *to, const struct runs_run *run)
 	for (size_t m = 0; !err && m < RUNS_METRICS_MAX; m++)
 		err = add_column(&to->columns[m], &run->columns[m]);
 	add_facts(&to->facts, &run->facts);
-	to->time_ns = MIN(to->time_ns, run->time_ns);
+	if (!to->time_ns || (run->time_ns && run->time_ns < to->time_ns))
+		to->time_ns = run->time_ns;
 	to->parts++;
 	return err;
 }

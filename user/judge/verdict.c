@@ -69,12 +69,15 @@ static bool is_confounded(const struct measure *ms)
 	for (size_t i = 0; i < m->run_cnt; i++) {
 		const struct runs_run *run = &ms->runs->runs[m->runs[i]];
 
-		if (!run->time_ns)
-			return false;
 		one_block &= run->facts.block == drawn->block && run->facts.seed == drawn->seed;
+		if (!run->time_ns)
+			continue;
 		first[m->news[i]] = MIN(first[m->news[i]], run->time_ns);
 		last[m->news[i]] = MAX(last[m->news[i]], run->time_ns);
 	}
+	/* of a side without a time nothing is known */
+	if (first[0] > last[0] || first[1] > last[1])
+		return false;
 	return !one_block && (last[0] < first[1] || last[1] < first[0]);
 }
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sets of runs as people have them: interrupted, several together, of builds, with files that say less than
+ * others. What is judged of them, and by what.
+ */
+#include "judge/judge.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "profile/facts.h"
+#include "profile/profile.h"
+#include "written.h"
+
+#define FUNCTIONS 12
+#define PERIOD 1000000
+
+/* ---- runs ---- */
+
+struct run {
+	enum runs_side side;
+	double cost;  /* CPU time in seconds; 0: 1 */
+	double of_f0; /* its first function costs so many times as much as the others; 0: 1 */
+	const char *name;
+	const char *machine;
+	int64_t time_ns;
+	uint64_t block, seed, build, wall_ns; /* 0: not said, but see `blocks` */
+};
+
+struct set {
+	struct runs *runs;
+	bool blocks;	  /* runs say their block */
+	const char *type; /* NULL: "cpu" */
+	char err[512];
+};
+
+static void begin(struct set *s)
+{
+	s->runs = runs__new();
+	assert_non_null(s->runs);
+}
+
+static void done(struct set *s)
+{
+	runs__free(s->runs);
+}
+
+static uint64_t or_none(uint64_t n)
+{
+	return n ? n : FACTS_NONE;
+}
+
+/* main calls f0, f1 and so on, each of which has samples. */
+static struct profile *made(const struct set *s, const struct run *run)
+{
+	struct profile_value_type types[] = { { "samples", "count" },
+					      { s->type ? s->type : "cpu", "nanoseconds" } };
+	struct profile *p = profile__new(types, 2, types[1], PERIOD);
+	uint32_t locs[FUNCTIONS + 1];
+	struct run_facts f;
+
+	assert_non_null(p);
+	for (int i = 0; i <= FUNCTIONS; i++) {
+		struct profile_function of = { 0 };
+		struct profile_line l = { .line = 1 };
+		char name[16];
+
+		snprintf(name, sizeof(name), i < FUNCTIONS ? "f%d" : "main", i);
+		of.name = of.system_name = profile__string(p, name);
+		l.function = profile__add_function(p, &of);
+		locs[i] = profile__add_location(p, PROFILE_NONE, (uint64_t)i + 1);
+		assert_int_equal(profile__set_lines(p, locs[i], &l, 1), 0);
+	}
+	for (int i = 0; i < FUNCTIONS; i++) {
+		uint32_t stack[] = { locs[i], locs[FUNCTIONS] };
+		int64_t n = (int64_t)(1000 * (i || !(run->of_f0 > 0) ? 1 : run->of_f0));
+		const int64_t values[] = { n, n * PERIOD };
+
+		assert_int_not_equal(profile__add_sample(p, stack, 2, NULL, 0, values),
+				     PROFILE_NONE);
+	}
+	facts_clear(&f);
+	snprintf(f.run, sizeof(f.run), "%s", run->name ? run->name : "");
+	snprintf(f.machine, sizeof(f.machine), "%s", run->machine ? run->machine : "");
+	f.block = s->blocks ? run->block : FACTS_NONE;
+	f.seed = or_none(run->seed);
+	f.build = or_none(run->build);
+	f.wall_ns = or_none(run->wall_ns);
+	f.cpu_ns = (uint64_t)(1e9 * (run->cost > 0 ? run->cost : 1));
+	assert_int_equal(facts_write(p, &f), 0);
+	p->time_ns = run->time_ns;
+	assert_int_equal(profile__finish(p), 0);
+	return p;
+}
+
+static int add(struct set *s, const struct run *run)
+{
+	struct profile *p = made(s, run);
+	struct bytes b = written(p);
+	int err = runs__add(s->runs, run->side, run->name ? run->name : "x", b.data, b.sz, s->err,
+			    sizeof(s->err));
+
+	profile__free(p);
+	free(b.data);
+	return err;
+}
+
+static int finish(struct set *s)
+{
+	return runs__finish(s->runs, s->err, sizeof(s->err)) ?: runs__join_builds(s->runs);
+}
+
+static struct judge_result *judged(struct set *s, const struct judge_options *o)
+{
+	const struct judge_options defaults = JUDGE_DEFAULTS;
+	struct judge_result *res;
+
+	if (finish(s) || judge(s->runs, o ? o : &defaults, &res, s->err, sizeof(s->err)))
+		fail_msg("%s", s->err);
+	return res;
+}
+
+/* ---- files that say less ---- */
+
+/* A file that does not say when it was made is no reason to believe the others less. */
+static void without_a_time(void **unused)
+{
+	(void)unused;
+	for (int without = 0; without <= 12; without++) {
+		struct judge_result *res;
+		struct set s = { 0 };
+
+		begin(&s);
+		for (int i = 0; i < 12; i++) {
+			struct run run = { .side = i < 6 ? RUNS_BASE : RUNS_NEW,
+					   .cost = 1 + 0.001 * (i * 5 % 7),
+					   .time_ns = i < without ? 0 : 1000 + i };
+
+			assert_int_equal(add(&s, &run), 0);
+		}
+		res = judged(&s, NULL);
+		/* of a whole side without a time nothing is known */
+		assert_int_equal(res->metrics[0].confounded, without < 6);
+		judge_free(res);
+		done(&s);
+	}
+}
+
+static void without_a_machine(void **unused)
+{
+	static const char *const machines[][3] = { { "a", "b", NULL },
+						   { NULL, "a", "b" },
+						   { "a", NULL, "b" } };
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
+		for (int let_in = 0; let_in < 2; let_in++) {
+			struct set s = { 0 };
+
+			begin(&s);
+			s.runs->cross_machine = let_in;
+			for (int k = 0; k < 6; k++) {
+				struct run run = { .side = k % 2 ? RUNS_NEW : RUNS_BASE,
+						   .machine = machines[i][k % 3],
+						   .time_ns = k + 1 };
+
+				assert_int_equal(add(&s, &run), 0);
+			}
+			assert_int_equal(finish(&s), let_in ? 0 : -EINVAL);
+			assert_true(let_in ? s.runs->machines_differ :
+					     !!strstr(s.err, "different machines"));
+			done(&s);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(without_a_time),
+					    cmocka_unit_test(without_a_machine) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
