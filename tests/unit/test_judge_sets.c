@@ -183,10 +183,87 @@ static void without_a_machine(void **unused)
 		}
 }
 
+/* ---- several sets ---- */
+
+/* Sets of bench number their runs and blocks alike, and are drawn by other seeds. */
+static void two_sets(void **unused)
+{
+	static const char *const names[] = { "0001", "0002", "0003", "0004" };
+	struct set s = { .blocks = true };
+	struct judge_result *res;
+
+	(void)unused;
+	begin(&s);
+	for (uint64_t seed = 1; seed <= 2; seed++)
+		for (int i = 0; i < 4; i++) {
+			struct run run = { .side = i % 2 ? RUNS_NEW : RUNS_BASE,
+					   .name = names[i],
+					   .cost = 1 + 0.01 * i + 0.1 * (double)seed,
+					   .seed = seed };
+
+			if (add(&s, &run))
+				fail_msg("%s", s.err);
+		}
+	res = judged(&s, NULL);
+	assert_int_equal(s.runs->run_cnt, 8);
+	assert_int_equal(res->metrics[0].block_cnt, 2);
+	judge_free(res);
+	done(&s);
+}
+
+/* What was recorded in another set has its own CPU time, also where it is of another kind. */
+static void kinds_of_two_sets(void **unused)
+{
+	struct set s = { .blocks = true };
+
+	(void)unused;
+	begin(&s);
+	for (uint64_t seed = 1; seed <= 2; seed++)
+		for (int i = 0; i < 4; i++) {
+			struct run run = { .side = i % 2 ? RUNS_NEW : RUNS_BASE,
+					   .name = i < 2 ? "0001" : "0003",
+					   .cost = (double)seed,
+					   .seed = seed };
+
+			s.type = seed == 1 ? "cpu" : "delay";
+			assert_int_equal(add(&s, &run), 0);
+		}
+	assert_int_equal(finish(&s), 0);
+	assert_int_equal(s.runs->run_cnt, 8);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(s.runs->runs[i].facts.cpu_ns,
+				 s.runs->runs[i].facts.seed * 1000000000);
+	done(&s);
+}
+
+/* Files of a run say the same of it. */
+static void kinds_of_a_run(void **unused)
+{
+	struct set s = { .blocks = true };
+
+	(void)unused;
+	begin(&s);
+	for (int kind = 0; kind < 2; kind++)
+		for (int i = 0; i < 4; i++) {
+			struct run run = { .side = i % 2 ? RUNS_NEW : RUNS_BASE,
+					   .name = i < 2 ? "0001" : "0003",
+					   .seed = 1 };
+
+			s.type = kind ? "delay" : "cpu";
+			assert_int_equal(add(&s, &run), 0);
+		}
+	assert_int_equal(finish(&s), 0);
+	assert_int_equal(s.runs->run_cnt, 4);
+	done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(without_a_time),
-					    cmocka_unit_test(without_a_machine) };
+					    cmocka_unit_test(without_a_machine),
+					    cmocka_unit_test(two_sets),
+					    cmocka_unit_test(kinds_of_two_sets),
+					    cmocka_unit_test(kinds_of_a_run) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

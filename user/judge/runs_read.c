@@ -349,11 +349,16 @@ static int read_row(struct reader *rd, struct runs_run *run, size_t i)
 	return 0;
 }
 
-static struct runs_run *find_run(struct runs *r, enum runs_side side, const char *run)
+/* bench numbers the runs of each set from 1 on: those of two sets differ in what their order was drawn by. */
+static struct runs_run *find_run(struct runs *r, enum runs_side side, const struct run_facts *f)
 {
-	for (size_t i = 0; *run && i < r->run_cnt; i++)
-		if (r->runs[i].side == side && !strcmp(r->runs[i].facts.run, run))
+	for (size_t i = 0; *f->run && i < r->run_cnt; i++) {
+		const struct run_facts *of = &r->runs[i].facts;
+
+		if (r->runs[i].side == side && !strcmp(of->run, f->run) && of->seed == f->seed &&
+		    of->block == f->block)
 			return &r->runs[i];
+	}
 	return NULL;
 }
 
@@ -361,7 +366,7 @@ static struct runs_run *find_run(struct runs *r, enum runs_side side, const char
 static int open_run(struct reader *rd, const struct run_facts *f, struct runs_run **ret)
 {
 	struct runs *r = rd->r;
-	struct runs_run *run = find_run(r, rd->side, f->run);
+	struct runs_run *run = find_run(r, rd->side, f);
 
 	if (!run) {
 		if (util_reserve(&r->runs, &r->run_cap, r->run_cnt + 1, sizeof(*r->runs)))
