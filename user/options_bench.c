@@ -132,15 +132,20 @@ int options_bench_apply(struct options *o, int val, const char *arg, char *err, 
 
 /* ---- what fails ---- */
 
-/* Has a run a value of this type? The number of samples is none where there is what they measure, as judge()
+/* Have stacks a value of this type? The number of samples is none where there is what they measure, as judge()
  * has it. */
-static bool has_type(const struct options *o, const char *type)
+static bool have_stacks(const struct options *o, const char *type)
 {
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
 		for (size_t v = 0; o->kinds[i] && v < kinds[i].value_cnt; v++)
 			if (!strcmp(kinds[i].value_types[v].type, type))
 				return strcmp(type, SAMPLES) != 0;
-	return !strcmp(type, RUNS_WALL);
+	return false;
+}
+
+static bool has_type(const struct options *o, const char *type)
+{
+	return have_stacks(o, type) || !strcmp(type, RUNS_WALL);
 }
 
 /* "cpu, wall" */
@@ -169,9 +174,15 @@ static bool is_chosen(const struct options *o, const char *name)
 static int check_gates(const struct options *o, char *err, size_t err_sz)
 {
 	for (size_t i = 0; i < o->judge.gate_cnt; i++) {
-		const char *metric = o->judge.gates[i].metric;
+		const struct judge_gate *g = &o->judge.gates[i];
+		const char *metric = g->metric;
 		char types[512];
 
+		if (*g->function && !strcmp(metric, RUNS_WALL) && !have_stacks(o, metric))
+			return util_fail(-EINVAL, err, err_sz,
+					 "--fail-on: '%s' is of whole runs and not of functions: "
+					 "leave '%s' out",
+					 metric, g->function);
 		if (has_type(o, metric) || is_chosen(o, metric))
 			continue;
 		list_types(o, types, sizeof(types));

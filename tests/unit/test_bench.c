@@ -25,6 +25,7 @@
 #include "bench/plan.h"
 #include "bench/words.h"
 #include "options.h"
+#include "options_bench.h"
 #include "profile/facts.h"
 #include "profile/merge.h"
 #include "profile/pprof.h"
@@ -539,6 +540,26 @@ static void operations_of_sets(void **unused)
 	assert_int_equal(access(b.set.path, F_OK), -1);
 }
 
+/* ---- options ---- */
+
+/* A gate that no run can have is refused before any is made. */
+static void gates_of_functions(void **unused)
+{
+	struct options o = { .kinds = { [BPFPROF_CPU] = true }, .kinds_given = true };
+	char text[256];
+
+	(void)unused;
+	o.bench.aa = true;
+	o.judge.gate_cnt = 1;
+	o.judge.gates[0] = (struct judge_gate){ .metric = RUNS_WALL, .effect = 0.05 };
+	assert_int_equal(options_bench_check(&o, text, sizeof(text)), 0);
+	strcpy(o.judge.gates[0].function, "f");
+	assert_int_equal(options_bench_check(&o, text, sizeof(text)), -EINVAL);
+	assert_non_null(strstr(text, "'wall' is of whole runs"));
+	strcpy(o.judge.gates[0].metric, "cpu");
+	assert_int_equal(options_bench_check(&o, text, sizeof(text)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -555,6 +576,7 @@ int main(void)
 		cmocka_unit_test(facts_of_sums),
 		cmocka_unit_test(losses_of_each_kind),
 		cmocka_unit_test(operations_of_sets),
+		cmocka_unit_test(gates_of_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,13 +257,44 @@ static void kinds_of_a_run(void **unused)
 	done(&s);
 }
 
+/* ---- gates ---- */
+
+/* No function has a share of how long a run took. */
+static void whole_metrics(void **unused)
+{
+	struct judge_options o = JUDGE_DEFAULTS;
+	struct set s = { .blocks = true };
+	struct judge_result *res;
+
+	(void)unused;
+	begin(&s);
+	for (int i = 0; i < 12; i++) {
+		/* it does not look as if it ended by the clock */
+		struct run run = { .side = i % 2 ? RUNS_NEW : RUNS_BASE,
+				   .block = (uint64_t)i / 4,
+				   .wall_ns = 1000000000 + 10000000 * (uint64_t)i };
+
+		assert_int_equal(add(&s, &run), 0);
+	}
+	assert_int_equal(finish(&s), 0);
+	o.gate_cnt = 1;
+	o.gates[0] = (struct judge_gate){ .metric = RUNS_WALL, .function = "f1", .effect = 0.05 };
+	assert_int_equal(judge(s.runs, &o, &res, s.err, sizeof(s.err)), -EINVAL);
+	assert_non_null(strstr(s.err, "'wall' is of whole runs"));
+	assert_null(res);
+	*o.gates[0].function = '\0';
+	assert_int_equal(judge(s.runs, &o, &res, s.err, sizeof(s.err)), 0);
+	judge_free(res);
+	done(&s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(without_a_time),
-					    cmocka_unit_test(without_a_machine),
-					    cmocka_unit_test(two_sets),
-					    cmocka_unit_test(kinds_of_two_sets),
-					    cmocka_unit_test(kinds_of_a_run) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_time), cmocka_unit_test(without_a_machine),
+		cmocka_unit_test(two_sets),	  cmocka_unit_test(kinds_of_two_sets),
+		cmocka_unit_test(kinds_of_a_run), cmocka_unit_test(whole_metrics)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,11 @@ static int check_gates(const struct judge_result *res, char *err, size_t err_sz)
 				"--fail-on: there is no '%s' on both sides: choose from %s",
 				g->metric, names);
 		}
+		if (*g->function && res->runs->metrics[metric].whole)
+			return util_fail(-EINVAL, err, err_sz,
+					 "--fail-on: '%s' is of whole runs and not of functions: "
+					 "leave '%s' out",
+					 res->runs->metrics[metric].name, g->function);
 		lacking = find_lacking(res->runs, metric);
 		if (lacking)
 			return util_fail(
