@@ -257,6 +257,52 @@ static void kinds_of_a_run(void **unused)
 	done(&s);
 }
 
+/* ---- looks ---- */
+
+/* A look has its share of the chance that OK is wrong; the interval that is shown is the same. */
+static void ok_of_a_look(void **unused)
+{
+	const double shares[] = { 1, 1 / 3.0 };
+	struct judge_result *res[2];
+	struct set s = { .blocks = true };
+	double effect = 0;
+
+	(void)unused;
+	begin(&s);
+	for (int i = 0; i < 12; i++) {
+		struct run run = { .side = i % 2 ? RUNS_NEW : RUNS_BASE,
+				   .cost = 1 + 0.001 * (i * i % 11),
+				   .block = (uint64_t)i / 4 };
+
+		assert_int_equal(add(&s, &run), 0);
+	}
+	assert_int_equal(finish(&s), 0);
+	/* the second time with a gate between both bounds */
+	for (int pass = 0; pass < 2; pass++) {
+		const struct judge_row *rows[2];
+
+		for (int i = 0; i < 2; i++) {
+			struct judge_options o = JUDGE_DEFAULTS;
+
+			o.ok_share = shares[i];
+			o.gate_cnt = pass;
+			o.gates[0] = (struct judge_gate){ .metric = "cpu", .effect = effect };
+			assert_int_equal(judge(s.runs, &o, &res[i], s.err, sizeof(s.err)), 0);
+			rows[i] = &res[i]->metrics[0].rows[0];
+			assert_int_equal(rows[i]->what, JUDGE_TOTAL);
+		}
+		assert_true(rows[0]->low == rows[1]->low && rows[0]->high == rows[1]->high);
+		assert_true(rows[0]->at_most == rows[0]->high);
+		assert_true(rows[1]->at_most > rows[1]->high);
+		assert_int_equal(rows[0]->verdict, JUDGE_OK);
+		assert_int_equal(rows[1]->verdict, pass ? JUDGE_CANNOT_TELL : JUDGE_OK);
+		effect = expm1((rows[0]->at_most + rows[1]->at_most) / 2);
+		judge_free(res[0]);
+		judge_free(res[1]);
+	}
+	done(&s);
+}
+
 /* ---- gates ---- */
 
 /* No function has a share of how long a run took. */
@@ -293,7 +339,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_a_time), cmocka_unit_test(without_a_machine),
 		cmocka_unit_test(two_sets),	  cmocka_unit_test(kinds_of_two_sets),
-		cmocka_unit_test(kinds_of_a_run), cmocka_unit_test(whole_metrics)
+		cmocka_unit_test(kinds_of_a_run), cmocka_unit_test(whole_metrics),
+		cmocka_unit_test(ok_of_a_look)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,7 +233,8 @@ static struct runs *read_runs(struct bench *b, int *ret_err)
 	return *ret_err ? NULL : bench_set_read(b);
 }
 
-/* The verdict of what there is, at the level that is left for this look. 0 or -errno, said. */
+/* The verdict of what there is, with what is left for this look of the chances of a false alarm and of a false
+ * OK. 0 or -errno, said. */
 static int look(struct bench *b, double share, struct runs **ret_runs, struct judge_result **ret)
 {
 	struct judge_options o = b->opts->judge;
@@ -244,6 +245,7 @@ static int look(struct bench *b, double share, struct runs **ret_runs, struct ju
 	if (!*ret_runs)
 		return err;
 	o.alpha *= share;
+	o.ok_share = share;
 	if (!o.seed)
 		o.seed = b->seed;
 	err = judge(*ret_runs, &o, ret, text, sizeof(text));
@@ -253,8 +255,8 @@ static int look(struct bench *b, double share, struct runs **ret_runs, struct ju
 }
 
 /*
- * Looks until the verdict stands or the last runs are made. The chance of a false alarm is shared out among
- * the looks; those of --append have half of it, a quarter, and so on, on top.
+ * Looks until the verdict stands or the last runs are made. The chances of a false alarm and of a false OK are
+ * shared out among the looks; those of --append have half of it, a quarter, and so on, on top.
  */
 static int run_looks(struct bench *b, struct runs **ret_runs, struct judge_result **ret)
 {

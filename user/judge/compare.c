@@ -51,7 +51,7 @@ static void look_for_exact(const struct measure *ms, struct judge_row *row)
 	row->base = values[0];
 	row->now = values[1];
 	row->change = row->absolute = values[0] > 0 ? log(values[1] / values[0]) : INFINITY;
-	row->low = row->high = row->change;
+	row->low = row->high = row->at_most = row->change;
 	row->level[0] = values[0];
 	row->level[1] = values[1];
 	for (size_t i = 0; row->exact && i < m->run_cnt; i++)
@@ -75,7 +75,7 @@ static void guess_error(const struct measure *ms, struct judge_row *row)
 
 	row->df = INFINITY;
 	row->error = sqrt(runs * (ONE_RUN_CV * ONE_RUN_CV + 1 / fmax(n, 0.25)));
-	row->low = row->high = row->p = row->p_better = NAN;
+	row->low = row->high = row->at_most = row->p = row->p_better = NAN;
 }
 
 /* Fills the rest of what does not need the other rows. variance: of the row, label-blind in *ret_blind. */
@@ -162,10 +162,12 @@ static void set_intervals(struct measure *ms, const struct family *f)
 	for (size_t i = 0; i < f->cnt; i++) {
 		struct judge_row *row = &ms->m->rows[f->rows[i]];
 		double t = stats_t_quantile(CONFIDENCE, row->df);
+		double most = stats_t_quantile(CONFIDENCE * ms->options->ok_share, row->df);
 
 		row->error = sqrt(f->variances[i] / weight);
 		row->low = row->change - t * row->error;
 		row->high = row->change + t * row->error;
+		row->at_most = row->change + most * row->error;
 	}
 }
 

@@ -28,6 +28,7 @@ struct judge_options {
 	struct judge_gate gates[JUDGE_GATES_MAX];
 	size_t gate_cnt;   /* 0: 5 % of the metric that the files are of */
 	double alpha;	   /* chance of a false alarm in the whole, 0 to 0.5 */
+	double ok_share;   /* what this verdict has of the 5 % that OK may be wrong in, up to 1 */
 	double min_share;  /* functions below this share of the total are left out */
 	double min_effect; /* smaller changes of the total are none; twice that of a function */
 	uint64_t seed;	   /* of the draws; 0: it follows from the input */
@@ -35,9 +36,9 @@ struct judge_options {
 		source_root; /* folder of the sources: paths in annotations are below it; or NULL */
 };
 
-#define JUDGE_DEFAULTS                                                \
-	{                                                             \
-		.alpha = 0.05, .min_share = 0.005, .min_effect = 0.01 \
+#define JUDGE_DEFAULTS                                                               \
+	{                                                                            \
+		.alpha = 0.05, .ok_share = 1, .min_share = 0.005, .min_effect = 0.01 \
 	}
 
 enum judge_verdict {
@@ -60,16 +61,17 @@ struct judge_row {
 	uint32_t function;
 	uint32_t *chain; /* callers of the same cost, which it stands for */
 	size_t chain_cnt;
-	double *costs;	     /* of each run, per operation, in the metric's unit */
-	double *z;	     /* logarithms of them, on the scale that it is judged on */
-	double *w;	     /* the same, centred */
-	double samples;	     /* mean number in a run */
-	double base, now;    /* medians of the costs */
-	double level[2];     /* of each side: exp of the mean of z */
-	double change;	     /* on the scale that it is judged on */
-	double absolute;     /* on the absolute scale */
-	double low, high;    /* of `change`, 90 %; NAN: one run a side tells none */
-	double error, df;    /* standard error of `change`, its degrees of freedom */
+	double *costs;	  /* of each run, per operation, in the metric's unit */
+	double *z;	  /* logarithms of them, on the scale that it is judged on */
+	double *w;	  /* the same, centred */
+	double samples;	  /* mean number in a run */
+	double base, now; /* medians of the costs */
+	double level[2];  /* of each side: exp of the mean of z */
+	double change;	  /* on the scale that it is judged on */
+	double absolute;  /* on the absolute scale */
+	double low, high; /* of `change`, 90 %; NAN: one run a side tells none */
+	double at_most;	  /* the same, what OK goes by: above `high` if it has a share of its 5 % */
+	double error, df; /* standard error of `change`, its degrees of freedom */
 	double detectable;   /* a `change` of this is found nine times out of ten; NAN: none is */
 	double of_program;   /* what it costs more, as a share of the base's total */
 	double p, p_better;  /* adjusted; NAN: not tested */

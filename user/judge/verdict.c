@@ -146,7 +146,7 @@ static bool is_ok(const struct measure *ms, const struct judge_row *row)
 	if (ms->m->one_run)
 		return ms->m->counted && row->base == row->now;
 	return !ms->m->confounded && !says_nothing(ms->m, row) &&
-	       row->high < log1p(target_of(ms, row));
+	       row->at_most < log1p(target_of(ms, row));
 }
 
 /* How many standard errors a change has to be, to be seen: as strict as the test of all rows together, which

@@ -140,7 +140,7 @@ const char *write_verdict(const struct judge_result *r, const struct judge_metri
 					 "the same");
 		else
 			snprintf(text, sz, "OK, at most %s",
-				 write_change(fmax(row->high, 0), high, sizeof(high)));
+				 write_change(fmax(row->at_most, 0), high, sizeof(high)));
 		break;
 	case JUDGE_MOVED:
 		write_moved(r, row, text, sz);
