@@ -183,6 +183,84 @@ static void without_a_machine(void **unused)
 		}
 }
 
+/* ---- interrupted sets ---- */
+
+/* Three blocks of four, between which the machine changes, and `more` runs of the base in a block that was
+ * interrupted. The new side costs 5 % more. */
+static struct judge_result *interrupted(struct set *s, int more)
+{
+	*s = (struct set){ .blocks = true };
+	begin(s);
+	for (int i = 0; i < 12 + more; i++) {
+		bool is_new = i < 12 && (i + i / 2) % 2;
+		struct run run = { .side = is_new ? RUNS_NEW : RUNS_BASE,
+				   .cost = (1 + 0.4 * (i / 4)) * (is_new ? 1.05 : 1) *
+					   (1 + 0.002 * (i * 5 % 7)),
+				   .block = (uint64_t)i / 4 };
+
+		assert_int_equal(add(s, &run), 0);
+	}
+	return judged(s, NULL);
+}
+
+static void one_side_of_a_block(void **unused)
+{
+	struct judge_result *whole, *res;
+	struct set s, of_whole;
+
+	(void)unused;
+	whole = interrupted(&of_whole, 0);
+	assert_int_equal(whole->verdict, JUDGE_REGRESSED);
+	assert_true(whole->metrics[0].rows[0].df == 8);
+	for (int more = 1; more <= 3; more++) {
+		const struct judge_row *of = &whole->metrics[0].rows[0], *row;
+		const struct judge_metric *m;
+
+		res = interrupted(&s, more);
+		m = &res->metrics[0];
+		row = &m->rows[0];
+		assert_int_equal(m->block_cnt, 4);
+		assert_int_equal(m->arrangements, 216);
+		assert_int_equal(res->verdict, JUDGE_REGRESSED);
+		/* one run alone says nothing, each further one how much they differ */
+		assert_true(row->df == of->df + more - 1);
+		assert_true(fabs(row->change - of->change) < 1e-12 && fabs(row->p - of->p) < 1e-12);
+		assert_true((fabs(row->error - of->error) < 1e-12) == (more == 1));
+		assert_true(fabs(row->of_program - of->of_program) < 1e-12);
+		judge_free(res);
+		done(&s);
+	}
+	judge_free(whole);
+	done(&of_whole);
+}
+
+/* Where no block has both sides, or none is left to tell how much runs differ, there are no blocks. */
+static void blocks_of_one_side(void **unused)
+{
+	static const char *const sides[] = { "bbnn", "bnbn" };
+	static const uint64_t numbers[][4] = { { 0, 0, 1, 1 }, { 0, 0, 1, 2 } };
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(sides); i++) {
+		struct set s = { .blocks = true };
+		struct judge_result *res;
+
+		begin(&s);
+		for (int k = 0; k < 4; k++) {
+			struct run run = { .side = sides[i][k] == 'n' ? RUNS_NEW : RUNS_BASE,
+					   .cost = 1 + 0.001 * (k * 3 % 4),
+					   .block = numbers[i][k] };
+
+			assert_int_equal(add(&s, &run), 0);
+		}
+		res = judged(&s, NULL);
+		assert_int_equal(res->metrics[0].block_cnt, 1);
+		assert_true(res->metrics[0].rows[0].df == 2);
+		judge_free(res);
+		done(&s);
+	}
+}
+
 /* ---- several sets ---- */
 
 /* Sets of bench number their runs and blocks alike, and are drawn by other seeds. */
@@ -337,10 +415,11 @@ static void whole_metrics(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_time), cmocka_unit_test(without_a_machine),
-		cmocka_unit_test(two_sets),	  cmocka_unit_test(kinds_of_two_sets),
-		cmocka_unit_test(kinds_of_a_run), cmocka_unit_test(whole_metrics),
-		cmocka_unit_test(ok_of_a_look)
+		cmocka_unit_test(without_a_time),    cmocka_unit_test(without_a_machine),
+		cmocka_unit_test(two_sets),	     cmocka_unit_test(kinds_of_two_sets),
+		cmocka_unit_test(kinds_of_a_run),    cmocka_unit_test(whole_metrics),
+		cmocka_unit_test(ok_of_a_look),	     cmocka_unit_test(one_side_of_a_block),
+		cmocka_unit_test(blocks_of_one_side)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,6 +191,35 @@ static void differences(void **state)
 	check_same("difference", design_difference(&d, v), 2);
 }
 
+/* Blocks that have one side say how much runs differ, and nothing of the sides. */
+static void one_sided_blocks(void **state)
+{
+	static const uint8_t news[] = { 1, 0, 1, 1, 0, 1, 0, 0, 0 };
+	static const size_t starts[] = { 0, 1, 5, 7, 9 };
+	const struct design d = { 9, 4, news, starts };
+	double v[] = { 500, 100, 102, 102, 100, 9, 7, 50, 54 }, means[2];
+	uint8_t dealt[9];
+	struct design_walk w;
+	size_t cnt = 0;
+
+	(void)state;
+	check_same("weight", design_weight(&d), 1.5);
+	assert_int_equal(design_arrangements(&d), 12);
+	design_means(&d, v, means);
+	check_same("base", means[0], 69);
+	check_same("new", means[1], 71);
+	design_centre(&d, v);
+	assert_true(v[0] == 0);
+	check_same("centred", v[7], -2);
+	check_same("difference", design_difference(&d, v), 2);
+	design_walk__begin(&w, &d, 1, dealt);
+	while (design_walk__next(&w)) {
+		assert_true(dealt[0] == 1 && !dealt[7] && !dealt[8]);
+		cnt++;
+	}
+	assert_int_equal(cnt, 12);
+}
+
 /* ---- maxT ---- */
 
 /* The p-values of a set, by our implementation. */
@@ -359,6 +388,7 @@ int main(void)
 		cmocka_unit_test(all_borrowed),
 		cmocka_unit_test(part_borrowed),
 		cmocka_unit_test(too_few),
+		cmocka_unit_test(one_sided_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,24 @@ double design_weight(const struct design *d)
 	return ret;
 }
 
+void design_means(const struct design *d, const double *values, double ret[2])
+{
+	size_t cnt[2] = { 0 };
+
+	ret[0] = ret[1] = 0;
+	for (size_t b = 0; b < d->block_cnt; b++) {
+		size_t sz = d->starts[b + 1] - d->starts[b];
+		size_t news = count_new(d->news + d->starts[b], sz);
+
+		for (size_t i = d->starts[b]; news && news < sz && i < d->starts[b + 1]; i++) {
+			ret[d->news[i]] += values[i];
+			cnt[d->news[i]]++;
+		}
+	}
+	for (int side = 0; side < 2; side++)
+		ret[side] /= (double)cnt[side];
+}
+
 void design_centre(const struct design *d, double *values)
 {
 	for (size_t b = 0; b < d->block_cnt; b++) {

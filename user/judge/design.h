@@ -15,7 +15,7 @@
 
 struct design {
 	size_t cnt;	      /* runs */
-	size_t block_cnt;     /* 1: there are no blocks */
+	size_t block_cnt;     /* 1: there are no blocks; one of them, at least, has both sides */
 	const uint8_t *news;  /* of each run: 1 new, 0 base; runs of a block adjoin */
 	const size_t *starts; /* of each block its first run; block_cnt + 1 of them */
 };
@@ -26,6 +26,9 @@ uint64_t design_arrangements(const struct design *d);
 /* sum of n0 n1 / (n0 + n1) over the blocks: the variance of the difference of the sides is that of a
  * run divided by it. Half of the runs a side, where they are as many. */
 double design_weight(const struct design *d);
+
+/* The mean of the values of base and new, over the blocks that have both. */
+void design_means(const struct design *d, const double *values, double ret[2]);
 
 /* Subtracts from each of the cnt values the mean of its block. */
 void design_centre(const struct design *d, double *values);

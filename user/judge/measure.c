@@ -61,12 +61,27 @@ static bool is_same_block(const struct run_facts *before, const struct run_facts
 	return before->block == f->block && before->seed == f->seed;
 }
 
-/* Blocks, if each has both sides. */
+/* Has one of the blocks both sides? One that was interrupted may have one: it tells how much runs differ, and not
+ * how much sides do. */
+static bool have_both(const struct judge_metric *m)
+{
+	for (size_t b = 0; b < m->block_cnt; b++) {
+		size_t news = 0;
+
+		for (size_t i = m->starts[b]; i < m->starts[b + 1]; i++)
+			news += m->news[i];
+		if (news && news < m->starts[b + 1] - m->starts[b])
+			return true;
+	}
+	return false;
+}
+
+/* Blocks, if all runs have one and they leave something to compare. */
 static int find_blocks(struct measure *ms)
 {
 	struct judge_metric *m = ms->m;
 	const struct runs *r = ms->runs;
-	bool whole = true;
+	bool all = true;
 
 	m->starts = calloc(m->run_cnt + 1, sizeof(*m->starts));
 	if (!m->starts)
@@ -74,20 +89,14 @@ static int find_blocks(struct measure *ms)
 	for (size_t i = 0; i < m->run_cnt; i++) {
 		const struct run_facts *f = &r->runs[m->runs[i]].facts;
 
-		whole &= f->block != FACTS_NONE;
+		all &= f->block != FACTS_NONE;
 		if (i && is_same_block(&r->runs[m->runs[i - 1]].facts, f))
 			continue;
 		m->starts[m->block_cnt++] = i;
 	}
 	m->starts[m->block_cnt] = m->run_cnt;
-	for (size_t b = 0; b < m->block_cnt; b++) {
-		size_t news = 0;
-
-		for (size_t i = m->starts[b]; i < m->starts[b + 1]; i++)
-			news += m->news[i];
-		whole &= news && news < m->starts[b + 1] - m->starts[b];
-	}
-	if (whole)
+	/* each takes a degree of freedom, and the difference of the sides another one */
+	if (all && have_both(m) && m->run_cnt > m->block_cnt + 1)
 		return 0;
 	m->block_cnt = 1;
 	m->starts[0] = 0;

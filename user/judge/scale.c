@@ -41,10 +41,8 @@ struct estimate scale_estimate(const struct measure *ms, const double *z, double
 	double weight = design_weight(d), sq = 0;
 	struct estimate e = { 0 };
 
-	for (size_t i = 0; i < d->cnt; i++) {
-		e.level[d->news[i]] += z[i] / (double)ms->m->cnt[d->news[i]];
-		w[i] = z[i];
-	}
+	design_means(d, z, e.level);
+	memcpy(w, z, d->cnt * sizeof(*w));
 	design_centre(d, w);
 	for (size_t i = 0; i < d->cnt; i++)
 		sq += w[i] * w[i];
