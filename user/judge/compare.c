@@ -177,7 +177,6 @@ static int test(struct measure *ms, struct family *f, double sign, uint64_t seed
 	struct judge_metric *m = ms->m;
 	const struct maxt t = { &ms->design, f->cnt, f->w, f->scale, sign, seed };
 
-	m->model = m->arrangements < MIN_ARRANGEMENTS;
 	if (!m->model)
 		return maxt_test(&t, m->alpha, f->p, critical, &m->listed);
 	*critical = INFINITY;
@@ -203,6 +202,7 @@ static int test_family(struct measure *ms, struct family *f, uint64_t seed)
 	set_intervals(ms, f);
 	for (size_t i = 0; i < f->cnt; i++)
 		f->scale[i] = sqrt(fmax(f->blind[i], 1e-300));
+	m->model = m->arrangements < MIN_ARRANGEMENTS;
 	m->least_p = m->model ?
 			     0 :
 			     1 / (double)(m->arrangements > DESIGN_ENUMERATED ? DESIGN_DRAWN + 1 :
