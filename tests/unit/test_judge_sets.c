@@ -442,6 +442,24 @@ static void few_runs(void **unused)
 	}
 }
 
+/* What few layouts have in common may be chance, however well they agree. */
+static void few_builds(void **unused)
+{
+	struct judge_result *res;
+	struct set s;
+
+	(void)unused;
+	for (int a_side = 2; a_side <= 4; a_side++) {
+		res = judged_few(&s, a_side, 3, 0.2);
+		assert_int_equal(res->metrics[0].cnt[0], a_side);
+		assert_false(res->metrics[0].model);
+		assert_int_equal(res->verdict, a_side < 4 ? JUDGE_CANNOT_TELL : JUDGE_REGRESSED);
+		assert_int_equal(are_few(res), a_side < 4);
+		judge_free(res);
+		done(&s);
+	}
+}
+
 /* ---- gates ---- */
 
 /* No function has a share of how long a run took. */
@@ -480,7 +498,8 @@ int main(void)
 		cmocka_unit_test(two_sets),	      cmocka_unit_test(kinds_of_two_sets),
 		cmocka_unit_test(kinds_of_a_run),     cmocka_unit_test(whole_metrics),
 		cmocka_unit_test(ok_of_a_look),	      cmocka_unit_test(one_side_of_a_block),
-		cmocka_unit_test(blocks_of_one_side), cmocka_unit_test(few_runs)
+		cmocka_unit_test(blocks_of_one_side), cmocka_unit_test(few_runs),
+		cmocka_unit_test(few_builds)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
