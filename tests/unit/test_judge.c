@@ -66,6 +66,8 @@ struct simulation {
 	double planted;	    /* the first function costs so much more */
 	double drift;	    /* the second half of the runs costs so much more */
 	double share;	    /* of the first function */
+	double slower;	    /* all functions of the new side cost so much more */
+	const char *named;  /* the function that is gated; NULL: all, and the total */
 };
 
 static double share_of(const struct simulation *s, int f)
@@ -170,6 +172,8 @@ static void draw(struct simulation *s)
 
 		if (i >= r->run_cnt / 2)
 			common += log1p(s->drift);
+		if (run->side == RUNS_NEW)
+			common += log1p(s->slower);
 		for (int f = 0; f < FUNCTIONS; f++) {
 			costs[f] = share_of(s, f) * exp(common + s->own * normal());
 			if (!f && run->side == RUNS_NEW)
@@ -191,10 +195,23 @@ static void draw(struct simulation *s)
 	}
 }
 
-/* How many of `sets` sets regress; in *ret_found: how many the first function of. */
-static int count(struct simulation *s, int sets, int *ret_found)
+static struct judge_options options_of(const struct simulation *s)
 {
-	const struct judge_options options = JUDGE_DEFAULTS;
+	struct judge_options o = JUDGE_DEFAULTS;
+
+	if (s->named) {
+		o.gate_cnt = 1;
+		o.gates[0] = (struct judge_gate){ .metric = "cpu", .effect = 0.05 };
+		strcpy(o.gates[0].function, s->named);
+	}
+	return o;
+}
+
+/* How many of `sets` sets have this verdict; in *ret_found: of how many the first function has. */
+static int count_verdicts(struct simulation *s, int sets, enum judge_verdict verdict,
+			  int *ret_found)
+{
+	const struct judge_options options = options_of(s);
 	int ret = 0;
 
 	*ret_found = 0;
@@ -206,11 +223,11 @@ static int count(struct simulation *s, int sets, int *ret_found)
 
 		draw(s);
 		assert_int_equal(judge(s->runs, &options, &res, err, sizeof(err)), 0);
-		ret += res->verdict == JUDGE_REGRESSED;
+		ret += res->verdict == verdict;
 		for (size_t k = 0; k < res->metrics[0].row_cnt; k++) {
 			const struct judge_row *row = &res->metrics[0].rows[k];
 
-			found |= row->verdict == JUDGE_REGRESSED && row->what == JUDGE_SELF &&
+			found |= row->verdict == verdict && row->what == JUDGE_SELF &&
 				 !strcmp(runs__name(s->runs, row->function), "f0");
 		}
 		*ret_found += found;
@@ -218,6 +235,12 @@ static int count(struct simulation *s, int sets, int *ret_found)
 	}
 	runs__free(s->runs);
 	return ret;
+}
+
+/* How many of `sets` sets regress. */
+static int count(struct simulation *s, int sets, int *ret_found)
+{
+	return count_verdicts(s, sets, JUDGE_REGRESSED, ret_found);
 }
 
 static int how_many(int gate, int figures)
@@ -252,6 +275,8 @@ static void false_alarms(void **unused)
 		  { .k = 6, .samples = 20000, .common = .02, .own = .01, .drift = .05 } },
 		{ "4 against 4, noise 2 %/1 %",
 		  { .k = 4, .samples = 10000, .common = .02, .own = .01 } },
+		{ "6 against 6, noise 5 %/1 %, one function gated",
+		  { .k = 6, .samples = 10000, .common = .05, .own = .01, .named = "f0" } },
 	};
 
 	(void)unused;
@@ -289,6 +314,22 @@ static void power(void **unused)
 		{ "10 % in a function of 20 %, 4 against 4",
 		  { .k = 4, .samples = 20000, .common = .02, .own = .01, .planted = .1 },
 		  75 },
+		{ "5 % in a function of 20 % that is gated",
+		  { .k = 10,
+		    .samples = 20000,
+		    .common = .05,
+		    .own = .01,
+		    .planted = .05,
+		    .named = "f0" },
+		  95 },
+		{ "10 % in all functions, of which one is gated",
+		  { .k = 10,
+		    .samples = 20000,
+		    .common = .02,
+		    .own = .01,
+		    .slower = .1,
+		    .named = "f0" },
+		  95 },
 	};
 
 	(void)unused;
@@ -303,6 +344,31 @@ static void power(void **unused)
 		figure(what, found, sets, cases[i].aim, false);
 		/* so few sets are off by chance */
 		assert_true(found >= cases[i].aim / 100 * sets - 0.1 * sets);
+	}
+}
+
+/* At most 5 % of sets in which all functions cost as much more as is to be caught. The bound is as above. */
+static void false_ok(void **unused)
+{
+	static const char *const named[] = { NULL, "f0" };
+
+	(void)unused;
+	state = 6;
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
+		struct simulation s = { .k = 6,
+					.samples = 10000,
+					.common = .05,
+					.own = .01,
+					.slower = .05,
+					.named = named[i] };
+		int sets = how_many(200, 2000), found;
+		int n = count_verdicts(&s, sets, JUDGE_OK, &found);
+		char what[128];
+
+		snprintf(what, sizeof(what), "5 %% in all functions are OK, gated: %s",
+			 named[i] ? named[i] : "the total");
+		figure(what, n, sets, 5 + 200 * sqrt(0.05 * 0.95 / sets), true);
+		assert_true(n <= sets * 0.05 + 4 * sqrt(sets * 0.05 * 0.95));
 	}
 }
 
@@ -459,7 +525,7 @@ int main(void)
 		cmocka_unit_test(canonical_names), cmocka_unit_test(scopes),
 		cmocka_unit_test(similarities),	   cmocka_unit_test(what_profiles_say),
 		cmocka_unit_test(false_alarms),	   cmocka_unit_test(power),
-		cmocka_unit_test(looks),
+		cmocka_unit_test(looks),	   cmocka_unit_test(false_ok),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

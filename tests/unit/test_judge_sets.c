@@ -462,6 +462,76 @@ static void few_builds(void **unused)
 
 /* ---- gates ---- */
 
+/* All functions of the new side cost 20 % more, and one of them is gated. */
+static struct judge_result *all_slower(struct set *s, bool in_turns, bool machines)
+{
+	struct judge_options o = JUDGE_DEFAULTS;
+
+	*s = (struct set){ 0 };
+	begin(s);
+	s->runs->cross_machine = machines;
+	for (int i = 0; i < 16; i++) {
+		bool is_new = in_turns ? i % 2 : i >= 8;
+		struct run run = { .side = is_new ? RUNS_NEW : RUNS_BASE,
+				   .cost = (is_new ? 1.2 : 1) * (1 + 0.01 * (i * 7 % 11)),
+				   .machine = machines && is_new ? "b" : "a",
+				   .time_ns = 1 + i };
+
+		assert_int_equal(add(s, &run), 0);
+	}
+	o.gate_cnt = 1;
+	o.gates[0] = (struct judge_gate){ .metric = "cpu", .function = "f1", .effect = 0.05 };
+	return judged(s, &o);
+}
+
+static const struct judge_row *find_row(const struct judge_result *res, const char *function)
+{
+	const struct judge_metric *m = &res->metrics[0];
+	const struct judge_row *ret = NULL;
+
+	for (size_t i = 0; i < m->row_cnt; i++) {
+		const struct judge_row *row = &m->rows[i];
+
+		if (row->what != JUDGE_SELF ||
+		    strcmp(runs__name(res->runs, row->function), function) != 0)
+			continue;
+		/* each is there once */
+		assert_null(ret);
+		ret = row;
+	}
+	assert_non_null(ret);
+	return ret;
+}
+
+/* No function is slower than the others, and what a gate names is slower than it was. */
+static void all_functions(void **unused)
+{
+	struct judge_result *res;
+	struct set s;
+
+	(void)unused;
+	res = all_slower(&s, true, false);
+	assert_true(res->metrics[0].relative);
+	assert_int_equal(res->verdict, JUDGE_REGRESSED);
+	assert_true(find_row(res, "f1")->as_is && !find_row(res, "f1")->relative);
+	assert_true(fabs(expm1(find_row(res, "f1")->change) - 0.2) < 0.03);
+	assert_int_equal(find_row(res, "f2")->verdict, JUDGE_OK);
+	assert_true(find_row(res, "f2")->relative);
+	judge_free(res);
+	done(&s);
+	/* it may be the machine that is slower, later or another one */
+	res = all_slower(&s, false, false);
+	assert_true(res->metrics[0].confounded);
+	assert_int_not_equal(res->verdict, JUDGE_REGRESSED);
+	judge_free(res);
+	done(&s);
+	res = all_slower(&s, true, true);
+	assert_true(res->metrics[0].cross_machine);
+	assert_int_not_equal(res->verdict, JUDGE_REGRESSED);
+	judge_free(res);
+	done(&s);
+}
+
 /* No function has a share of how long a run took. */
 static void whole_metrics(void **unused)
 {
@@ -499,7 +569,7 @@ int main(void)
 		cmocka_unit_test(kinds_of_a_run),     cmocka_unit_test(whole_metrics),
 		cmocka_unit_test(ok_of_a_look),	      cmocka_unit_test(one_side_of_a_block),
 		cmocka_unit_test(blocks_of_one_side), cmocka_unit_test(few_runs),
-		cmocka_unit_test(few_builds)
+		cmocka_unit_test(few_builds),	      cmocka_unit_test(all_functions)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

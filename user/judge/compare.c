@@ -93,7 +93,7 @@ static void estimate(struct measure *ms, struct judge_row *row, double *ret_vari
 	row->absolute = scale_estimate(ms, row->z, row->w).change;
 	if (!total)
 		in = measure_stacks(ms, row);
-	row->relative = scale_logs(ms, row->costs, total ? NULL : &in, row->z);
+	row->relative = scale_logs(ms, row->costs, total || row->as_is ? NULL : &in, row->z);
 	e = scale_estimate(ms, row->z, row->w);
 	row->change = e.change;
 	memcpy(row->level, e.level, sizeof(row->level));
@@ -139,14 +139,23 @@ static int family_new(struct family *f, size_t max)
 		       -ENOMEM;
 }
 
-/* The total is the first row: it borrows nothing, and nothing is borrowed from it. */
+/* What the machine does to a whole run is in it. */
+static bool is_whole(const struct judge_row *row)
+{
+	return row->what == JUDGE_TOTAL || row->as_is;
+}
+
+/* The total and what is judged as it is are the first rows: they borrow nothing, and nothing is borrowed from
+ * them. */
 static int moderate_family(struct measure *ms, struct family *f)
 {
-	size_t first = f->cnt && ms->m->rows[f->rows[0]].what == JUDGE_TOTAL;
+	size_t first = 0;
 	double df = (double)ms->design.cnt - (double)ms->design.block_cnt - 1;
 	struct moderated m;
 	int err;
 
+	while (first < f->cnt && is_whole(&ms->m->rows[f->rows[first]]))
+		first++;
 	err = moderate(f->variances + first, f->samples + first, f->cnt - first, df, &m);
 	ms->m->prior_df = m.prior_df;
 	ms->m->tau = m.tau;

@@ -279,7 +279,7 @@ static int judge_metric(struct judge_result *res, struct stack_index *index, str
 	ret = ret ?: stack_index__wait(index);
 	if (!ret) {
 		set_targets(res, m);
-		ret = scale_choose(&ms);
+		ret = scale_choose(&ms) ?: as_is_add(&ms);
 	}
 	ret = ret ?: compare_rows(&ms, res->seed);
 	ret = ret ?: health_check(&ms);

@@ -79,6 +79,7 @@ struct judge_row {
 	bool named;	     /* by a gate */
 	double least;	     /* smaller estimates of `change` are no regression */
 	bool relative;	     /* less what the others have in common */
+	bool as_is;	     /* it is not, as a gate names it, though others are */
 	bool exact;	     /* all runs of a side agree: the difference is one, without doubt */
 	bool appeared, gone; /* one side has next to nothing of it */
 	bool exact_differs;  /* of the sides */

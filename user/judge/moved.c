@@ -145,9 +145,11 @@ static bool acquits(struct search *s, const char *why, uint32_t within)
 	for (size_t run = 0; run < m->run_cnt; run++)
 		s->costs[run] = measure_cost(ms, run, s->sums[run]);
 	own = own_stacks(s);
+	if (s->row->as_is)
+		scale_logs(ms, s->costs, NULL, s->z);
 	/* where the domain leaves too little, both are compared with what the row was: what the machine did
 	 * to all of the program acquits nobody */
-	if (!scale_logs(ms, s->costs, &s->in, s->z) && s->row->relative)
+	else if (!scale_logs(ms, s->costs, &s->in, s->z) && s->row->relative)
 		scale_logs(ms, s->costs, &own, s->z);
 	e = scale_estimate(ms, s->z, s->w);
 	if (e.level[0] > LARGEST * largest)

@@ -66,6 +66,13 @@ int scale_choose(struct measure *ms);
 bool scale_logs(const struct measure *ms, const double *costs, const struct stack_set *in,
 		double *z);
 
+/* Has what gates name judged as it is, too, where functions are judged on the relative scale: rows behind the
+ * total. 0 or -ENOMEM. */
+int as_is_add(struct measure *ms);
+
+/* Leaves one row of both, once there are verdicts. */
+void as_is_merge(struct judge_metric *m);
+
 /* The stacks that a row is of, which is not the total. */
 struct stack_set measure_stacks(const struct measure *ms, const struct judge_row *row);
 

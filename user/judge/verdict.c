@@ -329,6 +329,7 @@ int verdict_rows(struct measure *ms)
 	m->confounded = is_confounded(ms);
 	for (size_t i = 0; !err && i < m->row_cnt; i++)
 		err = decide(ms, &m->rows[i]);
+	as_is_merge(m);
 	qsort(m->rows, m->row_cnt, sizeof(*m->rows), by_impact);
 	err = err ?: explain(ms);
 	if (!err)

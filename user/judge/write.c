@@ -304,6 +304,14 @@ static const char *write_health(const struct judge_metric *m, const char *metric
 	return NULL;
 }
 
+static bool has_as_is(const struct judge_metric *m)
+{
+	for (size_t i = 0; i < m->row_cnt; i++)
+		if (m->rows[i].as_is)
+			return true;
+	return false;
+}
+
 const char *write_remark(const struct judge_result *r, const struct judge_metric *m, int i,
 			 char *text, size_t sz)
 {
@@ -349,8 +357,9 @@ const char *write_remark(const struct judge_result *r, const struct judge_metric
 	}
 	if (m->relative && i-- == 0) {
 		snprintf(text, sz,
-			 "%s: all functions together changed by %s, which is left out of theirs",
-			 metric, write_change(m->common_shift, shift, sizeof(shift)));
+			 "%s: all functions together changed by %s, which is left out of theirs%s",
+			 metric, write_change(m->common_shift, shift, sizeof(shift)),
+			 has_as_is(m) ? ", but not of all that --fail-on names" : "");
 		return text;
 	}
 	return write_health(m, metric, i, text, sz);

@@ -55,6 +55,7 @@ static void write_row(struct json *j, const struct judge_result *r, const struct
 	json__string(j, "text", write_verdict(r, m, row, text, sizeof(text)));
 	json__double(j, "base", row->base);
 	json__double(j, "new", row->now);
+	json__string(j, "scale", row->relative ? "relative" : "absolute");
 	json__double(j, "change", expm1(row->change));
 	json__double(j, "change_low", expm1(row->low));
 	json__double(j, "change_high", expm1(row->high));
