@@ -152,6 +152,8 @@ static int take_push(struct reading *r, const char *key, const char *value)
 	};
 
 	if (!strcmp(key, "max-age")) {
+		if (d->max_age_ns)
+			return fail(r, -EINVAL, r->line, "%s stands twice in this section", key);
 		if (util_parse_duration(value, &d->max_age_ns))
 			return fail(r, -EINVAL, r->line, "max-age: '%s' is no time, such as 1h",
 				    value);

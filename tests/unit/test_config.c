@@ -409,6 +409,8 @@ static void what_is_wrong_is_said(void **state)
 	refused("[push \"a\"]\nurl = http://x\n", 1, "its kind does not follow");
 	refused("[push \"a\"]\nurl = http://x\nkind = influx\n", 1, "there is no 'influx'");
 	refused("[push \"a\"]\nurl = http://x:4040\nmax-age = old\n", 3, "max-age: 'old'");
+	refused("[push \"a\"]\nurl = http://x:4040\nmax-age = 1h\nmax-age = 2h\n", 4,
+		"max-age stands twice");
 	refused("[push \"a\"]\nurl = http://x:4040\ntenant =\n", 1, "tenant: it is empty");
 	snprintf(missing, sizeof(missing),
 		 "[push \"a\"]\nurl = http://x:4040\ntoken-file = %s/no\n", folder);
