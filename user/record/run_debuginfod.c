@@ -112,6 +112,8 @@ static void wait_for_files(struct run *r)
 		/* what has come may tell of more, as those of dwz do */
 	} while ((fetch__pending(r->fetch) || capture__lacking(r->capture, 0, want, r)) &&
 		 now < until_ns && r->stops == stops);
+	/* what has ended the waiting is none that ends the writing */
+	r->stops = MIN(r->stops, 1);
 }
 
 static void say(const struct run *r)
