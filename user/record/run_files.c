@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -111,12 +112,29 @@ static int check_prefix(const struct options *o)
 	return -EISDIR;
 }
 
+/* What is written last would be all that is left; a device takes both. */
+static int check_apart(const struct run *r, const char *path)
+{
+	char stats[PATH_MAX];
+	struct stat st;
+
+	if (!r->opts->stats)
+		return 0;
+	run_stats_path(r, r->opts->window_ns ? 1 : 0, stats);
+	if (strcmp(path, stats) != 0 || (!stat(path, &st) && S_ISCHR(st.st_mode)))
+		return 0;
+	log_error("--stats would write over the profile in '%s': give it another file", path);
+	return -EEXIST;
+}
+
 static int check_kind(const struct run *r, int kind, const char *name)
 {
 	char path[PATH_MAX];
+	int err;
 
 	output_path(r, kind, name, r->opts->window_ns ? 1 : 0, path);
-	return check_output(path, formats_is_binary(r->opts->format, &kinds[kind]));
+	err = check_apart(r, path);
+	return err ? err : check_output(path, formats_is_binary(r->opts->format, &kinds[kind]));
 }
 
 /* Those that were named; of all, one for the others, whose names only the recording will tell. */
