@@ -284,7 +284,7 @@ const struct kind kinds[BPFPROF_NR_KINDS] = {
 		.levels = 1 << 0,
 		.in_kernel = true,
 		.description = "the stack of every thread at one moment: at once if it is the only "
-			       "kind, else at the end",
+			       "kind, without --duration or a command; else at the end",
 		.cost = "nothing: no thread is stopped, their stacks are read from outside",
 	},
 	[BPFPROF_FAULTS] = {

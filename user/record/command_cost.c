@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "record/command_cost.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "kernel/cpus.h"
 #include "kernel/task_clock.h"
-
-static uint64_t own_ns(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
-	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-}
 
 /* Of all CPUs; 0: not known. */
 static uint64_t work_ns(void)
@@ -30,14 +20,14 @@ void command_cost__open(struct command_cost *c, pid_t pid)
 	c->clock = task_clock_open(pid);
 }
 
-void command_cost__begin(struct command_cost *c)
+void command_cost__begin(struct command_cost *c, uint64_t own_ns)
 {
 	c->begin_work_ns = work_ns();
-	c->begin_own_ns = own_ns();
+	c->begin_own_ns = own_ns;
 	c->begin_ns = util_monotonic_ns();
 }
 
-void command_cost__end(struct command_cost *c)
+void command_cost__end(struct command_cost *c, uint64_t own_ns)
 {
 	uint64_t ours, work;
 
@@ -47,7 +37,7 @@ void command_cost__end(struct command_cost *c)
 	if (c->clock < 0 || task_clock_read(c->clock, &c->cpu_ns))
 		c->cpu_ns = 0;
 	work = work_ns() - c->begin_work_ns;
-	ours = own_ns() - c->begin_own_ns + c->cpu_ns;
+	ours = own_ns - c->begin_own_ns + c->cpu_ns;
 	/* ticks are coarser than what is exact */
 	c->other_ns = work > ours ? work - ours : 0;
 	c->ended = true;

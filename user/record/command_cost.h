@@ -20,9 +20,10 @@ struct command_cost {
 
 /* pid: forked, has not executed the command's program. */
 void command_cost__open(struct command_cost *c, pid_t pid);
-void command_cost__begin(struct command_cost *c);
+/* own_ns: CPU time of bpfprof so far, and of the processes that it has started besides the command. */
+void command_cost__begin(struct command_cost *c, uint64_t own_ns);
 /* Once is enough. */
-void command_cost__end(struct command_cost *c);
+void command_cost__end(struct command_cost *c, uint64_t own_ns);
 void command_cost__close(struct command_cost *c);
 
 #endif

@@ -57,8 +57,9 @@ void run_end_progress(struct run *r)
 /* What comes from the terminal, the command gets as well; its code is that of the kernel. */
 static void count_stop(struct run *r, int signal, int code)
 {
-	/* it comes again while the result is written */
-	if (signal == SIGXCPU && r->stops)
+	/* the first comes again while the result is written; the second is sent by a shell that ends, and by the kernel once
+	 * it has ended */
+	if ((signal == SIGXCPU || signal == SIGHUP) && r->stops)
 		return;
 	if (signal == SIGXCPU)
 		log_info("the recording ends at its limit of CPU time (ulimit -t)");
@@ -105,7 +106,7 @@ static bool command_ended(struct run *r)
 		return false;
 	if (r->cost.ended)
 		return true;
-	command_cost__end(&r->cost);
+	command_cost__end(&r->cost, run_besides_ns(r->launch.pid));
 	if (r->opts->bench.ops_probe)
 		r->ops_lost = capture__ops(r->capture, &r->ops);
 	return true;
@@ -115,7 +116,9 @@ static bool finished(struct run *r)
 {
 	const struct options *o = r->opts;
 
-	if (r->stops || (r->only_threads && !o->window_ns) || util_monotonic_ns() >= end_ns(r))
+	if (r->stops || util_monotonic_ns() >= end_ns(r))
+		return true;
+	if (r->only_threads && !o->window_ns && !o->duration_ns && !o->argv)
 		return true;
 	if (o->argv)
 		return command_ended(r);
@@ -141,6 +144,9 @@ static void handle(struct run *r, uint64_t id)
 {
 	if (id == WATCH_SIGNAL) {
 		run_read_signals(r);
+		/* how long it took is known now, before what has been recorded is looked at */
+		if (r->opts->argv)
+			(void)command_ended(r);
 	} else if (id == WATCH_PUSH) {
 		push__handle(r->push);
 	} else if (id == WATCH_FETCH) {
@@ -195,21 +201,36 @@ static void tell_started(const struct run *r)
 		log_debug("nobody is told that the command has been started: %s", strerror(errno));
 }
 
+/* 0, or -errno, said. */
+static int start_command(struct run *r)
+{
+	int err;
+
+	/* it has not got what was sent to us */
+	run_read_signals(r);
+	if (r->stops) {
+		log_error("interrupted before '%s' was started", r->opts->argv[0]);
+		return -EINTR;
+	}
+	command_cost__begin(&r->cost, run_besides_ns(r->launch.pid));
+	err = launch_go(&r->launch);
+	if (err)
+		log_error("cannot start '%s': %s", r->opts->argv[0], strerror(-err));
+	else
+		tell_started(r);
+	return err;
+}
+
 static int record(struct run *r)
 {
 	int err = run_open(r);
 
 	if (err)
 		return err;
-	if (r->opts->argv) {
-		command_cost__begin(&r->cost);
-		err = launch_go(&r->launch);
-		if (err) {
-			log_error("cannot start '%s': %s", r->opts->argv[0], strerror(-err));
-			return err;
-		}
-		tell_started(r);
-	}
+	if (r->opts->argv)
+		err = start_command(r);
+	if (err)
+		return err;
 	err = loop(r);
 	ready_say("STOPPING=1");
 	r->over = !err && !r->stops;

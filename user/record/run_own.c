@@ -51,15 +51,34 @@ uint64_t run_own_ns(void)
 	return usage_ns(RUSAGE_SELF);
 }
 
-uint64_t run_processes_ns(const pid_t *children, size_t cnt)
+static uint64_t process_ns(pid_t pid)
 {
-	uint64_t sum = run_own_ns() + usage_ns(RUSAGE_CHILDREN);
 	struct timespec ts;
 	clockid_t clock;
 
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+uint64_t run_processes_ns(const pid_t *children, size_t cnt)
+{
+	uint64_t sum = run_own_ns() + usage_ns(RUSAGE_CHILDREN);
+
 	for (size_t i = 0; i < cnt; i++)
-		if (!clock_getcpuclockid(children[i], &clock) && !clock_gettime(clock, &ts))
-			sum += ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+		sum += process_ns(children[i]);
+	return sum;
+}
+
+uint64_t run_besides_ns(pid_t command)
+{
+	pid_t children[RUN_MAX_CHILDREN];
+	ssize_t cnt = run_children(children);
+	uint64_t sum = run_own_ns();
+
+	for (ssize_t i = 0; i < cnt; i++)
+		if (children[i] != command)
+			sum += process_ns(children[i]);
 	return sum;
 }
 

@@ -160,6 +160,8 @@ ssize_t run_children(pid_t ret[RUN_MAX_CHILDREN]);
 /* CPU time of this one; and with that of those, and of all that it had started and that have ended. */
 uint64_t run_own_ns(void);
 uint64_t run_processes_ns(const pid_t *children, size_t cnt);
+/* The same of what runs now, but for the command, reaped or not. */
+uint64_t run_besides_ns(pid_t command);
 /* Bytes of a process that no other has and that cannot be given back: not what is mapped of files. 0: it has
  * ended. */
 uint64_t run_memory_of(pid_t pid);
