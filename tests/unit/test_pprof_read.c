@@ -18,11 +18,14 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "cpu_limit.h"
 #include "golden.h"
 #include "golden_profile.h"
 #include "profile.pb-c.h"
+#include "profile/merge.h"
 #include "profile/pprof.h"
 #include "profile/profile.h"
+#include "profile/split.h"
 #include "written.h"
 
 typedef Perftools__Profiles__Profile pb_profile;
@@ -502,6 +505,116 @@ static void memory_is_bounded(void **state)
 	free(b.data);
 }
 
+#define LONG (1U << 20) /* bytes of a string */
+
+static char *long_text(void)
+{
+	char *text = malloc(LONG + 1);
+
+	assert_non_null(text);
+	memset(text, 'x', LONG);
+	text[LONG] = '\0';
+	return text;
+}
+
+/* A comment takes one byte in the file, however long its text is. */
+static void comments_of_one_text(void **state)
+{
+	enum {
+		CNT = 1 << 20
+	};
+	struct profile_merge *m = profile_merge__new();
+	int64_t *ids = malloc(CNT * sizeof(*ids));
+	struct profile *p, *sum, *part;
+	struct small s;
+	struct bytes b;
+
+	(void)state;
+	assert_non_null(ids);
+	init_small(&s);
+	s.strings[3] = long_text();
+	for (size_t i = 0; i < CNT; i++)
+		ids[i] = 3;
+	s.m.n_comment = CNT;
+	s.m.comment = ids;
+	b = packed(&s.m);
+	cpu_limit(60);
+	assert_int_equal(pprof_read_within(b.data, b.sz, CNT, &p), -E2BIG);
+	assert_int_equal(pprof_read(b.data, b.sz, &p), 0);
+	assert_int_equal(p->comment_cnt, CNT);
+	assert_int_equal(profile_split(p, (uint32_t[]){ 0, 0 }, 1, &part), 0);
+	assert_int_equal(part->comment_cnt, CNT);
+	assert_int_equal(profile_merge__add(m, p, NULL, 0), 0);
+	sum = profile_merge__take(m);
+	assert_int_equal(sum->comment_cnt, 1);
+	assert_string_equal(strtab__get(sum->strings, sum->comments[0]),
+			    "more comments were left out");
+	cpu_limit_off();
+	profile__free(part);
+	profile__free(sum);
+	profile__free(p);
+	profile_merge__free(m);
+	free(s.strings[3]);
+	free(ids);
+	free(b.data);
+}
+
+/* Labels are sorted by texts, which may be one for all of them. */
+static void labels_of_one_key(void **state)
+{
+	enum {
+		CNT = 1 << 16
+	};
+	Perftools__Profiles__Label *labels = calloc(CNT, sizeof(*labels)),
+				   **ptrs = calloc(CNT, sizeof(*ptrs));
+	struct profile *p;
+	struct small s;
+	struct bytes b;
+
+	(void)state;
+	assert_true(labels && ptrs);
+	init_small(&s);
+	s.strings[3] = long_text();
+	for (size_t i = 0; i < CNT; i++) {
+		perftools__profiles__label__init(&labels[i]);
+		labels[i].key = labels[i].num_unit = 3;
+		labels[i].num = CNT - (int64_t)i;
+		ptrs[i] = &labels[i];
+	}
+	s.samples[0].n_label = CNT;
+	s.samples[0].label = ptrs;
+	b = packed(&s.m);
+	cpu_limit(60);
+	assert_int_equal(pprof_read(b.data, b.sz, &p), 0);
+	cpu_limit_off();
+	assert_int_equal(p->samples[0].label_cnt, CNT);
+	for (size_t i = 0; i < CNT; i++)
+		assert_int_equal(p->labels[p->samples[0].label + i].num, i + 1);
+	profile__free(p);
+	free(s.strings[3]);
+	free(labels);
+	free(ptrs);
+	free(b.data);
+}
+
+/* Types have copies of their texts. */
+static void types_of_one_text(void **state)
+{
+	struct profile *p;
+	struct small s;
+	struct bytes b;
+
+	(void)state;
+	init_small(&s);
+	s.strings[1] = long_text();
+	b = packed(&s.m);
+	assert_int_equal(pprof_read_within(b.data, b.sz, 4 * LONG, &p), -E2BIG);
+	assert_int_equal(pprof_read_within(b.data, b.sz, 6 * LONG, &p), 0);
+	profile__free(p);
+	free(s.strings[1]);
+	free(b.data);
+}
+
 /* Without labels, what they alone tell apart stays apart. */
 static void stacks(void **state)
 {
@@ -618,6 +731,9 @@ int main(void)
 		cmocka_unit_test(every_field),
 		cmocka_unit_test(many_types),
 		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(comments_of_one_text),
+		cmocka_unit_test(labels_of_one_key),
+		cmocka_unit_test(types_of_one_text),
 		cmocka_unit_test(stacks),
 		cmocka_unit_test(not_packed),
 		cmocka_unit_test(without_addresses),

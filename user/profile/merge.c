@@ -137,7 +137,7 @@ static int add_comment(struct profile_merge *m, const char *text, size_t place)
 {
 	size_t i = 0;
 
-	if (strlen(text) >= MERGE_MAX_COMMENT) {
+	if (strnlen(text, MERGE_MAX_COMMENT) == MERGE_MAX_COMMENT) {
 		m->comments_left_out = true;
 		return 0;
 	}
@@ -163,18 +163,24 @@ static int add_comment(struct profile_merge *m, const char *text, size_t place)
 	return 0;
 }
 
+/* A file may have the same comments millions of times: where one stands first is what counts. */
 static int add_comments(struct profile_merge *m, const struct profile *p)
 {
-	int err = 0;
+	bool *seen = calloc(strtab__cnt(p->strings), sizeof(*seen));
+	int err = seen ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !err && i < p->comment_cnt; i++) {
 		const char *text = strtab__get(p->strings, p->comments[i]);
 
+		if (seen[p->comments[i]])
+			continue;
+		seen[p->comments[i]] = true;
 		if (strcmp(text, LEFT_OUT) != 0)
 			err = add_comment(m, text, i);
 		else
 			m->comments_left_out = true;
 	}
+	free(seen);
 	return err;
 }
 

@@ -166,6 +166,9 @@ static int read_type(struct reader *r, const uint64_t fields[TYPE_FIELDS], char 
 
 		if (index >= r->string_cnt)
 			return -EBADMSG;
+		/* here, and in the profile */
+		if (spend(r, 2 * proto_left(&r->texts[index])))
+			return -E2BIG;
 		text = take_text(r, &r->texts[index]);
 		ret[i] = text ? strdup(text) : NULL;
 		if (!ret[i])
@@ -435,7 +438,7 @@ static int add_comment(struct reader *r, uint64_t index)
 
 	if (!string(r, index, &id))
 		return -EBADMSG;
-	return profile__add_comment(r->out, strtab__get(r->out->strings, id));
+	return spend(r, sizeof(id) * GROWN) ?: profile__add_comment_id(r->out, id);
 }
 
 static int read_comments(struct reader *r)

@@ -420,19 +420,23 @@ int profile__set_lines(struct profile *p, uint32_t location, const struct profil
 	return 0;
 }
 
+/* A file may have one long string, and millions of labels with it: equal ids are equal texts. */
+static int compare_strings(const struct profile *p, uint32_t a, uint32_t b)
+{
+	return a == b ? 0 : strcmp(strtab__get(p->strings, a), strtab__get(p->strings, b));
+}
+
 static int compare_labels(const void *pa, const void *pb, void *profile)
 {
 	const struct profile_label *a = pa, *b = pb;
 	const struct profile *p = profile;
-	int c = strcmp(strtab__get(p->strings, a->key), strtab__get(p->strings, b->key));
+	int c = compare_strings(p, a->key, b->key);
 
 	if (!c)
-		c = strcmp(strtab__get(p->strings, a->str), strtab__get(p->strings, b->str));
+		c = compare_strings(p, a->str, b->str);
 	if (!c)
 		c = (a->num > b->num) - (a->num < b->num);
-	return c ? c :
-		   strcmp(strtab__get(p->strings, a->num_unit),
-			  strtab__get(p->strings, b->num_unit));
+	return c ? c : compare_strings(p, a->num_unit, b->num_unit);
 }
 
 /* Equal ones are the same in all that they have, so that there is one order. */
@@ -609,10 +613,14 @@ int profile__add_comment(struct profile *p, const char *text)
 {
 	uint32_t id = profile__string(p, text);
 
-	if (id == PROFILE_NONE ||
-	    reserve(&p->comments, &p->index->comment_cap, p->comment_cnt, 1, sizeof(*p->comments)))
+	return id == PROFILE_NONE ? -ENOMEM : profile__add_comment_id(p, id);
+}
+
+int profile__add_comment_id(struct profile *p, uint32_t string)
+{
+	if (reserve(&p->comments, &p->index->comment_cap, p->comment_cnt, 1, sizeof(*p->comments)))
 		return -ENOMEM;
-	p->comments[p->comment_cnt++] = id;
+	p->comments[p->comment_cnt++] = string;
 	return 0;
 }
 

@@ -170,6 +170,8 @@ int profile__append_sample(struct profile *p, const uint32_t *locs, size_t loc_c
 /* A line for people: pprof -comments prints it, and the reports' header too unless it begins with
  * '#'. 0 or -ENOMEM. */
 int profile__add_comment(struct profile *p, const char *text);
+/* The same of one of p's strings: it is not read again. */
+int profile__add_comment_id(struct profile *p, uint32_t string);
 
 /* The last value of which there is anything; of all, if there is nothing. */
 size_t profile__last_value(const struct profile *p);

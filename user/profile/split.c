@@ -27,8 +27,11 @@ static void copy_texts(struct copier *c)
 	c->to->drop_frames = copier__string(c, p->drop_frames);
 	c->to->keep_frames = copier__string(c, p->keep_frames);
 	c->to->default_type = copier__string(c, p->default_type);
-	for (size_t i = 0; i < p->comment_cnt && !c->failed; i++)
-		c->failed = profile__add_comment(c->to, strtab__get(p->strings, p->comments[i]));
+	for (size_t i = 0; i < p->comment_cnt && !c->failed; i++) {
+		uint32_t comment = copier__string(c, p->comments[i]);
+
+		c->failed = c->failed || profile__add_comment_id(c->to, comment);
+	}
 }
 
 /* The samples of the part are those of order[0..cnt). */
