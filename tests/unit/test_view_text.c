@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -24,6 +27,7 @@
 #include "view/text.h"
 #include "view/text_sides.h"
 #include "view/view.h"
+#include "view/write_file.h"
 #include "written.h"
 
 #define MAX_DEPTH 400
@@ -490,6 +494,33 @@ static void too_many_frames(void **state)
 	free(files[0]);
 }
 
+static int ends_itself(void *ctx, FILE *f)
+{
+	(void)ctx;
+	fputs("text", f);
+	raise(SIGTERM);
+	return 0;
+}
+
+/* What is written may take long to make. */
+static void signals_end_what_is_made(void **state)
+{
+	const char *path = toolrun_path("made");
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		signal(SIGTERM, SIG_DFL);
+		write_file(path, ends_itself, NULL);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +537,7 @@ int main(void)
 		cmocka_unit_test(extreme_sides),
 		cmocka_unit_test(uneven_sides),
 		cmocka_unit_test(too_many_frames),
+		cmocka_unit_test(signals_end_what_is_made),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -8,7 +8,7 @@
 
 /*
  * Writes a file (output_write, "-" is standard output), which no signal of a terminal or a service
- * manager leaves half: it is dealt with afterwards. write returns 0 or -errno. 0; or -errno, after the
+ * manager leaves half: once all of it is in memory, a signal is dealt with afterwards. write returns 0 or -errno. 0; or -errno, after the
  * reason was said, but for -EMSGSIZE, which is the caller's to tell, and -EPIPE, for nobody listens.
  */
 int write_file(const char *path, int (*write)(void *ctx, FILE *f), void *ctx);
