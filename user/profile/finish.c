@@ -6,11 +6,18 @@
 
 #include "profile/profile.h"
 
+#define MAX_PLACE 1024 /* bytes: each of a file's name may have become the three of U+FFFD */
+
 /* "object+0xoffset" or "0xaddress", which are ours where nothing has a name. */
 static bool is_place(const char *name)
 {
-	const char *plus = strrchr(name, '+'), *hex = plus ? plus + 1 : name;
+	const char *plus, *hex;
 
+	/* it is asked of each location, whose names may all be one of many megabytes */
+	if (strnlen(name, MAX_PLACE + 1) > MAX_PLACE)
+		return false;
+	plus = strrchr(name, '+');
+	hex = plus ? plus + 1 : name;
 	return !strncmp(hex, "0x", 2) && hex[2] &&
 	       !hex[2 + strspn(hex + 2, "0123456789abcdefABCDEF")];
 }

@@ -37,37 +37,34 @@ static int push_name(struct folded *fo, uint32_t name)
 	return 0;
 }
 
-/* The process's name, else the thread's; "" if the sample has neither. */
-static const char *root_name(const struct profile *p, const struct profile_sample *s)
+/* The process's name, else the thread's, as a string of the profile; 0 if the sample has neither. */
+static uint32_t root_name(const struct profile *p, const struct profile_sample *s)
 {
-	const char *thread = "", *key;
 	const struct profile_label *l;
-	uint32_t i;
+	uint32_t thread = 0, i;
+	const char *key;
 
 	for (i = 0; i < s->label_cnt; i++) {
 		l = &p->labels[s->label + i];
 		key = strtab__get(p->strings, l->key);
 		if (l->str && !strcmp(key, "comm"))
-			return strtab__get(p->strings, l->str);
+			return l->str;
 		if (l->str && !strcmp(key, "thread"))
-			thread = strtab__get(p->strings, l->str);
+			thread = l->str;
 	}
 	return thread;
 }
 
-/* A frame that is no frame of the profile: a name that is given. */
-static int push_text(struct folded *fo, const char *text)
+/* A frame that is no frame of the profile: a name of frames, as that has made it. */
+static int push_made(struct folded *fo, uint32_t name)
 {
-	uint32_t name = frames__clean(&fo->frames, text, true);
-
 	return name == UINT32_MAX ? -ENOMEM : push_name(fo, name);
 }
 
 static int add_line(struct folded *fo, const struct profile_sample *s)
 {
 	struct line *line = &fo->lines[fo->line_cnt++];
-	const char *root = root_name(fo->p, s);
-	uint32_t i, j, loc;
+	uint32_t root = root_name(fo->p, s), i, j, loc;
 
 	*line = (struct line){ .first = fo->name_cnt,
 			       .value = profile__values(fo->p, s)[fo->p->folded_value] };
@@ -75,7 +72,7 @@ static int add_line(struct folded *fo, const struct profile_sample *s)
 		line->base = util_negate_saturated(line->value);
 		line->value = 0;
 	}
-	if (*root && push_text(fo, root))
+	if (root && push_made(fo, frames__string(&fo->frames, root)))
 		return -ENOMEM;
 	for (i = s->loc_cnt; i-- > 0;) {
 		loc = fo->p->loc_ids[s->loc + i];
@@ -85,7 +82,7 @@ static int add_line(struct folded *fo, const struct profile_sample *s)
 	}
 	/* without any frame flamegraph.pl would not recognise the line, and the totals would not
 	 * add up */
-	if (fo->name_cnt == line->first && push_text(fo, "[no stack]"))
+	if (fo->name_cnt == line->first && push_made(fo, frames__clean(&fo->frames, "[no stack]")))
 		return -ENOMEM;
 	line->cnt = fo->name_cnt - line->first;
 	return 0;

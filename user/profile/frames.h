@@ -17,6 +17,9 @@ struct frames {
 	/* Of location i where a frame of it has no name: "object+0xoffset", the place in the object's file,
 	 * else "0xaddress". */
 	uint32_t *location;
+	bool no_semicolon;
+	uint32_t *
+		known; /* private: of the profile's string i its id in names, UINT32_MAX: not yet */
 };
 
 /* A ';' becomes ':' if no_semicolon. The profile must not change as long as *ret lives. 0 or
@@ -25,7 +28,9 @@ int frames__make(const struct profile *p, bool no_semicolon, struct frames *ret)
 void frames__done(struct frames *fr);
 
 /* The name made harmless, as an id of fr->names; UINT32_MAX with errno ENOMEM. */
-uint32_t frames__clean(struct frames *fr, const char *name, bool no_semicolon);
+uint32_t frames__clean(struct frames *fr, const char *name);
+/* The same of a string of the profile, which is read once, however often it is asked for. */
+uint32_t frames__string(struct frames *fr, uint32_t string);
 
 /* Frames of a location: at least one. */
 uint32_t frames__cnt(const struct frames *fr, uint32_t location);

@@ -118,7 +118,7 @@ static void write_types(struct page *pg)
 static int write_clean(struct page *pg, const char *key, const char *text)
 {
 	struct frames *fr = &pg->st.frames;
-	uint32_t id = frames__clean(fr, text, false);
+	uint32_t id = frames__clean(fr, text);
 
 	if (id == UINT32_MAX)
 		return -ENOMEM;
@@ -205,7 +205,7 @@ static int write_notes(struct page *pg)
 	json__begin_array(&pg->j, "judged");
 	for (size_t i = 0; !err && i < pg->facts->note_cnt; i++) {
 		const struct page_note *n = &pg->facts->notes[i];
-		uint32_t id = frames__clean(&st->frames, n->name ? n->name : "", false);
+		uint32_t id = frames__clean(&st->frames, n->name ? n->name : "");
 		uint32_t frame;
 
 		if (id == UINT32_MAX)

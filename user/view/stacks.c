@@ -14,6 +14,7 @@
 #include "profile/difference.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+#define MAX_UNIT 64 /* of a label, with a NUL: each number has it again */
 
 struct entry {
 	uint32_t key[2];
@@ -55,7 +56,7 @@ static uint32_t index_of(struct hash *h, uint32_t a, uint32_t b, size_t cnt, boo
 /* The first of two strings in order; one that is there comes before none. */
 static uint32_t first_of(const struct stacks *st, uint32_t a, uint32_t b)
 {
-	return !b || (a && strcmp(text(st, a), text(st, b)) <= 0) ? a : b;
+	return !b || a == b || (a && strcmp(text(st, a), text(st, b)) <= 0) ? a : b;
 }
 
 static int add_frame(struct maker *m, const struct stacks_frame *f)
@@ -84,24 +85,18 @@ static int add_frame(struct maker *m, const struct stacks_frame *f)
 static int add_location(struct maker *m, uint32_t location)
 {
 	const struct profile_location *l = &m->p->locations[location];
-	const struct strtab *strings = m->p->strings;
 	struct frames *fr = &m->st->frames;
 	struct stacks_frame f = { 0 };
 	int err = 0;
 
 	if (l->mapping != PROFILE_NONE)
-		f.object = frames__clean(
-			fr, strtab__get(strings, m->p->mappings[l->mapping].filename), false);
+		f.object = frames__string(fr, m->p->mappings[l->mapping].filename);
 	for (uint32_t i = 0; !err && i < frames__cnt(fr, location); i++) {
 		f.name = frames__name(fr, location, i);
 		f.file = 0;
 		if (i < l->line_cnt)
-			f.file = frames__clean(
-				fr,
-				strtab__get(strings,
-					    m->p->functions[m->p->lines[l->line + i].function]
-						    .filename),
-				false);
+			f.file = frames__string(
+				fr, m->p->functions[m->p->lines[l->line + i].function].filename);
 		if (f.object == UINT32_MAX || f.file == UINT32_MAX)
 			return -ENOMEM;
 		err = add_frame(m, &f);
@@ -206,23 +201,28 @@ cleanup:
 
 /* ---- Labels ---- */
 
+/* Text, or a number with its unit. */
+static uint32_t label_value(struct stacks *st, const struct profile_label *l)
+{
+	char unit[MAX_UNIT], number[MAX_UNIT + 32];
+
+	if (l->str)
+		return frames__string(&st->frames, l->str);
+	util_printable(unit, sizeof(unit), strtab__get(st->frames.profile->strings, l->num_unit));
+	if (l->num_unit == l->key)
+		*unit = '\0';
+	snprintf(number, sizeof(number), "%" PRId64 "%s%s", l->num, *unit ? " " : "", unit);
+	return frames__clean(&st->frames, number);
+}
+
 static int add_label(struct maker *m, const struct profile_label *l)
 {
 	struct stacks *st = m->st;
-	const struct strtab *strings = m->p->strings;
-	const char *key = strtab__get(strings, l->key), *unit = strtab__get(strings, l->num_unit);
-	struct stacks_label label;
-	bool is_new, has_unit = *unit && strcmp(unit, key) != 0;
-	char *number = NULL;
+	struct stacks_label label = { .key = frames__string(&st->frames, l->key),
+				      .value = label_value(st, l) };
+	bool is_new;
 	uint32_t i;
 
-	if (!l->str && asprintf(&number, "%" PRId64 "%s%s", l->num, has_unit ? " " : "",
-				has_unit ? unit : "") < 0)
-		return -ENOMEM;
-	label.key = frames__clean(&st->frames, key, false);
-	label.value =
-		frames__clean(&st->frames, number ? number : strtab__get(strings, l->str), false);
-	free(number);
 	if (label.key == UINT32_MAX || label.value == UINT32_MAX)
 		return -ENOMEM;
 	i = index_of(&m->label_index, label.key, label.value, st->label_cnt, &is_new);
@@ -302,7 +302,7 @@ cleanup:
 
 static int add_no_stack(struct maker *m)
 {
-	struct stacks_frame f = { .name = frames__clean(&m->st->frames, "[no stack]", false) };
+	struct stacks_frame f = { .name = frames__clean(&m->st->frames, "[no stack]") };
 
 	return f.name == UINT32_MAX ? -ENOMEM : add_frame(m, &f);
 }
