@@ -494,6 +494,26 @@ static void too_many_frames(void **state)
 	free(files[0]);
 }
 
+/* A recursion has a node for each call. */
+static void too_many_nodes(void **state)
+{
+	struct tree_options o = { .value = 1, .max_nodes = 5 };
+	struct profile *p = empty();
+	struct frames fr;
+	FILE *f = fopen("/dev/null", "w");
+
+	(void)state;
+	assert_non_null(f);
+	add(p, "f f f f", 1);
+	assert_int_equal(frames__make(p, false, &fr), 0);
+	assert_int_equal(tree_write(&fr, &o, f), 0);
+	o.max_nodes = 4;
+	assert_int_equal(tree_write(&fr, &o, f), -E2BIG);
+	assert_int_equal(fclose(f), 0);
+	frames__done(&fr);
+	profile__free(p);
+}
+
 static int ends_itself(void *ctx, FILE *f)
 {
 	(void)ctx;
@@ -537,6 +557,7 @@ int main(void)
 		cmocka_unit_test(extreme_sides),
 		cmocka_unit_test(uneven_sides),
 		cmocka_unit_test(too_many_frames),
+		cmocka_unit_test(too_many_nodes),
 		cmocka_unit_test(signals_end_what_is_made),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

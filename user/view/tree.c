@@ -36,6 +36,7 @@ struct tree {
 	struct node *nodes; /* a parent comes before its children */
 	size_t cnt, cap;
 	struct hash edges;
+	size_t max;
 	uint32_t *order; /* nodes that are shown, by parent, larger ones first */
 	size_t shown;
 	int64_t total;
@@ -44,25 +45,32 @@ struct tree {
 
 /* ---- what there is ---- */
 
-static uint32_t add_node(struct tree *t, uint32_t parent, uint32_t name)
+static int add_node(struct tree *t, uint32_t parent, uint32_t name)
 {
-	if (t->cnt == NONE || util_reserve(&t->nodes, &t->cap, t->cnt + 1, sizeof(*t->nodes)))
-		return NONE;
-	t->nodes[t->cnt] = (struct node){ .parent = parent, .name = name };
-	return (uint32_t)t->cnt++;
+	if (t->cnt == t->max)
+		return -E2BIG;
+	if (util_reserve(&t->nodes, &t->cap, t->cnt + 1, sizeof(*t->nodes)))
+		return -ENOMEM;
+	t->nodes[t->cnt++] = (struct node){ .parent = parent, .name = name };
+	return 0;
 }
 
-static uint32_t find_child(struct tree *t, uint32_t parent, uint32_t name)
+/* Goes from a node to the one that it calls. */
+static int go_to_child(struct tree *t, uint32_t *at, uint32_t name)
 {
-	uint32_t key[] = { parent, name };
+	uint32_t key[] = { *at, name };
 	bool is_new;
 	struct edge *e = hash__insert(&t->edges, key, &is_new);
+	int err = 0;
 
 	if (!e)
-		return NONE;
-	if (is_new)
-		e->node = add_node(t, parent, name);
-	return e->node;
+		return -ENOMEM;
+	if (is_new) {
+		e->node = (uint32_t)t->cnt;
+		err = add_node(t, *at, name);
+	}
+	*at = e->node;
+	return err;
 }
 
 static int add_sample(struct tree *t, const struct profile_sample *s)
@@ -77,9 +85,10 @@ static int add_sample(struct tree *t, const struct profile_sample *s)
 		uint32_t loc = fr->profile->loc_ids[s->loc + i];
 
 		for (uint32_t k = frames__cnt(fr, loc); k-- > 0;) {
-			at = find_child(t, at, frames__name(fr, loc, k));
-			if (at == NONE)
-				return -ENOMEM;
+			int err = go_to_child(t, &at, frames__name(fr, loc, k));
+
+			if (err)
+				return err;
 			t->nodes[at].cum = util_add_saturated(t->nodes[at].cum, value);
 		}
 	}
@@ -90,7 +99,7 @@ static int add_sample(struct tree *t, const struct profile_sample *s)
 static int build(struct tree *t)
 {
 	const struct profile *p = t->frames->profile;
-	int err = add_node(t, NONE, 0) == NONE ? -ENOMEM : 0;
+	int err = add_node(t, NONE, 0);
 
 	t->total = difference_whole(p, t->opts->value);
 	for (size_t i = 0; !err && i < p->sample_cnt; i++)
@@ -273,7 +282,7 @@ static int print(struct tree *t, FILE *f)
 
 int tree_write(const struct frames *fr, const struct tree_options *o, FILE *f)
 {
-	struct tree t = { .frames = fr, .opts = o };
+	struct tree t = { .frames = fr, .opts = o, .max = o->max_nodes ?: TREE_MAX_NODES };
 	int err;
 
 	hash__init(&t.edges, sizeof(struct edge), 2 * sizeof(uint32_t), HASH_MAX);

@@ -14,7 +14,12 @@ struct tree_options {
 	const bool *left_out; /* which samples count to the total alone; NULL: none */
 	double min_share;     /* of the total, 0 to 1: branches below are left out */
 	size_t limit;	      /* lines at most, 0: all */
+	size_t max_nodes;     /* 0: TREE_MAX_NODES */
 };
+
+/* Functions in their places, each of which takes some 100 bytes: a recursion of 100 million calls takes 100 KB in a
+ * made file. */
+#define TREE_MAX_NODES (1U << 24)
 
 /* Branches within branches that are drawn: what is deeper is left out. */
 #define TREE_MAX_FORKS 64
@@ -25,7 +30,8 @@ struct tree_options {
  *     cum   cum%   flat  flat%  name
  *
  * A function's only branch stands below it, without going in; several are marked by lines. The end
- * says how many were left out. Names are those of fr, whose profile it is. 0 or -errno.
+ * says how many were left out. Names are those of fr, whose profile it is. 0;
+ * -E2BIG: there is too much of it; or another -errno.
  */
 int tree_write(const struct frames *fr, const struct tree_options *o, FILE *f);
 
