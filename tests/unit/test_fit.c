@@ -335,7 +335,17 @@ static void unit_texts(void **state)
 		{ 3, "MB", "3MB" },
 		{ 4096, "kilobytes", "4MB" },
 		{ 1234567, "count", "1234567" },
-		{ 12, "jiffies", "12" },
+		{ 12, "jiffies", "12jiffies" },
+		{ 0, "jiffies", "0" },
+		{ -12, "counts", "-12counts" },
+		{ 12, "Count", "12Count" },
+		{ 12, "sample", "12" },
+		{ 12, "unit", "12" },
+		{ 12, "", "12" },
+		{ 12, "a\tb", "12a\uFFFDb" },
+		/* no character is cut */
+		{ INT64_MIN, "1234567890123456789012345678901\u00b5s",
+		  "-92233720368547758081234567890123456789012345678901" },
 		{ INT64_MAX, "PB", "9223372036854775808PB" },
 	};
 	char buf[UNITS_SZ];

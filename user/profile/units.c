@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #define KIB 1024.0
+#define MAX_UNIT 33 /* bytes of one that is not known, with a NUL: what is longer is cut */
 
 static const struct units_scale times[] = {
 	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "hrs", 3600e9 }, { NULL, 0 },
@@ -81,11 +82,22 @@ const struct units_scale *units_pick_for_table(const char *unit, double smallest
 	return s;
 }
 
+/* As pprof has it: in this spelling they are left out, and others that it does not know stand as they are. */
+static bool is_bare(const char *unit)
+{
+	static const char *const bare[] = { "count", "sample", "unit" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bare); i++)
+		if (!strcmp(unit, bare[i]))
+			return true;
+	return false;
+}
+
 const char *units_text(char buf[static UNITS_SZ], int64_t value, const char *unit,
 		       const struct units_scale *s)
 {
 	const struct units_scale *list, *own = units_find(unit, &list);
-	char *dot;
+	char *dot, foreign[MAX_UNIT] = "";
 
 	snprintf(buf, UNITS_SZ, "%.2f", (double)value * (own ? own->factor : 1) / s->factor);
 	dot = strchr(buf, '.');
@@ -93,7 +105,9 @@ const char *units_text(char buf[static UNITS_SZ], int64_t value, const char *uni
 		*dot = '\0';
 	if (!strcmp(buf, "0") || !strcmp(buf, "-0"))
 		return "0";
-	return strncat(buf, s->suffix, UNITS_SZ - strlen(buf) - 1);
+	if (!own && !is_bare(unit))
+		util_printable(foreign, sizeof(foreign), unit);
+	return strncat(buf, own ? s->suffix : foreign, UNITS_SZ - strlen(buf) - 1);
 }
 
 const char *units_percent(char buf[static UNITS_PERCENT_SZ], int64_t part, int64_t whole)

@@ -26,7 +26,8 @@ const struct units_scale *units_pick(const char *unit, double value);
  * of the total, where two digits behind the point do for it in a larger one. */
 const struct units_scale *units_pick_for_table(const char *unit, double smallest, double total);
 
-/* With two digits behind the point, if it is no whole number: "1.50ms". Returns buf. */
+/* With two digits behind the point, if it is no whole number: "1.50ms". A unit that is not known stands behind it,
+ * harmless and cut, but for "count", "sample" and "unit": "12cycles", "12". Returns buf. */
 #define UNITS_SZ 64
 const char *units_text(char buf[static UNITS_SZ], int64_t value, const char *unit,
 		       const struct units_scale *s);
