@@ -2,6 +2,7 @@
 /* Tests of what is made of names that a file refers to many times: each is read once. */
 #include "profile/frames.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,13 +14,17 @@
 
 #include <cmocka.h>
 
+#include "base/util.h"
 #include "cpu_limit.h"
 #include "profile/profile.h"
 #include "profile/text.h"
+#include "view/page.h"
 #include "view/stacks.h"
+#include "view/tree.h"
 
 #define LONG (1U << 20) /* bytes of a string */
 #define CNT (1U << 16)	/* references to it */
+#define LONGER (16 * LONG)
 #define SECONDS 60
 
 static struct profile *new_profile(void)
@@ -31,20 +36,25 @@ static struct profile *new_profile(void)
 	return p;
 }
 
-/* 'x's, and an end. */
-static uint32_t long_string(struct profile *p, const char *end)
+/* So many 'x's, and an end. */
+static uint32_t string_of(struct profile *p, size_t cnt, const char *end)
 {
 	size_t sz = strlen(end);
-	char *text = malloc(LONG + sz + 1);
+	char *text = malloc(cnt + sz + 1);
 	uint32_t id;
 
 	assert_non_null(text);
-	memset(text, 'x', LONG);
-	memcpy(text + LONG, end, sz + 1);
+	memset(text, 'x', cnt);
+	memcpy(text + cnt, end, sz + 1);
 	id = profile__string(p, text);
 	free(text);
 	assert_int_not_equal(id, PROFILE_NONE);
 	return id;
+}
+
+static uint32_t long_string(struct profile *p, const char *end)
+{
+	return string_of(p, LONG, end);
 }
 
 static uint32_t add_mapping(struct profile *p, uint32_t filename, uint32_t owner)
@@ -164,12 +174,111 @@ static void roots(void **state)
 	free(folded);
 }
 
+/* Names that differ at their end, of many frames. */
+static void sorted_frames(void **state)
+{
+	struct profile *p = new_profile();
+	uint32_t *locs = malloc(CNT * sizeof(*locs)), name[2], file[2];
+	struct stacks st;
+
+	(void)state;
+	assert_non_null(locs);
+	for (int i = 0; i < 2; i++) {
+		name[i] = string_of(p, LONGER, i ? "a" : "b");
+		file[i] = string_of(p, LONGER, i ? "c" : "d");
+	}
+	for (uint32_t i = 0; i < CNT; i++) {
+		struct profile_function f = { .name = name[i % 2], .filename = file[i / 2 % 2] };
+		char object[16];
+
+		snprintf(object, sizeof(object), "%05u", i / 4);
+		locs[i] = add_location(p, add_mapping(p, profile__string(p, object), i), &f);
+	}
+	add_sample(p, locs, CNT, NULL, 0);
+	cpu_limit(SECONDS);
+	assert_int_equal(stacks__make(p, &st), 0);
+	cpu_limit_off();
+	assert_int_equal(st.frame_cnt, CNT / 2);
+	for (size_t i = 0; i < st.frame_cnt; i += CNT / 4) {
+		const char *end = strtab__get(st.frames.names, st.frame[i].name) + LONGER;
+
+		assert_string_equal(end, i < CNT / 4 ? "a" : "b");
+		/* the first of both */
+		end = strtab__get(st.frames.names, st.frame[i].file) + LONGER;
+		assert_string_equal(end, "c");
+		assert_string_equal(strtab__get(st.frames.names, st.frame[i].object), "00000");
+	}
+	stacks__done(&st);
+	profile__free(p);
+	free(locs);
+}
+
+/* The same as branches of many functions. */
+static void sorted_branches(void **state)
+{
+	struct profile *p = new_profile();
+	struct profile_function f[2] = { { .name = string_of(p, LONGER, "a") },
+					 { .name = string_of(p, LONGER, "b") } };
+	uint32_t leaf[] = { add_location(p, PROFILE_NONE, &f[0]),
+			    add_location(p, PROFILE_NONE, &f[1]) };
+	struct tree_options o = { .limit = 1 };
+	FILE *out = fopen("/dev/null", "w");
+	struct frames fr;
+
+	(void)state;
+	assert_non_null(out);
+	for (uint32_t i = 0; i < 4 * CNT; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "f%u", i / 2);
+		add_sample(p, (uint32_t[]){ leaf[i % 2], profile__add_marker(p, name) }, 2, NULL,
+			   0);
+	}
+	cpu_limit(SECONDS);
+	assert_int_equal(frames__make(p, false, &fr), 0);
+	assert_int_equal(tree_write(&fr, &o, out), 0);
+	cpu_limit_off();
+	assert_int_equal(fclose(out), 0);
+	frames__done(&fr);
+	profile__free(p);
+}
+
+/* A tree and a page have a name once for each of its places, and each of its objects. */
+static void too_much_text(void **state)
+{
+	struct profile *p = new_profile();
+	struct profile_function f = { .name = long_string(p, "") };
+	uint32_t locs[(TREE_MAX_NAMES / LONG) + 1];
+	struct tree_options o = { .limit = 1 };
+	struct page_facts facts = { .title = "x" };
+	FILE *out = fopen("/dev/null", "w");
+	struct frames fr;
+
+	(void)state;
+	assert_non_null(out);
+	for (uint32_t i = 0; i < ARRAY_SIZE(locs); i++) {
+		char object[16];
+
+		snprintf(object, sizeof(object), "%u", i);
+		locs[i] = add_location(p, add_mapping(p, profile__string(p, object), i), &f);
+	}
+	add_sample(p, locs, ARRAY_SIZE(locs), NULL, 0);
+	assert_int_equal(frames__make(p, false, &fr), 0);
+	assert_int_equal(tree_write(&fr, &o, out), 0);
+	o.limit = 0;
+	assert_int_equal(tree_write(&fr, &o, out), -E2BIG);
+	assert_int_equal(page_write(p, &facts, out), -E2BIG);
+	assert_int_equal(fclose(out), 0);
+	frames__done(&fr);
+	profile__free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(labels),
-		cmocka_unit_test(roots),
+		cmocka_unit_test(names),	   cmocka_unit_test(labels),
+		cmocka_unit_test(roots),	   cmocka_unit_test(sorted_frames),
+		cmocka_unit_test(sorted_branches), cmocka_unit_test(too_much_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

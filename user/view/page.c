@@ -237,6 +237,25 @@ static int write_difference(struct page *pg)
 
 /* ---- Frames, labels, stacks ---- */
 
+/* Is there no more of names and labels than a page may have? */
+static int check_text(const struct stacks *st)
+{
+	uint32_t strings = strtab__cnt(st->frames.names);
+	uint32_t *sizes = malloc(strings * sizeof(*sizes));
+	uint64_t all = 0;
+
+	if (!sizes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < strings; i++)
+		sizes[i] = (uint32_t)strlen(strtab__get(st->frames.names, i));
+	for (size_t i = 0; i < st->frame_cnt; i++)
+		all += sizes[st->frame[i].name];
+	for (size_t i = 0; i < st->label_cnt; i++)
+		all += sizes[st->label[i].value];
+	free(sizes);
+	return all > PAGE_MAX_TEXT ? -E2BIG : 0;
+}
+
 /* Numbers a path when it is met first, and writes it. */
 static uint32_t place(struct page *pg, uint32_t string, uint32_t *cnt)
 {
@@ -394,6 +413,11 @@ int page_write(const struct profile *p, const struct page_facts *facts, FILE *f)
 
 	if (err)
 		return err;
+	err = check_text(&pg.st);
+	if (err) {
+		stacks__done(&pg.st);
+		return err;
+	}
 	hash__init(&pg.callees, sizeof(struct callee), sizeof(uint32_t[2]), HASH_MAX);
 	find_scales(&pg);
 	fwrite(page_head, 1, sizeof(page_head), f);

@@ -69,7 +69,10 @@ struct page_facts {
 	size_t note_cnt;
 };
 
-/* 0; -ENOMEM; -E2BIG, as stacks__make; -EIO: f has refused something. */
+/* Bytes of names and labels: each function of each object has its name again. A browser has no longer text. */
+#define PAGE_MAX_TEXT (256U << 20)
+
+/* 0; -ENOMEM; -E2BIG, as stacks__make, or there is too much text; -EIO: f has refused something. */
 int page_write(const struct profile *p, const struct page_facts *facts, FILE *f);
 
 #endif

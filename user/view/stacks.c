@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "profile/difference.h"
+#include "profile/ranks.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 #define MAX_UNIT 64 /* of a label, with a NUL: each number has it again */
@@ -32,11 +33,6 @@ struct maker {
 	struct hash frame_index, label_index;
 };
 
-static const char *text(const struct stacks *st, uint32_t string)
-{
-	return strtab__get(st->frames.names, string);
-}
-
 /* ---- Frames ---- */
 
 /* The index of an entry with this key; that of a new one is `cnt`, and *ret_new is set. UINT32_MAX:
@@ -53,10 +49,18 @@ static uint32_t index_of(struct hash *h, uint32_t a, uint32_t b, size_t cnt, boo
 	return e->index;
 }
 
+/* Of all names that there are so far. */
+static int rank_strings(struct stacks *st)
+{
+	free(st->ranks);
+	st->ranks = ranks_make(st->frames.names);
+	return st->ranks ? 0 : -ENOMEM;
+}
+
 /* The first of two strings in order; one that is there comes before none. */
 static uint32_t first_of(const struct stacks *st, uint32_t a, uint32_t b)
 {
-	return !b || a == b || (a && strcmp(text(st, a), text(st, b)) <= 0) ? a : b;
+	return !b || (a && st->ranks[a] <= st->ranks[b]) ? a : b;
 }
 
 static int add_frame(struct maker *m, const struct stacks_frame *f)
@@ -104,6 +108,21 @@ static int add_location(struct maker *m, uint32_t location)
 	return err;
 }
 
+/* Paths are compared as frames are added: all of them are to be there before. */
+static int rank_paths(struct maker *m)
+{
+	struct frames *fr = &m->st->frames;
+	const struct profile *p = m->p;
+
+	for (size_t i = 0; i < p->mapping_cnt; i++)
+		if (frames__string(fr, p->mappings[i].filename) == UINT32_MAX)
+			return -ENOMEM;
+	for (size_t i = 0; i < p->function_cnt; i++)
+		if (frames__string(fr, p->functions[i].filename) == UINT32_MAX)
+			return -ENOMEM;
+	return rank_strings(m->st);
+}
+
 static bool is_empty(const struct maker *m, const struct profile_sample *s)
 {
 	for (size_t v = 0; v < m->p->value_cnt; v++)
@@ -141,7 +160,7 @@ static int add_frames(struct maker *m)
 
 static int compare_text(const struct stacks *st, uint32_t a, uint32_t b)
 {
-	return a == b ? 0 : strcmp(text(st, a), text(st, b));
+	return COMPARE(st->ranks[a], st->ranks[b]);
 }
 
 static int compare_frames(const void *pa, const void *pb, void *arg)
@@ -433,9 +452,13 @@ int stacks__make(const struct profile *p, struct stacks *ret)
 	if (!m.location_frame || !ret->sample || !ret->set || !ret->set_labels || !ret->values)
 		err = -ENOMEM;
 	if (!err)
+		err = rank_paths(&m);
+	if (!err)
 		err = add_frames(&m);
 	if (!err)
 		err = add_samples(&m, &frames);
+	if (!err)
+		err = rank_strings(ret);
 	if (!err)
 		err = sort_numbered(ret, &ret->frame, ret->frame_cnt, sizeof(*ret->frame),
 				    compare_frames, ret->stack_frames, frames);
@@ -463,5 +486,6 @@ void stacks__done(struct stacks *st)
 	free(st->stack_frames);
 	free(st->set_labels);
 	free(st->values);
+	free(st->ranks);
 	*st = (struct stacks){ 0 };
 }

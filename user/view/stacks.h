@@ -50,6 +50,7 @@ struct stacks {
 	uint32_t *stack_frames; /* indices of frames */
 	uint32_t *set_labels;	/* indices of labels */
 	int64_t *values;	/* as many of each sample as the profile has types */
+	uint32_t *ranks;	/* of strings of frames.names */
 	size_t frame_cnt, label_cnt, set_cnt, sample_cnt;
 };
 

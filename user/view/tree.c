@@ -12,6 +12,7 @@
 #include "profile/difference.h"
 #include "profile/frames.h"
 #include "profile/profile.h"
+#include "profile/ranks.h"
 #include "profile/units.h"
 
 #define NONE UINT32_MAX
@@ -37,6 +38,7 @@ struct tree {
 	size_t cnt, cap;
 	struct hash edges;
 	size_t max;
+	uint32_t *ranks; /* of names */
 	uint32_t *order; /* nodes that are shown, by parent, larger ones first */
 	size_t shown;
 	int64_t total;
@@ -122,8 +124,7 @@ static int compare_nodes(const void *pa, const void *pb, void *tree)
 		return util_magnitude(a->cum) > util_magnitude(b->cum) ? -1 : 1;
 	if (a->cum != b->cum)
 		return a->cum > b->cum ? -1 : 1;
-	return strcmp(strtab__get(t->frames->names, a->name),
-		      strtab__get(t->frames->names, b->name));
+	return t->ranks[a->name] < t->ranks[b->name] ? -1 : t->ranks[a->name] > t->ranks[b->name];
 }
 
 static bool is_small(const struct tree *t, const struct node *n)
@@ -136,7 +137,8 @@ static bool is_small(const struct tree *t, const struct node *n)
 static int choose(struct tree *t)
 {
 	t->order = malloc(t->cnt * sizeof(*t->order));
-	if (!t->order)
+	t->ranks = ranks_make(t->frames->names);
+	if (!t->order || !t->ranks)
 		return -ENOMEM;
 	/* child_cnt tells for now that a node is shown; parents come first */
 	for (size_t i = t->cnt; i-- > 1;) {
@@ -177,12 +179,14 @@ struct printer {
 	FILE *f;
 	bool more[TREE_MAX_FORKS + 1]; /* by fork: do branches follow? */
 	size_t lines;
+	size_t bytes; /* of names */
 };
 
 static void print_node(struct printer *pr, const struct node *n, bool is_branch)
 {
 	const struct tree *t = pr->tree;
 	const char *unit = t->frames->profile->value_types[t->opts->value].unit;
+	const char *name = strtab__get(t->frames->names, n->name);
 	char cum[UNITS_SZ], flat[UNITS_SZ], cum_percent[UNITS_PERCENT_SZ],
 		flat_percent[UNITS_PERCENT_SZ];
 
@@ -196,7 +200,8 @@ static void print_node(struct printer *pr, const struct node *n, bool is_branch)
 		else
 			fputs(pr->more[i] ? "│  " : "   ", pr->f);
 	}
-	fprintf(pr->f, "%s\n", strtab__get(t->frames->names, n->name));
+	pr->bytes += strlen(name);
+	fprintf(pr->f, "%s\n", name);
 	pr->lines++;
 }
 
@@ -213,7 +218,7 @@ static uint32_t next_behind(const struct tree *t, const uint32_t *place, uint32_
 	return NONE;
 }
 
-static void print_nodes(struct printer *pr, struct tree *t, const uint32_t *place)
+static int print_nodes(struct printer *pr, struct tree *t, const uint32_t *place)
 {
 	uint32_t at = t->shown ? t->order[t->nodes[ROOT].child] : NONE;
 
@@ -231,8 +236,11 @@ static void print_nodes(struct printer *pr, struct tree *t, const uint32_t *plac
 		if (is_branch)
 			pr->more[n->forks] = place[at] + 1 < parent->child + parent->child_cnt;
 		print_node(pr, n, is_branch);
+		if (pr->bytes > TREE_MAX_NAMES)
+			return -E2BIG;
 		at = n->child_cnt ? t->order[n->child] : next_behind(t, place, at);
 	}
+	return 0;
 }
 
 static void print_left_out(const struct printer *pr)
@@ -268,16 +276,18 @@ static int print(struct tree *t, FILE *f)
 {
 	struct printer pr = { .tree = t, .scale = pick_scale(t), .f = f };
 	uint32_t *place = calloc(t->cnt, sizeof(*place)); /* in order, of each node */
+	int err;
 
 	if (!place)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->shown; i++)
 		place[t->order[i]] = (uint32_t)i;
 	fprintf(f, "%10s %6s %10s %6s  %s\n", "cum", "cum%", "flat", "flat%", "name");
-	print_nodes(&pr, t, place);
-	print_left_out(&pr);
+	err = print_nodes(&pr, t, place);
+	if (!err)
+		print_left_out(&pr);
 	free(place);
-	return ferror(f) ? -EIO : 0;
+	return err || !ferror(f) ? err : -EIO;
 }
 
 int tree_write(const struct frames *fr, const struct tree_options *o, FILE *f)
@@ -294,5 +304,6 @@ int tree_write(const struct frames *fr, const struct tree_options *o, FILE *f)
 	hash__done(&t.edges);
 	free(t.nodes);
 	free(t.order);
+	free(t.ranks);
 	return err;
 }

@@ -20,6 +20,8 @@ struct tree_options {
 /* Functions in their places, each of which takes some 100 bytes: a recursion of 100 million calls takes 100 KB in a
  * made file. */
 #define TREE_MAX_NODES (1U << 24)
+/* Bytes of names that are printed: each function in its place has it again. */
+#define TREE_MAX_NAMES (1U << 30)
 
 /* Branches within branches that are drawn: what is deeper is left out. */
 #define TREE_MAX_FORKS 64
