@@ -597,6 +597,57 @@ static void labels_of_one_key(void **state)
 	free(b.data);
 }
 
+/* The same of keys that differ at their end. */
+static void labels_of_long_keys(void **state)
+{
+	enum {
+		CNT = 1 << 17,
+		SZ = 32 * LONG
+	};
+	Perftools__Profiles__Label labels[2], *ptrs[] = { &labels[0], &labels[1] };
+	Perftools__Profiles__Sample *samples = calloc(CNT, sizeof(*samples)),
+				    **sample_ptrs = calloc(CNT, sizeof(*sample_ptrs));
+	char *keys[2] = { malloc(SZ), malloc(SZ) };
+	struct profile *p;
+	struct small s;
+	struct bytes b;
+
+	(void)state;
+	assert_true(samples && sample_ptrs && keys[0] && keys[1]);
+	init_small(&s);
+	for (int i = 0; i < 2; i++) {
+		memset(keys[i], 'x', SZ);
+		strcpy(keys[i] + SZ - 2, i ? "a" : "b");
+		s.strings[2 + i] = keys[i];
+		perftools__profiles__label__init(&labels[i]);
+		labels[i].key = 2 + i;
+		labels[i].str = 1;
+	}
+	for (size_t i = 0; i < CNT; i++) {
+		samples[i] = s.samples[0];
+		samples[i].n_label = 2;
+		samples[i].label = ptrs;
+		sample_ptrs[i] = &samples[i];
+	}
+	s.m.n_sample = CNT;
+	s.m.sample = sample_ptrs;
+	b = packed(&s.m);
+	cpu_limit(60);
+	assert_int_equal(pprof_read(b.data, b.sz, &p), 0);
+	cpu_limit_off();
+	assert_int_equal(p->sample_cnt, 1);
+	assert_int_equal(p->samples[0].label_cnt, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_string_equal(strtab__get(p->strings, p->labels[i].key) + SZ - 2,
+				    i ? "b" : "a");
+	profile__free(p);
+	for (int i = 0; i < 2; i++)
+		free(keys[i]);
+	free(samples);
+	free(sample_ptrs);
+	free(b.data);
+}
+
 /* Types have copies of their texts. */
 static void types_of_one_text(void **state)
 {
@@ -733,6 +784,7 @@ int main(void)
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(comments_of_one_text),
 		cmocka_unit_test(labels_of_one_key),
+		cmocka_unit_test(labels_of_long_keys),
 		cmocka_unit_test(types_of_one_text),
 		cmocka_unit_test(stacks),
 		cmocka_unit_test(not_packed),

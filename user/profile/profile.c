@@ -8,9 +8,12 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "profile/ranks.h"
 
 #define MAX_LABELS 16 /* of a sample that loses one */
 #define FEW_LABELS 32 /* are sorted by insertion */
+#define LONG_TEXT \
+	256 /* bytes that two strings have in common, from which on it counts what they take */
 /* Addresses that no processor has: not canonical, with 48 bits of address or with 57. */
 #define MARKER_BASE (1ULL << 63)
 #define MARKER_MASK ((1ULL << 47) - 1)
@@ -20,6 +23,9 @@ struct profile_index {
 	struct hash mappings, functions, locations, samples;
 	size_t mapping_cap, function_cap, line_cap, location_cap, label_cap, loc_id_cap, sample_cap,
 		value_cap, comment_cap;
+	uint32_t *ranks; /* of the first rank_cnt strings; NULL: none were worth it */
+	uint32_t rank_cnt;
+	size_t compared; /* bytes of long strings since then */
 };
 
 /* What a sample is looked up by. */
@@ -200,6 +206,7 @@ void profile__free(struct profile *p)
 		hash__done(&p->index->functions);
 		hash__done(&p->index->locations);
 		hash__done(&p->index->samples);
+		free(p->index->ranks);
 	}
 	free(p->index);
 	strtab__free(p->strings);
@@ -420,10 +427,45 @@ int profile__set_lines(struct profile *p, uint32_t location, const struct profil
 	return 0;
 }
 
-/* A file may have one long string, and millions of labels with it: equal ids are equal texts. */
+/* Two different texts that begin alike: they differ somewhere behind that. */
+static int compare_long(const struct profile *p, const char *a, const char *b)
+{
+	struct profile_index *x = p->index;
+	size_t same = LONG_TEXT;
+	uint32_t *ranks;
+
+	while (a[same] == b[same])
+		same++;
+	x->compared += same;
+	if (x->compared > strtab__bytes(p->strings)) {
+		/* it took as much as to look at all of them; without memory it goes on like that */
+		ranks = ranks_make(p->strings);
+		if (ranks) {
+			free(x->ranks);
+			x->ranks = ranks;
+			x->rank_cnt = strtab__cnt(p->strings);
+		}
+		x->compared = 0;
+	}
+	return (unsigned char)a[same] < (unsigned char)b[same] ? -1 : 1;
+}
+
+/* A file may have few long strings, and millions of labels with them: equal ids are equal texts, and others are
+ * compared a few times only. */
 static int compare_strings(const struct profile *p, uint32_t a, uint32_t b)
 {
-	return a == b ? 0 : strcmp(strtab__get(p->strings, a), strtab__get(p->strings, b));
+	const struct profile_index *x = p->index;
+	const char *text_a, *text_b;
+	int order;
+
+	if (a == b)
+		return 0;
+	if (a < x->rank_cnt && b < x->rank_cnt)
+		return x->ranks[a] < x->ranks[b] ? -1 : 1;
+	text_a = strtab__get(p->strings, a);
+	text_b = strtab__get(p->strings, b);
+	order = strncmp(text_a, text_b, LONG_TEXT);
+	return order ? order : compare_long(p, text_a, text_b);
 }
 
 static int compare_labels(const void *pa, const void *pb, void *profile)
