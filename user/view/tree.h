@@ -21,7 +21,7 @@ struct tree_options {
  * made file. */
 #define TREE_MAX_NODES (1U << 24)
 /* Bytes of names that are printed: each function in its place has it again. */
-#define TREE_MAX_NAMES (1U << 30)
+#define TREE_MAX_NAMES (256U << 20)
 
 /* Branches within branches that are drawn: what is deeper is left out. */
 #define TREE_MAX_FORKS 64
