@@ -75,11 +75,12 @@ static void it_comes_back(void **state)
 		node_budget__window(&b, 0.02, 0);
 	/* the step before would do twice as much */
 	assert_int_equal(until_changed(&b, 0.006, 0, 1000), 0);
-	assert_int_equal(until_changed(&b, 0.001, 60 * MIB, 1000), 0);
-	assert_in_range(until_changed(&b, 0.005, 50 * MIB, 1000), NODE_BUDGET_CALM,
+	/* and it would take some more memory */
+	assert_int_equal(until_changed(&b, 0.001, 91 * MIB, 1000), 0);
+	assert_in_range(until_changed(&b, 0.005, 90 * MIB, 1000), NODE_BUDGET_CALM,
 			NODE_BUDGET_CALM_MAX);
 	assert_int_equal(b.step, NODE_BUDGET_HALF);
-	assert_in_range(until_changed(&b, 0.005, 50 * MIB, 1000), NODE_BUDGET_CALM,
+	assert_in_range(until_changed(&b, 0.005, 60 * MIB, 1000), NODE_BUDGET_CALM,
 			NODE_BUDGET_CALM_MAX);
 	assert_int_equal(b.step, NODE_BUDGET_ALL);
 }
@@ -99,25 +100,46 @@ static void it_comes_back_from_the_last_step(void **state)
 }
 
 /* Where a step holds and the one before does not, it is tried ever more rarely. */
-static void it_does_not_swing(void **state)
+static void check_swing(double cpu, uint64_t memory, double cpu_less, uint64_t memory_less)
 {
-	struct node_budget b = settled(0.01, 0);
+	struct node_budget b = settled(0.01, 100 * MIB);
 	int calm = 0, last = 0;
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(until_changed(&b, 0.011, 0, 100), NODE_BUDGET_ABOVE);
+		assert_int_equal(until_changed(&b, cpu, memory, 100), NODE_BUDGET_ABOVE);
 		assert_int_equal(b.step, NODE_BUDGET_HALF);
-		calm = until_changed(&b, 0.004, 0, 1000);
+		calm = until_changed(&b, cpu_less, memory_less, 1000);
 		assert_in_range(calm, last, NODE_BUDGET_CALM_MAX);
 		assert_int_equal(b.step, NODE_BUDGET_ALL);
 		last = calm;
 	}
 	assert_int_equal(last, NODE_BUDGET_CALM_MAX);
 	/* and it is forgotten when all has been well for long */
-	assert_int_equal(until_changed(&b, 0.004, 0, 2 * NODE_BUDGET_CALM_MAX), 0);
-	assert_int_equal(until_changed(&b, 0.011, 0, 100), NODE_BUDGET_ABOVE);
-	assert_int_equal(until_changed(&b, 0.004, 0, 1000), NODE_BUDGET_CALM);
+	assert_int_equal(until_changed(&b, cpu_less, memory_less, 2 * NODE_BUDGET_CALM_MAX), 0);
+	assert_int_equal(until_changed(&b, cpu, memory, 100), NODE_BUDGET_ABOVE);
+	assert_int_equal(until_changed(&b, cpu_less, memory_less, 1000), NODE_BUDGET_CALM);
+}
+
+static void it_does_not_swing(void **state)
+{
+	(void)state;
+	check_swing(0.011, 0, 0.004, 0);
+	check_swing(0.004, 101 * MIB, 0.004, 85 * MIB);
+}
+
+/* Short loads of the CPU on a node whose memory is well used, but within its limit, do not add up. */
+static void cpu_peaks_do_not_add_up(void **state)
+{
+	struct node_budget b = settled(0.01, 150 * MIB);
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(until_changed(&b, 0.012, 100 * MIB, 100), NODE_BUDGET_ABOVE);
+		assert_int_equal(b.step, NODE_BUDGET_HALF);
+		assert_in_range(until_changed(&b, 0.0001, 100 * MIB, 1000), NODE_BUDGET_CALM,
+				NODE_BUDGET_CALM_MAX);
+		assert_int_equal(b.step, NODE_BUDGET_ALL);
+	}
 }
 
 static void samples_are_fewer_with_each_step(void **state)
@@ -137,6 +159,7 @@ int main(void)
 		cmocka_unit_test(it_comes_back),
 		cmocka_unit_test(it_comes_back_from_the_last_step),
 		cmocka_unit_test(it_does_not_swing),
+		cmocka_unit_test(cpu_peaks_do_not_add_up),
 		cmocka_unit_test(samples_are_fewer_with_each_step),
 	};
 

@@ -3,14 +3,17 @@
 
 #include "base/util.h"
 
-/* Of the limits: what is held at half of it would not exceed it a step before, where at most twice as
- * much is done. */
-#define ROOM 0.5
+/* Parts of the limits. A step before at most twice as much is done, which takes at most twice the CPU time. Most of
+ * the memory is there whatever is done: where it does not hold with this margin, the patience keeps the step from
+ * swinging. */
+#define CPU_ROOM 0.5
+#define MEMORY_ROOM 0.9
 
-static bool exceeds(const struct node_budget *b, double cpu, uint64_t memory, double part)
+static bool exceeds(const struct node_budget *b, double cpu, uint64_t memory, double cpu_part,
+		    double memory_part)
 {
-	return (b->max_cpu > 0 && cpu > part * b->max_cpu) ||
-	       (b->max_memory && (double)memory > part * (double)b->max_memory);
+	return (b->max_cpu > 0 && cpu > cpu_part * b->max_cpu) ||
+	       (b->max_memory && (double)memory > memory_part * (double)b->max_memory);
 }
 
 static bool go_on(struct node_budget *b)
@@ -39,8 +42,8 @@ bool node_budget__window(struct node_budget *b, double cpu, uint64_t memory)
 {
 	if (b->windows++ < NODE_BUDGET_SETTLE)
 		return false;
-	b->above = exceeds(b, cpu, memory, 1) ? b->above + 1 : 0;
-	b->below = exceeds(b, cpu, memory, ROOM) ? 0 : b->below + 1;
+	b->above = exceeds(b, cpu, memory, 1, 1) ? b->above + 1 : 0;
+	b->below = exceeds(b, cpu, memory, CPU_ROOM, MEMORY_ROOM) ? 0 : b->below + 1;
 	if (b->above >= NODE_BUDGET_ABOVE)
 		return go_on(b);
 	if (b->step && b->below >= b->patience)
