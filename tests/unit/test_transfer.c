@@ -61,21 +61,43 @@ static void *serve(void *ctx)
 	return NULL;
 }
 
-/* Sends so many bytes to it. ret->body and ret->error are not to be looked at any more. */
+static char error[CURL_ERROR_SIZE]; /* of the last attempt */
+
+/* ret->body and ret->error are not to be looked at any more. */
+static void send_request(struct transfer_request *r, struct transfer_result *ret)
+{
+	struct transfer *t = transfer__new();
+	CURLM *multi = curl_multi_init();
+	void *body = calloc(1, r->body_sz + 1);
+	int running = 1, left;
+	CURLMsg *m;
+
+	assert_true(t && multi && body);
+	r->content_type = "application/proto";
+	r->body = body;
+	assert_int_equal(transfer__begin(t, multi, r, NULL), 0);
+	while (running) {
+		assert_int_equal(curl_multi_poll(multi, NULL, 0, 1000, NULL), CURLM_OK);
+		assert_int_equal(curl_multi_perform(multi, &running), CURLM_OK);
+	}
+	m = curl_multi_info_read(multi, &left);
+	assert_true(m && m->msg == CURLMSG_DONE);
+	transfer__end(t, multi, m->data.result, ret);
+	snprintf(error, sizeof(error), "%s", ret->error);
+	transfer__free(t);
+	curl_multi_cleanup(multi);
+	free(body);
+}
+
+/* Sends so many bytes to it. */
 static void send_to(struct store_end end, size_t body_sz, struct transfer_result *ret)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	socklen_t address_sz = sizeof(address);
-	struct transfer_request r = { .content_type = "application/proto", .body_sz = body_sz };
-	struct transfer *t = transfer__new();
-	CURLM *multi = curl_multi_init();
-	void *body = calloc(1, body_sz);
-	int running = 1, left;
+	struct transfer_request r = { .body_sz = body_sz };
 	pthread_t thread;
 	char url[64];
-	CURLMsg *m;
 
-	assert_true(t && multi && body);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	end.listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(end.listening >= 0);
@@ -85,20 +107,9 @@ static void send_to(struct store_end end, size_t body_sz, struct transfer_result
 	assert_int_equal(pthread_create(&thread, NULL, serve, &end), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(address.sin_port));
 	r.url = url;
-	r.body = body;
-	assert_int_equal(transfer__begin(t, multi, &r, NULL), 0);
-	while (running) {
-		assert_int_equal(curl_multi_poll(multi, NULL, 0, 1000, NULL), CURLM_OK);
-		assert_int_equal(curl_multi_perform(multi, &running), CURLM_OK);
-	}
-	m = curl_multi_info_read(multi, &left);
-	assert_true(m && m->msg == CURLMSG_DONE);
-	transfer__end(t, multi, m->data.result, ret);
+	send_request(&r, ret);
 	pthread_join(thread, NULL);
 	close(end.listening);
-	transfer__free(t);
-	curl_multi_cleanup(multi);
-	free(body);
 }
 
 #define OK HEAD "200 OK\r\nContent-Length: 2\r\n\r\n"
@@ -152,11 +163,41 @@ static void grpc(void **state)
 	assert_string_equal(result.grpc.message, "a b");
 }
 
+/* What a proxy of the environment has of secrets stays out of messages; what helps is in them. */
+static void secrets(void **state)
+{
+	static const struct {
+		const char *proxy, *says; /* NULL: anything */
+	} rows[] = {
+		{ "http://user:pa/ss@proxy.invalid", NULL },
+		{ "http://user:pa/ss", NULL },
+		{ "user:pa/ss@proxy.invalid", NULL },
+		{ "user:pa/ss", NULL },
+		{ "pa/ss://user:pa/ss@proxy.invalid", NULL },
+		{ "ftp://user:pa/ss@proxy.invalid", NULL },
+		{ "http://user:pa%2fss@127.0.0.1:1", "127.0.0.1" },
+		{ "", "127.0.0.1" },
+	};
+	struct transfer_request r = { .url = "http://127.0.0.1:1/" };
+	struct transfer_result result;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		setenv("http_proxy", rows[i].proxy, 1);
+		send_request(&r, &result);
+		if (!*error || strstr(error, "user") || strstr(error, "pa/ss") ||
+		    (rows[i].says && !strstr(error, rows[i].says)))
+			fail_msg("row %zu: \"%s\"", i, error);
+	}
+	unsetenv("http_proxy");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(grpc),
+		cmocka_unit_test(secrets),
 	};
 
 	curl_global_init(CURL_GLOBAL_ALL);

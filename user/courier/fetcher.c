@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "courier/fetch_wire.h"
+#include "courier/transfer.h"
 #include "helper/fd_message.h"
 
 #define MAX_ID 128 /* digits */
@@ -221,8 +222,7 @@ static void say_why(struct wanted *w, CURLcode code, long http)
 		snprintf(w->failed, sizeof(w->failed), "cannot be kept: %s",
 			 strerror(w->write_err));
 	else
-		snprintf(w->failed, sizeof(w->failed), "%s",
-			 *w->error ? w->error : curl_easy_strerror(code));
+		snprintf(w->failed, sizeof(w->failed), "%s", transfer_words(code, w->error));
 }
 
 static int end_request(struct fetcher *f, struct wanted *w, CURLcode code)

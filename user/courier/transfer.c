@@ -206,6 +206,21 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	return curl_multi_add_handle(multi, t->easy) == CURLM_OK ? 0 : -ENOMEM;
 }
 
+/* Those of a proxy that is none quote all of it: "Unsupported proxy syntax in 'http://user:pa/ss@proxy'". No name and
+ * no address has these characters. */
+static bool may_quote_proxy(CURLcode code, const char *said)
+{
+	return strchr(said, '@') || strstr(said, "://") ||
+	       (code == CURLE_COULDNT_RESOLVE_PROXY && strchr(said, '\''));
+}
+
+const char *transfer_words(CURLcode code, const char *said)
+{
+	if (code == CURLE_OK)
+		return "";
+	return *said && !may_quote_proxy(code, said) ? said : curl_easy_strerror(code);
+}
+
 void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct transfer_result *ret)
 {
 	curl_off_t retry_after = 0;
@@ -225,8 +240,6 @@ void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct trans
 		.retry_after_ns = retry_after > 0 ? (uint64_t)retry_after * NSEC_PER_SEC : 0,
 		.body = t->answer,
 		.body_sz = t->answer_sz,
-		.error = code == CURLE_OK ? "" :
-			 *t->error	  ? t->error :
-					    curl_easy_strerror(code),
+		.error = transfer_words(code, t->error),
 	};
 }

@@ -35,7 +35,7 @@ struct transfer_result {
 	uint64_t retry_after_ns; /* 0: not said */
 	const char *body;	 /* its beginning, with a NUL */
 	size_t body_sz;
-	const char *error; /* what libcurl says, "": nothing */
+	const char *error; /* what libcurl says, without secrets; "": nothing */
 };
 
 struct transfer *transfer__new(void);
@@ -46,5 +46,9 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 
 /* Once libcurl is done with it. *ret is valid until the next one begins. */
 void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct transfer_result *ret);
+
+/* What went wrong, for people: what libcurl has written to CURLOPT_ERRORBUFFER, which says more than its code, such as
+ * which name it cannot resolve; but not where it may hold the password of a proxy. */
+const char *transfer_words(CURLcode code, const char *said);
 
 #endif
