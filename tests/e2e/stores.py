@@ -82,7 +82,8 @@ class Store:
                 if answer in (CUT, HANG):
                     return
                 if answer == SLOW:
-                    return self.trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(1000))
+                    # its status is not there before the other side has enough, and would be an answer
+                    return self.trickle(b"HTTP/1.1 200 " + b"O" * 1000)
                 status, headers, said = answer
                 time.sleep(store.latency)
                 self.send_response(status)

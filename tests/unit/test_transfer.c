@@ -129,8 +129,10 @@ static void cuts(void **state)
 		{ { .answer = "" }, LARGE, 0, true },
 		{ { .answer = "" }, SMALL, 0, true },
 		{ { .answer = HEAD }, SMALL, 0, true },
-		{ { .answer = OK "x" }, SMALL, 0, true },
-		/* a refusal is one, also if its words are cut */
+		{ { .answer = HEAD "100 Continue\r\n\r\n" }, SMALL, 0, true },
+		/* the status stands, also if what is behind it is cut */
+		{ { .answer = OK "x" }, SMALL, 200, true },
+		{ { .answer = OK }, LARGE, 200, true },
 		{ { .answer = HEAD "400 Bad\r\nContent-Length: 9\r\n\r\nno" }, SMALL, 400, true },
 		/* behind the answer */
 		{ { .answer = OK "{}" }, LARGE, 200, true },
@@ -152,6 +154,8 @@ static void cuts(void **state)
 static void grpc(void **state)
 {
 	struct transfer_result result;
+		/* what the store has said is said, not that it was cut */
+		assert_true(result.http < 300 || !*error);
 
 	(void)state;
 	send_to((struct store_end){ .answer = HEAD

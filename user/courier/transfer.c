@@ -229,10 +229,19 @@ void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct trans
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
 	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
 	curl_multi_remove_handle(multi, t->easy);
+/* What the store has said of the request, 0: nothing. The status stands also where the answer is cut behind it; whether
+ * more is needed, as the end of gRPC's call, the store's form knows. But who has not read all cannot have taken it, and
+ * 1xx is not the last word. */
+static int final_status(const struct transfer *t, CURLcode code, long http)
+{
+	if (code == CURLE_OK || http >= 300)
+		return (int)http;
+	return http >= 200 && t->given == t->body_sz ? (int)http : 0;
+}
+
 	t->answer[t->answer_sz] = '\0';
 	*ret = (struct transfer_result){
-		/* an answer that was cut is none, but a refusal is one */
-		.http = code == CURLE_OK || http >= 300 ? (int)http : 0,
+		.http = final_status(t, code, http),
 		/* libcurl has it: CURLINFO_SIZE_UPLOAD_T leaves out what went with the head */
 		.sent = t->given == t->body_sz,
 		.bytes = t->given,
@@ -240,6 +249,7 @@ void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct trans
 		.retry_after_ns = retry_after > 0 ? (uint64_t)retry_after * NSEC_PER_SEC : 0,
 		.body = t->answer,
 		.body_sz = t->answer_sz,
-		.error = transfer_words(code, t->error),
+		/* the store's words say more than that they were cut */
+		.error = http >= 300 ? "" : transfer_words(code, t->error),
 	};
 }

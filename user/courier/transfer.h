@@ -28,14 +28,14 @@ struct transfer_request {
 };
 
 struct transfer_result {
-	int http;		 /* 0: no answer */
+	int http;		 /* 0: no answer; its body may be cut */
 	bool sent;		 /* all of the request */
 	uint64_t bytes;		 /* of its body, that were sent */
 	struct grpc_end grpc;	 /* among the headers */
 	uint64_t retry_after_ns; /* 0: not said */
 	const char *body;	 /* its beginning, with a NUL */
 	size_t body_sz;
-	const char *error; /* what libcurl says, without secrets; "": nothing */
+	const char *error; /* what libcurl says, without secrets; "": HTTP's status says it */
 };
 
 struct transfer *transfer__new(void);
