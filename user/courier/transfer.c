@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #define MAX_ANSWER 16384
+#define MAX_RECEIVED (1U << 20) /* bytes, with the headers: no store has so much to say */
 #define CONNECT_SECONDS 10L
 #define SECONDS 30L
 /* a store that takes or gives a byte now and then */
@@ -27,9 +28,16 @@ struct transfer {
 	size_t body_sz, given;
 	struct grpc_end grpc;
 	char answer[MAX_ANSWER + 1];
-	size_t answer_sz;
+	size_t answer_sz, received;
 	char error[CURL_ERROR_SIZE];
 };
+
+/* Counts it. What libcurl is to hear: less than there is ends the transfer. */
+static size_t receive(struct transfer *t, size_t sz)
+{
+	t->received += sz;
+	return t->received > MAX_RECEIVED ? 0 : sz;
+}
 
 static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
 {
@@ -39,7 +47,7 @@ static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
 	/* the rest is read and forgotten, so that the connection can be used again */
 	memcpy(t->answer + t->answer_sz, data, sz);
 	t->answer_sz += sz;
-	return size * n;
+	return receive(t, size * n);
 }
 
 /* libcurl asks for the body piece by piece. It could hand all of it over at once, but then it would
@@ -60,7 +68,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *ctx)
 	struct transfer *t = ctx;
 
 	grpc_end__take(&t->grpc, data, size * n);
-	return size * n;
+	return receive(t, size * n);
 }
 
 struct transfer *transfer__new(void)
@@ -170,7 +178,7 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	curl_slist_free_all(t->headers);
 	t->headers = NULL;
 	t->grpc = (struct grpc_end){ .status = -1 };
-	t->answer_sz = 0;
+	t->answer_sz = t->received = 0;
 	t->error[0] = '\0';
 	t->body = r->body;
 	t->body_sz = r->body_sz;
@@ -221,14 +229,6 @@ const char *transfer_words(CURLcode code, const char *said)
 	return *said && !may_quote_proxy(code, said) ? said : curl_easy_strerror(code);
 }
 
-void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct transfer_result *ret)
-{
-	curl_off_t retry_after = 0;
-	long http = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
-	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
-	curl_multi_remove_handle(multi, t->easy);
 /* What the store has said of the request, 0: nothing. The status stands also where the answer is cut behind it; whether
  * more is needed, as the end of gRPC's call, the store's form knows. But who has not read all cannot have taken it, and
  * 1xx is not the last word. */
@@ -239,6 +239,14 @@ static int final_status(const struct transfer *t, CURLcode code, long http)
 	return http >= 200 && t->given == t->body_sz ? (int)http : 0;
 }
 
+void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct transfer_result *ret)
+{
+	curl_off_t retry_after = 0;
+	long http = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
+	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
+	curl_multi_remove_handle(multi, t->easy);
 	t->answer[t->answer_sz] = '\0';
 	*ret = (struct transfer_result){
 		.http = final_status(t, code, http),
