@@ -41,7 +41,9 @@ static bool is_whole(const char *data, size_t sz)
 	const char *end = memmem(data, sz, "\r\n\r\n", 4);
 	const char *length = memmem(data, sz, "Content-Length: ", 16);
 
-	return end && length && sz >= (size_t)(end + 4 - data) + strtoul(length + 16, NULL, 10);
+	/* CONNECT has no body */
+	return end &&
+	       sz >= (size_t)(end + 4 - data) + (length ? strtoul(length + 16, NULL, 10) : 0);
 }
 
 static void *serve(void *ctx)
@@ -95,8 +97,9 @@ static void send_request(struct transfer_request *r, struct transfer_result *ret
 	free(body);
 }
 
-/* Sends so many bytes to it. */
-static void send_to(struct store_end end, size_t body_sz, struct transfer_result *ret)
+/* Sends so many bytes to it, or through it to a store of HTTPS. */
+static void send_by(struct store_end end, bool is_proxy, size_t body_sz,
+		    struct transfer_result *ret)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	socklen_t address_sz = sizeof(address);
@@ -112,10 +115,18 @@ static void send_to(struct store_end end, size_t body_sz, struct transfer_result
 	assert_int_equal(getsockname(end.listening, (struct sockaddr *)&address, &address_sz), 0);
 	assert_int_equal(pthread_create(&thread, NULL, serve, &end), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(address.sin_port));
-	r.url = url;
+	r.url = is_proxy ? "https://store.invalid/" : url;
+	if (is_proxy)
+		setenv("https_proxy", url, 1);
 	send_request(&r, ret);
+	unsetenv("https_proxy");
 	pthread_join(thread, NULL);
 	close(end.listening);
+}
+
+static void send_to(struct store_end end, size_t body_sz, struct transfer_result *ret)
+{
+	send_by(end, false, body_sz, ret);
 }
 
 #define OK HEAD "200 OK\r\nContent-Length: 2\r\n\r\n"
@@ -171,6 +182,31 @@ static void grpc(void **state)
 	assert_int_equal(result.http, 200);
 	assert_int_equal(result.grpc.status, 16);
 	assert_string_equal(result.grpc.message, "a b");
+}
+
+/* A proxy that makes no connection: only that it does not know us is more than that there is none. */
+static void no_tunnel(void **state)
+{
+	static const struct {
+		const char *answer;
+		int http;
+	} rows[] = {
+		{ HEAD "407 Who\r\nContent-Length: 0\r\n\r\n", 407 },
+		{ HEAD "407 Who\r\nProxy-Authenticate: Basic\r\nContent-Length: 4\r\n\r\nwho?",
+		  407 },
+		{ HEAD "403 No\r\nContent-Length: 0\r\n\r\n", 0 },
+		{ HEAD "502 Bad\r\nContent-Length: 0\r\n\r\n", 0 },
+		{ HEAD "200 OK\r\n\r\n", 0 },
+		{ "", 0 },
+	};
+	struct transfer_result result;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		send_by((struct store_end){ .answer = rows[i].answer }, true, SMALL, &result);
+		if (result.http != rows[i].http || result.sent || result.bytes)
+			fail_msg("row %zu: HTTP %d, sent %d", i, result.http, result.sent);
+	}
 }
 
 /* What a proxy of the environment has of secrets stays out of messages; what helps is in them. */
@@ -232,12 +268,16 @@ static void endless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cuts),
-		cmocka_unit_test(grpc),
-		cmocka_unit_test(endless),
-		cmocka_unit_test(secrets),
+		cmocka_unit_test(cuts),	     cmocka_unit_test(grpc),	cmocka_unit_test(endless),
+		cmocka_unit_test(no_tunnel), cmocka_unit_test(secrets),
 	};
 
+	static const char *const proxies[] = { "http_proxy", "https_proxy", "HTTPS_PROXY",
+					       "all_proxy",  "ALL_PROXY",   "no_proxy",
+					       "NO_PROXY" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(proxies); i++)
+		unsetenv(proxies[i]);
 	curl_global_init(CURL_GLOBAL_ALL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,12 +239,22 @@ static int final_status(const struct transfer *t, CURLcode code, long http)
 	return http >= 200 && t->given == t->body_sz ? (int)http : 0;
 }
 
+/* Of an answer, or 0. Where a proxy makes no connection to the store, it is as where there is none, and no status of its
+ * is for the record; but that it does not know us is not over soon. */
+static long http_status(const struct transfer *t)
+{
+	long http = 0, proxy = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
+	curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &proxy);
+	return !http && proxy == 407 ? proxy : http;
+}
+
 void transfer__end(struct transfer *t, CURLM *multi, CURLcode code, struct transfer_result *ret)
 {
 	curl_off_t retry_after = 0;
-	long http = 0;
+	long http = http_status(t);
 
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
 	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
 	curl_multi_remove_handle(multi, t->easy);
 	t->answer[t->answer_sz] = '\0';
