@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -184,6 +185,79 @@ static void grpc(void **state)
 	assert_string_equal(result.grpc.message, "a b");
 }
 
+/* What libcurl's TLS library may lack. In this program it stands before libcurl's own. */
+static CURLoption refused;
+static CURLcode refusal;
+
+#undef curl_easy_setopt
+CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
+{
+	/* each value is a pointer or a number of the same size */
+	CURLcode (*real)(CURL *, CURLoption, ...) = dlsym(RTLD_NEXT, "curl_easy_setopt");
+	va_list ap;
+	void *value;
+
+	va_start(ap, option);
+	value = va_arg(ap, void *);
+	va_end(ap);
+	return option == refused ? refusal : real(easy, option, value);
+}
+
+/* Nothing is sent without an option that says whom to trust, who we are, or where to go. */
+static void no_option(void **state)
+{
+	static const struct {
+		CURLoption option;
+		CURLcode code;
+		int err;
+	} rows[] = {
+		{ CURLOPT_CAINFO_BLOB, CURLE_NOT_BUILT_IN, -EOPNOTSUPP },
+		{ CURLOPT_CAINFO_BLOB, CURLE_OUT_OF_MEMORY, -ENOMEM },
+		/* there is no folder then */
+		{ CURLOPT_CAPATH, CURLE_NOT_BUILT_IN, 0 },
+		{ CURLOPT_CAPATH, CURLE_UNKNOWN_OPTION, -EOPNOTSUPP },
+		{ CURLOPT_SSLCERT_BLOB, CURLE_NOT_BUILT_IN, -EOPNOTSUPP },
+		{ CURLOPT_SSLKEY_BLOB, CURLE_NOT_BUILT_IN, -EOPNOTSUPP },
+		{ CURLOPT_SSLVERSION, CURLE_NOT_BUILT_IN, -EOPNOTSUPP },
+		{ CURLOPT_PROTOCOLS_STR, CURLE_UNKNOWN_OPTION, -EOPNOTSUPP },
+		{ CURLOPT_HTTPHEADER, CURLE_OUT_OF_MEMORY, -ENOMEM },
+		{ CURLOPT_HTTPAUTH, CURLE_NOT_BUILT_IN, -EOPNOTSUPP },
+		{ CURLOPT_USERNAME, CURLE_OUT_OF_MEMORY, -ENOMEM },
+		{ CURLOPT_PASSWORD, CURLE_OUT_OF_MEMORY, -ENOMEM },
+		{ 0, CURLE_OK, 0 },
+	};
+	char ca[] = "authority", cert[] = "certificate", password[] = "password";
+	struct transfer_request r = {
+		.url = "https://127.0.0.1:1/",
+		.content_type = "application/proto",
+		.body = "",
+		.user = "user",
+		.password = { password, strlen(password) },
+		.ca = { ca, strlen(ca) },
+		.cert = { cert, strlen(cert) },
+	};
+	struct transfer *t = transfer__new();
+	CURLM *multi = curl_multi_init();
+	struct transfer_result result;
+
+	(void)state;
+	assert_true(t && multi);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int err;
+
+		refused = rows[i].option;
+		refusal = rows[i].code;
+		err = transfer__begin(t, multi, &r, NULL);
+		refused = 0;
+		if (err != rows[i].err)
+			fail_msg("row %zu: %d", i, err);
+		if (!err)
+			transfer__end(t, multi, CURLE_ABORTED_BY_CALLBACK, &result);
+	}
+	transfer__free(t);
+	curl_multi_cleanup(multi);
+}
+
 /* A proxy that makes no connection: only that it does not know us is more than that there is none. */
 static void no_tunnel(void **state)
 {
@@ -268,10 +342,9 @@ static void endless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cuts),	     cmocka_unit_test(grpc),	cmocka_unit_test(endless),
-		cmocka_unit_test(no_tunnel), cmocka_unit_test(secrets),
+		cmocka_unit_test(cuts),	     cmocka_unit_test(grpc),	  cmocka_unit_test(endless),
+		cmocka_unit_test(no_option), cmocka_unit_test(no_tunnel), cmocka_unit_test(secrets),
 	};
-
 	static const char *const proxies[] = { "http_proxy", "https_proxy", "HTTPS_PROXY",
 					       "all_proxy",  "ALL_PROXY",   "no_proxy",
 					       "NO_PROXY" };

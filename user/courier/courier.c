@@ -390,6 +390,16 @@ static int read_record(struct attempt *a, uint64_t number, int fd, size_t *ret_s
 	return err;
 }
 
+/* transfer__begin has failed with err. */
+static const char *why_not_begun(int err)
+{
+	if (err == -EOPNOTSUPP)
+		return "this libcurl, or its TLS library, lacks an option that keeps requests "
+		       "safe, such as "
+		       "that of ca-file";
+	return err == -EINVAL ? "the token cannot stand in a header" : strerror(-err);
+}
+
 static int begin_attempt(struct courier *c, struct destination *d, const int *fds, size_t cnt)
 {
 	struct attempt *a = &d->attempts[c->in.slot];
@@ -421,7 +431,7 @@ static int begin_attempt(struct courier *c, struct destination *d, const int *fd
 	a->request.tenant = labels__get(&d->labels, "tenant");
 	a->request.user = labels__get(&d->labels, "user");
 	err = transfer__begin(a->transfer, c->multi, &a->request, a);
-	return err ? fail_attempt(c, a, "the token cannot stand in a header") : 0;
+	return err ? fail_attempt(c, a, why_not_begun(err)) : 0;
 }
 
 /* Are all files known ones, and none both there and missing? */

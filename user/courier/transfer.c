@@ -143,31 +143,64 @@ static int set_headers(struct transfer *t, const struct transfer_request *r)
 	return err;
 }
 
-static void set_blob(struct transfer *t, CURLoption option, const struct transfer_file *f)
+static CURLcode set_blob(struct transfer *t, CURLoption option, const struct transfer_file *f)
 {
 	struct curl_blob blob = { .data = f->data, .len = f->sz, .flags = CURL_BLOB_COPY };
 
-	if (f->data)
-		curl_easy_setopt(t->easy, option, &blob);
+	return f->data ? curl_easy_setopt(t->easy, option, &blob) : CURLE_OK;
 }
 
-static void set_rights(struct transfer *t, const struct transfer_request *r)
+/* Whom to trust: ca and nobody else. */
+static CURLcode set_authorities(struct transfer *t, const struct transfer_file *ca)
 {
-	set_blob(t, CURLOPT_CAINFO_BLOB, &r->ca);
+	CURLcode code = set_blob(t, CURLOPT_CAINFO_BLOB, ca);
+
+	if (code != CURLE_OK || !ca->data)
+		return code;
 	/* the blob takes the place of the system's file alone: authorities in its folder would be trusted, too */
-	if (r->ca.data)
-		curl_easy_setopt(t->easy, CURLOPT_CAPATH, NO_FOLDER);
-	set_blob(t, CURLOPT_SSLCERT_BLOB, &r->cert);
-	/* one file may hold both */
-	set_blob(t, CURLOPT_SSLKEY_BLOB, r->key.data ? &r->key : &r->cert);
-	curl_easy_setopt(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	code = curl_easy_setopt(t->easy, CURLOPT_CAPATH, NO_FOLDER);
+	/* a TLS library that knows no folders */
+	return code == CURLE_NOT_BUILT_IN ? CURLE_OK : code;
+}
+
+static CURLcode set_user(struct transfer *t, const struct transfer_request *r)
+{
+	CURLcode code = CURLE_OK;
+
 	if (!r->user)
-		return;
-	curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
-	curl_easy_setopt(t->easy, CURLOPT_USERNAME, r->user);
+		return code;
 	if (r->password.data)
 		trim(r->password.data);
-	curl_easy_setopt(t->easy, CURLOPT_PASSWORD, r->password.data ?: "");
+	code = curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(t->easy, CURLOPT_USERNAME, r->user);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(t->easy, CURLOPT_PASSWORD, r->password.data ?: "");
+	return code;
+}
+
+/* What libcurl would go on without: to any host that the system's authorities vouch for, or as nobody. 0; -EOPNOTSUPP:
+ * this libcurl, or its TLS library, has it not; -ENOMEM. */
+static int set_rights(struct transfer *t, const struct transfer_request *r)
+{
+	CURLcode code = curl_easy_setopt(t->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	if (code == CURLE_OK)
+		code = set_authorities(t, &r->ca);
+	if (code == CURLE_OK)
+		code = set_blob(t, CURLOPT_SSLCERT_BLOB, &r->cert);
+	/* one file may hold both */
+	if (code == CURLE_OK)
+		code = set_blob(t, CURLOPT_SSLKEY_BLOB, r->key.data ? &r->key : &r->cert);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (code == CURLE_OK)
+		code = set_user(t, r);
+	if (code == CURLE_OUT_OF_MEMORY)
+		return -ENOMEM;
+	return code == CURLE_OK ? 0 : -EOPNOTSUPP;
 }
 
 int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_request *r, void *data)
@@ -184,15 +217,15 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	t->body_sz = r->body_sz;
 	t->given = 0;
 	err = set_headers(t, r);
+	if (!err)
+		err = set_rights(t, r);
 	if (err)
 		return err;
 	curl_easy_setopt(t->easy, CURLOPT_URL, r->url);
-	curl_easy_setopt(t->easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, give_body);
 	curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
 	curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_sz);
-	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	curl_easy_setopt(t->easy, CURLOPT_USERAGENT, "bpfprof/" BPFPROF_VERSION);
 	curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
@@ -210,7 +243,6 @@ int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_requ
 	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, data);
-	set_rights(t, r);
 	return curl_multi_add_handle(multi, t->easy) == CURLM_OK ? 0 : -ENOMEM;
 }
 

@@ -41,7 +41,8 @@ struct transfer_result {
 struct transfer *transfer__new(void);
 void transfer__free(struct transfer *t);
 
-/* data comes back as CURLOPT_PRIVATE. 0; -EINVAL: the request is none; -ENOMEM. */
+/* data comes back as CURLOPT_PRIVATE. 0; -EINVAL: the token cannot stand in a header; -EOPNOTSUPP: this
+ * libcurl cannot do what keeps the request safe; -ENOMEM. */
 int transfer__begin(struct transfer *t, CURLM *multi, const struct transfer_request *r, void *data);
 
 /* Once libcurl is done with it. *ret is valid until the next one begins. */
