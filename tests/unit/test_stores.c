@@ -99,6 +99,33 @@ static void grpc_web_answers(void **state)
 			 ANSWER_NONE_SENT);
 }
 
+static bool rejected(const char *store, const char *body, size_t sz,
+		     char said[static STORE_SAID_SZ])
+{
+	struct answer a = { .http = 200, .grpc = { .status = -1 }, .body = body, .body_sz = sz };
+
+	return store_rejected(store_find(store), &a, said);
+}
+
+/* All is well, OTLP says, but for so many profiles. */
+static void partial_answers(void **state)
+{
+	static const char some[] = "\x0a\x08\x08\x02\x12\x04no\x1b!";
+	char said[STORE_SAID_SZ];
+
+	(void)state;
+	assert_true(rejected("otlp", TEXT(some), said));
+	assert_string_equal(said, "2 of it rejected: no\xef\xbf\xbd!");
+	assert_true(rejected("otlp-1.9", TEXT(some), said));
+	/* a warning, nothing, what is none, what is cut, and another store's */
+	assert_false(rejected("otlp", TEXT("\x0a\x04\x12\x02no"), said));
+	assert_false(rejected("otlp", TEXT(""), said));
+	assert_false(rejected("otlp", TEXT("\x0a\x00"), said));
+	assert_false(rejected("otlp", TEXT("{}"), said));
+	assert_false(rejected("otlp", some, sizeof(some) - 2, said));
+	assert_false(rejected("pyroscope", TEXT(some), said));
+}
+
 /* An answer of gRPC-Web that is this trailer alone. */
 static struct answer trailer(const char *lines, char body[static 1024])
 {
@@ -305,6 +332,7 @@ int main(void)
 		cmocka_unit_test(connect_answers),
 		cmocka_unit_test(grpc_web_answers),
 		cmocka_unit_test(grpc_messages),
+		cmocka_unit_test(partial_answers),
 		cmocka_unit_test(words),
 		cmocka_unit_test(bodies),
 		cmocka_unit_test(no_room),

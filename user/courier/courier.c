@@ -22,7 +22,6 @@
 #include "courier/transfer.h"
 #include "courier/wire.h"
 #include "helper/fd_message.h"
-#include "otlp.pb-c.h"
 #include "profile/pprof.h"
 
 #define MAX_RECORD (64U << 20)
@@ -30,7 +29,6 @@
 #define MAX_URL 2048
 #define GATHER_US 4000 /* that answers may come in one after the other, and be taken in together */
 #define QUIET_NS (60 * NSEC_PER_SEC) /* between two complaints of records that are given up */
-#define MAX_SHOWN 200		     /* bytes of what a store says */
 
 /* A record under way. */
 struct attempt {
@@ -222,37 +220,14 @@ static int report_given_up(struct courier *c, struct destination *d, uint64_t nu
 	return report_record(c, d, &d->given_up, number, "given up", what, now);
 }
 
-/* OTLP: it may take some, and say so. */
-static int report_partial(struct courier *c, struct destination *d, uint64_t number,
-			  const struct transfer_result *result, uint64_t now)
-{
-	Otlp__ExportProfilesServiceResponse *m;
-	Otlp__ExportProfilesPartialSuccess *p;
-	char shown[MAX_SHOWN], what[MAX_SHOWN + 64];
-	int err = 0;
-
-	if (d->store->kind != STORE_OTLP || !result->body_sz)
-		return 0;
-	m = otlp__export_profiles_service_response__unpack(NULL, result->body_sz,
-							   (const uint8_t *)result->body);
-	p = m ? m->partial_success : NULL;
-	if (p && p->rejected_profiles) {
-		snprintf(what, sizeof(what), "%" PRId64 " of it rejected: %s", p->rejected_profiles,
-			 util_printable(shown, sizeof(shown), p->error_message));
-		err = report_record(c, d, &d->not_whole, number, "not taken whole", what, now);
-	}
-	if (m)
-		otlp__export_profiles_service_response__free_unpacked(m, NULL);
-	return err;
-}
-
 static int end_attempt(struct courier *c, struct attempt *a, const struct transfer_result *result,
 		       int status)
 {
 	struct retry r = retry_judge(a->d->store->kind, status);
 	uint64_t number = a->d->queue.slots[a->slot].number, now = util_monotonic_ns();
+	struct answer answer = as_answer(result);
 	enum wire_outcome outcome;
-	char what[STORE_SAID_SZ + 64];
+	char what[STORE_SAID_SZ + 64], rejected[STORE_SAID_SZ];
 	bool settled;
 	int err;
 
@@ -260,8 +235,14 @@ static int end_attempt(struct courier *c, struct attempt *a, const struct transf
 	describe(a->d->store, &r, result, what, sizeof(what));
 	settled = queue__end(&a->d->queue, a->slot, &r, result->retry_after_ns, now, &outcome);
 	err = report_store(c, a->d, &r, result->http != 0, what, now);
-	if (!err && r.verdict == VERDICT_DELIVERED)
-		err = report_partial(c, a->d, number, result, now);
+	/* for good: what it has taken would be there twice */
+	if (r.verdict == VERDICT_DELIVERED && store_rejected(a->d->store, &answer, rejected)) {
+		outcome = WIRE_PARTIAL;
+		r.reason = WIRE_REASON_rejected;
+		if (!err)
+			err = report_record(c, a->d, &a->d->not_whole, number, "not taken whole",
+					    rejected, now);
+	}
 	if (!err)
 		err = tell_end(c, a->d, number, settled ? outcome : WIRE_KEPT, r.reason,
 			       result->bytes);

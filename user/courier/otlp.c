@@ -5,6 +5,7 @@
  * own. Everything is built at its place in memory, and packed at the end.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "profile/profile.h"
 
 #define ID_SZ 16
+#define MAX_SHOWN 200	  /* bytes of what a store says */
 #define MAX_ATTRIBUTES 16 /* of a sample, or of the resource */
 #define KERNEL_HALF 63	  /* the bit that addresses of the kernel have */
 
@@ -670,6 +672,23 @@ static int encode(const struct item *item, bool v9, struct body *ret)
 out:
 	strtab__free(b.strings);
 	return err == -E2BIG ? -EBADMSG : err;
+}
+
+bool otlp_rejected(const struct answer *a, char ret[static STORE_SAID_SZ])
+{
+	Otlp__ExportProfilesServiceResponse *m = otlp__export_profiles_service_response__unpack(
+		NULL, a->body_sz, (const uint8_t *)a->body);
+	Otlp__ExportProfilesPartialSuccess *p = m ? m->partial_success : NULL;
+	/* with none rejected it is a warning */
+	bool rejected = p && p->rejected_profiles;
+	char shown[MAX_SHOWN];
+
+	if (rejected)
+		snprintf(ret, STORE_SAID_SZ, "%" PRId64 " of it rejected: %s", p->rejected_profiles,
+			 util_printable(shown, sizeof(shown), p->error_message));
+	if (m)
+		otlp__export_profiles_service_response__free_unpacked(m, NULL);
+	return rejected;
 }
 
 int otlp_body(const struct item *item, struct body *ret)

@@ -78,6 +78,7 @@ const struct store stores[] = {
 		.content_type = "application/x-protobuf",
 		.gzip = true,
 		.body = otlp_body,
+		.rejected = otlp_rejected,
 		.not_found = NO_PROFILES,
 	},
 	{
@@ -87,6 +88,7 @@ const struct store stores[] = {
 		.content_type = "application/x-protobuf",
 		.gzip = true,
 		.body = otlp_body_v9,
+		.rejected = otlp_rejected,
 		.not_found = NO_PROFILES,
 	},
 	{
@@ -138,6 +140,11 @@ int store_body(const struct store *s, const struct item *item, struct body *ret)
 int store_status(const struct store *s, const struct answer *a)
 {
 	return s->status ? s->status(a) : a->http;
+}
+
+bool store_rejected(const struct store *s, const struct answer *a, char ret[static STORE_SAID_SZ])
+{
+	return s->rejected && a->body_sz && s->rejected(a, ret);
 }
 
 /* In one line. */

@@ -11,6 +11,8 @@
 #include "courier/retry.h"
 #include "spool/labels.h"
 
+#define STORE_SAID_SZ 512
+
 /* A record of the spool. */
 struct item {
 	const void *file; /* pprof, gzip'd */
@@ -44,6 +46,8 @@ struct store {
 		const struct answer *a); /* of HTTP, that says best what happened; NULL: a->http */
 	/* how gRPC's call has ended, where that says it; false: there is no word of it. NULL: it is no gRPC */
 	bool (*grpc_end)(const struct answer *a, struct grpc_end *ret);
+	/* of an answer that HTTP says all is well in, as store_rejected; NULL: there is none of the kind */
+	bool (*rejected)(const struct answer *a, char ret[static STORE_SAID_SZ]);
 	const char *not_found; /* what HTTP's 404 is due to, most likely; or NULL */
 };
 
@@ -64,8 +68,10 @@ int store_status(const struct store *s, const struct answer *a);
 
 /* The same for people: "(HTTP 404): no such path", with the store's own words, or gRPC's status in place of
  * HTTP's: valid UTF-8 without control characters. */
-#define STORE_SAID_SZ 512
 void store_said(const struct store *s, const struct answer *a, char ret[static STORE_SAID_SZ]);
+
+/* Has it taken the request, and says that it does not want some of it, or all? In words, as store_said. */
+bool store_rejected(const struct store *s, const struct answer *a, char ret[static STORE_SAID_SZ]);
 
 /* What the stores call the profiles of a kind ("cpu": "process_cpu"). */
 const char *store_profile_name(const char *kind);

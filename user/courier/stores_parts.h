@@ -15,5 +15,6 @@ bool series_grpc_web_end(const struct answer *a, struct grpc_end *ret);
 /* otlp.c: versions 1.10 and 1.9 of the protocol. */
 int otlp_body(const struct item *item, struct body *ret);
 int otlp_body_v9(const struct item *item, struct body *ret);
+bool otlp_rejected(const struct answer *a, char ret[static STORE_SAID_SZ]);
 
 #endif

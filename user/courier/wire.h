@@ -54,6 +54,7 @@ enum wire_outcome {
 	WIRE_UNANSWERED,      /* twice: it may be there, even twice */
 	WIRE_UNREADABLE,      /* the record is no profile, or cannot be opened */
 	WIRE_MAYBE_DUPLICATE, /* delivered, after an attempt without an answer: it may be there twice */
+	WIRE_PARTIAL, /* delivered, and the store has said that it rejects some of it, or all */
 	WIRE_NR_OUTCOMES,
 	WIRE_KEPT = WIRE_NR_OUTCOMES, /* none yet: there will be another attempt */
 };
@@ -78,6 +79,7 @@ enum wire_outcome {
 	X(server_error, "server error")           \
 	X(not_implemented, "not implemented")     \
 	X(unavailable, "unavailable")             \
+	X(rejected, "rejected")                   \
 	X(no_http, "no HTTP")
 #define WIRE_REASON_ID(name, text) WIRE_REASON_##name,
 enum wire_reason {

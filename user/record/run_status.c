@@ -28,6 +28,7 @@ static const char *const outcomes[WIRE_NR_OUTCOMES] = {
 	[WIRE_DELIVERED] = "delivered",	  [WIRE_REFUSED] = "refused",
 	[WIRE_FAILED] = "failed",	  [WIRE_UNANSWERED] = "unanswered",
 	[WIRE_UNREADABLE] = "unreadable", [WIRE_MAYBE_DUPLICATE] = "maybe_duplicate",
+	[WIRE_PARTIAL] = "partial",
 };
 
 #define REASON_OF(name, text) #name,
