@@ -111,11 +111,13 @@ static uint32_t told_generation(void)
 
 static int set_up(void **state)
 {
-	char text[512] = "";
+	static int folders;
+	char text[512] = "", folder[16];
 	int buffer = 200000;
 
 	(void)state;
-	if (spool__open(toolrun_path("spool"), SPOOL_MIN_SZ, &spool, text, sizeof(text)) ||
+	snprintf(folder, sizeof(folder), "spool%d", folders++);
+	if (spool__open(toolrun_path(folder), SPOOL_MIN_SZ, &spool, text, sizeof(text)) ||
 	    push__new(spool, &destination, 1, "node", -1, &push, text, sizeof(text)))
 		fail_msg("%s", text);
 	if (setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer)))
@@ -232,6 +234,14 @@ static int write_record(void *ctx, FILE *f)
 	return fputs(ctx, f) < 0 ? -EIO : 0;
 }
 
+static void add_records(int cnt)
+{
+	while (cnt--)
+		assert_int_equal(spool__add(spool, util_realtime_ns(), "a.cpu.pb.gz", write_record,
+					    "record"),
+				 0);
+}
+
 static void ask(uint32_t generation, uint64_t number)
 {
 	static struct wire w;
@@ -274,10 +284,7 @@ static void test_stop(void **state)
 	uint64_t first, second;
 
 	(void)state;
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(spool__add(spool, util_realtime_ns(), "a.cpu.pb.gz", write_record,
-					    "record"),
-				 0);
+	add_records(3);
 	ask(generation, 0);
 	first = given();
 	ask(generation, 0);
@@ -300,6 +307,39 @@ static void test_stop(void **state)
 	assert_int_equal(stats.pending, 2);
 	assert_int_equal(stats.failures[WIRE_REASON_unavailable], 1);
 	assert_int_equal(stats.outcome[WIRE_DELIVERED], 1);
+}
+
+/* What an outage costs is told while it goes on: what the spool had no room for is not pending, and counts once. */
+static void test_dropped(void **state)
+{
+	uint32_t generation = told_generation();
+	struct spool_stats there;
+	struct push_stats stats;
+	uint64_t dropped, number;
+
+	(void)state;
+	add_records(SPOOL_MIN_SZ / 4096 + 50);
+	spool__stats(spool, &there);
+	assert_true(there.dropped > 0);
+	assert_true(push__stats(push, "s", &stats));
+	assert_int_equal(stats.dropped, there.dropped);
+	assert_int_equal(stats.pending, there.records);
+	dropped = stats.dropped;
+	/* it is back */
+	ask(generation, 0);
+	number = given();
+	assert_int_equal(number, dropped + 1);
+	end(generation, number, WIRE_DELIVERED);
+	assert_true(push__stats(push, "s", &stats));
+	assert_int_equal(stats.dropped, dropped);
+	assert_int_equal(stats.pending, there.records - 1);
+	/* and away again, until nothing is there of what was */
+	add_records(2 * SPOOL_MIN_SZ / 4096);
+	spool__stats(spool, &there);
+	assert_true(push__stats(push, "s", &stats));
+	assert_int_equal(stats.dropped + 1, there.dropped);
+	assert_int_equal(stats.pending, there.records);
+	assert_false(push__is_done(push));
 }
 
 /* What the courier need not know of does not end what it has under way. */
@@ -382,6 +422,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reload, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_dropped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hang, set_up, tear_down),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -748,11 +748,21 @@ int push__fd(const struct push *p)
 	return p->epoll_fd;
 }
 
+/* Of those that were never taken up, the first that is still there; or what comes next. */
+static uint64_t first_left(const struct push *p, const struct target *t)
+{
+	uint64_t number, time_ns;
+
+	if (!spool__find(p->spool, t->cursor.next, &number, &time_ns))
+		number = spool__end(p->spool);
+	return MAX(number, t->cursor.next);
+}
+
 bool push__is_done(const struct push *p)
 {
 	for (size_t i = 0; i < WIRE_MAX_DESTINATIONS; i++)
 		if (p->targets[i].d && (p->targets[i].cursor.open_cnt ||
-					p->targets[i].cursor.next < spool__end(p->spool)))
+					first_left(p, &p->targets[i]) < spool__end(p->spool)))
 			return false;
 	return true;
 }
@@ -790,10 +800,14 @@ pid_t push__courier(const struct push *p, uint64_t *ret_cpu_ns)
 bool push__stats(const struct push *p, const char *name, struct push_stats *ret)
 {
 	const struct target *t = target_of((struct push *)p, name);
+	uint64_t first;
 
 	if (!t)
 		return false;
+	first = first_left(p, t);
 	*ret = t->stats;
-	ret->pending = t->cursor.open_cnt + spool__end(p->spool) - t->cursor.next;
+	/* as take_next counts them, which a store that is away does not come to */
+	ret->dropped += first - t->cursor.next;
+	ret->pending = t->cursor.open_cnt + spool__end(p->spool) - first;
 	return true;
 }
