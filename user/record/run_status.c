@@ -73,7 +73,7 @@ static void write_kinds(const struct run *r, FILE *f)
 		{ "samples_total", "Samples that were due.", t->seen },
 		{ "recorded_samples_total", "Samples that are in a profile.", t->recorded },
 		{ "whole_stacks_total", "Recorded samples whose stack is whole.", t->whole },
-		{ "own_samples_total", "Recorded samples of bpfprof itself, which are left out.",
+		{ "own_samples_total", "Samples of bpfprof itself, which are left out, estimated.",
 		  t->own },
 	};
 
