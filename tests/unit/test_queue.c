@@ -177,6 +177,15 @@ static void all_is_well(void **state)
 	assert_true(sim.most_window_bytes <= 100 * EACH);
 }
 
+/* All, and those alone that had no answer at first may be there twice. */
+static void check_all_there(int status)
+{
+	uint64_t twice = count(WIRE_MAYBE_DUPLICATE);
+
+	assert_int_equal(count(WIRE_DELIVERED) + twice, sim.made);
+	assert_int_equal(twice > 0, status == ANSWER_NONE_SENT);
+}
+
 /* For an hour: next to nothing is sent meanwhile; then all arrives, no faster than twice the rate. */
 static void check_outage(int status)
 {
@@ -193,7 +202,7 @@ static void check_outage(int status)
 	assert_in_range(meanwhile, 10, 100);
 	run(5 * 3600 * S, true);
 	run(WINDOW, false);
-	assert_int_equal(count(WIRE_DELIVERED), sim.made);
+	check_all_there(status);
 	assert_true(sim.made > 7 * 3600 / 10 * 20 - 100);
 	assert_true(sim.most_window_bytes <= (2 * 20 + QUEUE_SLOTS) * EACH);
 	/* no attempt but those meanwhile has failed */
@@ -202,7 +211,9 @@ static void check_outage(int status)
 
 static void outages(void **state)
 {
-	static const int statuses[] = { ANSWER_NONE, 502, 503, 429, 500, 408, 401 };
+	static const int statuses[] = {
+		ANSWER_NONE, ANSWER_NONE_SENT, 502, 503, 429, 500, 408, 401
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
@@ -238,17 +249,24 @@ static void away(void **state)
 /* One that refuses everything for days has all of it in the end. */
 static void refused_for_long(void **state)
 {
-	static const int statuses[] = { 503, 401, 407, 408 };
+	static const struct {
+		int status, hours;
+	} outages[] = { { 503, 48 },
+			{ 401, 48 },
+			{ 407, 48 },
+			{ 408, 48 },
+			/* it may have each of those that it is tried out with, as often */
+			{ ANSWER_NONE_SENT, 20 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
-		outage_status = statuses[i];
+	for (size_t i = 0; i < ARRAY_SIZE(outages); i++) {
+		outage_status = outages[i].status;
 		outage_from_h = 1;
-		outage_to_h = 49;
+		outage_to_h = 1 + outages[i].hours;
 		start(has_outage, 1);
 		run(105 * 3600 * S, true);
 		run(WINDOW, false);
-		assert_int_equal(count(WIRE_DELIVERED), sim.made);
+		check_all_there(outage_status);
 	}
 }
 
@@ -272,6 +290,7 @@ static int is_picky(struct sim *s, uint64_t number)
  */
 static void check_picky(int status, uint64_t takes, uint64_t of, uint64_t within_ns)
 {
+	enum wire_outcome outcome = status == ANSWER_NONE_SENT ? WIRE_UNANSWERED : WIRE_FAILED;
 	uint64_t not_taken = 0;
 
 	picky_status = status;
@@ -288,18 +307,20 @@ static void check_picky(int status, uint64_t takes, uint64_t of, uint64_t within
 			assert_int_equal(sim.attempts[i], 1);
 			assert_true(sim.settled_at[i] - made_at < within_ns);
 		} else if (sim.settled[i]) {
-			assert_int_equal(sim.outcome[i], WIRE_FAILED);
+			assert_int_equal(sim.outcome[i], outcome);
 			assert_in_range(sim.attempts[i], 2, 20);
 		} else if (is_liked(i)) {
 			assert_true(sim.now - made_at < within_ns);
 		}
 	}
-	assert_in_range(not_taken - count(WIRE_FAILED), 0, QUEUE_KEPT);
+	assert_in_range(not_taken - count(outcome), 0, QUEUE_KEPT);
 }
 
 static void picky(void **state)
 {
-	static const int statuses[] = { 401, 403, 407, 408, 425, 499, 502, 503, 504 };
+	static const int statuses[] = {
+		ANSWER_NONE_SENT, 401, 403, 407, 408, 425, 499, 502, 503, 504
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
@@ -329,6 +350,28 @@ static void no_place(void **state)
 		assert_true(sim.settled[i] || !liked);
 		assert_true(!sim.settled[i] ||
 			    sim.outcome[i] == (liked ? WIRE_DELIVERED : WIRE_FAILED));
+	}
+}
+
+static int first_kill_it(struct sim *s, uint64_t number)
+{
+	(void)s;
+	return number <= 2 * QUEUE_KEPT ? ANSWER_NONE_SENT : 200;
+}
+
+/* More than may be kept that it never answers, before all others: it is no outage, which shows in a few days. */
+static void no_answer_at_first(void **state)
+{
+	(void)state;
+	start(first_kill_it, 1);
+	run(120 * 3600 * S, true);
+	run(WINDOW, false);
+	for (uint64_t i = 1; i <= sim.made; i++) {
+		bool answers = first_kill_it(&sim, i) == 200;
+
+		assert_true(sim.settled[i]);
+		assert_int_equal(sim.outcome[i], answers ? WIRE_DELIVERED : WIRE_UNANSWERED);
+		assert_in_range(sim.attempts[i], answers ? 1 : 2, answers ? 1 : 20);
 	}
 }
 
@@ -593,21 +636,14 @@ static void statuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_is_well),
-		cmocka_unit_test(outages),
-		cmocka_unit_test(poison),
-		cmocka_unit_test(unknown),
-		cmocka_unit_test(left_alone),
-		cmocka_unit_test(one_failure),
-		cmocka_unit_test(by_chance),
-		cmocka_unit_test(statuses),
-		cmocka_unit_test(away),
-		cmocka_unit_test(first_answer),
-		cmocka_unit_test(picky),
-		cmocka_unit_test(refused_for_long),
-		cmocka_unit_test(no_place),
-		cmocka_unit_test(bumpy),
-		cmocka_unit_test(taken_meanwhile),
+		cmocka_unit_test(all_is_well), cmocka_unit_test(outages),
+		cmocka_unit_test(poison),      cmocka_unit_test(unknown),
+		cmocka_unit_test(left_alone),  cmocka_unit_test(one_failure),
+		cmocka_unit_test(by_chance),   cmocka_unit_test(statuses),
+		cmocka_unit_test(away),	       cmocka_unit_test(first_answer),
+		cmocka_unit_test(picky),       cmocka_unit_test(refused_for_long),
+		cmocka_unit_test(no_place),    cmocka_unit_test(no_answer_at_first),
+		cmocka_unit_test(bumpy),       cmocka_unit_test(taken_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

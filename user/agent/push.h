@@ -5,7 +5,7 @@
  * out again then.
  *
  * A record arrives once, but for cuts in which it may arrive twice: when a store has taken all of it
- * and its answer is lost, when the courier or we end after the answer and before it is noted
+ * and its answer is lost, as often as that happens, when the courier or we end after the answer and before it is noted
  * (spool/cursor.h), when its destination becomes another one meanwhile, and when the machine ends
  * before the note is on its disk.
  */

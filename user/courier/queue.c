@@ -12,6 +12,7 @@
 #define RIGHTS_NS (30 * NSEC_PER_SEC)	   /* the least, where we are not believed */
 #define MAX_ASKED_NS (3600 * NSEC_PER_SEC) /* the most that a store may ask for */
 #define MAX_SUSPECT 20			   /* failures that may be a record's own fault */
+#define MAX_UNANSWERED 20		   /* times that a record may have been stored */
 /* A failure is held against a record whose store says that it is in trouble itself, if it has taken so many others
  * since the record's last one, at least, and more than so many for each that it has not. */
 #define OTHERS 8
@@ -193,7 +194,9 @@ static bool is_enough(struct queue *q, struct queue_record *r, const struct retr
 		return true;
 	case VERDICT_UNKNOWN:
 		*ret = WIRE_UNANSWERED;
-		return r->unknown;
+		/* a store that answers nobody says nothing of the record */
+		return (r->unanswered && q->delivered > r->delivered) ||
+		       r->unanswered + 1 >= MAX_UNANSWERED;
 	case VERDICT_SUSPECT:
 		/* the first is, whoever's trouble it is */
 		r->against += !r->suspect || q->delivered > r->delivered;
@@ -217,7 +220,7 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 
 	vacate(q, slot);
 	if (why->verdict == VERDICT_DELIVERED) {
-		*ret = r.unknown ? WIRE_MAYBE_DUPLICATE : WIRE_DELIVERED;
+		*ret = r.unanswered ? WIRE_MAYBE_DUPLICATE : WIRE_DELIVERED;
 		q->taken += !r.tries;
 		if (told)
 			return true;
@@ -227,7 +230,7 @@ bool queue__end(struct queue *q, int slot, const struct retry *why, uint64_t ret
 		return true;
 	}
 	settled = is_enough(q, &r, why, alone, now_ns, ret);
-	r.unknown |= why->verdict == VERDICT_UNKNOWN;
+	r.unanswered += why->verdict == VERDICT_UNKNOWN;
 	/* where the last one was taken, we are believed */
 	if (why->verdict == VERDICT_RIGHTS && (r.failures || !q->delivered))
 		at_least_ns = MAX(at_least_ns, RIGHTS_NS);

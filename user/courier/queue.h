@@ -16,7 +16,9 @@
  *
  * A failure is only held against a record if the store has taken others since its last one; where it says that it
  * is in trouble itself, if it has taken most, and not a few. So a store may fail for days, come back for a
- * moment, or fail by chance, and nothing is lost.
+ * moment, or fail by chance, and nothing is lost. Only a record that may be there already, since the store had all of
+ * it and gave no answer, or that may be to blame itself (429, 500), is given up after 20 attempts in any case, which
+ * take about a day: it might be just those kept that the store does not take.
  */
 #ifndef COURIER_QUEUE_H
 #define COURIER_QUEUE_H
@@ -37,7 +39,7 @@ struct queue_record {
 	uint32_t suspect;		   /* of these, how many may have been its own fault */
 	uint32_t against;		   /* of these, how many are held against it */
 	uint32_t alone;			   /* of all, how many while the store took others */
-	bool unknown;			   /* it may have been stored */
+	uint32_t unanswered;		   /* of all, after how many it may have been stored */
 	uint64_t delivered, taken, failed; /* as the queue had it at its last failure */
 	uint32_t failures;		   /* of the store's in a row, when this attempt began */
 };

@@ -20,7 +20,8 @@ enum verdict {
 	VERDICT_REFUSED, /* for good: it is given up */
 	VERDICT_LATER,	 /* the store's trouble: it is tried again, unless it takes most others */
 	VERDICT_SUSPECT, /* the store's trouble, or the record's: it is tried again a few times */
-	VERDICT_UNKNOWN, /* it may have been stored: it is tried once more, and may be there twice then */
+	VERDICT_UNKNOWN, /* it may have been stored: it is tried again, once where others are taken, and may be there
+			  * twice then */
 	VERDICT_RIGHTS, /* who we are is not believed: it is tried again, slowly */
 };
 

@@ -51,7 +51,7 @@ enum wire_outcome {
 	WIRE_DELIVERED,
 	WIRE_REFUSED,	      /* by the store */
 	WIRE_FAILED,	      /* of the store's trouble with it */
-	WIRE_UNANSWERED,      /* twice: it may be there, even twice */
+	WIRE_UNANSWERED,      /* twice, or more: it may be there, as often */
 	WIRE_UNREADABLE,      /* the record is no profile, or cannot be opened */
 	WIRE_MAYBE_DUPLICATE, /* delivered, after an attempt without an answer: it may be there twice */
 	WIRE_PARTIAL, /* delivered, and the store has said that it rejects some of it, or all */
