@@ -1282,7 +1282,8 @@ int __wrap_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_t
 		     __real_objects__unwind_table(o, id, ret);
 }
 
-static int open_err; /* of each request for a file, or 0 */
+static int open_err;		 /* of each request for a file, or 0 */
+static const char *open_path[2]; /* what each of two processes has at every path, or NULL */
 
 int __real_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 		       const struct proc_map *map);
@@ -1292,6 +1293,8 @@ int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
 		       const struct proc_map *map)
 {
+	if (open_path[procs__get(ps, idx)->tgid % 2])
+		return open(open_path[procs__get(ps, idx)->tgid % 2], O_RDONLY | O_CLOEXEC);
 	return open_err ? open_err : __real_procs__open(ps, o, idx, map);
 }
 
@@ -1348,6 +1351,72 @@ static void test_file_rests(void **state)
 	assert_int_not_equal(find_object(FAKE_TGID), OBJECTS_NONE);
 	ahead_ns = 0;
 	forget_libc(proc);
+}
+
+static uint8_t nibble(char c)
+{
+	return c >= 'a' ? c - 'a' + 10 : c - '0';
+}
+
+/* A file of the system, as an event tells of it: by its path and build id. */
+static struct proc_file told_by_event(const char *path)
+{
+	uint32_t object = objects__add(objects, open(path, O_RDONLY | O_CLOEXEC), path);
+	const char *hex = objects__info(objects, object)->build_id;
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = (char *)path };
+
+	for (; hex[0] && hex[1] && f.build_id_sz < sizeof(f.build_id); hex += 2)
+		f.build_id[f.build_id_sz++] = nibble(hex[0]) << 4 | nibble(hex[1]);
+	assert_true(f.build_id_sz > 0);
+	return f;
+}
+
+/* Somebody with mounts of his own has another file at the path, with the same build id: it is his alone. One of the
+ * system is everybody's, and is opened once. */
+static void test_forged(void **state)
+{
+	const struct collect_opts opts = { .label_process = false };
+	static const char path[] = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+	char forged[] = "/tmp/test_collect.XXXXXX", command[128];
+	uint32_t proc[2], object[2];
+	struct proc_file f;
+
+	(void)state;
+	if (!start(&of_named, &opts, CHUNKS))
+		skip();
+	close(mkstemp(forged));
+	snprintf(command, sizeof(command), "cp %s %s && chmod 666 %s", path, forged, forged);
+	assert_int_equal(system(command), 0);
+	f = told_by_event(path);
+	for (uint32_t i = 0; i < 2; i++) {
+		proc[i] = procs__add(procs, FAKE_TGID + i, 1, 12345, "fake", false, 0);
+		assert_int_equal(procs__on_mmap(procs, FAKE_TGID + i, 1, 1 << 20, 1 << 20, 0, &f),
+				 0);
+	}
+	open_path[FAKE_TGID % 2] = forged;
+	open_path[(FAKE_TGID + 1) % 2] = path;
+	/* however many processes have it */
+	for (uint32_t k = 2; k < 30; k += 2) {
+		assert_int_equal(procs__on_fork(procs, FAKE_TGID + k, FAKE_TGID, 2), 0);
+		object[0] = code__object(code, procs__find_live(procs, FAKE_TGID + k),
+					 procs__map_at(procs, proc[0], 1 << 20));
+		assert_int_not_equal(object[0], OBJECTS_NONE);
+	}
+	for (int again = 0; again < 2; again++) {
+		for (int i = 0; i < 2; i++) {
+			object[i] =
+				code__object(code, proc[i], procs__map_at(procs, proc[i], 1 << 20));
+			assert_int_not_equal(object[i], OBJECTS_NONE);
+		}
+		assert_int_not_equal(object[0], object[1]);
+		assert_false(objects__info(objects, object[0])->trusted);
+		assert_true(objects__info(objects, object[1])->trusted);
+		/* nobody is asked any more */
+		open_path[0] = open_path[1] = "/nowhere";
+	}
+	code__forget(code, proc[0]);
+	open_path[0] = open_path[1] = NULL;
+	unlink(forged);
 }
 
 /* That no reader could be started, or that memory was short, is no property of a file: it is asked for its table
@@ -1522,6 +1591,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_file_later, teardown),
 		cmocka_unit_test_teardown(test_file_rests, teardown),
 		cmocka_unit_test_teardown(test_table_rests, teardown),
+		cmocka_unit_test_teardown(test_forged, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 

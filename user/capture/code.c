@@ -42,6 +42,8 @@ struct code *code__new(struct procs *procs, struct objects *objects, struct tabl
 	c->procs = procs;
 	c->objects = objects;
 	c->tables = tables;
+	hash__init(&c->own, sizeof(struct own_object), sizeof(((struct own_object *)0)->key),
+		   HASH_MAX);
 	c->perf_maps = perf_maps__new(procs, objects);
 	c->copies = copies__new(procs, objects, object_of, c);
 	c->look_at_files = CODE_SPARE_FILES;
@@ -63,6 +65,7 @@ void code__free(struct code *c)
 		free(c->states[i].parts);
 	perf_maps__free(c->perf_maps);
 	copies__free(c->copies);
+	hash__done(&c->own);
 	free(c->files);
 	free(c->states);
 	free(c->procs_state);
@@ -121,6 +124,60 @@ static void count_try(struct code *c, struct file_state *state, uint32_t proc)
 		give_up(c, state);
 }
 
+uint32_t code_known_object(const struct code *c, uint32_t proc, uint32_t file)
+{
+	struct own_object key = { .key = { proc, file } }, *own;
+
+	own = c->own.cnt ? hash__lookup(&c->own, &key) : NULL;
+	if (own)
+		return own->object;
+	return file < c->file_cap && c->files[file].object ? c->files[file].object - 1 :
+							     OBJECTS_NONE;
+}
+
+/* Notes the object of a file in a process. The same number may be another file to another process if it was told by
+ * path and build id: whoever has mounts of his own can put a file there, and a build id into it. */
+static int keep_object(struct code *c, uint32_t proc, uint32_t file, uint32_t object)
+{
+	struct own_object key = { .key = { proc, file } }, *own;
+	struct file_state *state = &c->files[file];
+	bool is_new;
+
+	if (!procs__file(c->procs, file)->build_id_sz ||
+	    objects__info(c->objects, object)->trusted) {
+		state->object = object + 1;
+	} else {
+		own = hash__insert(&c->own, &key, &is_new);
+		if (!own)
+			return -ENOMEM;
+		own->object = object;
+		/* they were of this process */
+		state->tries = state->tries_of_ended = 0;
+	}
+	objects__ref(c->objects, object);
+	c->loads++;
+	return 0;
+}
+
+/* Forgets those of a process, or of a file: the other one is UINT32_MAX. */
+static void forget_own(struct code *c, uint32_t proc, uint32_t file)
+{
+	struct hash_iter it = hash__iter(&c->own);
+	struct own_object *own;
+
+	while ((own = hash_iter__next(&it))) {
+		if (own->key.proc != proc && own->key.file != file)
+			continue;
+		objects__unref(c->objects, own->object);
+		hash__remove(&c->own, own);
+	}
+}
+
+void code_forget_own(struct code *c, uint32_t proc)
+{
+	forget_own(c, proc, UINT32_MAX);
+}
+
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
@@ -134,10 +191,9 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 		return OBJECTS_NONE;
 	state = &c->files[map->file];
 	state->spare = false;
-	if (state->object)
-		return state->object - 1;
-	if (!may_try(c, state, proc))
-		return OBJECTS_NONE;
+	object = code_known_object(c, proc, map->file);
+	if (object != OBJECTS_NONE || !may_try(c, state, proc))
+		return object;
 	if (f->kind == PROC_FILE_VDSO) {
 		object = objects__add_vdso(c->objects);
 		count_try(c, state, proc);
@@ -168,10 +224,7 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	}
 	if (objects__wants_root(c->objects, object))
 		objects__set_root(c->objects, object, procs__open_root(c->procs, c->objects, proc));
-	state->object = object + 1;
-	objects__ref(c->objects, object);
-	c->loads++;
-	return object;
+	return keep_object(c, proc, map->file, object) ? OBJECTS_NONE : object;
 }
 
 bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *map)
@@ -272,6 +325,7 @@ static bool let_go_of_file(void *ctx, uint32_t file)
 		objects__unref(c->objects, state->object - 1);
 	else
 		c->stats.unopened += state->gone;
+	forget_own(c, UINT32_MAX, file);
 	memset(state, 0, sizeof(*state));
 	return true;
 }

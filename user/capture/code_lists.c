@@ -39,11 +39,11 @@ static void add_map(struct code *c, size_t *cnt, uint64_t start, uint64_t end, u
 }
 
 /* The range's entries: one for each part that covers some of it, and for what lies between. */
-static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
+static void add_range(struct code *c, uint32_t proc, const struct proc_map *map, size_t *cnt)
 {
 	struct object_state *s = NULL;
 	uint64_t vaddr, at = map->start;
-	uint32_t object = OBJECTS_NONE;
+	uint32_t object;
 
 	if (procs__file(c->procs, map->file)->kind == PROC_FILE_ANON) {
 		add_map(c, cnt, map->start, map->end, 0, NULL,
@@ -51,12 +51,11 @@ static void add_range(struct code *c, const struct proc_map *map, size_t *cnt)
 							   BPFPROF_CHUNK_NO_TABLE);
 		return;
 	}
-	if (map->file < c->file_cap && c->files[map->file].object) {
-		object = c->files[map->file].object - 1;
+	object = code_known_object(c, proc, map->file);
+	if (object != OBJECTS_NONE) {
 		c->files[map->file].spare = false;
-	}
-	if (object != OBJECTS_NONE)
 		s = code_state_of(c, object);
+	}
 	if (!s || s->table == NOT_LOADED) {
 		bool given_up =
 			!s && map->file < c->file_cap && c->files[map->file].tries >= OPEN_TRIES;
@@ -91,12 +90,13 @@ static struct proc_state *proc_state(struct code *c, uint32_t proc)
 }
 
 /* One more range, if all of it fits below the limit. */
-static bool add_whole(struct code *c, const struct proc_map *map, size_t limit, size_t *cnt)
+static bool add_whole(struct code *c, uint32_t proc, const struct proc_map *map, size_t limit,
+		      size_t *cnt)
 {
 	size_t before = *cnt;
 
 	c->full = false;
-	add_range(c, map, cnt);
+	add_range(c, proc, map, cnt);
 	if (!c->full && *cnt <= limit)
 		return true;
 	*cnt = before;
@@ -105,13 +105,14 @@ static bool add_whole(struct code *c, const struct proc_map *map, size_t limit, 
 
 /* Chooses ranges from one on in steps of 1 or -1, up to `end`, that fit into half of the list, which is
  * written over. Some that do not are passed over. Returns how many. */
-static size_t choose(struct code *c, const struct proc_space *s, size_t from, size_t end, int step,
+static size_t choose(struct code *c, uint32_t proc, size_t from, size_t end, int step,
 		     uint32_t ret[MAX_LIST / 2])
 {
+	const struct proc_space *s = procs__space(c->procs, proc);
 	size_t cnt = 0, chosen = 0, skips = 0;
 
 	for (size_t i = from; i != end && skips <= MAX_SKIPS; i += (size_t)step)
-		if (add_whole(c, &s->maps[i], MAX_LIST / 2, &cnt))
+		if (add_whole(c, proc, &s->maps[i], MAX_LIST / 2, &cnt))
 			ret[chosen++] = (uint32_t)i;
 		else
 			skips++;
@@ -123,16 +124,17 @@ static size_t choose(struct code *c, const struct proc_space *s, size_t from, si
  * below what it maps by itself, its libraries above, and what it has mapped last at either end, or
  * in a gap beside what it has mapped first.
  */
-static size_t add_ends(struct code *c, const struct proc_space *s)
+static size_t add_ends(struct code *c, uint32_t proc)
 {
+	const struct proc_space *s = procs__space(c->procs, proc);
 	uint32_t low[MAX_LIST / 2], high[MAX_LIST / 2];
-	size_t cnt = 0, highs = choose(c, s, s->map_cnt - 1, SIZE_MAX, -1, high);
-	size_t lows = choose(c, s, 0, highs ? high[highs - 1] : s->map_cnt, 1, low);
+	size_t cnt = 0, highs = choose(c, proc, s->map_cnt - 1, SIZE_MAX, -1, high);
+	size_t lows = choose(c, proc, 0, highs ? high[highs - 1] : s->map_cnt, 1, low);
 
 	for (size_t i = 0; i < lows; i++)
-		add_range(c, &s->maps[low[i]], &cnt);
+		add_range(c, proc, &s->maps[low[i]], &cnt);
 	for (size_t i = highs; i-- > 0;)
-		add_range(c, &s->maps[high[i]], &cnt);
+		add_range(c, proc, &s->maps[high[i]], &cnt);
 	c->stats.cut_maps = MAX(c->stats.cut_maps, s->map_cnt - lows - highs + s->cut_cnt);
 	return cnt;
 }
@@ -145,10 +147,10 @@ static int set_list(struct code *c, uint32_t proc, const struct bpfprof_proc_key
 	size_t i = 0;
 
 	*ret_cnt = 0;
-	while (i < s->map_cnt && add_whole(c, &s->maps[i], MAX_LIST, ret_cnt))
+	while (i < s->map_cnt && add_whole(c, proc, &s->maps[i], MAX_LIST, ret_cnt))
 		i++;
 	if (i < s->map_cnt)
-		*ret_cnt = add_ends(c, s);
+		*ret_cnt = add_ends(c, proc);
 	return tables__set_proc(c->tables, key, c->maps, *ret_cnt, s->gen,
 				&c->procs_state[proc].list);
 }
@@ -263,6 +265,7 @@ void code__forget(struct code *c, uint32_t proc)
 
 	perf_maps__end(c->perf_maps, proc);
 	copies__forget(c->copies, proc);
+	code_forget_own(c, proc);
 	if (s)
 		unpublish(c, s);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/rest.h"
 #include "capture/code.h"
 #include "kernel/tables.h"
@@ -52,6 +53,15 @@ struct object_state {
 	bool built;	   /* counted in the statistics */
 };
 
+/* What a process has mapped as a file that is known by path and build id alone, where that is nobody's to trust: another
+ * process, with other mounts, may have another one there. */
+struct own_object {
+	struct {
+		uint32_t proc, file;
+	} key;
+	uint32_t object;
+};
+
 /* By number of a process. */
 struct proc_state {
 	struct tables_extent list; /* sz 0: the kernel side knows nothing */
@@ -76,6 +86,7 @@ struct code {
 	struct copies *copies;
 	struct file_state *files;
 	size_t file_cap;
+	struct hash own; /* struct own_object */
 	struct object_state *states;
 	size_t state_cap;
 	struct proc_state *procs_state;
@@ -94,6 +105,10 @@ struct code {
 	size_t proc_hand;	 /* the same of processes */
 	struct code_stats stats; /* unopened: of files that were released */
 };
+
+/* The object of a file in a process, if it is known; OBJECTS_NONE: it is not. */
+uint32_t code_known_object(const struct code *c, uint32_t proc, uint32_t file);
+void code_forget_own(struct code *c, uint32_t proc);
 
 /* Of an object; NULL: there is no memory. The next call may move it. */
 struct object_state *code_state_of(struct code *c, uint32_t object);

@@ -313,6 +313,7 @@ static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, 
 	uint32_t added;
 	bool new;
 
+	obj.info.trusted = trusted;
 	if (err) {
 		object__done(&obj);
 		errno = -err;

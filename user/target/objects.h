@@ -49,6 +49,7 @@ struct object_info {
 	uint32_t fetched; /* how often debug information came in that it lacked: objects__give */
 	/* false: not ELF64 x86-64, damaged, harmful, or asked in vain a while ago; neither table nor names */
 	bool readable;
+	bool trusted; /* file_stat_trusted: it may be another's that has the same build id */
 };
 
 struct objects_stats {
