@@ -1104,6 +1104,28 @@ static void test_open_by_path(void **state)
 	assert_int_equal(open_at(idx, 0x2000), -ESTALE);
 }
 
+/* What is written over in its place after the process has ended is not what it had mapped. */
+static void test_open_written_over(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
+	const char *path = toolrun_path("file");
+	struct stat st;
+
+	(void)state;
+	toolrun_write("file", "old", 3);
+	st = stat_of(path);
+	map_file(10, 0x1000, path, &st);
+	/* by the kernel's clock, which ticks */
+	usleep(20000);
+	procs__on_exit(ps, 10, 10, util_monotonic_ns());
+	assert_false(procs__lives(ps, idx));
+	expect_text(open_at(idx, 0x1000), "old");
+	usleep(20000);
+	assert_true(toolrun("echo -n new >file"));
+	assert_int_equal(stat_of(path).st_ino, st.st_ino);
+	assert_int_equal(open_at(idx, 0x1000), -ESTALE);
+}
+
 static void test_open_by_build_id(void **state)
 {
 	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
@@ -1327,6 +1349,7 @@ int main(void)
 		TEST(test_read_maps_of_another),
 		TEST(test_read_maps_of_a_thread),
 		TEST(test_open_by_path),
+		TEST(test_open_written_over),
 		TEST(test_open_by_build_id),
 		TEST(test_open_by_map_files),
 		TEST(test_open_refuses),

@@ -178,6 +178,14 @@ void code_forget_own(struct code *c, uint32_t proc)
 	forget_own(c, proc, UINT32_MAX);
 }
 
+/* Has the file been written over since the process has ended, which had another one then? Build ids would tell. */
+static bool is_of_later(const struct code *c, uint32_t proc, const struct proc_file *f,
+			uint32_t object)
+{
+	return !f->build_id_sz && !procs__lives(c->procs, proc) &&
+	       objects__written_since(c->objects, object, procs__get(c->procs, proc)->to_ns);
+}
+
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);
@@ -192,8 +200,10 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	state = &c->files[map->file];
 	state->spare = false;
 	object = code_known_object(c, proc, map->file);
-	if (object != OBJECTS_NONE || !may_try(c, state, proc))
-		return object;
+	if (object != OBJECTS_NONE)
+		return is_of_later(c, proc, f, object) ? OBJECTS_NONE : object;
+	if (!may_try(c, state, proc))
+		return OBJECTS_NONE;
 	if (f->kind == PROC_FILE_VDSO) {
 		object = objects__add_vdso(c->objects);
 		count_try(c, state, proc);

@@ -10,6 +10,8 @@
 
 #include "base/util.h"
 
+#define TICK_NS (NSEC_PER_SEC / 100) /* of the slowest clock: CONFIG_HZ=100 */
+
 int file_stat_regular(int fd, struct file_stat *ret)
 {
 	struct statx st;
@@ -24,11 +26,17 @@ int file_stat_regular(int fd, struct file_stat *ret)
 		.ino = st.stx_ino,
 		.size = st.stx_size,
 		.mtime_ns = (uint64_t)st.stx_mtime.tv_sec * NSEC_PER_SEC + st.stx_mtime.tv_nsec,
+		.ctime_ns = (uint64_t)st.stx_ctime.tv_sec * NSEC_PER_SEC + st.stx_ctime.tv_nsec,
 		.uid = st.stx_uid,
 		.mode = st.stx_mode,
 		.links = st.stx_nlink,
 	};
 	return 0;
+}
+
+bool file_stat_written_since(const struct file_stat *st, uint64_t ns)
+{
+	return st->ctime_ns + TICK_NS > ns + (uint64_t)util_realtime_shift_ns();
 }
 
 bool file_stat_same(const struct file_stat *a, const struct file_stat *b)

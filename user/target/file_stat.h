@@ -12,12 +12,16 @@
 
 struct file_stat {
 	uint64_t dev, ino, size, mtime_ns;
+	uint64_t ctime_ns; /* when it was written last at the latest, CLOCK_REALTIME */
 	uint32_t uid, mode;
 	uint32_t links; /* 0: it was deleted */
 };
 
 /* 0; -ENOTSUP if it is no regular file; -errno. */
 int file_stat_regular(int fd, struct file_stat *ret);
+
+/* May it have been written since then, CLOCK_MONOTONIC? The kernel stamps files by a clock that ticks. */
+bool file_stat_written_since(const struct file_stat *st, uint64_t ns);
 
 /* Are both the same file, which was not written to in between? */
 bool file_stat_same(const struct file_stat *a, const struct file_stat *b);

@@ -514,6 +514,11 @@ bool objects__unchanged(struct objects *o, uint32_t id)
 	return (!obj->is_file || obj->fd >= 0) && !objects_make_ready(o, id);
 }
 
+bool objects__written_since(const struct objects *o, uint32_t id, uint64_t ns)
+{
+	return o->objects[id].is_file && file_stat_written_since(&o->objects[id].st, ns);
+}
+
 bool objects__rewritten(const struct objects *o, uint32_t id)
 {
 	const struct object *obj = &o->objects[id];

@@ -112,6 +112,8 @@ uint64_t objects__readers_peak_rss(const struct objects *o);
  * learnt of the object before can then not be relied upon.
  */
 bool objects__unchanged(struct objects *o, uint32_t id);
+/* May its file have been written after then, CLOCK_MONOTONIC, before the object was added? */
+bool objects__written_since(const struct objects *o, uint32_t id, uint64_t ns);
 /* Was it written over since, as its descriptor tells? False also if that was closed. */
 bool objects__rewritten(const struct objects *o, uint32_t id);
 

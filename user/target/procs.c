@@ -460,7 +460,10 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 			return fd;
 		if (fd < 0)
 			continue;
-		if (f->build_id_sz || (st.ino == f->ino && st.dev == makedev(f->maj, f->min)))
+		/* a file may be written over in its place once nobody maps it any more */
+		if (f->build_id_sz ||
+		    (st.ino == f->ino && st.dev == makedev(f->maj, f->min) &&
+		     !(p->to_ns != UINT64_MAX && file_stat_written_since(&st, p->to_ns))))
 			return fd;
 		close(fd);
 		fd = -ESTALE;
