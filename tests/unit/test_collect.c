@@ -1414,6 +1414,18 @@ static void test_forged(void **state)
 		/* nobody is asked any more */
 		open_path[0] = open_path[1] = "/nowhere";
 	}
+	/* so are the names */
+	for (uint32_t i = 0; i < 2; i++) {
+		struct walked w = walked_in(FAKE_TGID + i);
+
+		w.pc = (1 << 20) + 64;
+		assert_int_equal(collect__inject(collect, &w.rec, sizeof(w)), 0);
+	}
+	assert_int_equal(collect__cut(collect), 0);
+	build_profile();
+	assert_int_equal(profile->mapping_cnt, 2);
+	assert_int_equal(sources[0].object + sources[1].object, object[0] + object[1]);
+	assert_int_not_equal(sources[0].object, sources[1].object);
 	code__forget(code, proc[0]);
 	open_path[0] = open_path[1] = NULL;
 	unlink(forged);

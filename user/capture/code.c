@@ -237,6 +237,15 @@ uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map)
 	return keep_object(c, proc, map->file, object) ? OBJECTS_NONE : object;
 }
 
+uint32_t code__own_object(struct code *c, uint32_t proc, const struct proc_map *map)
+{
+	struct own_object key = { .key = { proc, map->file } };
+	uint32_t object = code__object(c, proc, map);
+
+	return object != OBJECTS_NONE && c->own.cnt && hash__lookup(&c->own, &key) ? object :
+										     OBJECTS_NONE;
+}
+
 bool code__is_generated(struct code *c, uint32_t proc, const struct proc_map *map)
 {
 	const struct proc_file *f = procs__file(c->procs, map->file);

@@ -50,6 +50,9 @@ void code__free(struct code *c);
 /* The object that a range of the process maps, opened if need be; OBJECTS_NONE if it cannot be had.
  */
 uint32_t code__object(struct code *c, uint32_t proc, const struct proc_map *map);
+/* The same if it is that process's alone, though others may have mapped a file of that number. It is kept as long as the
+ * process is known. */
+uint32_t code__own_object(struct code *c, uint32_t proc, const struct proc_map *map);
 
 /*
  * Is a range memory that a process fills with code itself? The kernel has no file for it, or one of

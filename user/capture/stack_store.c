@@ -24,12 +24,16 @@
 /* The kernel's addresses are one mapping: all of the upper half, modules included. */
 #define KERNEL_START 0xffff800000000000ULL
 
-#define MEMORY_OWNER 0x80000000U /* in the owner of a mapping: memory of the process behind it */
+/* in the owner of a mapping: memory of the process behind it; the object behind it, which not all have under that number
+ * of a file */
+#define MEMORY_OWNER 0x80000000U
+#define OBJECT_OWNER 0x40000000U
 
 /* What a mapping is found by. */
 struct mapping_key {
 	struct proc_map map; /* of a file: from 0 on */
-	uint32_t owner;	     /* only of memory that is filled with code: each process has its own */
+	uint32_t
+		owner; /* only of memory that is filled with code: each process has its own; and code__own_object */
 	uint32_t pad;
 };
 
@@ -127,15 +131,19 @@ static void hold_code(struct stack_store *s, struct mapping *m, const struct map
 {
 	m->key = *key;
 	procs__ref_file(s->procs, key->map.file);
-	if (key->owner)
+	if (key->owner & MEMORY_OWNER)
 		perf_maps__ref(code__perf_maps(s->code), key->owner & ~MEMORY_OWNER);
+	else if (key->owner)
+		objects__ref(code__objects(s->code), key->owner & ~OBJECT_OWNER);
 }
 
 static void release_code(struct stack_store *s, const struct mapping *m)
 {
 	procs__unref_file(s->procs, m->key.map.file);
-	if (m->key.owner)
+	if (m->key.owner & MEMORY_OWNER)
 		perf_maps__unref(code__perf_maps(s->code), m->key.owner & ~MEMORY_OWNER);
+	else if (m->key.owner)
+		objects__unref(code__objects(s->code), m->key.owner & ~OBJECT_OWNER);
 }
 
 void stack_store__free(struct stack_store *s)
@@ -223,20 +231,22 @@ static uint32_t new_mapping(struct stack_store *s, const struct stack_mapping *m
 
 /* A file that could not be opened through one process may be through another. */
 static void find_source(struct stack_store *s, uint32_t proc, const struct proc_map *map,
-			struct symbolize_source *source)
+			struct stack_mapping *m)
 {
-	if (source->what != SYMBOLIZE_NOTHING)
+	if (m->source.what != SYMBOLIZE_NOTHING)
 		return;
-	source->object = code__object(s->code, proc, map);
-	if (source->object != OBJECTS_NONE)
-		source->what = SYMBOLIZE_OBJECT;
+	m->source.object = code__object(s->code, proc, map);
+	/* equal paths may be different files, in two containers for example */
+	m->owner = m->source.object + 1;
+	if (m->source.object != OBJECTS_NONE)
+		m->source.what = SYMBOLIZE_OBJECT;
 }
 
 /* What a range of a process's addresses is found by. Returns 0, or -ENOMEM. */
 static int key_of(struct stack_store *s, uint32_t proc, const struct proc_map *map,
 		  struct mapping_key *ret)
 {
-	uint32_t perf_map;
+	uint32_t perf_map, object;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->map = *map;
@@ -245,6 +255,8 @@ static int key_of(struct stack_store *s, uint32_t proc, const struct proc_map *m
 	if (!code__is_generated(s->code, proc, map)) {
 		ret->map.start = 0;
 		ret->map.end -= map->start;
+		object = code__own_object(s->code, proc, map);
+		ret->owner = object == OBJECTS_NONE ? 0 : OBJECT_OWNER | object;
 		return 0;
 	}
 	perf_map = perf_maps__of(code__perf_maps(s->code), proc);
@@ -267,14 +279,13 @@ static uint32_t make_mapping(struct stack_store *s, uint32_t proc, const struct 
 	};
 	char path[4096];
 
-	if (owner) {
+	if (owner & MEMORY_OWNER) {
 		m.source.what = SYMBOLIZE_PERF_MAP;
 		m.source.object = owner & ~MEMORY_OWNER;
+		m.owner = owner;
 	} else {
-		find_source(s, proc, map, &m.source);
+		find_source(s, proc, map, &m);
 	}
-	/* equal paths may be different files, in two containers for example */
-	m.owner = owner ? owner : m.source.object + 1;
 	snprintf(path, sizeof(path), "%s", f->kind == PROC_FILE_ANON ? "//anon" : f->path);
 	/* as Go does */
 	path[deleted_path_length(path, strlen(path))] = '\0';
@@ -292,7 +303,7 @@ static uint32_t user_mapping(struct stack_store *s, uint32_t proc, const struct 
 		return STACK_NONE;
 	e = hash__lookup(&s->by_range, &key);
 	if (e) {
-		find_source(s, proc, map, &s->mappings[e->mapping].m.source);
+		find_source(s, proc, map, &s->mappings[e->mapping].m);
 		return e->mapping;
 	}
 	mapping = make_mapping(s, proc, map, key.owner);
