@@ -506,6 +506,7 @@ static int open_again(const char *path, const struct options *o, const uint64_t 
 		write_run(&b, i % 2 ? RUNS_NEW : RUNS_BASE, i + 1, ops[i]);
 	err = bench_set_open(&b, path, true);
 	*ret = b.set.ops_before;
+	bench_set_close(&b.set);
 	return err;
 }
 
@@ -515,17 +516,11 @@ static void operations_of_sets(void **unused)
 	const uint64_t same[] = { 7, 7, 7, 7 }, differ[] = { 100, 90, 100, 90 };
 	const uint64_t none[] = { FACTS_NONE, FACTS_NONE, FACTS_NONE, FACTS_NONE };
 	struct options o = { .kinds = { [BPFPROF_CPU] = true } };
-	struct bench b = { .opts = &o, .set = { .temporary = true } };
-	char side[PATH_MAX + 8];
+	struct bench b = { .opts = &o };
 	uint64_t ops;
 
 	(void)unused;
-	strcpy(b.set.path, "/tmp/test_bench.XXXXXX");
-	assert_non_null(mkdtemp(b.set.path));
-	for (int i = 0; i < 2; i++) {
-		snprintf(side, sizeof(side), "%s/%s", b.set.path, bench_side_names[i]);
-		assert_int_equal(mkdir(side, 0700), 0);
-	}
+	assert_int_equal(bench_set_open(&b, NULL, false), 0);
 	assert_int_equal(open_again(b.set.path, &o, same, &ops), 0);
 	assert_int_equal(ops, 7);
 	assert_int_equal(open_again(b.set.path, &o, none, &ops), 0);

@@ -300,8 +300,15 @@ int targets__read_events(struct targets *t, uint64_t until_ns,
 
 int targets__begin(struct targets *t)
 {
-	int err = targets__read_events(t, util_monotonic_ns(), NULL);
+	int err;
 
+	/* what the kernel says was lost, it says late: each time all processes are looked at, and not once a second */
+	for (int i = 0; i < READ_ROUNDS; i++) {
+		t->next_rescan_ns = 0;
+		err = targets__read_events(t, util_monotonic_ns(), NULL);
+		if (err || !t->rescan_wanted)
+			break;
+	}
 	t->begun = true;
 	/* what was lost before a scan that is later than it is known, and nothing was recorded yet */
 	if (!err && !t->rescan_wanted)
