@@ -282,7 +282,7 @@ FUZZ_WITHOUT := $(addprefix user/base/,knobs.c listen.c log.c output.c json.c) \
 		roots.c cgroups.c cgroup_path.c pod_names.c container_names.c services.c names_cache.c split_names.c debugfile.c proof.c)
 
 $(FUZZ_LIB): $(patsubst %.c,$(FUZZ_OUT)/%.o,$(filter-out $(FUZZ_WITHOUT),$(wildcard user/base/*.c user/helper/*.c user/target/*.c)) \
-		$(addprefix user/profile/,profile.c finish.c canon.c pprof.c pprof_read.c gzip_writer.c gunzip.c id_map.c proto_read.c \
+		$(addprefix user/profile/,profile.c finish.c ranks.c canon.c pprof.c pprof_read.c gzip_writer.c gunzip.c id_map.c proto_read.c \
 			legacy_read.c legacy_text.c legacy_read_cpu.c legacy_read_heap.c legacy_read_lines.c legacy_read_maps.c legacy_read_symbols.c) \
 		tests/fuzz/parsers.c tests/fuzz/image.c) $(PROTO_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
