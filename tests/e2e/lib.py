@@ -247,6 +247,16 @@ def wait_until(condition, what, seconds=LONG, every=0.05):
         time.sleep(every)
 
 
+def wait_leaderless(pid):
+    """Until its main thread has ended, which is after all that it says."""
+
+    def ended():
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
+
+    wait_until(ended, "the end of the main thread")
+
+
 def start_bpfprof(args, prefix=(), exe=None, **kw):
     """bpfprof at work; wait_attached() tells when everything is attached. prefix: words that start it; exe: another program."""
     return _with_ready(args, lambda argv, fds: start([*prefix, exe or argv[0], *argv[1:]], pass_fds=fds, **kw))
