@@ -361,7 +361,7 @@ static void false_ok(void **unused)
 					.own = .01,
 					.slower = .05,
 					.named = named[i] };
-		int sets = how_many(200, 2000), found;
+		int sets = how_many(60, 2000), found;
 		int n = count_verdicts(&s, sets, JUDGE_OK, &found);
 		char what[128];
 
