@@ -1431,6 +1431,50 @@ static void test_forged(void **state)
 	unlink(forged);
 }
 
+/* A program is written over in its place, and run again: what has run before has no names, and not those of the new one,
+ * which is opened later. */
+static void test_written_over(void **state)
+{
+	const struct collect_opts opts = { .label_process = false };
+	char path[] = "/tmp/test_collect.XXXXXX", command[128];
+	struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path };
+	struct walked w;
+	struct stat st;
+
+	(void)state;
+	if (!start(&of_named, &opts, CHUNKS))
+		skip();
+	close(mkstemp(path));
+	assert_int_equal(stat(path, &st), 0);
+	f.maj = major(st.st_dev);
+	f.min = minor(st.st_dev);
+	f.ino = st.st_ino;
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_not_equal(procs__add(procs, FAKE_TGID + i, 1, 12345, "fake", false, 0),
+				     PROCS_NONE);
+		assert_int_equal(procs__on_mmap(procs, FAKE_TGID + i, 1, 1 << 20, 1 << 20, 0, &f),
+				 0);
+		w = walked_in(FAKE_TGID + i);
+		w.pc = (1 << 20) + 64;
+		if (!i) {
+			usleep(1000);
+			procs__on_exit(procs, FAKE_TGID, FAKE_TGID, util_monotonic_ns());
+			usleep(20000);
+			snprintf(command, sizeof(command), "cat /bin/true >%s", path);
+			assert_int_equal(system(command), 0);
+		}
+		assert_int_equal(collect__inject(collect, &w.rec, sizeof(w)), 0);
+		assert_int_equal(collect__cut(collect), 0);
+	}
+	build_profile();
+	assert_int_equal(profile->sample_cnt, 2);
+	assert_int_equal(profile->mapping_cnt, 2);
+	assert_int_equal(
+		(sources[0].what == SYMBOLIZE_OBJECT) + (sources[1].what == SYMBOLIZE_OBJECT), 1);
+	code__forget(code, procs__find_live(procs, FAKE_TGID + 1));
+	unlink(path);
+}
+
 /* That no reader could be started, or that memory was short, is no property of a file: it is asked for its table
  * again. */
 static void test_table_later(void **state)
@@ -1604,6 +1648,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_file_rests, teardown),
 		cmocka_unit_test_teardown(test_table_rests, teardown),
 		cmocka_unit_test_teardown(test_forged, teardown),
+		cmocka_unit_test_teardown(test_written_over, teardown),
 		cmocka_unit_test_teardown(test_tables_go, teardown),
 	};
 

@@ -41,6 +41,8 @@ struct mapping {
 	struct stack_mapping m;
 	struct mapping_key key;
 	uint32_t refs; /* of locations; and one, if it is a program's */
+	/* when the first process ended that had a file without build id there, which could not be opened; 0: none */
+	uint64_t ended_ns;
 };
 
 struct mapping_entry {
@@ -229,17 +231,37 @@ static uint32_t new_mapping(struct stack_store *s, const struct stack_mapping *m
 	return ret;
 }
 
-/* A file that could not be opened through one process may be through another. */
-static void find_source(struct stack_store *s, uint32_t proc, const struct proc_map *map,
-			struct stack_mapping *m)
+static void note_end(struct stack_store *s, uint32_t proc, const struct proc_map *map,
+		     struct mapping *m)
 {
-	if (m->source.what != SYMBOLIZE_NOTHING)
-		return;
-	m->source.object = code__object(s->code, proc, map);
+	uint64_t ended_ns = procs__get(s->procs, proc)->to_ns;
+
+	if (ended_ns != UINT64_MAX && !procs__file(s->procs, map->file)->build_id_sz &&
+	    (!m->ended_ns || ended_ns < m->ended_ns))
+		m->ended_ns = ended_ns;
+}
+
+/* A file that could not be opened through one process may be through another. False if it has been written over since
+ * one of those has ended that share the mapping: it is not what that one had. */
+static bool find_source(struct stack_store *s, uint32_t proc, const struct proc_map *map,
+			struct mapping *m)
+{
+	uint32_t object;
+
+	if (m->m.source.what != SYMBOLIZE_NOTHING)
+		return true;
+	object = code__object(s->code, proc, map);
+	if (object == OBJECTS_NONE) {
+		note_end(s, proc, map, m);
+		return true;
+	}
+	if (m->ended_ns && objects__written_since(code__objects(s->code), object, m->ended_ns))
+		return false;
+	m->m.source.what = SYMBOLIZE_OBJECT;
+	m->m.source.object = object;
 	/* equal paths may be different files, in two containers for example */
-	m->owner = m->source.object + 1;
-	if (m->source.object != OBJECTS_NONE)
-		m->source.what = SYMBOLIZE_OBJECT;
+	m->m.owner = object + 1;
+	return true;
 }
 
 /* What a range of a process's addresses is found by. Returns 0, or -ENOMEM. */
@@ -266,9 +288,8 @@ static int key_of(struct stack_store *s, uint32_t proc, const struct proc_map *m
 	return 0;
 }
 
-/* Makes the mapping of a range, whose key was not known. */
-static uint32_t make_mapping(struct stack_store *s, uint32_t proc, const struct proc_map *map,
-			     uint32_t owner)
+/* Makes the mapping of a range, whose key was not known. A file's source is to be found. */
+static uint32_t make_mapping(struct stack_store *s, const struct proc_map *map, uint32_t owner)
 {
 	const struct proc_file *f = procs__file(s->procs, map->file);
 	struct stack_mapping m = {
@@ -283,8 +304,6 @@ static uint32_t make_mapping(struct stack_store *s, uint32_t proc, const struct 
 		m.source.what = SYMBOLIZE_PERF_MAP;
 		m.source.object = owner & ~MEMORY_OWNER;
 		m.owner = owner;
-	} else {
-		find_source(s, proc, map, &m);
 	}
 	snprintf(path, sizeof(path), "%s", f->kind == PROC_FILE_ANON ? "//anon" : f->path);
 	/* as Go does */
@@ -302,11 +321,13 @@ static uint32_t user_mapping(struct stack_store *s, uint32_t proc, const struct 
 	if (key_of(s, proc, map, &key))
 		return STACK_NONE;
 	e = hash__lookup(&s->by_range, &key);
-	if (e) {
-		find_source(s, proc, map, &s->mappings[e->mapping].m);
-		return e->mapping;
+	if (e && !find_source(s, proc, map, &s->mappings[e->mapping])) {
+		key.owner = OBJECT_OWNER | code__object(s->code, proc, map);
+		e = hash__lookup(&s->by_range, &key);
 	}
-	mapping = make_mapping(s, proc, map, key.owner);
+	if (e)
+		return e->mapping;
+	mapping = make_mapping(s, map, key.owner);
 	if (mapping == STACK_NONE)
 		return mapping;
 	hold_code(s, &s->mappings[mapping], &key);
@@ -316,6 +337,7 @@ static uint32_t user_mapping(struct stack_store *s, uint32_t proc, const struct 
 		return STACK_NONE;
 	}
 	e->mapping = mapping;
+	(void)find_source(s, proc, map, &s->mappings[mapping]);
 	return mapping;
 }
 
