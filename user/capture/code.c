@@ -141,16 +141,20 @@ static int keep_object(struct code *c, uint32_t proc, uint32_t file, uint32_t ob
 {
 	struct own_object key = { .key = { proc, file } }, *own;
 	struct file_state *state = &c->files[file];
+	struct proc_state *s;
 	bool is_new;
 
 	if (!procs__file(c->procs, file)->build_id_sz ||
 	    objects__info(c->objects, object)->trusted) {
 		state->object = object + 1;
 	} else {
-		own = hash__insert(&c->own, &key, &is_new);
+		s = code_proc_state(c, proc);
+		own = s ? hash__insert(&c->own, &key, &is_new) : NULL;
 		if (!own)
 			return -ENOMEM;
 		own->object = object;
+		s->own_cnt++;
+		state->own_cnt++;
 		/* they were of this process */
 		state->tries = state->tries_of_ended = 0;
 	}
@@ -169,6 +173,8 @@ static void forget_own(struct code *c, uint32_t proc, uint32_t file)
 		if (own->key.proc != proc && own->key.file != file)
 			continue;
 		objects__unref(c->objects, own->object);
+		c->procs_state[own->key.proc].own_cnt--;
+		c->files[own->key.file].own_cnt--;
 		hash__remove(&c->own, own);
 	}
 }
@@ -344,7 +350,8 @@ static bool let_go_of_file(void *ctx, uint32_t file)
 		objects__unref(c->objects, state->object - 1);
 	else
 		c->stats.unopened += state->gone;
-	forget_own(c, UINT32_MAX, file);
+	if (state->own_cnt)
+		forget_own(c, UINT32_MAX, file);
 	memset(state, 0, sizeof(*state));
 	return true;
 }

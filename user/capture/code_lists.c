@@ -82,7 +82,7 @@ static void add_range(struct code *c, uint32_t proc, const struct proc_map *map,
 	add_map(c, cnt, at, map->end, 0, NULL, BPFPROF_CHUNK_NO_TABLE);
 }
 
-static struct proc_state *proc_state(struct code *c, uint32_t proc)
+struct proc_state *code_proc_state(struct code *c, uint32_t proc)
 {
 	if (util_reserve_zeroed(&c->procs_state, &c->proc_cap, proc, sizeof(*c->procs_state)))
 		return NULL;
@@ -183,7 +183,7 @@ int code__publish(struct code *c, uint32_t proc)
 {
 	const struct proc *p = procs__get(c->procs, proc);
 	const struct proc_space *space = procs__space(c->procs, proc);
-	struct proc_state *s = proc_state(c, proc);
+	struct proc_state *s = code_proc_state(c, proc);
 	struct bpfprof_proc_key key = { .tgid = p->tgid,
 					.exec_id = p->exec_id,
 					.start_ns = p->start_ns };
@@ -226,7 +226,7 @@ static void unpublish(struct code *c, struct proc_state *s)
 {
 	if (s->list.sz)
 		tables__del_proc(c->tables, &s->key, &s->list);
-	memset(s, 0, sizeof(*s));
+	s->list = (struct tables_extent){ 0 };
 }
 
 void code_republish(struct code *c, bool all)
@@ -251,7 +251,7 @@ bool code__published(const struct code *c, uint32_t proc, struct bpfprof_proc *r
 
 void code__want_raw(struct code *c, uint32_t proc, bool wanted)
 {
-	struct proc_state *s = proc_state(c, proc);
+	struct proc_state *s = code_proc_state(c, proc);
 
 	if (!s || !s->list.sz || wanted == !(s->value.flags & BPFPROF_PROC_NO_RAW))
 		return;
@@ -261,11 +261,14 @@ void code__want_raw(struct code *c, uint32_t proc, bool wanted)
 
 void code__forget(struct code *c, uint32_t proc)
 {
-	struct proc_state *s = proc_state(c, proc);
+	struct proc_state *s = code_proc_state(c, proc);
 
 	perf_maps__end(c->perf_maps, proc);
 	copies__forget(c->copies, proc);
-	code_forget_own(c, proc);
-	if (s)
-		unpublish(c, s);
+	if (!s)
+		return;
+	if (s->own_cnt)
+		code_forget_own(c, proc);
+	unpublish(c, s);
+	memset(s, 0, sizeof(*s));
 }

@@ -30,6 +30,7 @@ struct file_state {
 	struct rest rest; /* it could not be had in time, and is given up as long */
 	bool gone;	  /* or replaced, when it was to be opened */
 	bool spare;	  /* was not needed at the last look, and nobody asked since */
+	uint32_t own_cnt; /* processes that have another object of their own there */
 };
 
 struct part_state {
@@ -68,6 +69,7 @@ struct proc_state {
 	struct bpfprof_proc_key key;
 	struct bpfprof_proc value;
 	uint64_t ranges, loads; /* what was published: as ranges_of and code.loads were then */
+	uint32_t own_cnt;	/* objects of its own */
 };
 
 /* A few bytes of code that were read: raw stacks that come together ask for the same ones. */
@@ -109,6 +111,7 @@ struct code {
 /* The object of a file in a process, if it is known; OBJECTS_NONE: it is not. */
 uint32_t code_known_object(const struct code *c, uint32_t proc, uint32_t file);
 void code_forget_own(struct code *c, uint32_t proc);
+struct proc_state *code_proc_state(struct code *c, uint32_t proc);
 
 /* Of an object; NULL: there is no memory. The next call may move it. */
 struct object_state *code_state_of(struct code *c, uint32_t object);
