@@ -271,7 +271,7 @@ static __always_inline bool may_fail(__u64 size)
 	       BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur) != RLIM_INFINITY;
 }
 
-/* A call that would be recorded is lost, if it is meant. */
+/* A call that would be recorded is not: it counts as lost if its process passes the filters. */
 static __noinline void lose_wanted(enum bpfprof_lost why)
 {
 	struct task_facts task;

@@ -459,8 +459,8 @@ static __always_inline int unw_choose(struct unw *u)
 	return direct == u->pc || !unw_sets_frame(u, direct) ? UNW_AT_SP : UNW_BY_FP;
 }
 
-/* Something is missing behind the current frame, which has been added. Whoever records what there is all
- * the same adds it. */
+/* Something is missing behind the current frame, which has been added: it is taken back, since whoever records the stack
+ * without what is missing adds it (leave_off in record.bpf.c). */
 static __always_inline int unw_miss_behind(struct unw *u)
 {
 	u->nr--;

@@ -57,7 +57,7 @@ void run_end_progress(struct run *r)
 /* What comes from the terminal, the command gets as well; its code is that of the kernel. */
 static void count_stop(struct run *r, int signal, int code)
 {
-	/* the first comes again while the result is written; the second is sent by a shell that ends, and by the kernel once
+	/* SIGXCPU comes again while the result is written; SIGHUP comes from a shell that ends, and from the kernel once
 	 * it has ended */
 	if ((signal == SIGXCPU || signal == SIGHUP) && r->stops)
 		return;
