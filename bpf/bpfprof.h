@@ -33,7 +33,7 @@
 #define BPFPROF_MAX_PROCS 16384	   /* processes known to the kernel side at a time */
 #define BPFPROF_MAX_FILTERED 16384 /* processes, and threads, that a filter may name */
 #define BPFPROF_MAX_CHOSEN 1024	   /* processes of which more is recorded than of all */
-#define BPFPROF_MAX_COUNTS 32768   /* distinct stacks counted between two drains */
+#define BPFPROF_MAX_COUNTS 32768   /* distinct stacks counted between two drains, at most */
 #define BPFPROF_MAX_DUE 4096	   /* threads waiting to be sampled on a CPU */
 
 /* ---- Profile kinds ---- */

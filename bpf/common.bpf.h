@@ -232,7 +232,7 @@ static __always_inline void ring_wake(void)
 /* Of each side. */
 struct bp_counts_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, BPFPROF_MAX_COUNTS);
+	__uint(max_entries, BPFPROF_MAX_COUNTS); /* fewer for a clock alone, when loaded */
 	__type(key, struct bpfprof_count_key);
 	__type(value, struct bpfprof_count);
 };

@@ -26,6 +26,8 @@
 
 #include "base/util.h"
 #include "bpf_session.h"
+#include "bpfprof.skel.h"
+#include "kernel/cpus.h"
 #include "kernel/samples.h"
 #include "kernel/epochs.h"
 #include "kernel/session.h"
@@ -537,6 +539,45 @@ static void test_counts(void **state)
 	tables__free(t);
 }
 
+/* Of the map that the kernel has. */
+static uint32_t counts_of(const struct session_opts *opts)
+{
+	struct session *s = bpf_session_open(opts);
+	uint32_t ret;
+
+	if (!s)
+		return 0;
+	ret = bpf_map__max_entries(session__skel(s)->maps.bp_counts1);
+	assert_int_equal(bpf_map__max_entries(session__skel(s)->maps.bp_counts0), ret);
+	if (!opts->tight_maps)
+		assert_int_equal(session__counts_max(s), ret);
+	else
+		assert_true(session__counts_max(s) > ret);
+	session__free(s);
+	return ret;
+}
+
+/* A clock alone has room for what it can meet; another kind, for as much as there may be. */
+static void test_room_of_counts(void **state)
+{
+	struct session_opts opts = plain;
+	uint64_t in_a_window = (uint64_t)cpus_possible() * 10;
+
+	(void)state;
+	opts.frequency = 19;
+	if (!counts_of(&opts))
+		skip();
+	assert_in_range(counts_of(&opts), 2 * MIN(19 * in_a_window, BPFPROF_MAX_COUNTS / 2),
+			MAX(4 * 19 * in_a_window, 2048));
+	opts.frequency = 99999;
+	assert_int_equal(counts_of(&opts), BPFPROF_MAX_COUNTS);
+	opts.frequency = 19;
+	opts.kinds[BPFPROF_THREADCREATE] = true;
+	assert_int_equal(counts_of(&opts), BPFPROF_MAX_COUNTS);
+	opts.tight_maps = true;
+	assert_int_equal(counts_of(&opts), 16);
+}
+
 static void test_user_only(void **state)
 {
 	struct session_opts opts = plain;
@@ -795,13 +836,14 @@ static void test_no_rights(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan_self),     cmocka_unit_test(test_scan_all),
-		cmocka_unit_test(test_scan_exec_id),  cmocka_unit_test(test_self),
-		cmocka_unit_test(test_counts),	      cmocka_unit_test(test_user_only),
-		cmocka_unit_test(test_kernel_only),   cmocka_unit_test(test_thread_name),
-		cmocka_unit_test(test_thread_filter), cmocka_unit_test(test_children),
-		cmocka_unit_test(test_other_start),   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_no_rights),     cmocka_unit_test(test_outside_window),
+		cmocka_unit_test(test_scan_self),      cmocka_unit_test(test_scan_all),
+		cmocka_unit_test(test_scan_exec_id),   cmocka_unit_test(test_self),
+		cmocka_unit_test(test_room_of_counts), cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_user_only),      cmocka_unit_test(test_kernel_only),
+		cmocka_unit_test(test_thread_name),    cmocka_unit_test(test_thread_filter),
+		cmocka_unit_test(test_children),       cmocka_unit_test(test_other_start),
+		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_no_rights),
+		cmocka_unit_test(test_outside_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

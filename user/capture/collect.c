@@ -447,7 +447,7 @@ bool collect__is_calm(const struct collect *c)
 
 bool collect__wants_cut(const struct collect *c)
 {
-	return windows__keys(c->windows, slot_of(c->epoch)) > BPFPROF_MAX_COUNTS / 2;
+	return windows__keys(c->windows, slot_of(c->epoch)) > session__counts_max(c->session) / 2;
 }
 
 /* ---- epochs ---- */

@@ -35,6 +35,10 @@
 #define RING_PER_CPU_DENSE (16U << 20)
 #define RING_MAX (64U << 20)
 #define RING_CPUS_MAX 8
+/* Distinct stacks that are counted, where a clock alone takes samples: so many at least, and twice what it takes in so
+ * many seconds, which is the window of an agent */
+#define COUNTS_MIN 2048
+#define COUNTS_SECONDS 10
 #define SLOTS_MIN 8 /* stacks that tasks may be taking at a time; as many as CPUs, but at least */
 #define TIGHT_ENTRIES 16
 #define MAX_COPIES 256	  /* of programs, where cookies are part of them */
@@ -54,6 +58,7 @@ struct session {
 	size_t copy_cnt, copy_cap;
 	void *armed[BPFPROF_NR_KINDS]; /* see struct probe */
 	unsigned int needs;	       /* SESSION_… */
+	uint32_t counts_max;	       /* of bp_counts0 and bp_counts1, but for tests */
 	int cpu_cnt;
 	uint32_t cpu_changes; /* of bpfprof_state, when it was looked at */
 	uint32_t *cpus_gone;  /* by CPU, since then */
@@ -94,6 +99,19 @@ static uint32_t ring_size(int cpu_cnt, bool dense)
 	while (cpus < RING_CPUS_MAX && cpus < (uint32_t)cpu_cnt)
 		cpus *= 2;
 	return MIN(cpus * (dense ? RING_PER_CPU_DENSE : RING_PER_CPU), RING_MAX);
+}
+
+static uint32_t counts_max(const struct session *s)
+{
+	uint64_t samples = (uint64_t)s->opts.frequency * (uint64_t)s->cpu_cnt * COUNTS_SECONDS;
+	uint32_t ret = COUNTS_MIN;
+
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		if (s->opts.kinds[i] && i != BPFPROF_CPU)
+			return BPFPROF_MAX_COUNTS;
+	while (ret < BPFPROF_MAX_COUNTS && ret < 2 * samples)
+		ret *= 2;
+	return ret;
 }
 
 void session__need(struct session *s, unsigned int needs)
@@ -248,6 +266,9 @@ static int configure(struct session *s, char *err, size_t err_sz)
 	configure_slots(s);
 	bpf_map__set_max_entries(s->skel->maps.bp_ring,
 				 ring_size(s->cpu_cnt, s->needs & SESSION_DENSE));
+	s->counts_max = counts_max(s);
+	bpf_map__set_max_entries(s->skel->maps.bp_counts0, s->counts_max);
+	bpf_map__set_max_entries(s->skel->maps.bp_counts1, s->counts_max);
 	tighten(s);
 	return 0;
 }
@@ -558,6 +579,11 @@ uint64_t session__missed(const struct bpf_program *prog)
 void session__count_not_followed(struct session *s)
 {
 	__sync_fetch_and_add(&s->skel->bss->bp_state.not_followed, 1);
+}
+
+uint32_t session__counts_max(const struct session *s)
+{
+	return s->counts_max;
 }
 
 uint64_t session__not_followed(const struct session *s)

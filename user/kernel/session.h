@@ -95,6 +95,10 @@ const uint32_t *session__cpus_gone(const struct session *s);
 /* Stops these; what was recorded stays to be drained. */
 void session__disarm(struct session *s);
 
+/* Distinct stacks that there is room for between two drains. One for which there is none is no loss: its samples are sent one by
+ * one. */
+uint32_t session__counts_max(const struct session *s);
+
 /* Nanoseconds of CPU time that the programs took whose names begin so, 0 if it is not measured
  * (run_time_stats); runs: how often they ran. */
 void session__run_time(struct session *s, const char *begin, uint64_t *ret_ns, uint64_t *ret_runs);
