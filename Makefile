@@ -30,8 +30,10 @@ BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH)
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
-# the definitions first: bpftool's linker (7.1) misplaces what it meets as extern before
-BPF_SRC := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(wildcard bpf/*.bpf.c))
+# the definitions first: bpftool's linker (7.1) misplaces what it meets as extern before; then what takes longest to verify, since
+# programs are loaded at the same time, in this order
+BPF_FIRST := $(addprefix bpf/,maps.bpf.c waits.bpf.c heap.bpf.c)
+BPF_SRC := $(BPF_FIRST) $(filter-out $(BPF_FIRST),$(wildcard bpf/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:%.c=$(BASE)/%.o)
 # the same for kernels without bpf_loop
 BPF_OBJ_NOLOOP := $(BPF_OBJ:%/stack.bpf.o=%/stack_noloop.bpf.o)

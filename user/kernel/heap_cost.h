@@ -42,7 +42,7 @@ struct heap_cost {
 };
 
 /*
- * Begins to measure, which takes some 40 ms of CPU time, and longer than that since probes are attached
+ * Begins to measure, which takes some 30 ms of CPU time, and longer than that since probes are attached
  * and detached; meanwhile the caller can do something else. Of one: no further process will be
  * probed, so that half of it is not measured: links are 0. The session was opened for method m, and
  * until the end nothing else that is attached may be hit: the hits of the measuring are in its counters.
