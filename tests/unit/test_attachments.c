@@ -9,8 +9,14 @@
 #include <linux/types.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "capture/attachments.h"
@@ -385,13 +391,104 @@ static void test_released_at_end(void **state)
 	assert_int_equal(seen[1].of_all, 1);
 }
 
+/* ---- one file below several overlays ---- */
+
+static void write_copy(const char *from, const char *to)
+{
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	struct stat st;
+
+	assert_true(in >= 0 && out >= 0 && !fstat(in, &st));
+	assert_int_equal(sendfile(out, in, NULL, (size_t)st.st_size), st.st_size);
+	close(in);
+	close(out);
+}
+
+/* Below folder, in a mount namespace of our own. False: this kernel has none, or does not let us. */
+static bool mount_overlays(const char *folder, int cnt)
+{
+	char path[256], options[512];
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", folder, "tmpfs", 0, NULL))
+		return false;
+	snprintf(path, sizeof(path), "%s/lower", folder);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/lower/sh", folder);
+	write_copy("/bin/sh", path);
+	for (int i = 0; i < cnt; i++) {
+		for (const char *const *part =
+			     (const char *const[]){ "upper", "work", "merged", NULL };
+		     *part; part++) {
+			snprintf(path, sizeof(path), "%s/%s%d", folder, *part, i);
+			assert_int_equal(mkdir(path, 0755), 0);
+		}
+		snprintf(options, sizeof(options),
+			 "lowerdir=%s/lower,upperdir=%s/upper%d,workdir=%s/work%d", folder, folder,
+			 i, folder, i);
+		if (mount("overlay", path, "overlay", 0, options))
+			return false;
+	}
+	return true;
+}
+
+/* Adds the object that it is, in all processes. */
+static uint32_t add_path(struct attachments *a, const char *path, struct stat *ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), object_fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint32_t object = objects__add(objects, object_fd, path);
+
+	assert_true(fd >= 0 && object_fd >= 0 && !fstat(fd, ret));
+	assert_int_not_equal(object, OBJECTS_NONE);
+	assert_int_equal(attachments__add(a, 0, fd, object), 0);
+	return object;
+}
+
+/* Containers of one image: a link on each file would see each hit as often as there are containers. */
+static void test_overlays(void **state)
+{
+	char folder[] = "/tmp/test_attachments.XXXXXX", path[3][256];
+	struct stat st[3];
+	struct attachments *a;
+	uint32_t object;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	if (!mount_overlays(folder, 2)) {
+		rmdir(folder);
+		skip();
+	}
+	for (int i = 0; i < 2; i++)
+		snprintf(path[i], sizeof(path[i]), "%s/merged%d/sh", folder, i);
+	/* another file of the same build id */
+	snprintf(path[2], sizeof(path[2]), "%s/copy", folder);
+	write_copy("/bin/sh", path[2]);
+	a = begin();
+	object = add_path(a, path[0], &st[0]);
+	assert_string_not_equal(objects__info(objects, object)->build_id, "");
+	assert_int_equal(add_path(a, path[1], &st[1]), object);
+	assert_int_equal(st[0].st_ino, st[1].st_ino);
+	assert_int_not_equal(st[0].st_dev, st[1].st_dev);
+	attachments__settle(a);
+	assert_int_equal(seen[0].attached, 1);
+	assert_int_equal(add_path(a, path[2], &st[2]), object);
+	attachments__settle(a);
+	assert_int_equal(seen[0].attached, 1);
+	assert_int_equal(seen[1].attached, 1);
+	end(a);
+	assert_int_equal(umount2(folder, MNT_DETACH), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_share),		cmocka_unit_test(test_detached),
 		cmocka_unit_test(test_refused),		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_released_at_end), cmocka_unit_test(test_late),
-		cmocka_unit_test(test_late_for_all),	cmocka_unit_test(test_late_given_up),
+		cmocka_unit_test(test_overlays),	cmocka_unit_test(test_late_for_all),
+		cmocka_unit_test(test_late_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,11 @@
 #include "capture/attachments.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -105,24 +107,39 @@ void attachments__free(struct attachments *a)
 
 /* ---- what there is ---- */
 
-static bool is_of(const struct file *f, const struct stat *st)
+int attachments_inode(int fd, const char *build_id, uint64_t ret[static 2])
 {
-	return f->f.fd >= 0 && f->f.dev == st->st_dev && f->f.ino == st->st_ino;
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) || fstatfs(fd, &fs))
+		return -errno;
+	ret[0] = st.st_dev;
+	ret[1] = st.st_ino;
+	if (fs.f_type == OVERLAYFS_SUPER_MAGIC && *build_id)
+		ret[0] = util_hash(build_id, strlen(build_id), OVERLAYFS_SUPER_MAGIC);
+	return 0;
 }
 
-static bool has(const struct attachments *a, pid_t pid, const struct stat *st)
+static bool is_of(const struct file *f, const uint64_t inode[static 2])
+{
+	return f->f.fd >= 0 && f->f.inode[0] == inode[0] && f->f.inode[1] == inode[1];
+}
+
+static bool has(const struct attachments *a, pid_t pid, const uint64_t inode[static 2])
 {
 	for (size_t i = 0; i < a->cnt; i++) {
 		const struct member *m = &a->members[i];
 
-		if ((m->pid == pid || !m->pid) && is_of(&a->files[m->file], st))
+		if ((m->pid == pid || !m->pid) && is_of(&a->files[m->file], inode))
 			return true;
 	}
 	return false;
 }
 
 /* The file, which is made if it is not there yet, and takes fd then. NULL with errno. */
-static struct file *file_of(struct attachments *a, int fd, const struct stat *st, uint32_t object)
+static struct file *file_of(struct attachments *a, int fd, const uint64_t inode[static 2],
+			    uint32_t object)
 {
 	struct file *f;
 	size_t at = a->file_cnt;
@@ -130,7 +147,7 @@ static struct file *file_of(struct attachments *a, int fd, const struct stat *st
 
 	for (size_t i = 0; i < a->file_cnt; i++) {
 		f = &a->files[i];
-		if (is_of(f, st) && f->f.object == object)
+		if (is_of(f, inode) && f->f.object == object)
 			return f;
 		if (f->f.fd < 0)
 			at = i;
@@ -142,11 +159,9 @@ static struct file *file_of(struct attachments *a, int fd, const struct stat *st
 	}
 	a->file_cnt = MAX(a->file_cnt, at + 1);
 	f = &a->files[at];
-	*f = (struct file){ .f = { .dev = st->st_dev,
-				   .ino = st->st_ino,
-				   .fd = fd,
-				   .object = object,
-				   .number = at } };
+	*f = (struct file){
+		.f = { .inode = { inode[0], inode[1] }, .fd = fd, .object = object, .number = at }
+	};
 	objects__ref(a->objects, object);
 	return f;
 }
@@ -154,13 +169,13 @@ static struct file *file_of(struct attachments *a, int fd, const struct stat *st
 int attachments__add(struct attachments *a, pid_t pid, int fd, uint32_t object)
 {
 	struct file *f = NULL;
-	struct stat st;
-	int err = fstat(fd, &st) ? -errno : 0;
+	uint64_t inode[2];
+	int err = attachments_inode(fd, objects__info(a->objects, object)->build_id, inode);
 
-	if (!err && !has(a, pid, &st)) {
+	if (!err && !has(a, pid, inode)) {
 		err = util_reserve(&a->members, &a->cap, a->cnt + 1, sizeof(*a->members));
 		if (!err) {
-			f = file_of(a, fd, &st, object);
+			f = file_of(a, fd, inode, object);
 			err = f ? 0 : -errno;
 		}
 	}

@@ -327,12 +327,11 @@ static int open_lock_file(void)
  * descriptor that keeps the others out, -EAGAIN: one of them is there, or -errno. A byte of the lock file stands for
  * a file, an open file description lock, fcntl(2), on it goes with us.
  */
-static int lock_sparing(const struct stat *st)
+static int lock_sparing(const uint64_t inode[static 2])
 {
-	const uint64_t file[] = { st->st_dev, st->st_ino };
 	struct flock byte = { .l_type = F_WRLCK,
 			      .l_whence = SEEK_SET,
-			      .l_start = (off_t)(util_hash(file, sizeof(file), 0) >> 2),
+			      .l_start = (off_t)(util_hash(inode, 2 * sizeof(*inode), 0) >> 2),
 			      .l_len = 1 };
 	int fd = open_lock_file(), err;
 
@@ -348,14 +347,13 @@ static int lock_sparing(const struct stat *st)
 static bool may_probe_sparing(struct heap_probes *hp, const struct attachments_file *f, pid_t pid,
 			      bool shared)
 {
-	struct stat st = { .st_dev = f->dev, .st_ino = f->ino };
 	struct lock *l;
 
 	if (util_reserve_zeroed(&hp->locks, &hp->lock_cap, f->number, sizeof(*hp->locks)))
 		return false;
 	l = &hp->locks[f->number];
 	if (!l->held && !(shared && f->own)) {
-		l->fd = lock_sparing(&st);
+		l->fd = lock_sparing(f->inode);
 		l->held = l->fd >= 0;
 		l->err = l->held || l->fd == -EAGAIN ? 0 : l->fd;
 		l->pid = pid;
