@@ -12,7 +12,8 @@ DESTDIR ?=
 
 CC ?= gcc
 CLANG ?= clang
-BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+# looked for once, and only where something is made with it
+BPFTOOL ?= $(eval BPFTOOL := $(shell scripts/find-bpftool))$(BPFTOOL)
 WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 # what sanitizers find takes lines, no more; -O1 takes half as long again to compile, and the tests run no faster
 CFLAGS ?= $(if $(SAN),-Og -g1,-O2 -g)

@@ -14,6 +14,7 @@ import atexit
 import collections
 import glob
 import contextlib
+import functools
 import json
 import os
 import re
@@ -517,10 +518,19 @@ def left_behind():
     return [p for p in left if p["id"] not in held]
 
 
+@functools.cache
+def bpftool():
+    """The one that the build takes."""
+    found = subprocess.run([os.path.join(ROOT, "scripts/find-bpftool")], capture_output=True, text=True)
+    if found.returncode:
+        raise Skip("there is no bpftool that works")
+    return found.stdout.strip()
+
+
 def bpf_objects(what, *which):
     """What bpftool lists: "prog", "link", "map". It fails where one goes while it is asked, as those of others may."""
     for _ in range(100):
-        shown = subprocess.run([tool("bpftool"), "-j", what, "show", *which], capture_output=True)
+        shown = subprocess.run([bpftool(), "-j", what, "show", *which], capture_output=True)
         if not shown.returncode:
             found = json.loads(shown.stdout or b"[]")
             return found if isinstance(found, list) else [found]
