@@ -4,6 +4,15 @@
 #ifndef COMMON_BPF_H
 #define COMMON_BPF_H
 
+/* Here for what is built of libbpf in user/, too: this is compiled first. 0.5 has no such header. */
+#if __has_include(<bpf/libbpf_version.h>)
+#include <bpf/libbpf_version.h>
+#endif
+#if !defined(LIBBPF_MAJOR_VERSION) || \
+	(LIBBPF_MAJOR_VERSION < 2 && (LIBBPF_MAJOR_VERSION < 1 || LIBBPF_MINOR_VERSION < 1))
+#error "bpfprof needs libbpf 1.1 or later, which Debian 12 and Ubuntu 24.04 have"
+#endif
+
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
