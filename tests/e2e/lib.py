@@ -506,13 +506,19 @@ def lost_reasons():
     return re.findall(r"X\((\w+),", text)
 
 
+@functools.cache
+def our_programs():
+    """The names of our BPF programs, as the kernel keeps them."""
+    names = set()
+    for path in glob.glob(os.path.join(ROOT, "bpf/*.bpf.c")):
+        names |= set(re.findall(r'(?m)^SEC\("[^"]*"\)\s*int\s+(?:BPF_\w+\()?(\w+)', open(path).read()))
+    need(names and not [n for n in names if n.startswith("BPF_")], f"names of macros: {sorted(names)}")
+    return {n[:15] for n in names}
+
+
 def left_behind():
     """BPF programs of ours that no process holds."""
-    names = set()
-    for path in os.listdir(os.path.join(ROOT, "bpf")):
-        if path.endswith(".bpf.c"):
-            text = open(os.path.join(ROOT, "bpf", path)).read()
-            names |= {n[:15] for n in re.findall(r'SEC\("[^"]*"\)\s*(?:int\s+|.*?BPF_\w+\()(\w+)', text)}
+    names = our_programs()
     left = [p for p in bpf_objects("prog") if p.get("name") in names]
     held = held_programs() if left else set()
     return [p for p in left if p["id"] not in held]
