@@ -36,6 +36,7 @@ struct parser {
 	const char *not_for_dump; /* the first one of the command line that --dump does not take */
 	int from_config;	  /* arguments that are the configuration's, the first ones */
 	int set_by[OPT_END];	  /* which of them has set an option last; 0: none */
+	bool given[OPT_END];	  /* the options that there were */
 	bool kinds_from_config;
 	char *err;
 	size_t err_sz;
@@ -267,8 +268,8 @@ static int parse_heap_rate(struct parser *p, const char *arg)
 	if (!parse_bytes(arg, 1, UINT32_MAX, &p->o->heap_rate))
 		return 0;
 	return fail(p,
-		    "--heap-rate: '%s' is no number of bytes from 1 to 4G: 512k is the default, 1 "
-		    "records every allocation",
+		    "--heap-rate: '%s' is no number of bytes from 1 on and below 4G: 512k is the "
+		    "default, 1 records every allocation",
 		    arg);
 }
 
@@ -591,6 +592,7 @@ static int parse_options(struct parser *p, int argc, char **argv, bool *ret_dash
 				return 0;
 			continue;
 		}
+		p->given[val] = true;
 		p->set_by[val] = optind <= 1 + p->from_config ? optind - 1 : 0;
 		if (!p->not_for_dump && optind > 1 + p->from_config && !takes_with_dump(val))
 			p->not_for_dump = option_find(p->table, val)->name;
@@ -688,6 +690,33 @@ static int check_debuginfod(struct parser *p)
 	return 0;
 }
 
+/*
+ * Options that mean nothing, as their kind is not recorded. Not of the agent: a configuration may
+ * have them for targets that come later.
+ */
+static int check_kind_options(struct parser *p)
+{
+	static const struct {
+		int val;
+		enum bpfprof_kind kind;
+	} of_kind[] = {
+		{ 'F', BPFPROF_CPU },
+		{ OPT_EVENT, BPFPROF_CPU },
+		{ OPT_HEAP_RATE, BPFPROF_HEAP },
+		{ OPT_HEAP_BUDGET, BPFPROF_HEAP },
+		{ OPT_MIN_AGE, BPFPROF_HEAP },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(of_kind); i++) {
+		const char *kind = kinds[of_kind[i].kind].name;
+
+		if (p->given[of_kind[i].val] && !p->o->kinds[of_kind[i].kind])
+			return fail(p, "--%s goes with the %s profile: add -P %s",
+				    option_find(p->table, of_kind[i].val)->name, kind, kind);
+	}
+	return 0;
+}
+
 static int check_output(struct parser *p)
 {
 	const struct options *o = p->o;
@@ -714,9 +743,10 @@ static int check_output(struct parser *p)
 				       "whole machine: %s",
 				       kinds[i].name,
 				       agent ? "use bpfprof --pid" : "give --pid or -- COMMAND");
-	if (o->min_age_ns && !o->kinds[BPFPROF_HEAP])
-		return fail_of(p, OPT_MIN_AGE, "--min-age goes with the heap profile: %s",
-			       agent ? "give a [target] profile = heap" : "add -P heap");
+	if (agent && o->min_age_ns && !o->kinds[BPFPROF_HEAP])
+		return fail_of(p, OPT_MIN_AGE,
+			       "--min-age goes with the heap profile: give a [target] profile = "
+			       "heap");
 	if (waits_option && !waits)
 		return fail_of(p, waits_option,
 			       "--%s goes with the block, mutex and offcpu profiles: add one of "
@@ -768,7 +798,9 @@ static int finish_record(struct parser *p, int argc, char **argv, bool dashes)
 		return err;
 	if (o->argv && !o->format->one_process)
 		o->follow = true;
-	err = check_output(p);
+	err = check_kind_options(p);
+	if (!err)
+		err = check_output(p);
 	if (!err)
 		err = check_debuginfod(p);
 	return err ? err : check_window(p);

@@ -130,6 +130,18 @@ static void test_heap(void **state)
 	assert_int_equal(o.heap_rate, 1);
 	assert_true(o.heap_budget == 100);
 	options_done(&o);
+	assert_int_equal(PARSE(&o, "-a", "-P", "heap", "--heap-rate", "4095M"), 0);
+	assert_int_equal(o.heap_rate, 4095ULL << 20);
+	options_done(&o);
+	/* an agent may have it for a target that comes later */
+	assert_int_equal(PARSE(&o, "agent", "-P", "offcpu", "-F", "7", "--event", "cpu-clock",
+			       "--heap-rate", "1", "--heap-budget", "100"),
+			 0);
+	options_done(&o);
+	assert_int_equal(PARSE(&o, "bench", "-P", "cpu,heap", "--aa", "--heap-rate", "1", "-F",
+			       "97", "--", "true"),
+			 0);
+	options_done(&o);
 }
 
 static void test_custom(void **state)
@@ -435,7 +447,8 @@ static const struct {
 	{ { "--nonsense", NULL }, "'--nonsense'" },
 	{ { "--heap-rat0", "1", NULL }, "'--heap-rat0'" },
 	{ { "-p", "1", "--heap-rate", "0", NULL }, "--heap-rate: '0' is no number" },
-	{ { "-p", "1", "--heap-rate", "4G", NULL }, "--heap-rate: '4G' is no number" },
+	{ { "-p", "1", "--heap-rate", "4G", NULL },
+	  "--heap-rate: '4G' is no number of bytes from 1 on and below 4G" },
 	{ { "-p", "1", "--heap-rate", "1kk", NULL }, "--heap-rate: '1kk' is no number" },
 	{ { "-p", "1", "--heap-rate", "-1", NULL }, "--heap-rate: '-1' is no number" },
 	{ { "-p", "1", "--heap-budget", "0", NULL }, "--heap-budget: '0' is no percentage" },
@@ -443,7 +456,20 @@ static const struct {
 	{ { "-p", "1", "--heap-budget", "nan", NULL }, "--heap-budget: 'nan'" },
 	{ { "-p", "1", "--heap-budget", "5x", NULL }, "--heap-budget: '5x'" },
 	{ { "-p", "1", "--min-age", "0", NULL }, "--min-age: '0' is out of range" },
-	{ { "-a", "--min-age", "1s", NULL }, "--min-age goes with the heap profile" },
+	{ { "-a", "--min-age", "1s", NULL }, "--min-age goes with the heap profile: add -P heap" },
+	{ { "-a", "--heap-rate", "64k", NULL },
+	  "--heap-rate goes with the heap profile: add -P heap" },
+	/* also what is the default anyway */
+	{ { "-p", "1", "-P", "cpu", "--heap-budget", "5", NULL },
+	  "--heap-budget goes with the heap profile: add -P heap" },
+	{ { "-p", "1", "-P", "heap,threads", "-F", "99", NULL },
+	  "--frequency goes with the cpu profile: add -P cpu" },
+	{ { "-P", "offcpu", "--event", "cpu-clock", "--", "true", NULL },
+	  "--event goes with the cpu profile: add -P cpu" },
+	{ { "bench", "--aa", "--heap-rate", "1", "--", "true", NULL },
+	  "--heap-rate goes with the heap profile: add -P heap" },
+	{ { "bench", "--aa", "-Pheap", "-F", "997", "--", "true", NULL },
+	  "--frequency goes with the cpu profile: add -P cpu" },
 	{ { "-p", "1", "--min-wait", "x", NULL }, "--min-wait: 'x' is no time" },
 	{ { "-p", "1", "--min-wait", "", NULL }, "--min-wait: '' is no time" },
 	{ { "-p", "1", "--min-wait", "-1us", NULL }, "--min-wait: '-1us' is no time" },
