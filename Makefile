@@ -14,7 +14,9 @@ CC ?= gcc
 CLANG ?= clang
 # looked for once, and only where something is made with it
 BPFTOOL ?= $(eval BPFTOOL := $(shell scripts/find-bpftool))$(BPFTOOL)
-WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
+# empty for what is installed or packaged: another compiler warns of more
+WERROR ?= -Werror
+WARN = -Wall -Wextra -Wformat=2 -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 # what sanitizers find takes lines, no more; -O1 takes half as long again to compile, and the tests run no faster
 CFLAGS ?= $(if $(SAN),-Og -g1,-O2 -g)
 # a warning that only -O2 has few enough of
@@ -26,7 +28,7 @@ override LDFLAGS += $(shell echo 'int main(void) { return 0; }' | $(CC) -fuse-ld
 endif
 CPPFLAGS += -D_GNU_SOURCE -DBPFPROF_VERSION='"$(VERSION)"' -I. -Iuser -Ibpf -Iinclude -I$(BASE)/gen -MMD -MP
 LDLIBS := -linih -ljansson -lbpf -ldw -lelf -lz -ldeflate -llzma -lzstd -lprotobuf-c -liberty -ldl -lm -pthread
-BPF_CFLAGS := -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra -Werror -Wno-unused-parameter -MMD -MP
+BPF_CFLAGS = -O2 -g -target bpf -D__TARGET_ARCH_$(ARCH) -Ibpf -Ivmlinux/$(ARCH) -Wall -Wextra $(WERROR) -Wno-unused-parameter -MMD -MP
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
@@ -182,13 +184,14 @@ $(OUT)/tests/bpf/%: $(OUT)/tests/bpf/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # Goes into other programs: no sanitizers, exceptions pass through it, nothing is looked up in the middle of malloc.
-PRELOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fexceptions \
+PRELOAD_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -fPIC -ftls-model=initial-exec -fvisibility=hidden -fexceptions \
 	-fno-omit-frame-pointer -fcf-protection -Wl,-z,now -Wl,-z,defs -Iuser -Ibpf
+PRELOAD_LDFLAGS = $(if $(SAN),,$(filter-out -fsanitize% -static%,$(LDFLAGS)))
 
 $(PRELOAD): user/preload/heap.c user/preload/loads.c user/preload/starts.c user/preload/heap.h user/preload/next.h \
 		user/preload/probes.h user/preload/loader.h user/base/sanitizers.h bpf/sample.h
 	$(call say,SHARED,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^)
+	$(Q)mkdir -p $(@D) && $(CC) $(PRELOAD_CFLAGS) $(PRELOAD_LDFLAGS) -shared -o $@ $(filter %.c,$^)
 
 # listens to the library from within a program that does what is known; no compiler may know better
 $(OUT)/tests/unit/preload_prog: tests/unit/preload_prog.cc
@@ -404,6 +407,8 @@ define install_all
 	sed -i 's|/usr/share/|$(PREFIX)/share/|' '$(DESTDIR)$(PREFIX)/share/bpfprof/ci/gitlab/bpfprof.yml'
 	[ -e '$(AGENT_CONF)' ] || install -D -m 644 packaging/agent.conf '$(AGENT_CONF)'
 endef
+
+install deb rpm: WERROR =
 
 install: all
 	$(install_all)
