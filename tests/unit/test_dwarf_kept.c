@@ -25,6 +25,8 @@
 
 static unsigned int opened;
 static time_t ahead_s; /* of the clock */
+static int looks =
+	-1; /* at the monotonic clock, until a minute has passed by this one and that of CPU time; -1: none will */
 static uint64_t pretended;
 
 int __real_dwarf_file__open(struct dwarf_file *f, const struct elf_file *elf,
@@ -52,6 +54,10 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 
 	if (clock == CLOCK_REALTIME)
 		ret->tv_sec += ahead_s;
+	if (clock == CLOCK_MONOTONIC && looks > 0)
+		looks--;
+	if (clock != CLOCK_REALTIME && !looks)
+		ret->tv_sec += 60;
 	return err;
 }
 
@@ -247,6 +253,95 @@ static void dropped(void **state)
 	dwarf_kept_drop();
 }
 
+struct resolved {
+	struct strtab *strings;
+	struct dwarf_answers a;
+	size_t cnt;
+};
+
+/* All addresses of the code. */
+static void resolve_all(const char *path, struct resolved *ret)
+{
+	int fd = open(toolrun_path(path), O_RDONLY | O_CLOEXEC);
+	struct elf_file *elf = elf_file__open(fd);
+	struct elf_section text;
+	uint64_t *all;
+
+	assert_non_null(elf);
+	assert_true(elf_file__section(elf, ".text", &text));
+	ret->strings = strtab__new();
+	ret->cnt = text.size;
+	all = test_calloc(text.size, sizeof(*all));
+	for (uint64_t i = 0; i < text.size; i++)
+		all[i] = text.addr + i;
+	assert_int_equal(dwarf_resolve(elf, NULL, NULL, all, text.size, ret->strings, &ret->a), 0);
+	test_free(all);
+	elf_file__free(elf);
+	close(fd);
+}
+
+static void release(struct resolved *r)
+{
+	dwarf_answers__done(&r->a);
+	strtab__free(r->strings);
+}
+
+/* As many frames, with the same names and lines. */
+static void same_answer(const struct resolved *x, const struct resolved *y, size_t i)
+{
+	const struct dwarf_answer *a = &x->a.answers[i], *b = &y->a.answers[i];
+
+	assert_int_equal(a->cnt, b->cnt);
+	for (uint32_t k = 0; k < a->cnt; k++) {
+		const struct dwarf_frame *f = &x->a.frames[a->first + k];
+		const struct dwarf_frame *g = &y->a.frames[b->first + k];
+
+		assert_int_equal(f->line, g->line);
+		assert_string_equal(strtab__get(x->strings, f->name),
+				    strtab__get(y->strings, g->name));
+	}
+}
+
+/* What there was no time for has no answer: a function that was found has the lines of what is inlined into it, which
+ * was not. */
+static void out_of_time(void **state)
+{
+	struct resolved whole, cut;
+	size_t some = 0;
+
+	(void)state;
+	dwarf_kept_drop();
+	/* two units, of functions into which two others are inlined, one into the other */
+	assert_true(toolrun(
+		"true; for u in a b; do { echo 'static inline __attribute__((always_inline)) int "
+		"in(int "
+		"x) {\n"
+		" return x * x; }\n"
+		"static inline __attribute__((always_inline)) int mid(int x) {\n"
+		" return in(x) + 1; }'; for i in $(seq 200); do "
+		"echo \"int f_${u}_$i(int x) {\n return mid(x) + $i; }\"; done; } > $u.c; done; "
+		"echo 'int main(void) { return 0; }' > m.c; gcc -O1 -g -o many a.c b.c m.c"));
+	resolve_all("many", &whole);
+	for (int n = 1; n < 200; n++) {
+		size_t answered = 0, all = 0;
+
+		looks = n;
+		resolve_all("many", &cut);
+		looks = -1;
+		assert_int_equal(cut.cnt, whole.cnt);
+		for (size_t i = 0; i < cut.cnt; i++) {
+			all += whole.a.answers[i].cnt > 0;
+			answered += cut.a.answers[i].cnt > 0;
+			if (cut.a.answers[i].cnt)
+				same_answer(&cut, &whole, i);
+		}
+		some += answered && answered < all;
+		release(&cut);
+	}
+	assert_true(some > 0);
+	release(&whole);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
@@ -259,6 +354,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_where_it_is_wanted),
 		cmocka_unit_test(changed),
+		cmocka_unit_test(out_of_time),
 		cmocka_unit_test(changing),
 		cmocka_unit_test(several),
 		cmocka_unit_test(as_many_as_a_node_runs),
