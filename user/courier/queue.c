@@ -33,7 +33,8 @@ void queue__init(struct queue *q, uint64_t seed)
 void queue__news(struct queue *q, uint64_t bytes)
 {
 	q->rate = q->rate ? q->rate + ((double)bytes - q->rate) / SMOOTHING : (double)bytes;
-	q->credit = MIN(q->credit, 0) + (int64_t)(2 * MAX(q->rate, (double)bytes));
+	/* twice the mean, not twice the larger one of the two: windows differ, and what waits is to have half of it */
+	q->credit = MIN(q->credit, 0) + (int64_t)MAX(2 * q->rate, (double)bytes);
 	q->drained = false;
 }
 
