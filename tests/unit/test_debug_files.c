@@ -291,6 +291,10 @@ static unsigned int harmed;
 static uint64_t slow_ns, ahead_ns;
 static unsigned int slow_cnt, plain_cnt;
 
+/* The answer to the first request with a .dwo, and how many there were. */
+static int refusal;
+static unsigned int refused;
+
 uint64_t __wrap_util_monotonic_ns(void);
 uint64_t __real_util_monotonic_ns(void);
 uint64_t __wrap_util_monotonic_ns(void)
@@ -314,6 +318,8 @@ int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FIL
 		slow_cnt++;
 		ahead_ns += slow_ns;
 	}
+	if (refusal && fds[READER_FD_SPLIT] >= 0 && !refused++)
+		return refusal;
 	return __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
 }
 
@@ -521,19 +527,11 @@ static void test_dwo(void **state)
 	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
 }
 
-/* No more are read when it has taken too long, and what they would have named has symbols. */
-static void test_dwo_slow(void **state)
+/* Of one .dwo the names are those of symbols: each has one, gdb's outermost. */
+static void assert_one_has_symbols(const struct answer *ours)
 {
-	struct answer ours[MAX_PLACES];
 	unsigned int inner = 0;
 
-	(void)state;
-	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
-	slow_ns = 21 * UINT64_C(1000000000);
-	ask_us(ours);
-	slow_ns = ahead_ns = 0;
-	assert_int_equal(slow_cnt, 1);
-	assert_int_equal(plain_cnt, 1);
 	for (size_t i = 0; i < place_cnt; i++) {
 		const char *outermost = strstr(gdbs[i].names, ours[i].names);
 
@@ -542,6 +540,40 @@ static void test_dwo_slow(void **state)
 		inner += strchr(ours[i].names, ' ')[1] != '\0';
 	}
 	assert_int_not_equal(inner, 0);
+}
+
+/* No more are read when it has taken too long, and what they would have named has symbols. */
+static void test_dwo_slow(void **state)
+{
+	struct answer ours[MAX_PLACES];
+
+	(void)state;
+	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
+	slow_ns = 21 * UINT64_C(1000000000);
+	ask_us(ours);
+	slow_ns = ahead_ns = 0;
+	assert_int_equal(slow_cnt, 1);
+	assert_int_equal(plain_cnt, 1);
+	assert_one_has_symbols(ours);
+}
+
+/* A .dwo that the reader refuses, whatever it says of it, takes no names from the others. */
+static void test_dwo_refused(void **state)
+{
+	static const int answers[] = { -ENOENT, -EBADMSG, -E2BIG };
+	struct answer ours[MAX_PLACES];
+
+	(void)state;
+	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		refusal = answers[i];
+		refused = 0;
+		ask_us(ours);
+		refusal = 0;
+		/* each of the two once */
+		assert_int_equal(refused, 2);
+		assert_one_has_symbols(ours);
+	}
 }
 
 static void test_dwo_4(void **state)
@@ -692,6 +724,7 @@ int main(void)
 		cmocka_unit_test(test_zstd),
 		cmocka_unit_test(test_dwo),
 		cmocka_unit_test(test_dwo_slow),
+		cmocka_unit_test(test_dwo_refused),
 		cmocka_unit_test(test_dwo_4),
 		cmocka_unit_test(test_dwp_4),
 		cmocka_unit_test(test_dwp_elsewhere),

@@ -31,7 +31,8 @@ struct gathering {
 	const uint64_t *vaddrs;
 	size_t cnt;
 	struct symbols where; /* of each address the path of its .dwo, or nothing */
-	bool *asked;
+	bool *asked;	      /* with its .dwo */
+	bool *answered;
 	uint64_t *addrs; /* scratch */
 	struct part *parts;
 	size_t part_cnt, part_cap;
@@ -51,8 +52,8 @@ static bool is_late(const struct gathering *g)
 	return util_monotonic_ns() > g->until_ns;
 }
 
-/* Asks for the addresses of one .dwo; 0: for those of none, of which there are symbols alone where it has
- * become late. */
+/* Asks for the addresses of one .dwo; 0: for all that have no answer yet, of which there are symbols alone
+ * where it has become late. On failure they have none. */
 static int ask(struct gathering *g, uint32_t file)
 {
 	struct part p = { .idx = calloc(g->cnt, sizeof(*p.idx)) };
@@ -64,18 +65,21 @@ static int ask(struct gathering *g, uint32_t file)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < g->cnt; i++) {
-		if (g->asked[i] || (file && file_of(g, i) != file))
+		if (g->answered[i] || (file && file_of(g, i) != file))
 			continue;
 		p.idx[n] = i;
 		g->addrs[n++] = g->vaddrs[i];
 		g->asked[i] = true;
 	}
 	err = reader__names(g->o->reader, g->fds, g->addrs, n, !file && is_late(g), &p.symbols);
-	if (err)
+	if (err) {
 		free(p.idx);
-	else
-		g->parts[g->part_cnt++] = p;
-	return err;
+		return err;
+	}
+	for (size_t i = 0; i < n; i++)
+		g->answered[p.idx[i]] = true;
+	g->parts[g->part_cnt++] = p;
+	return 0;
 }
 
 /* A file of this name, whatever its folder, in the folder of another one. As debugfile__open_split. */
@@ -115,8 +119,8 @@ static int ask_file(struct gathering *g, uint32_t file)
 		g->fds[READER_FD_SPLIT] = -1;
 	}
 	debugfile__close(&d);
-	/* what has no file has the rest of what is known */
-	return err == -ENOENT ? 0 : err;
+	/* what has no file, or one that the reader refuses, has the rest of what is known */
+	return reader_harmed(err) || err == -ENOMEM || err == -EAGAIN ? err : 0;
 }
 
 static int ask_all(struct gathering *g)
@@ -164,9 +168,11 @@ static int put_together(struct gathering *g, struct symbols *ret)
 	if (!from || !ret->first || !ret->frames || !ret->strings)
 		err = -ENOMEM;
 	for (size_t i = 0; i < g->cnt && !err; i++) {
-		struct symbol_frames f = symbols__of(from[i].symbols, from[i].idx);
+		struct symbol_frames f = { 0 };
 		struct symbol_frame *to = ret->frames + ret->frame_cnt;
 
+		if (from[i].symbols)
+			f = symbols__of(from[i].symbols, from[i].idx);
 		for (size_t k = 0; k < f.cnt; k++) {
 			to[k] = f.frames[k];
 			to[k].name += to[k].name ? from[i].strings_at : 0;
@@ -203,8 +209,9 @@ static int by_units(struct gathering *g, struct symbols *ret)
 		return reader__names(g->o->reader, g->fds, g->vaddrs, g->cnt, false, ret);
 	}
 	g->asked = calloc(g->cnt, sizeof(*g->asked));
+	g->answered = calloc(g->cnt, sizeof(*g->answered));
 	g->addrs = calloc(g->cnt, sizeof(*g->addrs));
-	err = g->asked && g->addrs ? ask_all(g) : -ENOMEM;
+	err = g->asked && g->answered && g->addrs ? ask_all(g) : -ENOMEM;
 	if (!err)
 		err = put_together(g, ret);
 	for (size_t k = 0; k < g->part_cnt; k++) {
@@ -213,6 +220,7 @@ static int by_units(struct gathering *g, struct symbols *ret)
 	}
 	free(g->parts);
 	free(g->asked);
+	free(g->answered);
 	free(g->addrs);
 	symbols__done(&g->where);
 	return err;
