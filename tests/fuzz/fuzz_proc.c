@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t sz)
 	if (!fd)
 		make_dir();
 	NEED(!ftruncate(fd, 0) && pwrite(fd, data, sz, 0) == (ssize_t)sz);
-	NEED(!proc_maps_open(&r, dir, 1, 0));
+	NEED(!proc_maps_open(&r, dir, 1, 0, PROC_MAPS_MAX));
 	beside__init(&beside);
 	while (proc_maps_next(&r, &line)) {
 		NEED(line.start < line.end && !(line.start >> 63));

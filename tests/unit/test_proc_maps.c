@@ -179,7 +179,7 @@ static void test_long_lines(void **state)
 	sprintf(at, "9000-a000 r-xp 00000000 fe:01 8 /last"); /* no newline */
 	write_proc(7, "maps", text);
 
-	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 7, 0), 0);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 7, 0, PROC_MAPS_MAX), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		assert_true(proc_maps_next(&r, &l));
 		assert_int_equal(l.start, (i + 1) << 12);
@@ -212,12 +212,37 @@ static void test_cut_at_every_length(void **state)
 		memset(text + head, 'b', len - head);
 		strcpy(text + len, "\n2000-3000 r-xp 0 0:0 0\n");
 		write_proc(8, "maps", text);
-		assert_int_equal(proc_maps_open(&r, toolrun_folder(), 8, 0), 0);
+		assert_int_equal(proc_maps_open(&r, toolrun_folder(), 8, 0, PROC_MAPS_MAX), 0);
 		assert_true(proc_maps_next(&r, &l));
 		assert_int_equal(l.start, 0x1000);
 		assert_int_equal(strlen(l.file.path), MIN(len, PROCS_MAX_LINE) - head + 1);
 		assert_true(proc_maps_next(&r, &l));
 		assert_int_equal(l.start, 0x2000);
+		assert_false(proc_maps_next(&r, &l));
+		proc_maps_close(&r);
+	}
+}
+
+/* Of what is too much, the lines that are whole are left; and no more is read. */
+static void test_too_much(void **state)
+{
+	static const char text[] = "1000-2000 r-xp 0 fe:01 7 /a\n2000-3000 r-xp 0 fe:01 8 /bcd\n";
+	const size_t first = strcspn(text, "\n"), all = sizeof(text) - 1;
+	struct proc_maps_reader r;
+	struct proc_maps_line l;
+
+	(void)state;
+	write_proc(8, "maps", text);
+	for (size_t max = 0; max <= all + 1; max++) {
+		size_t lines = (max > first) + (max >= all);
+
+		assert_int_equal(proc_maps_open(&r, toolrun_folder(), 8, 0, max), 0);
+		assert_int_equal(r.sz, MIN(max, all));
+		assert_int_equal(r.cut, max < all);
+		for (size_t i = 0; i < lines; i++) {
+			assert_true(proc_maps_next(&r, &l));
+			assert_string_equal(l.file.path, i ? "/bcd" : "/a");
+		}
 		assert_false(proc_maps_next(&r, &l));
 		proc_maps_close(&r);
 	}
@@ -232,15 +257,15 @@ static void test_of_a_thread(void **state)
 	write_proc(9, "maps", "");
 	assert_true(toolrun("mkdir -p 9/task/10"));
 	toolrun_write("9/task/10/maps", "5000-6000 r-xp 0 0:0 0\n", 23);
-	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 0), 0);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 0, PROC_MAPS_MAX), 0);
 	assert_false(proc_maps_next(&r, &l));
 	proc_maps_close(&r);
-	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 10), 0);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 10, PROC_MAPS_MAX), 0);
 	assert_true(proc_maps_next(&r, &l));
 	assert_int_equal(l.start, 0x5000);
 	proc_maps_close(&r);
-	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 11), -ESRCH);
-	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 12345, 0), -ESRCH);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 9, 11, PROC_MAPS_MAX), -ESRCH);
+	assert_int_equal(proc_maps_open(&r, toolrun_folder(), 12345, 0, PROC_MAPS_MAX), -ESRCH);
 }
 
 /* Our own maps hold this function and strlen's, where dladdr(3) says. */
@@ -254,7 +279,7 @@ static void test_our_own(void **state)
 	bool vdso = false;
 
 	(void)state;
-	assert_int_equal(proc_maps_open(&r, "/proc", getpid(), 0), 0);
+	assert_int_equal(proc_maps_open(&r, "/proc", getpid(), 0, PROC_MAPS_MAX), 0);
 	while (proc_maps_next(&r, &l)) {
 		vdso |= l.file.kind == PROC_FILE_VDSO;
 		for (size_t i = 0; i < ARRAY_SIZE(here); i++) {
@@ -408,6 +433,7 @@ static void test_text(void **state)
 {
 	size_t before = descriptors(), sz, want_sz;
 	char *got, *want, line[64], want_line[65] = "";
+	bool more;
 
 	(void)state;
 	assert_int_equal(util_read_file("/proc/self/cmdline", 4096, &want, &want_sz), 0);
@@ -419,6 +445,15 @@ static void test_text(void **state)
 	free(got);
 	assert_int_equal(proc_text_read("/proc/self/cmdline", want_sz - 1, &got, &sz), -EFBIG);
 	assert_int_equal(proc_text_read("/proc/self/none", 4096, &got, &sz), -ENOENT);
+	assert_int_equal(proc_text_begin("/proc/self/none", 4096, &got, &sz, &more), -ENOENT);
+	for (size_t max = want_sz - 1; max <= want_sz; max++) {
+		assert_int_equal(proc_text_begin("/proc/self/cmdline", max, &got, &sz, &more), 0);
+		assert_int_equal(sz, max);
+		assert_int_equal(more, max < want_sz);
+		assert_memory_equal(got, want, sz);
+		assert_int_equal(got[sz], 0);
+		free(got);
+	}
 	free(want);
 	/* one that is empty, of a kernel thread, where there are any */
 	if (proc_is_kthread("/proc", 2)) {
@@ -437,6 +472,11 @@ static void test_text(void **state)
 	assert_true(sz > 1U << 20);
 	assert_int_equal(strlen(got), sz);
 	assert_memory_equal(got, want, MIN(sz, want_sz) / 2);
+	free(got);
+	assert_int_equal(proc_text_begin("/proc/kallsyms", (1U << 20) - 9, &got, &sz, &more), 0);
+	assert_int_equal(sz, (1U << 20) - 9);
+	assert_true(more);
+	assert_memory_equal(got, want, sz / 2);
 	free(want);
 	free(got);
 	assert_int_equal(proc_text_read("/proc/kallsyms", 1U << 20, &got, &sz), -EFBIG);
@@ -624,6 +664,7 @@ int main(void)
 		cmocka_unit_test(test_no_lines),
 		cmocka_unit_test(test_long_lines),
 		cmocka_unit_test(test_cut_at_every_length),
+		cmocka_unit_test(test_too_much),
 		cmocka_unit_test(test_of_a_thread),
 		cmocka_unit_test(test_our_own),
 		cmocka_unit_test(test_stat),

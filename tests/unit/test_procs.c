@@ -1003,6 +1003,46 @@ static void test_read_maps(void **state)
 	assert_int_not_equal(procs__space(ps, idx)->gen, gen);
 }
 
+/* What a process maps at the longest of paths is more than is read: what was read is known, it is said that something
+ * is missing, and whoever asks again does not wait for it. */
+static void test_read_too_much(void **state)
+{
+	enum {
+		PATH = 60000,
+		LINES = PROC_MAPS_MAX / PATH + 1
+	};
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0), other;
+	char *text = calloc(LINES, PATH + 64), *at = text;
+	const struct proc_space *s;
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 1; i <= LINES; i++) {
+		at += sprintf(at, "%zx000-%zx000 r-xp 00000000 fe:01 7 /", 2 * i, 2 * i + 1);
+		memset(at, 'a', PATH);
+		at += PATH;
+		*at++ = '\n';
+	}
+	make_proc(10, 5, 'S', 1, text);
+	free(text);
+	assert_int_equal(procs__read_maps(ps, idx, 0), 0);
+	s = procs__space(ps, idx);
+	assert_true(s->known);
+	assert_in_range(s->map_cnt, LINES - 2, LINES - 1);
+	assert_int_equal(s->cut_cnt, 1);
+	/* events were lost: what is there by now is asked for after a while */
+	make_proc(10, 5, 'S', 1, "1000-2000 r-xp 00000000 fe:01 8 /bin/p\n");
+	procs__on_lost(ps);
+	assert_int_equal(procs__read_maps(ps, idx, 0), -ETIMEDOUT);
+	assert_null(procs__map_at(ps, idx, 0x1000));
+	assert_non_null(procs__map_at(ps, idx, 0x2000));
+	/* nobody else waits for that */
+	make_proc(11, 5, 'S', 1, "1000-2000 r-xp 00000000 fe:01 8 /bin/p\n");
+	other = procs__add(ps, 11, 1, 5 * TICK, "q", false, 0);
+	assert_int_equal(procs__read_maps(ps, other, 0), 0);
+	assert_int_equal(procs__space(ps, other)->cut_cnt, 0);
+}
+
 static void test_read_maps_of_another(void **state)
 {
 	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0);
@@ -1346,6 +1386,7 @@ int main(void)
 		TEST(test_release_files),
 		TEST(test_many_files),
 		TEST(test_read_maps),
+		TEST(test_read_too_much),
 		TEST(test_read_maps_of_another),
 		TEST(test_read_maps_of_a_thread),
 		TEST(test_open_by_path),

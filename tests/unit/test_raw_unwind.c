@@ -163,7 +163,7 @@ static int setup(void **state)
 	(void)state;
 	unload_all();
 	code_cnt = 0;
-	if (proc_maps_open(&r, "/proc", getpid(), 0))
+	if (proc_maps_open(&r, "/proc", getpid(), 0, PROC_MAPS_MAX))
 		return 1;
 	while (proc_maps_next(&r, &l) && code_cnt < MAX_CODE) {
 		if (!l.exec)

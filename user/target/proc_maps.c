@@ -14,17 +14,16 @@
 #include "base/util.h"
 #include "target/proc_text.h"
 
-#define MAX_MAPS (64U << 20)
 #define PF_EXITING 0x00000004 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 #define MAX_LOOKED_AT 16 /* threads of a process */
 #define LOOK_AGAIN_US 2000
 #define LOOKS 10 /* at a thread that is runnable */
 
-int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid)
+int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid,
+		   size_t max)
 {
-	char path[4096];
-	size_t sz;
+	char path[4096], *end;
 	int err;
 
 	if (tid)
@@ -32,9 +31,13 @@ int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tg
 	else
 		snprintf(path, sizeof(path), "%s/%u/maps", proc_dir, tgid);
 	*r = (struct proc_maps_reader){ 0 };
-	err = proc_text_read(path, MAX_MAPS, &r->text, &sz);
+	err = proc_text_begin(path, max, &r->text, &r->sz, &r->cut);
 	if (err)
 		return err == -ENOENT ? -ESRCH : err;
+	/* part of a line may say something else than all of it */
+	end = r->cut ? memrchr(r->text, '\n', r->sz) : NULL;
+	if (r->cut)
+		*(end ?: r->text) = '\0';
 	r->next = r->text;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #define TARGET_PROC_MAPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,13 +18,23 @@ struct proc_maps_line {
 	struct proc_file file; /* path borrowed until the next line */
 };
 
+/*
+ * Bytes that are read of a process whose mappings are to be known. A program may make as many as it likes: each of
+ * its ranges takes a line, whose path it chooses, and the kernel some ns for each byte. This is room for the 262,144
+ * ranges of 128 bytes that databases ask to be allowed.
+ */
+#define PROC_MAPS_MAX (32U << 20)
+
 struct proc_maps_reader {
-	char *text, *next; /* all of it; the line that comes next, NULL: there is none */
+	char *text, *next; /* what was read; the line that comes next, NULL: there is none */
+	size_t sz;	   /* bytes that were read */
+	bool cut;	   /* there are more lines */
 };
 
-/* Reads all of it. tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no such process; -ETIMEDOUT, see
- * proc_text.h; -EFBIG, above 64 MiB; -errno. */
-int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid);
+/* Reads the lines that end within its first max bytes. tid: the thread to ask, 0: the main one. 0; -ESRCH if there is no
+ * such process; -ETIMEDOUT, see proc_text.h; -errno. */
+int proc_maps_open(struct proc_maps_reader *r, const char *proc_dir, uint32_t tgid, uint32_t tid,
+		   size_t max);
 /* False at the end. Lines that are none are left out. */
 bool proc_maps_next(struct proc_maps_reader *r, struct proc_maps_line *ret);
 void proc_maps_close(struct proc_maps_reader *r);

@@ -54,7 +54,9 @@ struct proc_space {
 	uint32_t gen;	       /* counts changes after which an address means something else */
 	struct proc_map *maps; /* ascending, without overlap */
 	size_t map_cnt, map_cap;
-	size_t cut_cnt;		      /* ranges beyond PROCS_MAX_MAPS, since the maps were read */
+	/* ranges beyond PROCS_MAX_MAPS, since the maps were read; all that is beyond PROC_MAPS_MAX
+	 * counts as one */
+	size_t cut_cnt;
 	struct proc_retired *retired; /* what stood where something else does now, by to_ns */
 	size_t retired_cnt, retired_cap;
 	/* what maps files, code or not, at or beside ranges that may be copies: see copy_places */

@@ -245,12 +245,8 @@ static int ask(struct worker *w, struct rest_key process, uint64_t deadline_ns)
 	return w->n < 0 ? (int)w->n : 0;
 }
 
-static int append(const struct worker *w, size_t max, char **buf, size_t *cap, size_t *sz)
+static int append(const struct worker *w, size_t n, char **buf, size_t *cap, size_t *sz)
 {
-	size_t n = (size_t)w->n;
-
-	if (*sz + n > max)
-		return -EFBIG;
 	if (util_reserve(buf, cap, *sz + n + 1, 1))
 		return -ENOMEM;
 	memcpy(*buf + *sz, w->buf, n);
@@ -259,14 +255,14 @@ static int append(const struct worker *w, size_t max, char **buf, size_t *cap, s
 	return 0;
 }
 
-/* Below /proc. */
-static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_sz)
+/* Below /proc. ret_cut: it is cut behind max bytes; NULL: then it fails. */
+static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_sz, bool *ret_cut)
 {
 	/* "self" is 0, which is nobody else */
 	const struct rest_key process = { { strtoul(path + strlen(PROC), NULL, 10), 1 } };
 	uint64_t deadline_ns = util_monotonic_ns() + MAX_NS;
 	struct worker *w;
-	bool more = true;
+	bool more = true, cut = false;
 	size_t cap = 0;
 	int err = 0;
 
@@ -284,28 +280,55 @@ static int get(const char *path, bool link, size_t max, char **ret, size_t *ret_
 	while (!err && more) {
 		err = ask(w, process, deadline_ns);
 		more = !err && !link && (size_t)w->n == sizeof(w->buf);
-		if (!err)
-			err = append(w, max, ret, &cap, ret_sz);
+		if (!err && (size_t)w->n > max - *ret_sz) {
+			err = ret_cut ? append(w, max - *ret_sz, ret, &cap, ret_sz) : -EFBIG;
+			more = false;
+			cut = true;
+		} else if (!err) {
+			err = append(w, (size_t)w->n, ret, &cap, ret_sz);
+		}
 	}
 	if (w == worker)
 		close_file(w);
 	if (err)
 		free(*ret);
+	else if (ret_cut)
+		*ret_cut = cut;
 	return err;
+}
+
+/* Else it is a test's. */
+static bool is_below_proc(const char *path)
+{
+	return !strncmp(path, PROC, strlen(PROC));
 }
 
 int proc_text_read(const char *path, size_t max, char **ret, size_t *ret_sz)
 {
-	/* else it is a test's */
-	return strncmp(path, PROC, strlen(PROC)) ? util_read_file(path, max, ret, ret_sz) :
-						   get(path, false, max, ret, ret_sz);
+	return is_below_proc(path) ? get(path, false, max, ret, ret_sz, NULL) :
+				     util_read_file(path, max, ret, ret_sz);
+}
+
+int proc_text_begin(const char *path, size_t max, char **ret, size_t *ret_sz, bool *ret_more)
+{
+	int err;
+
+	if (is_below_proc(path))
+		return get(path, false, max, ret, ret_sz, ret_more);
+	err = util_read_file(path, SIZE_MAX / 2, ret, ret_sz);
+	if (err)
+		return err;
+	*ret_more = *ret_sz > max;
+	*ret_sz = MIN(*ret_sz, max);
+	(*ret)[*ret_sz] = '\0';
+	return 0;
 }
 
 ssize_t proc_text_link(const char *path, char *ret, size_t sz)
 {
 	char *to;
 	size_t n;
-	int err = get(path, true, SIZE_MAX, &to, &n);
+	int err = get(path, true, SIZE_MAX, &to, &n, NULL);
 
 	if (err)
 		return err;

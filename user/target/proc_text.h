@@ -9,6 +9,7 @@
 #ifndef TARGET_PROC_TEXT_H
 #define TARGET_PROC_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -17,6 +18,8 @@
  * is better not asked for again. Elsewhere than below /proc it is an ordinary file.
  */
 int proc_text_read(const char *path, size_t max, char **ret, size_t *ret_sz);
+/* The same of its first max bytes: the rest is not read. ret_more: there is one. */
+int proc_text_begin(const char *path, size_t max, char **ret, size_t *ret_sz, bool *ret_more);
 
 /* As readlink(2), of what is below /proc, but for -errno where that has -1. */
 ssize_t proc_text_link(const char *path, char *ret, size_t sz);

@@ -48,7 +48,7 @@ int process_context_find(const char *proc_dir, uint32_t tgid,
 {
 	struct proc_maps_reader r;
 	struct proc_maps_line line;
-	int cnt = 0, err = proc_maps_open(&r, proc_dir, tgid, 0);
+	int cnt = 0, err = proc_maps_open(&r, proc_dir, tgid, 0, PROC_MAPS_MAX);
 
 	*ret_sz = 0;
 	if (err)

@@ -112,7 +112,8 @@ const struct proc_map *procs__map_from(const struct procs *ps, uint32_t idx, uin
 /*
  * Reads the maps of a living process from /proc, of thread tid where the main thread is gone (0:
  * the main one). What it finds replaces what was known. 0; -ESRCH if the process is gone or the pid
- * is another's by now; -ETIMEDOUT, see proc_text.h; -errno.
+ * is another's by now; -ETIMEDOUT, see proc_text.h, and where there was more than PROC_MAPS_MAX a moment
+ * ago; -errno.
  */
 int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid);
 /* When that was done last, of any process; 0: never. It holds together with the events up to then,

@@ -12,19 +12,21 @@
 
 /* ---- reading maps ---- */
 
-/* All lines, into a space that is empty. 0 or -errno. */
-static int read_lines(struct procs *ps, uint32_t tgid, uint32_t tid, struct proc_space *s)
+/* All lines, or as many as are read of a process, into a space that is empty. 0 or -errno. */
+static int read_lines(struct procs *ps, uint32_t tgid, uint32_t tid, struct proc_space *s,
+		      bool *ret_cut)
 {
 	struct beside beside;
 	struct proc_maps_reader r;
 	struct proc_maps_line line;
-	int err = proc_maps_open(&r, ps->proc_dir, tgid, tid);
+	int err = proc_maps_open(&r, ps->proc_dir, tgid, tid, PROC_MAPS_MAX);
 
 	if (err)
 		return err;
 	beside__init(&beside);
 	while (!err && proc_maps_next(&r, &line))
 		err = proc_space__add_line(&ps->spaces, s, &beside, &line);
+	*ret_cut = r.cut;
 	proc_maps_close(&r);
 	return err;
 }
@@ -32,22 +34,30 @@ static int read_lines(struct procs *ps, uint32_t tgid, uint32_t tid, struct proc
 int procs__read_maps(struct procs *ps, uint32_t idx, uint32_t tid)
 {
 	const struct proc *p = &ps->entries[idx].p;
+	const struct rest_key program = { { p->tgid, p->start_ns } };
 	struct proc_space *fresh;
+	bool cut = false;
 	uint64_t now;
 	int err;
 
 	/* an entry that has ended by an exec: what /proc shows now is its successor's */
 	if (p->to_ns != UINT64_MAX)
 		return -ESRCH;
+	if (rests__has(&ps->large, program))
+		return -ETIMEDOUT;
 	fresh = proc_space__new();
 	if (!fresh)
 		return -ENOMEM;
-	err = read_lines(ps, p->tgid, tid, fresh);
+	err = read_lines(ps, p->tgid, tid, fresh, &cut);
+	fresh->cut_cnt += cut;
 	now = util_monotonic_ns();
 	/* asked afterwards: what was read belongs to the process if it is the same now */
 	if (!err && procs__is_gone(ps, idx))
 		err = -ESRCH;
 	if (!err) {
+		/* it takes a while, and will be as much the next time */
+		if (cut)
+			rests__begin(&ps->large, program);
 		ps->read_ns = ps->entries[idx].read_ns = now;
 		err = proc_space__merge(&ps->spaces, &ps->entries[idx].space, fresh, now);
 	}

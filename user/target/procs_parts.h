@@ -3,6 +3,7 @@
 #ifndef TARGET_PROCS_PARTS_H
 #define TARGET_PROCS_PARTS_H
 
+#include "base/rest.h"
 #include "target/procs.h"
 
 #define PROCS_BUCKETS 4096 /* a power of two */
@@ -27,6 +28,7 @@ struct procs {
 	uint32_t by_tgid[PROCS_BUCKETS];
 	struct proc_spaces spaces;
 	uint64_t read_ns;
+	struct rests large; /* processes whose maps are more than is read */
 };
 
 /* A new, living entry, with a space of which nothing is known or, if not NULL, that of another
