@@ -70,7 +70,7 @@ static FILE *make_maps(void)
 static void find(void **state)
 {
 	uint64_t places[PROCESS_CONTEXT_PLACES];
-	size_t sz;
+	size_t sz, written;
 	FILE *f;
 
 	(void)state;
@@ -89,9 +89,18 @@ static void find(void **state)
 		for (int i = 0; i < mib << 10; i++)
 			fprintf(f, "10000-10001 rw-p 00000000 00:00 0 /%01000d\n", i);
 		fputs(LINE(20, "rw-p", "[anon:OTEL_CTX]"), f);
+		written = (size_t)ftell(f);
 		fclose(f);
 		assert_int_equal(process_context_find(toolrun_folder(), 7, places, &sz), mib == 1);
+		/* whoever asks is to know what that took */
+		assert_int_equal(sz, mib == 1 ? written : 2U << 20);
 	}
+	/* what is not looked at was read, too */
+	f = make_maps();
+	fprintf(f, "10000-10001 rw-p 00000000 00:00 0 /%0*d\n", 2 << 20, 0);
+	fclose(f);
+	assert_int_equal(process_context_find(toolrun_folder(), 7, places, &sz), 0);
+	assert_int_equal(sz, 2U << 20);
 }
 
 /* ---- memory that changes while it is read ---- */

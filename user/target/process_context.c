@@ -14,7 +14,6 @@
 #define VERSION 2
 #define TRIES 3
 #define MAX_MAPS (2U << 20) /* bytes that are read */
-#define LINE_HEAD 73	    /* bytes of a line before the path, see proc_pid_maps(5) */
 
 struct header {
 	char signature[8]; /* SIGNATURE, without a NUL */
@@ -48,16 +47,14 @@ int process_context_find(const char *proc_dir, uint32_t tgid,
 {
 	struct proc_maps_reader r;
 	struct proc_maps_line line;
-	int cnt = 0, err = proc_maps_open(&r, proc_dir, tgid, 0, PROC_MAPS_MAX);
+	int cnt = 0, err = proc_maps_open(&r, proc_dir, tgid, 0, MAX_MAPS);
 
-	*ret_sz = 0;
+	*ret_sz = r.sz;
 	if (err)
 		return err;
-	while (*ret_sz < MAX_MAPS && cnt < PROCESS_CONTEXT_PLACES && proc_maps_next(&r, &line)) {
-		*ret_sz += LINE_HEAD + strlen(line.file.path) + 1;
+	while (cnt < PROCESS_CONTEXT_PLACES && proc_maps_next(&r, &line))
 		if (is_context(&line))
 			ret[cnt++] = line.start;
-	}
 	proc_maps_close(&r);
 	return cnt;
 }

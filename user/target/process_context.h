@@ -28,7 +28,7 @@
 
 /*
  * Where its header may be, in a process whose main thread lives. proc_dir: "/proc", but in tests.
- * *ret_sz: bytes of /proc/PID/maps that were looked through, 2 MiB at most. Returns how many places
+ * *ret_sz: bytes of /proc/PID/maps that were read for it, 2 MiB at most. Returns how many places
  * there are, or -errno; -ESRCH: there is no such process.
  */
 int process_context_find(const char *proc_dir, uint32_t tgid,
