@@ -1285,12 +1285,12 @@ int __wrap_objects__unwind_table(struct objects *o, uint32_t id, struct unwind_t
 static int open_err;		 /* of each request for a file, or 0 */
 static const char *open_path[2]; /* what each of two processes has at every path, or NULL */
 
-int __real_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+int __real_procs__open(struct procs *ps, struct objects *o, uint32_t idx,
 		       const struct proc_map *map);
-int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+int __wrap_procs__open(struct procs *ps, struct objects *o, uint32_t idx,
 		       const struct proc_map *map);
 
-int __wrap_procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
+int __wrap_procs__open(struct procs *ps, struct objects *o, uint32_t idx,
 		       const struct proc_map *map)
 {
 	if (open_path[procs__get(ps, idx)->tgid % 2])

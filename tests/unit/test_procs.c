@@ -26,7 +26,7 @@
 #include "base/util.h"
 #include "target/proc_maps.h"
 #include "target/procs.h"
-#include "target/objects.h"
+#include "target/objects_parts.h"
 #include "toolrun.h"
 
 #define TICK (NSEC_PER_SEC / 100)
@@ -1070,6 +1070,21 @@ static void test_read_maps_of_a_thread(void **state)
 
 /* ---- opening ---- */
 
+static bool holds_maps;		  /* no process tells what it has mapped */
+static unsigned int asked_maps;	  /* processes, for that */
+static unsigned int system_opens; /* paths that the opener of the system's files walked */
+
+int __real_reader__open(struct reader *r, const char *path);
+int __wrap_reader__open(struct reader *r, const char *path);
+int __wrap_reader__open(struct reader *r, const char *path)
+{
+	bool of_maps = strstr(path, "/map_files/");
+
+	asked_maps += of_maps;
+	system_opens += r == readers__get(&objects->readers, READERS_SYSTEM);
+	return holds_maps && of_maps ? -ETIMEDOUT : __real_reader__open(r, path);
+}
+
 /* Opens what pid's maps say of addr, in a /proc where the files of the test lie. */
 static int open_at(uint32_t idx, uint64_t addr)
 {
@@ -1194,6 +1209,38 @@ static void test_open_by_map_files(void **state)
 	st.st_ino++;
 	map_file(10, 0x1000, "/no/such/file (deleted)", &st);
 	assert_int_equal(open_at(idx, 0x1000), -ENOENT);
+}
+
+/* A process that holds its map is left alone, not its files, and whatever reads the system's does not wait for it. */
+static void test_open_held_map(void **state)
+{
+	uint32_t idx = procs__add(ps, 10, 1, 5 * TICK, "p", false, 0), other;
+	const char *path = toolrun_path("file");
+	struct stat st, mapped;
+
+	(void)state;
+	toolrun_write("file", "by path", 7);
+	assert_true(
+		toolrun("mkdir -p proc/10/map_files proc/11/map_files && "
+			"echo -n mapped >proc/10/map_files/2000-3000 && "
+			"ln proc/10/map_files/2000-3000 proc/11/map_files/2000-3000"));
+	st = stat_of(path);
+	mapped = stat_of(toolrun_path("proc/10/map_files/2000-3000"));
+	map_file(10, 0x1000, path, &st);
+	map_file(10, 0x2000, "/no/such/file (deleted)", &mapped);
+	asked_maps = system_opens = 0;
+	holds_maps = true;
+	expect_text(open_at(idx, 0x1000), "by path");
+	assert_int_equal(open_at(idx, 0x2000), -EAGAIN);
+	assert_int_equal(asked_maps, 1);
+	holds_maps = false;
+	assert_int_equal(open_at(idx, 0x2000), -EAGAIN);
+	assert_int_equal(asked_maps, 1);
+	other = procs__add(ps, 11, 1, 5 * TICK, "q", false, 0);
+	map_file(11, 0x2000, "/no/such/file (deleted)", &mapped);
+	expect_text(open_at(other, 0x2000), "mapped");
+	assert_int_equal(asked_maps, 2);
+	assert_int_equal(system_opens, 0);
 }
 
 static void test_open_refuses(void **state)
@@ -1393,6 +1440,7 @@ int main(void)
 		TEST(test_open_written_over),
 		TEST(test_open_by_build_id),
 		TEST(test_open_by_map_files),
+		TEST(test_open_held_map),
 		TEST(test_open_refuses),
 		TEST(test_memory_is_not_opened),
 		TEST(test_open_long_path),

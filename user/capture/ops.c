@@ -122,7 +122,7 @@ static int open_file(struct ops_sites *s, struct objects *objects, const struct 
 	}
 	s->fd = set_path(s, path);
 	if (!s->fd)
-		s->fd = objects__open(objects, s->path, true);
+		s->fd = objects__open(objects, s->path);
 	if (s->fd < 0)
 		return util_fail(s->fd, err, err_sz, "cannot open '%s': %s", path,
 				 strerror(-s->fd));

@@ -122,7 +122,7 @@ static int descend(const struct look *l, int folder, const char *name)
 
 static int look_in(const struct look *l, const struct place *p, const char *path, const char *space)
 {
-	int folder = descend(l, objects__open(l->objects, path, true), space), err;
+	int folder = descend(l, objects__open(l->objects, path), space), err;
 
 	if (!p->is_list)
 		folder = descend(l, descend(l, folder, l->id), p->in);

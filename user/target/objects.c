@@ -198,7 +198,7 @@ static int reopen(struct objects *o, uint32_t id)
 	struct object *obj = &o->objects[id];
 	struct file_stat st;
 	bool gone = obj->lost || obj->path[0] != '/';
-	int fd = gone ? -ESTALE : objects__open(o, obj->path, true);
+	int fd = gone ? -ESTALE : objects__open(o, obj->path);
 	int err = fd < 0 ? fd : file_stat_regular(fd, &st);
 
 	if (!err && !file_stat_same(&st, &obj->st))
@@ -339,11 +339,11 @@ static uint32_t add_file(struct objects *o, int fd, const struct file_stat *st, 
 	return added;
 }
 
-int objects__open(struct objects *o, const char *path, bool foreign)
+int objects__open(struct objects *o, const char *path)
 {
 	/* what is kept waiting by strangers is not to be missing where the system's files are read
 	 */
-	struct reader *r = readers__get(&o->readers, foreign ? READERS_FOREIGN : READERS_SYSTEM);
+	struct reader *r = readers__get(&o->readers, READERS_FOREIGN);
 	int fd = r ? reader__open(r, path) : -ENOMEM;
 
 	o->harms += fd == -ETIMEDOUT;

@@ -69,10 +69,10 @@ void objects__meanwhile(struct objects *o, void (*call)(void *ctx), void *ctx);
 
 /*
  * Gets hold of a path without opening it and without waiting for long: an O_PATH descriptor of what
- * is there, or -errno; -ETIMEDOUT: a file system's server does not answer. foreign: the way may
- * lead through somebody else's folders.
+ * is there, or -errno; -ETIMEDOUT: a file system's server does not answer. The way may lead through
+ * somebody else's folders, or wait for somebody else's process.
  */
-int objects__open(struct objects *o, const char *path, bool foreign);
+int objects__open(struct objects *o, const char *path);
 /* The same of a name in somebody else's folder, an O_PATH descriptor; a link is not followed. */
 int objects__open_at(struct objects *o, int folder, const char *name);
 /* May a descriptor be kept for long, and leave enough of them to all others? */

@@ -417,9 +417,9 @@ int procs__drop_copy(struct procs *ps, uint32_t idx, uint64_t start, uint64_t en
 
 /* Gets hold of a path that somebody else controls: nothing but a regular file, and without opening
  * it. */
-static int open_regular(struct objects *o, const char *path, bool foreign, struct file_stat *ret_st)
+static int open_regular(struct objects *o, const char *path, struct file_stat *ret_st)
 {
-	int fd = objects__open(o, path, foreign), err;
+	int fd = objects__open(o, path), err;
 
 	if (fd < 0)
 		return fd;
@@ -429,23 +429,44 @@ static int open_regular(struct objects *o, const char *path, bool foreign, struc
 	return err ? err : fd;
 }
 
-int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const struct proc_map *map)
+/*
+ * The mapping itself: right whatever the path says, also for files that were deleted or replaced. To look for it
+ * waits for the process's map of memory, which it can hold for as long as it likes, be it for this file or another:
+ * -EAGAIN where it did so a moment ago.
+ */
+static int open_mapped(struct procs *ps, struct objects *o, const struct proc *p,
+		       const struct proc_map *map, struct file_stat *ret_st)
+{
+	const struct rest_key program = { { p->tgid, p->start_ns } };
+	char path[PATH_MAX];
+	int fd;
+
+	if (rests__has(&ps->silent, program))
+		return -EAGAIN;
+	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, ps->proc_dir, p->tgid,
+		 map->start, map->end);
+	fd = open_regular(o, path, ret_st);
+	if (fd != -ETIMEDOUT)
+		return fd;
+	rests__begin(&ps->silent, program);
+	return -EAGAIN;
+}
+
+int procs__open(struct procs *ps, struct objects *o, uint32_t idx, const struct proc_map *map)
 {
 	const struct proc *p = &ps->entries[idx].p;
 	const struct proc_file *f = procs__file(ps, map->file);
 	char path[PATH_MAX];
 	struct file_stat st;
 	int fd = -ENOENT;
+	bool unasked;
 
 	if (f->kind != PROC_FILE_REGULAR)
 		return -ENOTSUP;
-	/* the mapping itself: right whatever the path says, also for files that were deleted or
-	 * replaced */
-	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, ps->proc_dir, p->tgid,
-		 map->start, map->end);
-	fd = open_regular(o, path, false, &st);
-	if (fd == -ETIMEDOUT || (fd >= 0 && (!f->ino || st.ino == f->ino)))
+	fd = open_mapped(ps, o, p, map, &st);
+	if (fd >= 0 && (!f->ino || st.ino == f->ino))
 		return fd;
+	unasked = fd == -EAGAIN;
 	if (fd >= 0)
 		close(fd);
 	for (int root = 1; root >= 0; root--) {
@@ -455,7 +476,7 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 
 		if (n < 0 || (size_t)n >= sizeof(path) || f->path[0] != '/')
 			continue;
-		fd = open_regular(o, path, true, &st);
+		fd = open_regular(o, path, &st);
 		if (fd == -ETIMEDOUT)
 			return fd;
 		if (fd < 0)
@@ -468,7 +489,7 @@ int procs__open(const struct procs *ps, struct objects *o, uint32_t idx, const s
 		close(fd);
 		fd = -ESTALE;
 	}
-	return fd;
+	return unasked ? -EAGAIN : fd;
 }
 
 static int open_own(const struct procs *ps, uint32_t idx, const char *name)
@@ -505,7 +526,7 @@ int procs__open_root(const struct procs *ps, struct objects *o, uint32_t idx)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%u/root", ps->proc_dir, ps->entries[idx].p.tgid);
-	fd = objects__open(o, path, true);
+	fd = objects__open(o, path);
 	/* asked afterwards: what was opened belongs to the process if it is the same now */
 	if (fd < 0 || !procs__is_gone(ps, idx))
 		return fd == -ENOENT ? -ESRCH : fd;

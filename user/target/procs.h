@@ -129,10 +129,10 @@ bool procs__has_number(const struct procs *ps, uint32_t tgid);
  * Opens what a range of the process maps, through the process while it lives, by path afterwards,
  * by objects__open. Only regular files, and only if inode and device are those that were mapped
  * where they are known; a build id is for the caller to compare. Returns an O_PATH descriptor or
- * -errno.
+ * -errno; -ETIMEDOUT: it is the file that was waited for in vain, -EAGAIN: the process, or there is
+ * no reader.
  */
-int procs__open(const struct procs *ps, struct objects *o, uint32_t idx,
-		const struct proc_map *map);
+int procs__open(struct procs *ps, struct objects *o, uint32_t idx, const struct proc_map *map);
 
 /*
  * The memory of a living process, as a file of which an address is the offset: /proc/PID/mem,

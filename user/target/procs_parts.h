@@ -28,7 +28,8 @@ struct procs {
 	uint32_t by_tgid[PROCS_BUCKETS];
 	struct proc_spaces spaces;
 	uint64_t read_ns;
-	struct rests large; /* processes whose maps are more than is read */
+	struct rests large;  /* processes whose maps are more than is read */
+	struct rests silent; /* that did not let us look for what they have mapped in time */
 };
 
 /* A new, living entry, with a space of which nothing is known or, if not NULL, that of another
