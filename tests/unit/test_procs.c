@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/util.h"
 #include "target/proc_maps.h"
 #include "target/procs.h"
@@ -969,6 +970,58 @@ static void test_many_files(void **state)
 	}
 }
 
+static size_t hash_adds, hash_nexts;
+
+void *__real_hash__add(struct hash *h, uint64_t hash);
+void *__wrap_hash__add(struct hash *h, uint64_t hash);
+void *__wrap_hash__add(struct hash *h, uint64_t hash)
+{
+	hash_adds++;
+	return __real_hash__add(h, hash);
+}
+
+void *__real_hash__next(const struct hash *h, const void *entry);
+void *__wrap_hash__next(const struct hash *h, const void *entry);
+void *__wrap_hash__next(const struct hash *h, const void *entry)
+{
+	hash_nexts++;
+	return __real_hash__next(h, entry);
+}
+
+/* A file is found without a look at all the others that are as much like it as can be, however many there are. */
+static void test_like_files(void **state)
+{
+	enum {
+		CNT = 10000
+	};
+	char path[] = "/lib/0";
+	uint32_t idx = procs__add(ps, 10, 1, TICK, "p", false, 0);
+
+	(void)state;
+	for (int kind = 0; kind < 4; kind++, path[5]++) {
+		struct proc_file f = { .kind = PROC_FILE_REGULAR, .path = path, .build_id_sz = 20 };
+		uint32_t first = 0;
+
+		hash_adds = hash_nexts = 0;
+		for (uint32_t i = 0; i < 2 * CNT; i++) {
+			uint32_t which = i % CNT, number;
+
+			f.ino = kind == 1 ? which : 1;
+			f.maj = kind == 2 ? which : 1;
+			f.min = kind == 3 ? which : 1;
+			if (!kind)
+				memcpy(f.build_id, &which, sizeof(which));
+			mmap_event(10, 1, 0x1000, 0x2000, 0, &f);
+			number = procs__map_at(ps, idx, 0x1000)->file;
+			first = i ? first : number;
+			assert_int_equal(number, first + which);
+		}
+		assert_int_equal(hash_adds, CNT);
+		/* those of which half of the hash is the same */
+		assert_in_range(hash_nexts, 0, 64);
+	}
+}
+
 /* ---- reading maps ---- */
 
 static void test_read_maps(void **state)
@@ -1432,6 +1485,7 @@ int main(void)
 		TEST(test_rewritten_files),
 		TEST(test_release_files),
 		TEST(test_many_files),
+		TEST(test_like_files),
 		TEST(test_read_maps),
 		TEST(test_read_too_much),
 		TEST(test_read_maps_of_another),

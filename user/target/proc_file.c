@@ -5,15 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/util.h"
-
-#define BUCKETS 4096 /* a power of two */
 
 struct file_entry {
 	struct proc_file f;
 	uint32_t refs;
-	uint32_t next; /* in its bucket */
-	bool old;      /* it was written over: what is mapped from now on has another number */
+	bool old; /* it was written over: what is mapped from now on has another number */
 	char path[];
 };
 
@@ -24,7 +22,8 @@ struct proc_files {
 	size_t unused_cnt, unused_cap;
 	proc_files_rewritten_fn *rewritten;
 	void *rewritten_ctx;
-	uint32_t buckets[BUCKETS];
+	/* numbers of those that are not old, by what makes two files the same: programs choose it */
+	struct hash numbers;
 };
 
 struct proc_files *proc_files__new(void)
@@ -32,7 +31,7 @@ struct proc_files *proc_files__new(void)
 	struct proc_files *fs = calloc(1, sizeof(*fs));
 
 	if (fs)
-		memset(fs->buckets, 0xff, sizeof(fs->buckets));
+		hash__init(&fs->numbers, sizeof(uint32_t), 0, HASH_MAX);
 	return fs;
 }
 
@@ -48,6 +47,7 @@ void proc_files__free(struct proc_files *fs)
 		return;
 	for (size_t i = 0; i < fs->end; i++)
 		free(fs->entries[i]);
+	hash__done(&fs->numbers);
 	free(fs->entries);
 	free(fs->unused);
 	free(fs);
@@ -77,14 +77,19 @@ static bool is_old(const struct proc_files *fs, uint32_t file)
 {
 	struct file_entry *e = fs->entries[file];
 
-	if (!e->old && !e->f.build_id_sz && fs->rewritten)
+	if (!e->f.build_id_sz && fs->rewritten)
 		e->old = fs->rewritten(fs->rewritten_ctx, file);
 	return e->old;
 }
 
-static uint32_t *bucket_of(struct proc_files *fs, const struct proc_file *f)
+static uint64_t hash_of(const struct proc_files *fs, const struct proc_file *f, size_t path_len)
 {
-	return &fs->buckets[util_hash(f->path, strlen(f->path), f->ino ^ f->build_id_sz) % BUCKETS];
+	const uint64_t words[] = { f->ino, (uint64_t)f->maj << 32 | f->min,
+				   (uint64_t)f->kind << 8 | f->build_id_sz };
+	uint64_t hash = util_hash(words, sizeof(words), fs->numbers.seed);
+
+	hash = util_hash(f->build_id, f->build_id_sz, hash);
+	return util_hash(f->path, path_len, hash);
 }
 
 /* With room to note that it is unused again; PROC_FILE_NONE: out of memory. */
@@ -102,15 +107,22 @@ static uint32_t take_number(struct proc_files *fs)
 uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f)
 {
 	size_t len = strlen(f->path);
-	uint32_t *bucket = bucket_of(fs, f), ret;
+	uint64_t hash = hash_of(fs, f, len);
+	uint32_t *number = hash__first(&fs->numbers, hash), ret;
 	struct file_entry *e;
 
-	for (uint32_t i = *bucket; i != PROC_FILE_NONE; i = fs->entries[i]->next)
-		if (same_file(&fs->entries[i]->f, f) && !is_old(fs, i))
-			return i;
+	while (number && !same_file(&fs->entries[*number]->f, f))
+		number = hash__next(&fs->numbers, number);
+	if (number && !is_old(fs, *number))
+		return *number;
+	if (number)
+		hash__remove(&fs->numbers, number);
 	e = malloc(sizeof(*e) + len + 1);
-	ret = e ? take_number(fs) : PROC_FILE_NONE;
+	number = e ? hash__add(&fs->numbers, hash) : NULL;
+	ret = number ? take_number(fs) : PROC_FILE_NONE;
 	if (ret == PROC_FILE_NONE) {
+		if (number)
+			hash__remove(&fs->numbers, number);
 		free(e);
 		return ret;
 	}
@@ -119,9 +131,8 @@ uint32_t proc_files__add(struct proc_files *fs, const struct proc_file *f)
 	e->old = false;
 	memcpy(e->path, f->path, len + 1);
 	e->f.path = e->path;
-	e->next = *bucket;
 	fs->entries[ret] = e;
-	*bucket = ret;
+	*number = ret;
 	return ret;
 }
 
@@ -158,11 +169,14 @@ bool proc_files__is_free_of_refs(const struct proc_files *fs, uint32_t file)
 void proc_files__remove(struct proc_files *fs, uint32_t file)
 {
 	struct file_entry *e = fs->entries[file];
-	uint32_t *at = bucket_of(fs, &e->f);
+	uint32_t *number = NULL;
 
-	while (*at != file)
-		at = &fs->entries[*at]->next;
-	*at = e->next;
+	if (!e->old)
+		number = hash__first(&fs->numbers, hash_of(fs, &e->f, strlen(e->path)));
+	while (number && *number != file)
+		number = hash__next(&fs->numbers, number);
+	if (number)
+		hash__remove(&fs->numbers, number);
 	free(e);
 	fs->entries[file] = NULL;
 	fs->unused[fs->unused_cnt++] = file;
