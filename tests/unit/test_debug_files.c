@@ -295,6 +295,10 @@ static unsigned int slow_cnt, plain_cnt;
 static int refusal;
 static unsigned int refused;
 
+/* Each .dwo has as many strings as a request may be answered with. */
+static bool vast;
+static unsigned int vast_cnt;
+
 uint64_t __wrap_util_monotonic_ns(void);
 uint64_t __real_util_monotonic_ns(void);
 uint64_t __wrap_util_monotonic_ns(void)
@@ -309,6 +313,8 @@ int __real_reader__names(struct reader *r, const int fds[static READER_NAMES_FIL
 int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FILES],
 			 const uint64_t *vaddrs, size_t cnt, bool plain, struct symbols *ret)
 {
+	int err;
+
 	if (harm && fds[READER_FD_DEBUG] >= 0) {
 		harmed++;
 		return -EPIPE;
@@ -320,7 +326,18 @@ int __wrap_reader__names(struct reader *r, const int fds[static READER_NAMES_FIL
 	}
 	if (refusal && fds[READER_FD_SPLIT] >= 0 && !refused++)
 		return refusal;
-	return __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
+	err = __real_reader__names(r, fds, vaddrs, cnt, plain, ret);
+	if (!err && vast && fds[READER_FD_SPLIT] >= 0) {
+		char *strings = calloc(READER_MAX_STRINGS, 1);
+
+		assert_non_null(strings);
+		memcpy(strings, ret->strings, ret->strings_sz);
+		free(ret->strings);
+		ret->strings = strings;
+		ret->strings_sz = READER_MAX_STRINGS;
+		vast_cnt++;
+	}
+	return err;
 }
 
 static uint32_t add_prog(struct objects *o)
@@ -576,6 +593,22 @@ static void test_dwo_refused(void **state)
 	}
 }
 
+/* Names of all of them together are no more than those of one may be: the rest has symbols. */
+static void test_dwo_vast(void **state)
+{
+	struct answer ours[MAX_PLACES];
+
+	(void)state;
+	compare("gcc", "-gsplit-dwarf", "cp full root/opt/x/prog", true);
+	plain_cnt = 0;
+	vast = true;
+	ask_us(ours);
+	vast = false;
+	assert_int_equal(vast_cnt, 2);
+	assert_int_equal(plain_cnt, 1);
+	assert_one_has_symbols(ours);
+}
+
 static void test_dwo_4(void **state)
 {
 	(void)state;
@@ -725,6 +758,7 @@ int main(void)
 		cmocka_unit_test(test_dwo),
 		cmocka_unit_test(test_dwo_slow),
 		cmocka_unit_test(test_dwo_refused),
+		cmocka_unit_test(test_dwo_vast),
 		cmocka_unit_test(test_dwo_4),
 		cmocka_unit_test(test_dwp_4),
 		cmocka_unit_test(test_dwp_elsewhere),

@@ -1345,7 +1345,7 @@ static void test_names(void **state)
 	LIE(q, struct symbol_frame, file, sizeof(strings));
 	change_each_byte(&q, use_names);
 	/* more than anybody has memory for, of as many addresses as may be asked for */
-	n.frame_cnt = MAX_FRAMES + 1;
+	n.frame_cnt = READER_MAX_FRAMES + 1;
 	q.request.cnt = READER_MAX_ADDRESSES;
 	answer.sz = 0;
 	say_u32(0);

@@ -26,7 +26,9 @@
 #include "target/container_file.h"
 #include "target/elf_file.h"
 
-#define READER_MAX_BYTES 65536U /* that are read at a time */
+#define READER_MAX_BYTES 65536U		/* that are read at a time */
+#define READER_MAX_STRINGS (128U << 20) /* bytes of the names that one request is answered with */
+#define READER_MAX_FRAMES (16U << 20)	/* of its addresses */
 
 struct allocator_points;
 struct perf_map_names;

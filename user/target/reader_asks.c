@@ -20,11 +20,9 @@
 #include "target/stream.h"
 #include "target/unwind_build.h"
 
-#define MAX_VADDR (1ULL << 47)	 /* of a program */
-#define MAX_PARTS 4096		 /* of an unwind table */
-#define MAX_TABLE (256U << 20)	 /* bytes of its parts */
-#define MAX_STRINGS (128U << 20) /* bytes of the names of one request */
-#define MAX_FRAMES (16U << 20)	 /* of the addresses of one request */
+#define MAX_VADDR (1ULL << 47) /* of a program */
+#define MAX_PARTS 4096	       /* of an unwind table */
+#define MAX_TABLE (256U << 20) /* bytes of its parts */
 
 /* ---- answers ---- */
 
@@ -372,8 +370,8 @@ static int take_names(struct stream *from, const struct query *q, void *ret)
 	memset(s, 0, sizeof(*s));
 	if (err)
 		return err;
-	if (head.frame_cnt > MIN(cnt * (DWARF_MAX_INLINE + 1ULL), MAX_FRAMES) ||
-	    head.strings_sz > MAX_STRINGS)
+	if (head.frame_cnt > MIN(cnt * (DWARF_MAX_INLINE + 1ULL), READER_MAX_FRAMES) ||
+	    head.strings_sz > READER_MAX_STRINGS)
 		return -EPROTO;
 	s->cnt = cnt;
 	s->frame_cnt = head.frame_cnt;

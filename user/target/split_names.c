@@ -36,6 +36,8 @@ struct gathering {
 	uint64_t *addrs; /* scratch */
 	struct part *parts;
 	size_t part_cnt, part_cap;
+	uint64_t frames, strings; /* of the parts; bytes */
+	bool full;		  /* there is no room for what a .dwo has */
 	uint64_t until_ns;
 };
 
@@ -52,8 +54,17 @@ static bool is_late(const struct gathering *g)
 	return util_monotonic_ns() > g->until_ns;
 }
 
+/* One .dwo may have as much as a request is answered with, and so may all of them together. */
+static bool is_too_much(const struct gathering *g, const struct symbols *s)
+{
+	return g->frames + s->frame_cnt > READER_MAX_FRAMES ||
+	       g->strings + s->strings_sz > READER_MAX_STRINGS;
+}
+_Static_assert(2 * READER_MAX_STRINGS < UINT32_MAX,
+	       "those of the .dwo and of the rest have offsets");
+
 /* Asks for the addresses of one .dwo; 0: for all that have no answer yet, of which there are symbols alone
- * where it has become late. On failure they have none. */
+ * where it has become late, or there is no room for more. On failure they have none. */
 static int ask(struct gathering *g, uint32_t file)
 {
 	struct part p = { .idx = calloc(g->cnt, sizeof(*p.idx)) };
@@ -71,13 +82,21 @@ static int ask(struct gathering *g, uint32_t file)
 		g->addrs[n++] = g->vaddrs[i];
 		g->asked[i] = true;
 	}
-	err = reader__names(g->o->reader, g->fds, g->addrs, n, !file && is_late(g), &p.symbols);
+	err = reader__names(g->o->reader, g->fds, g->addrs, n, !file && (g->full || is_late(g)),
+			    &p.symbols);
+	if (!err && file && is_too_much(g, &p.symbols)) {
+		symbols__done(&p.symbols);
+		g->full = true;
+		err = -E2BIG;
+	}
 	if (err) {
 		free(p.idx);
 		return err;
 	}
 	for (size_t i = 0; i < n; i++)
 		g->answered[p.idx[i]] = true;
+	g->frames += p.symbols.frame_cnt;
+	g->strings += p.symbols.strings_sz;
 	g->parts[g->part_cnt++] = p;
 	return 0;
 }
@@ -119,7 +138,7 @@ static int ask_file(struct gathering *g, uint32_t file)
 		g->fds[READER_FD_SPLIT] = -1;
 	}
 	debugfile__close(&d);
-	/* what has no file, or one that the reader refuses, has the rest of what is known */
+	/* what has no file, or one that the reader refuses, or that has too much, has the rest of what is known */
 	return reader_harmed(err) || err == -ENOMEM || err == -EAGAIN ? err : 0;
 }
 
@@ -131,7 +150,8 @@ static int ask_all(struct gathering *g)
 
 	for (size_t i = 0; i < g->cnt && !err; i++) {
 		file = file_of(g, i);
-		if (!file || file == last || g->asked[i] || ++files > MAX_FILES || is_late(g))
+		if (!file || file == last || g->asked[i] || ++files > MAX_FILES || g->full ||
+		    is_late(g))
 			continue;
 		last = file;
 		err = ask_file(g, file);
@@ -163,7 +183,7 @@ static int put_together(struct gathering *g, struct symbols *ret)
 	}
 	ret->first = calloc(g->cnt + 1, sizeof(*ret->first));
 	ret->frames = calloc(frames + 1, sizeof(*ret->frames));
-	ret->strings = strings > UINT32_MAX ? NULL : calloc(strings, 1);
+	ret->strings = calloc(strings, 1);
 	ret->strings_sz = strings;
 	if (!from || !ret->first || !ret->frames || !ret->strings)
 		err = -ENOMEM;
