@@ -172,6 +172,9 @@ $(OUT)/tests/unit/test_transfer: LDLIBS += -lcurl
 $(OUT)/tests/unit/test_push: LDLIBS += -Wl,--wrap=util_find_part -Wl,--wrap=helper_start -Wl,--wrap=util_monotonic_ns
 # waits for what is read, each time, and counts what is done meanwhile
 $(OUT)/tests/unit/test_custom_found: LDLIBS += -Wl,--wrap=objects__meanwhile -Wl,--wrap=recordings__meanwhile
+# a machine of some CPUs, and what cannot be opened there
+$(OUT)/tests/unit/test_cpus_left_out: LDLIBS += -Wl,--wrap=cpus_possible -Wl,--wrap=cpus_online -Wl,--wrap=syscall \
+	-Wl,--wrap=bpf_program__attach_perf_event -Wl,--wrap=bpf_link__destroy
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 $(OUT)/tests/unit/test_stores: LDLIBS += -Wl,--wrap=gzip_writer__init

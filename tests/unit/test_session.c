@@ -810,6 +810,23 @@ static void test_refused(void **state)
 	refused(&opts, "too long");
 }
 
+/* There are so many descriptors as may be had: a machine of many CPUs takes more than 1024. */
+static void test_fd_limit(void **state)
+{
+	struct rlimit had, now;
+	struct session *s;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+	now = (struct rlimit){ .rlim_cur = MIN(had.rlim_max - 1, 512), .rlim_max = had.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	s = bpf_session_open(&plain);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
+	assert_int_equal(now.rlim_cur, had.rlim_max);
+	session__free(s);
+}
+
 /* Without rights: one sentence with the remedy, and nothing left open. */
 static void test_no_rights(void **state)
 {
@@ -843,7 +860,7 @@ int main(void)
 		cmocka_unit_test(test_thread_name),    cmocka_unit_test(test_thread_filter),
 		cmocka_unit_test(test_children),       cmocka_unit_test(test_other_start),
 		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_no_rights),
-		cmocka_unit_test(test_outside_window),
+		cmocka_unit_test(test_outside_window), cmocka_unit_test(test_fd_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

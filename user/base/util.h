@@ -87,6 +87,9 @@ int util_pread_full(int fd, void *buf, size_t sz, uint64_t off);
 /* pidfd_open(2) without flags, which glibc has from 2.36 on. A descriptor, or -1 with errno. */
 int util_pidfd_open(pid_t pid);
 
+/* As many descriptors as we may have. A command that we start has the limit that the user gave it. */
+void util_raise_fd_limit(void);
+
 /* Clocks, in nanoseconds: the former two as the kernel has them, whatever time namespace we are in.
  */
 uint64_t util_monotonic_ns(void);

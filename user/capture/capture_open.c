@@ -16,6 +16,7 @@
 #include "capture/capture_parts.h"
 #include "capture/stack_copies.h"
 #include "heap/cpu_time.h"
+#include "kernel/cpus.h"
 #include "kernel/events.h"
 #include "kernel/features.h"
 #include "kernel/grace.h"
@@ -242,7 +243,7 @@ static int open_readers(struct capture *c)
 	if (!err)
 		err = watch(c, events__fd(c->events), EPOLLIN);
 	if (err)
-		log_error("cannot watch processes: %s", strerror(-err));
+		log_error("cannot watch processes: %s", cpus_failure(err));
 	return err;
 }
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,17 +81,6 @@ static const struct attachments_ops ops = {
 	.share_done = share_done,
 };
 
-/* Some links for each file in each process: as many as we may have. */
-static void raise_fd_limit(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= l.rlim_max)
-		return;
-	l.rlim_cur = l.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &l);
-}
-
 struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struct session *session,
 				     struct objects *objects)
 {
@@ -109,7 +97,6 @@ struct heap_probes *heap_probes__new(enum uprobe_method method, bool usdt, struc
 		free(hp);
 		return NULL;
 	}
-	raise_fd_limit();
 	return hp;
 }
 

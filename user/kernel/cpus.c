@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/util.h"
 
 int cpus_possible(void)
@@ -66,6 +67,39 @@ int cpus_online(bool *online, size_t cnt)
 		return -errno;
 	list[sz] = '\0';
 	return cpus_parse(list, online, cnt);
+}
+
+void cpus_round_add(struct cpus_round *r, int err)
+{
+	r->online++;
+	r->open += !err;
+	/* it has gone since it was found to be online */
+	if (!err || err == -ENODEV)
+		return;
+	r->left_out++;
+	r->err = err;
+}
+
+const char *cpus_failure(int err)
+{
+	if (err == -EMFILE)
+		return "too many open files (raise ulimit -Hn)";
+	if (err == -ENOBUFS)
+		return "no more memory may be locked (give CAP_IPC_LOCK, or raise ulimit -l or "
+		       "kernel.perf_event_mlock_kb)";
+	return strerror(-err);
+}
+
+int cpus_round_end(const struct cpus_round *r, const char *what, bool *said)
+{
+	if (!r->open)
+		return r->err;
+	if (r->left_out && !*said) {
+		log_info("%zu of %zu CPUs are not %s: %s", r->left_out, r->online, what,
+			 cpus_failure(r->err));
+		*said = true;
+	}
+	return 0;
 }
 
 int cpus_work(struct cpus_work *ret)

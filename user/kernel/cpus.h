@@ -17,6 +17,24 @@ int cpus_online(bool *online, size_t cnt);
  * out. 0 or -EINVAL. */
 int cpus_parse(const char *list, bool *online, size_t cnt);
 
+/* One round of opening something on each CPU that is online. Begins with { .err = -ENODEV }. */
+struct cpus_round {
+	size_t online, open;
+	size_t left_out; /* could not be had, though they are there */
+	int err;	 /* of the last of these */
+};
+
+/* What came of a CPU that is online: 0, also of one that had it before, or -errno. */
+void cpus_round_add(struct cpus_round *r, int err);
+/*
+ * Says how many CPUs are left out, and why, unless it has said so before: *said. what: what they are not, such as "sampled".
+ * Returns 0, or -errno if no CPU could be had, which the caller says.
+ */
+int cpus_round_end(const struct cpus_round *r, const char *what, bool *said);
+
+/* Why it could not be had on a CPU: -errno. Valid until the next call, as that of strerror. */
+const char *cpus_failure(int err);
+
 /* What all CPUs have done since the machine started, see proc_stat(5). */
 struct cpus_work {
 	uint64_t switches;  /* of context */

@@ -46,6 +46,7 @@ struct events {
 	size_t taken; /* of raws, by the last call; the others are kept for the next one */
 	struct event *events;
 	size_t event_cnt, event_cap;
+	bool said; /* that CPUs are left out */
 };
 
 struct events *events__new(size_t ring_pages)
@@ -134,7 +135,8 @@ static int open_ring(struct events *e, int cpu)
 		return -errno;
 	r->page = mmap(NULL, PAGE + e->ring_sz, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (r->page == MAP_FAILED) {
-		err = -errno;
+		/* the right to open it was there: it is the memory that all rings of a user may lock */
+		err = errno == EPERM ? -ENOBUFS : -errno;
 		close(fd);
 		return err;
 	}
@@ -384,7 +386,8 @@ static void end_ring(struct events *e, struct cpu_ring *r)
 
 int events__sync_cpus(struct events *e, const uint32_t *gone)
 {
-	int err, last = -ENODEV, open = 0;
+	struct cpus_round round = { .err = -ENODEV };
+	int err;
 
 	err = cpus_online(e->online, e->cpu_cnt);
 	if (err)
@@ -395,11 +398,10 @@ int events__sync_cpus(struct events *e, const uint32_t *gone)
 		if (!e->online[i] || r->gone != gone[i])
 			end_ring(e, r);
 		r->gone = gone[i];
-		if (e->online[i] && r->fd < 0 && (err = open_ring(e, i)))
-			last = err;
-		open += r->fd >= 0;
+		if (e->online[i])
+			cpus_round_add(&round, r->fd >= 0 ? 0 : open_ring(e, i));
 	}
-	return open ? 0 : last;
+	return cpus_round_end(&round, "watched for what processes do", &e->said);
 }
 
 int events__hold(struct events *e)

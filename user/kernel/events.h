@@ -43,8 +43,8 @@ struct event {
 struct events *events__new(size_t ring_pages);
 void events__free(struct events *e);
 
-/* Follows CPUs that come and go, as perf_events__sync does. 0, or -errno if no CPU could be
- * watched. */
+/* Follows CPUs that come and go, and says once if some cannot be watched, as perf_events__sync does.
+ * 0, or -errno if no CPU could be watched; -ENOBUFS: for want of memory that may be locked. */
 int events__sync_cpus(struct events *e, const uint32_t *gone);
 
 /* Readable when a CPU's ring is half full; reading it now and then is still necessary. -1 if there

@@ -17,14 +17,16 @@
 struct perf_events {
 	const struct bpf_program *prog;
 	struct perf_event_attr attr;
+	const char *what;
 	struct bpf_link **cpus; /* NULL: that one has none; a link owns its event */
 	uint32_t *gone;		/* how often each had gone when it was attached */
 	bool *online;
 	int cpu_cnt;
+	bool said; /* that CPUs are left out */
 };
 
 struct perf_events *perf_events__new(const struct bpf_program *prog,
-				     const struct perf_event_attr *attr)
+				     const struct perf_event_attr *attr, const char *what)
 {
 	struct perf_events *e = calloc(1, sizeof(*e));
 	int cnt = cpus_possible(), err = cnt < 0 ? cnt : -ENODEV;
@@ -34,6 +36,7 @@ struct perf_events *perf_events__new(const struct bpf_program *prog,
 	err = -ENOMEM;
 	e->prog = prog;
 	e->attr = *attr;
+	e->what = what;
 	e->attr.size = sizeof(e->attr);
 	e->attr.disabled = 1;
 	e->cpus = calloc(cnt, sizeof(*e->cpus));
@@ -75,7 +78,8 @@ static void detach(struct perf_events *e, int cpu)
 
 int perf_events__sync(struct perf_events *e, const uint32_t *gone)
 {
-	int err = cpus_online(e->online, e->cpu_cnt), last = -ENODEV, attached = 0;
+	struct cpus_round round = { .err = -ENODEV };
+	int err = cpus_online(e->online, e->cpu_cnt);
 
 	if (err)
 		return err;
@@ -84,11 +88,10 @@ int perf_events__sync(struct perf_events *e, const uint32_t *gone)
 		if (!e->online[i] || e->gone[i] != gone[i])
 			detach(e, i);
 		e->gone[i] = gone[i];
-		if (e->online[i] && !e->cpus[i] && (err = attach(e, i)))
-			last = err;
-		attached += e->cpus[i] != NULL;
+		if (e->online[i])
+			cpus_round_add(&round, e->cpus[i] ? 0 : attach(e, i));
 	}
-	return attached ? 0 : last;
+	return cpus_round_end(&round, e->what, &e->said);
 }
 
 void perf_events__free(struct perf_events *e)

@@ -30,7 +30,7 @@ static struct perf_events *new_events(struct session *s)
 		.exclude_idle = 1,
 	};
 
-	return perf_events__new(session__skel(s)->progs.cpu_sample, &attr);
+	return perf_events__new(session__skel(s)->progs.cpu_sample, &attr, "sampled");
 }
 
 static int arm(struct session *s, void **armed, char *err, size_t err_sz)

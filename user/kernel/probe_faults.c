@@ -35,7 +35,7 @@ static void disarm(void *armed)
 }
 
 /* A sample of each event, not of one in so many. */
-static struct perf_events *each(const struct bpf_program *prog, uint64_t event)
+static struct perf_events *each(const struct bpf_program *prog, uint64_t event, const char *what)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -43,7 +43,7 @@ static struct perf_events *each(const struct bpf_program *prog, uint64_t event)
 		.sample_period = 1,
 	};
 
-	return perf_events__new(prog, &attr);
+	return perf_events__new(prog, &attr, what);
 }
 
 static struct faults *new_faults(struct session *s)
@@ -53,8 +53,10 @@ static struct faults *new_faults(struct session *s)
 
 	if (!f)
 		return NULL;
-	f->minor = each(skel->progs.faults_minor, PERF_COUNT_SW_PAGE_FAULTS_MIN);
-	f->major = each(skel->progs.faults_major, PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	f->minor = each(skel->progs.faults_minor, PERF_COUNT_SW_PAGE_FAULTS_MIN,
+			"watched for minor page faults");
+	f->major = each(skel->progs.faults_major, PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+			"watched for major page faults");
 	if (f->minor && f->major)
 		return f;
 	disarm(f);

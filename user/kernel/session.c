@@ -352,6 +352,8 @@ struct session *session__open(const struct session_opts *opts, char *err, size_t
 	if (!s)
 		return NULL;
 	s->opts = *opts;
+	/* each CPU takes some, for the side band and for samples */
+	util_raise_fd_limit();
 	s->cgroup_fd = s->stats_fd = -1;
 	libbpf_set_print(libbpf_print);
 	s->cpu_cnt = cpus_possible();

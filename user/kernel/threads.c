@@ -93,7 +93,8 @@ struct threads_sampler *threads_sampler__new(struct session *s)
 	if (!ts)
 		return NULL;
 	ts->skel = session__skel(s);
-	ts->events = perf_events__new(ts->skel->progs.threads_sample, &attr);
+	ts->events = perf_events__new(ts->skel->progs.threads_sample, &attr,
+				      "sampled for threads that run");
 	err = ts->events ? perf_events__sync(ts->events, session__cpus_gone(s)) : -errno;
 	if (!err)
 		return ts;

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 
-#define FILES 1024	       /* more is raised where it is met (target/objects.c) */
+#define FILES 1024	       /* a session raises it further (kernel/session.c) */
 #define MEMORY_SZ (1ULL << 30) /* is enough to read the debug information of large programs */
 
 static struct {

@@ -111,19 +111,20 @@ static void format_build_id(const struct reader_file *f, char *out)
 		sprintf(out + 2 * i, "%02x", f->build_id[i]);
 }
 
-/* Descriptors are numbered from below, so that one says how many there are. The limit is raised
- * when it is met and not before: a command that we started has got the one that the user gave it.
- */
-bool objects__may_keep(int fd)
+/* Descriptors are numbered from below, so that one says how many there are. */
+static bool leaves_spare(int fd)
 {
 	struct rlimit lim;
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) ||
-	    (rlim_t)fd < lim.rlim_cur - MIN(lim.rlim_cur / 4, SPARE_FDS))
-		return true;
-	lim.rlim_cur = lim.rlim_max;
-	return !setrlimit(RLIMIT_NOFILE, &lim) &&
+	return getrlimit(RLIMIT_NOFILE, &lim) ||
 	       (rlim_t)fd < lim.rlim_cur - MIN(lim.rlim_cur / 4, SPARE_FDS);
+}
+
+bool objects__may_keep(int fd)
+{
+	if (!leaves_spare(fd))
+		util_raise_fd_limit();
+	return leaves_spare(fd);
 }
 
 /* Closes the descriptor of an object that was not used for long (the clock algorithm). */
