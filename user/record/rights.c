@@ -13,9 +13,9 @@
 	(CAPS_BIT(CAP_BPF) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SYS_PTRACE) |                    \
 	 CAPS_BIT(CAP_DAC_READ_SEARCH) | CAPS_BIT(CAP_CHECKPOINT_RESTORE) | CAPS_BIT(CAP_SYSLOG) | \
 	 CAPS_BIT(CAP_KILL) | CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
-/* The former does where there are no CAP_BPF and CAP_PERFMON; maps of kernels before 5.11 are bounded
- * by a limit that takes the latter. */
-#define TO_LOAD (CAPS_BIT(CAP_SYS_ADMIN) | CAPS_BIT(CAP_SYS_RESOURCE))
+/* The first does where there are no CAP_BPF and CAP_PERFMON; maps of kernels before 5.11 are bounded
+ * by a limit that takes the second; two recordings lock all that rings of a user may without the last. */
+#define TO_LOAD (CAPS_BIT(CAP_SYS_ADMIN) | CAPS_BIT(CAP_SYS_RESOURCE) | CAPS_BIT(CAP_IPC_LOCK))
 #define TO_WRITE (CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER))
 
 static uint64_t always; /* of TO_LOAD, what stays in force */

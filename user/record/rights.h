@@ -13,6 +13,7 @@
  *   CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER    for the user who called sudo, in their folders
  * What serves does not write files; it has, in force only while it begins a recording,
  *   CAP_SYS_ADMIN, CAP_SYS_RESOURCE            programs without CAP_BPF; maps of older kernels
+ *   CAP_IPC_LOCK                               rings of several recordings at a time
  */
 #ifndef RIGHTS_H
 #define RIGHTS_H
@@ -31,7 +32,7 @@ int rights_for_files(void);
 
 /* Before and after files are written. */
 void rights_to_write(bool on);
-/* Before and after programs are loaded, once rights are reduced. */
+/* Before and after programs are loaded, and rings are mapped, once rights are reduced. */
 void rights_to_load(bool on);
 
 #endif
