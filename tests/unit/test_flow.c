@@ -74,6 +74,11 @@ static const struct shape shapes[] = {
 	{ "exits", "mov $60, %eax; c8: syscall; none: clc; none: ret" },
 	{ "calls_exits", "sub $8, %rsp; c16: call exits; none: add $8, %rsp; none: ret" },
 	{ "calls_abort", "sub $8, %rsp; c16: call abort@PLT; none: add $8, %rsp; none: ret" },
+	/* an object's own functions: their code tells, and not that libc has some of these names */
+	{ "err", "c8: ret" },
+	{ "calls_err", "sub $8, %rsp; c16: call err; c16: add $8, %rsp; c8: ret" },
+	{ "errx", "sub $8, %rsp; c16: call abort@PLT" },
+	{ "calls_errx", "sub $8, %rsp; c16: call errx; none: add $8, %rsp; none: ret" },
 	/* padding costs no row */
 	{ "padded", "c8: jmp *%rax; c8: nopl 0x0(%rax); .balign 16" },
 	{ "traps", "c8: ud2; none: clc" },

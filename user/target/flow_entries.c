@@ -73,7 +73,7 @@ static void take_symbol(struct finder *f, const Elf64_Sym *sym, const char *name
 		return;
 	entry.size = function ? sym->st_size : 0;
 	entry.hint = function ? FLOW_SURE : FLOW_LABEL;
-	entry.never = flow_never_returns(name);
+	entry.never = flow_never_returns(name, true);
 	f->err = flow_entries__add(f->e, entry);
 }
 
@@ -408,9 +408,20 @@ void flow_entries__done(struct flow_entries *e)
 
 /* ---- functions that never return ---- */
 
-bool flow_never_returns(const char *name)
+static bool is_one_of(const char *name, const char *const *names, size_t cnt)
 {
-	static const char *const names[] = {
+	for (size_t i = 0; i < cnt; i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+bool flow_never_returns(const char *name, bool own)
+{
+	/* by C, POSIX, C++ and their ABIs: a program has no function of such a name that does
+	 * something else */
+	static const char *const reserved[] = {
 		"abort",
 		"exit",
 		"_exit",
@@ -426,28 +437,27 @@ bool flow_never_returns(const char *name)
 		"__stack_chk_fail",
 		"__chk_fail",
 		"__fortify_fail",
-		"err",
-		"errx",
-		"verr",
-		"verrx",
 		"_Unwind_Resume",
 		"__cxa_throw",
 		"__cxa_rethrow",
 		"__cxa_bad_cast",
 		"__cxa_throw_bad_array_new_length",
 		"_ZSt9terminatev",
+	};
+	static const char *const others[] = {
+		"err",
+		"errx",
+		"verr",
+		"verrx",
 		"g_assertion_message",
 		"g_assertion_message_expr",
 		"g_abort",
 	};
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(name, names[i]))
-			return true;
-	}
-	/* std::__throw_length_error(char const*) and the like */
-	return !strncmp(name, "_ZSt", 4) && strstr(name, "__throw_");
+	return is_one_of(name, reserved, ARRAY_SIZE(reserved)) ||
+	       /* std::__throw_length_error(char const*) and the like */
+	       (!strncmp(name, "_ZSt", 4) && strstr(name, "__throw_")) ||
+	       (!own && is_one_of(name, others, ARRAY_SIZE(others)));
 }
 
 /* A table of symbols and their names. */
@@ -465,7 +475,7 @@ static bool is_wanted(const struct symbols *s, uint32_t symbol)
 	if (symbol >= s->sz / sizeof(sym))
 		return false;
 	sym = s->v[symbol];
-	return sym.st_name < s->names_sz && flow_never_returns(s->names + sym.st_name);
+	return sym.st_name < s->names_sz && flow_never_returns(s->names + sym.st_name, false);
 }
 
 static int take_slots(struct flow_extern *x, const struct elf_file *elf,

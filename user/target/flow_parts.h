@@ -94,7 +94,9 @@ int flow_entries__add(struct flow_entries *e, struct flow_entry entry);
 /* ---- flow_entries.c: functions that are known never to return, by name: C, C++, what compilers
  * call ---- */
 
-bool flow_never_returns(const char *name);
+/* `own`: the object defines it itself. Its code is there to be followed, and only a reserved name
+ * cannot be that of something else, too. */
+bool flow_never_returns(const char *name, bool own);
 
 /* The GOT entries that the dynamic linker fills with the addresses of such functions, ascending. */
 struct flow_extern {
