@@ -15,7 +15,7 @@ WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many wai
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
 	short idle asleep late execs remapped turnover workload fds crowd
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
-	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so libalpha.so libbeta.so \
+	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so paired libpaired.so libalpha.so libbeta.so \
 	libalpha-noid.so libbeta-noid.so notable inlined busy known \
 	custom \
 	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
@@ -74,6 +74,12 @@ $(PROGS_DIR)/libunsized.so: $(PROGS_SRC)/unsized_lib.c $(PROGS_SRC)/prog.h
 
 $(PROGS_DIR)/unsized: $(PROGS_SRC)/unsized.c $(PROGS_SRC)/prog.h $(PROGS_DIR)/libunsized.so
 	$(call PROGS_CC,gcc,,-L$(PROGS_DIR) -lunsized -Wl$(comma)-rpath$(comma)'$$ORIGIN')
+
+$(PROGS_DIR)/libpaired.so: $(PROGS_SRC)/paired_lib.c $(PROGS_SRC)/prog.h $(PROGS_SRC)/paired.ld
+	$(call PROGS_CC,gcc,-shared -fPIC -nostdlib -Wno-unused-function -Wl$(comma)-T$(comma)$(PROGS_SRC)/paired.ld -Wl$(comma)-z$(comma)max-page-size=4096)
+
+$(PROGS_DIR)/paired: $(PROGS_SRC)/paired.c $(PROGS_SRC)/prog.h $(PROGS_DIR)/libpaired.so
+	$(call PROGS_CC,gcc,-Wl$(comma)-z$(comma)now,-L$(PROGS_DIR) -lpaired -Wl$(comma)-rpath$(comma)'$$ORIGIN')
 
 $(PROGS_DIR)/asleep-musl: $(PROGS_SRC)/asleep.c $(PROGS_SRC)/prog.h
 	$(call PROGS_CC,musl-gcc)

@@ -208,6 +208,28 @@ static void test_file_part(void **state)
 	assert_false(copy_file_part(layout, 4, &map, &start, &end, &vaddr));
 }
 
+/* Two segments of code with a page in common, by whole mappings of the second one. */
+static void test_shared_page(void **state)
+{
+	static const struct elf_segment both[] = {
+		{ .vaddr = 0x1000, .offset = 0x1000, .filesz = 0x4a20, .exec = true },
+		{ .vaddr = 0x6a20, .offset = 0x5a20, .filesz = 0x1800, .exec = true },
+	};
+	struct proc_map map = { .start = AT + 0x6000, .end = AT + 0x9000, .offset = 0x5000 };
+	uint64_t start = map.start, end = map.end, vaddr;
+	struct copy_place p[8];
+
+	(void)state;
+	assert_true(copy_file_part(both, 2, &map, &start, &end, &vaddr));
+	assert_int_equal(vaddr, 0x6a20);
+	assert_int_equal(start, AT + 0x6a20);
+	assert_int_equal(end, AT + 0x8220);
+	assert_int_equal(pieces(both, 2, AT + 0x1000, 0x1000, AT + 0x6000, AT + 0x9000, p), 1);
+	assert_int_equal(p[0].start, AT + 0x6000);
+	assert_int_equal(p[0].end, AT + 0x9000);
+	assert_int_equal(p[0].vaddr, 0x6000);
+}
+
 /* ---- what lines of maps say ---- */
 
 /* Takes lines, "" apart, and prints of each whether it led to a file, and the doubtful one. */
@@ -1030,6 +1052,7 @@ int main(void)
 		cmocka_unit_test(test_many_segments),
 		cmocka_unit_test(test_hostile_segments),
 		cmocka_unit_test(test_file_part),
+		cmocka_unit_test(test_shared_page),
 		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_beside_long),
 		TEST(test_copied),

@@ -185,6 +185,46 @@ static void test_vaddr(void **state)
 	close_both(e, fd);
 }
 
+/* Two segments of code with a page in common: mappings of either, whole or cut. */
+static void test_shared_page(void **state)
+{
+	static const struct elf_segment both[] = {
+		{ .vaddr = 0x1000, .offset = 0x1000, .filesz = 0x4a20, .exec = true },
+		{ .vaddr = 0x6a20, .offset = 0x5a20, .filesz = 0x1800, .exec = true },
+		{ .vaddr = 0x9220, .offset = 0x7220, .filesz = 0x100, .exec = true },
+	};
+	static const struct {
+		uint64_t offset, sz, vaddr;
+	} maps[] = {
+		{ 0x1000, 0x5000, 0x1000 },
+		{ 0x1000, 0x4000, 0x1000 },
+		{ 0x5000, 0x3000, 0x6000 },
+		{ 0x5000, 0x2000, 0x6000 },
+		{ 0x6000, 0x2000, 0x7000 },
+		/* whole, of one page */
+		{ 0x7000, 0x1000, 0x9000 },
+		/* it may be of either: whose byte is the first */
+		{ 0x5000, 0x1000, 0x5000 },
+		/* bytes */
+		{ 0x5000, 0, 0x5000 },
+		{ 0x5a1f, 0, 0x5a1f },
+		{ 0x5a20, 0, 0x6a20 },
+		{ 0x721f, 0, 0x821f },
+		{ 0x7220, 0, 0x9220 },
+		{ 0x7fff, 0, 0x8fff },
+	};
+	uint64_t vaddr;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		assert_true(elf_segments__vaddr(both, ARRAY_SIZE(both), maps[i].offset, maps[i].sz,
+						&vaddr));
+		assert_int_equal(vaddr, maps[i].vaddr);
+	}
+	assert_false(elf_segments__vaddr(both, ARRAY_SIZE(both), 0x8000, 0x1000, &vaddr));
+	assert_false(elf_segments__vaddr(both, ARRAY_SIZE(both), 0, 0x1000, &vaddr));
+}
+
 static void test_not_elf(void **state)
 {
 	static const char text[] = "#!/bin/sh\n";
@@ -377,11 +417,12 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_segments),   cmocka_unit_test(test_sections),
-		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_no_section_headers),
-		cmocka_unit_test(test_vaddr),	   cmocka_unit_test(test_not_elf),
-		cmocka_unit_test(test_compressed), cmocka_unit_test(test_room),
-		cmocka_unit_test(test_debuglink),  cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_segments), cmocka_unit_test(test_sections),
+		cmocka_unit_test(test_build_id), cmocka_unit_test(test_no_section_headers),
+		cmocka_unit_test(test_vaddr),	 cmocka_unit_test(test_shared_page),
+		cmocka_unit_test(test_not_elf),	 cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_room),	 cmocka_unit_test(test_debuglink),
+		cmocka_unit_test(test_damaged),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -197,7 +197,7 @@ static void test_unreadable(void **state)
 	assert_int_equal(add(o, toolrun_path("text")), id);
 	assert_false(objects__unchanged(o, id));
 	assert_false(objects__rewritten(o, id));
-	assert_false(objects__vaddr(o, id, 0, &vaddr));
+	assert_false(objects__vaddr(o, id, 0, 0, &vaddr));
 	assert_int_equal(objects__read(o, id, 0, &byte, 1), -ENOEXEC);
 	assert_int_equal(objects__symbolize(o, id, &vaddr, 1, false, &s), -ENOEXEC);
 	assert_int_equal(objects__add(o, open("/", O_RDONLY | O_CLOEXEC), "/"), OBJECTS_NONE);
@@ -265,7 +265,7 @@ static void test_set_aside(void **state)
 	assert_int_equal(objects__unwind_table(o, a, &t), -ENOEXEC);
 	assert_true(objects__unanswered(o, a, -ENOEXEC));
 	assert_false(objects__unanswered(o, a, 0));
-	assert_true(objects__vaddr(o, a, 0x1000, &vaddr));
+	assert_true(objects__vaddr(o, a, 0x1000, 0, &vaddr));
 	assert_int_equal(objects__read(o, a, vaddr, &byte, 1), -ENOEXEC);
 	assert_int_equal(add(o, toolrun_path("a")), a);
 	assert_int_equal(objects__unwind_table(o, b, &t), 0);
@@ -590,7 +590,7 @@ static void test_read(void **state)
 	f = fopen(toolrun_path("a"), "r");
 	assert_non_null(f);
 	for (off = 0; off < 1 << 16; off++) {
-		if (objects__vaddr(o, id, off, &vaddr) && vaddr == main_addr)
+		if (objects__vaddr(o, id, off, 0, &vaddr) && vaddr == main_addr)
 			break;
 	}
 	assert_int_equal(fseek(f, off, SEEK_SET), 0);

@@ -472,7 +472,7 @@ static void test_cache_perf_map(void **state)
 	sources[0].object = perf_maps__of(maps, procs__add(ps, getpid(), 0, 0, "self", false, 0));
 	sources[1].object = s.object;
 	assert_int_equal(sources[0].object, sources[1].object);
-	assert_true(objects__vaddr(s.o, s.object, addr - s.start + s.off, &vaddr));
+	assert_true(objects__vaddr(s.o, s.object, addr - s.start + s.off, 0, &vaddr));
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
 		struct profile *p = new_profile();
 		uint32_t map = add_mapping(p, "//anon", vaddr & ~4095UL, (vaddr | 4095) + 1, 0);
@@ -517,7 +517,7 @@ static void test_cache_halves(void **state)
 
 	(void)state;
 	assert_non_null(cache);
-	assert_true(objects__vaddr(s.o, s.object, first, &vaddr));
+	assert_true(objects__vaddr(s.o, s.object, first, 0, &vaddr));
 	serial = objects__info(s.o, s.object)->serial;
 	add_answer(cache, serial, vaddr, "older");
 	/* a half has 16,384 answers */

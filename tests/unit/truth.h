@@ -57,13 +57,13 @@ static inline void truth_lookup(const struct unwind_table *t, uint64_t vaddr,
 		*ret = rules[rule[row - 1]];
 }
 
-/* elf_segments__vaddr of a file. */
+/* elf_segments__vaddr of a byte of a file. */
 static inline bool truth_vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr)
 {
 	size_t cnt;
 	const struct elf_segment *segments = elf_file__segments(e, &cnt);
 
-	return elf_segments__vaddr(segments, cnt, offset, ret_vaddr);
+	return elf_segments__vaddr(segments, cnt, offset, 0, ret_vaddr);
 }
 
 #endif

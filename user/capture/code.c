@@ -558,7 +558,8 @@ int code__read(struct code *c, uint32_t proc, uint64_t addr, const uint8_t *then
 		return 0;
 	}
 	object = code__object(c, proc, map);
-	if (object == OBJECTS_NONE || !objects__vaddr(c->objects, object, map->offset, &vaddr))
+	if (object == OBJECTS_NONE ||
+	    !objects__vaddr(c->objects, object, map->offset, map->end - map->start, &vaddr))
 		return -EFAULT;
 	vaddr += addr - map->start;
 	piece = &c->pieces[util_hash(&vaddr, sizeof(vaddr), object) % PIECES];

@@ -64,7 +64,8 @@ static void add_range(struct code *c, uint32_t proc, const struct proc_map *map,
 			given_up ? BPFPROF_CHUNK_NO_TABLE : BPFPROF_CHUNK_NOT_LOADED);
 		return;
 	}
-	if (s->table == LOADED && objects__vaddr(c->objects, object, map->offset, &vaddr)) {
+	if (s->table == LOADED &&
+	    objects__vaddr(c->objects, object, map->offset, map->end - map->start, &vaddr)) {
 		for (size_t i = 0; i < s->part_cnt; i++) {
 			const struct part_state *p = &s->parts[i];
 			uint64_t lo = MAX(p->vaddr, vaddr);

@@ -197,7 +197,7 @@ static int add_place(struct job *j, uint32_t location, const struct symbolize_so
 			       .offset = offset };
 
 	if (!place.in_perf_map) {
-		if (!objects__vaddr(j->o, place.object, offset, &place.vaddr))
+		if (!objects__vaddr(j->o, place.object, offset, 0, &place.vaddr))
 			return name_by_offset(j, location, mapping_name(j, location), offset);
 		place.offset = place.vaddr;
 	}

@@ -82,7 +82,9 @@ bool copy_cut(const struct elf_segment *segments, size_t cnt, const struct proc_
 	place->end = MIN(place->end, range->end);
 	/* a page that belongs to two segments may be taken for the other's */
 	return place->start < place->end &&
-	       elf_segments__vaddr(segments, cnt, place->offset, &vaddr) && vaddr == place->vaddr;
+	       elf_segments__vaddr(segments, cnt, place->offset, place->end - place->start,
+				   &vaddr) &&
+	       vaddr == place->vaddr;
 }
 
 bool copy_file_part(const struct elf_segment *segments, size_t cnt, const struct proc_map *map,
@@ -90,7 +92,7 @@ bool copy_file_part(const struct elf_segment *segments, size_t cnt, const struct
 {
 	uint64_t base, lo, hi;
 
-	if (!elf_segments__vaddr(segments, cnt, map->offset, &base))
+	if (!elf_segments__vaddr(segments, cnt, map->offset, map->end - map->start, &base))
 		return false;
 	for (size_t i = 0; i < cnt; i++) {
 		const struct elf_segment *s = &segments[i];

@@ -596,35 +596,39 @@ int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, si
 	return elf_file__read(e, offset, buf, sz);
 }
 
-/* Does a segment's mapping, which begins and ends on page boundaries, hold the offset? */
-static bool maps_offset(const struct elf_segment *s, uint64_t offset)
+/*
+ * How well the segment goes with a mapping of sz bytes from the offset on; 0: not at all. Segments are
+ * mapped by whole pages, and a page may belong to two of them. The one that is mapped just so is meant
+ * before one that holds all of the mapping, and that before one whose own bytes it begins with.
+ */
+static unsigned int fit(const struct elf_segment *s, uint64_t offset, uint64_t sz)
 {
+	bool own = offset >= s->offset && offset - s->offset < s->filesz, mapped, holds, whole;
 	uint64_t start = s->offset & ~(PAGE - 1), end;
 
 	if (__builtin_add_overflow(s->offset, s->filesz, &end) || end > UINT64_MAX - PAGE)
-		return false;
+		return (unsigned int)own << 1;
 	end = (end + PAGE - 1) & ~(PAGE - 1);
-	return offset >= start && offset < end;
+	mapped = offset >= start && offset < end;
+	holds = mapped && sz <= end - offset;
+	whole = mapped && offset == start && sz == end - start;
+	return (unsigned int)whole << 3 | (unsigned int)holds << 2 | (unsigned int)own << 1 |
+	       mapped;
 }
 
 bool elf_segments__vaddr(const struct elf_segment *segments, size_t cnt, uint64_t offset,
-			 uint64_t *ret_vaddr)
+			 uint64_t sz, uint64_t *ret_vaddr)
 {
 	const struct elf_segment *found = NULL;
-	size_t i;
+	unsigned int best = 0;
 
-	/* a page may belong to two segments: the one whose own bytes are meant comes first */
-	for (i = 0; i < cnt; i++) {
-		const struct elf_segment *s = &segments[i];
+	for (size_t i = 0; i < cnt; i++) {
+		unsigned int n = segments[i].exec ? fit(&segments[i], offset, sz) : 0;
 
-		if (!s->exec)
-			continue;
-		if (offset >= s->offset && offset - s->offset < s->filesz) {
-			found = s;
-			break;
+		if (n > best) {
+			found = &segments[i];
+			best = n;
 		}
-		if (!found && maps_offset(s, offset))
-			found = s;
 	}
 	if (!found)
 		return false;

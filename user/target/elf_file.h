@@ -90,10 +90,11 @@ int elf_file__read_vaddr(const struct elf_file *e, uint64_t vaddr, void *buf, si
 bool elf_file__offset(const struct elf_file *e, uint64_t vaddr, bool exec, uint64_t *ret);
 
 /* Virtual address of a file offset by the executable segment that holds it (page-rounded, as mmap
- * is), false if none does; and the way back: the file offset of sz bytes at a virtual address, in
- * any segment. */
+ * is), false if none does. sz: of the mapping that begins at the offset, which tells apart two segments
+ * that share its first page; 0: the byte at the offset is meant. */
 bool elf_segments__vaddr(const struct elf_segment *segments, size_t cnt, uint64_t offset,
-			 uint64_t *ret_vaddr);
+			 uint64_t sz, uint64_t *ret_vaddr);
+/* The way back: the file offset of sz bytes at a virtual address, in any segment. */
 bool elf_segments__offset(const struct elf_segment *segments, size_t cnt, uint64_t vaddr, size_t sz,
 			  uint64_t *ret_offset);
 

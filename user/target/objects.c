@@ -561,11 +561,13 @@ uint64_t objects__wakes(struct objects *o)
 	return ++o->wakes;
 }
 
-bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr)
+bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t sz,
+		    uint64_t *ret_vaddr)
 {
 	const struct object *obj = &o->objects[id];
 
-	return elf_segments__vaddr(obj->file.segments, obj->file.segment_cnt, offset, ret_vaddr);
+	return elf_segments__vaddr(obj->file.segments, obj->file.segment_cnt, offset, sz,
+				   ret_vaddr);
 }
 
 const struct elf_segment *objects__segments(const struct objects *o, uint32_t id, size_t *ret_cnt)

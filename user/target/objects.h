@@ -157,9 +157,10 @@ void objects__wake_at(struct objects *o, uint64_t ns);
 /* Is the object left alone? */
 bool objects__rests(const struct objects *o, uint32_t id);
 
-/* The virtual address in the object of a file offset; false if it lies in no executable segment. Known also of what is
- * left alone. */
-bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t *ret_vaddr);
+/* The virtual address in the object of a file offset, or of a mapping, as elf_segments__vaddr; false if it
+ * lies in no executable segment. Known also of what is left alone. */
+bool objects__vaddr(const struct objects *o, uint32_t id, uint64_t offset, uint64_t sz,
+		    uint64_t *ret_vaddr);
 
 /* The object's segments in the order of the file, none if it is not readable; borrowed until an
  * object is added. */
