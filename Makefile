@@ -138,7 +138,8 @@ $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
 # is kept waiting, and counts what is compared
 $(OUT)/tests/unit/test_procs: LDLIBS += -Wl,--wrap=reader__open -Wl,--wrap=hash__add -Wl,--wrap=hash__next
 # fails to find a table, or to open a file
-$(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns
+$(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns \
+	-Wl,--wrap=raw_unwind
 # moves the clock, instead of waiting
 $(OUT)/tests/unit/test_heap_probes: LDLIBS += -Wl,--wrap=objects__allocators
 

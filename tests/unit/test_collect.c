@@ -49,6 +49,7 @@
 #include "target/objects.h"
 #include "target/objects_parts.h"
 #include "target/procs.h"
+#include "target/raw_unwind.h"
 #include "target/unwind_build.h"
 
 #define NOIPA __attribute__((noipa))
@@ -550,6 +551,62 @@ static void test_injected(void **state)
 		deepest = MAX(deepest, profile->samples[i].loc_cnt);
 	/* make_raw 31 times, this function, cmocka's, main, and what called it */
 	assert_in_range(deepest, 31 + 4, 31 + 20);
+}
+
+static uint64_t ahead_ns;     /* of the clock */
+static uint64_t walk_ns;      /* what each walk of a copied stack takes */
+static int walks, last_walks; /* of them, those that may ask for nothing any more */
+
+int __real_raw_unwind(const struct raw_unwind *in, uint64_t frames[BPFPROF_MAX_UFRAMES],
+		      size_t *ret_cnt, uint64_t *ret_miss);
+int __wrap_raw_unwind(const struct raw_unwind *in, uint64_t frames[BPFPROF_MAX_UFRAMES],
+		      size_t *ret_cnt, uint64_t *ret_miss);
+
+int __wrap_raw_unwind(const struct raw_unwind *in, uint64_t frames[BPFPROF_MAX_UFRAMES],
+		      size_t *ret_cnt, uint64_t *ret_miss)
+{
+	walks++;
+	last_walks += (in->proc.flags & BPFPROF_PROC_NO_LOAD) != 0;
+	ahead_ns += walk_ns;
+	return __real_raw_unwind(in, frames, ret_cnt, ret_miss);
+}
+
+/* One that would have to be walked once more for each file on it, and takes too long for that, goes on
+ * with what is loaded by then; the next one has that from the start. */
+static void test_long_walks(void **state)
+{
+	const struct collect_opts opts = { .only_added = true };
+	struct collect_account a;
+	uint32_t self = getpid();
+
+	(void)state;
+	if (!start(&of_named, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	memset(&made, 0, sizeof(made));
+	made.rec = record_of(self, BPFPROF_REC_RAW);
+	make_raw(30);
+	walk_ns = NSEC_PER_SEC;
+	walks = last_walks = 0;
+	inject_raw();
+	assert_int_equal(collect__cut(collect), 0);
+	/* this program's table was asked for, and no other one's */
+	assert_int_equal(walks, 2);
+	assert_int_equal(last_walks, 1);
+	collect__account(window, BPFPROF_CPU, &a);
+	assert_int_equal(a.recorded, 1);
+	assert_int_equal(a.stacks[BPFPROF_STACK_complete], 0);
+	/* a walk in time: the others are loaded, too */
+	walk_ns = 0;
+	made.rec.time_ns = util_monotonic_ns();
+	inject_raw();
+	assert_int_equal(collect__cut(collect), 0);
+	assert_true(walks >= 4);
+	assert_int_equal(last_walks, 1);
+	collect__account(window, BPFPROF_CPU, &a);
+	assert_int_equal(a.recorded, 2);
+	assert_int_equal(a.stacks[BPFPROF_STACK_complete], 1);
+	ahead_ns = 0;
 }
 
 /* ---- code of which nothing is known ---- */
@@ -1298,8 +1355,6 @@ int __wrap_procs__open(struct procs *ps, struct objects *o, uint32_t idx,
 	return open_err ? open_err : __real_procs__open(ps, o, idx, map);
 }
 
-static uint64_t ahead_ns; /* of the clock */
-
 uint64_t __real_util_monotonic_ns(void);
 uint64_t __wrap_util_monotonic_ns(void);
 
@@ -1633,6 +1688,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_prepared, teardown),
 		cmocka_unit_test_teardown(test_events_lost, teardown),
 		cmocka_unit_test_teardown(test_injected, teardown),
+		cmocka_unit_test_teardown(test_long_walks, teardown),
 		cmocka_unit_test_teardown(test_nowhere, teardown),
 		cmocka_unit_test_teardown(test_epochs_wait, teardown),
 		cmocka_unit_test_teardown(test_spill_bound, teardown),

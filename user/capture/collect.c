@@ -24,6 +24,8 @@
 #include "capture/targets.h"
 
 #define RAW_ROUNDS 512 /* tables loaded for one raw stack at most */
+/* How long one is walked for them: a walk may read code at each frame, and the next one begins at the top. */
+#define RAW_NS 200000000ULL
 /* Raw stacks that led to unknown code, and how long they did, before they are no longer asked for: what
  * a program is at may soon be done, such as copying its code. */
 #define FRUITLESS_MAX 8
@@ -161,7 +163,7 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 				 .chunk = raw_chunk,
 				 .read_code = raw_code };
 	bool reread = false;
-	uint64_t miss, last_miss = 0;
+	uint64_t miss, last_miss = 0, begin_ns, walked_ns = 0;
 	int result = RAW_UNWIND_MISS;
 
 	/* it has ended, and nobody had asked what it maps */
@@ -173,9 +175,13 @@ static int unwind_raw(struct collect *c, uint32_t proc, const struct bpfprof_rec
 
 		if (code__publish(c->code, proc) || !code__published(c->code, proc, &in.proc))
 			return BPFPROF_STACK_gone;
+		if (walked_ns >= RAW_NS)
+			i = RAW_ROUNDS - 1;
 		if (i == RAW_ROUNDS - 1)
 			in.proc.flags |= BPFPROF_PROC_NO_RAW | BPFPROF_PROC_NO_LOAD;
+		begin_ns = util_monotonic_ns();
 		result = raw_unwind(&in, frames, ret_cnt, &miss);
+		walked_ns += util_monotonic_ns() - begin_ns;
 		/* nothing had to be loaded, and it leads no further all the same */
 		if (result == BPFPROF_STACK_no_table && !i)
 			fruitless(c, proc, rec);
