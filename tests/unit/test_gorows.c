@@ -20,7 +20,7 @@
 /*
  * Each line says the rule at its instruction: sp N, the CFA is rsp + N and rbp is the caller's;
  * sv N, the same and the caller's rbp is saved; bp, the CFA is rbp + 16; r12, it is r12 + 8; no,
- * there is none.
+ * there is none; in, it is what rbp points to + 16.
  */
 __asm__(".macro sp n, insn:vararg\n"
 	".pushsection .rules, \"a\"; .byte 0, \\n; .popsection; 9:\\insn\n"
@@ -40,6 +40,10 @@ __asm__(".macro sp n, insn:vararg\n"
 	".endm\n"
 	".macro no insn:vararg\n"
 	".pushsection .rules, \"a\"; .byte 4, 0; .popsection; 9:\\insn\n"
+	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
+	".endm\n"
+	".macro in insn:vararg\n"
+	".pushsection .rules, \"a\"; .byte 5, 0; .popsection; 9:\\insn\n"
 	".pushsection .rules; .byte 8f-9b; .popsection; 8:\n"
 	".endm\n"
 	".macro begin name\n"
@@ -99,6 +103,113 @@ __asm__(".macro sp n, insn:vararg\n"
 	"bp nop\n"
 	"end pushes_rbp\n"
 
+	/* a frame within that of the assembler: call5 of purego */
+	"begin nests_rbp\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp mov 0x10(%rsp), %rbx\n"
+	"bp push %rbp\n"
+	"bp mov %rsp, %rbp\n"
+	"in sub $0x10, %rsp\n"
+	"in and $-16, %rsp\n"
+	"in je 1f\n"
+	"in call *%rbx\n"
+	"1: in mov %rbp, %rsp\n"
+	"in pop %rbp\n"
+	"bp mov %rax, 0x40(%rsp)\n"
+	"bp pop %rbp\n"
+	"sp 8, ret\n"
+	"no nop\n"
+	"end nests_rbp\n"
+
+	"begin nests_and_leaves\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp push %rbp\n"
+	"bp mov %rsp, %rbp\n"
+	"in and $-16, %rsp\n"
+	"in leave\n"
+	"bp leave\n"
+	"sp 8, ret\n"
+	"end nests_and_leaves\n"
+
+	/* rbp is still what it was; but then it is not where it was pushed */
+	"begin keeps_rbp\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp push %rbp\n"
+	"bp call *%rax\n"
+	"bp pop %rbp\n"
+	"bp push %rbp\n"
+	"bp sub $8, %rsp\n"
+	"bp mov %rsp, %rbp\n"
+	"no pop %rbp\n"
+	"no ret\n"
+	"end keeps_rbp\n"
+
+	/* what is jumped to from there */
+	"begin jumps_pushed\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp push %rbp\n"
+	"bp je 1f\n"
+	"bp pop %rbp\n"
+	"bp pop %rbp\n"
+	"sp 8, ret\n"
+	"1: no pop %rbp\n"
+	"no pop %rbp\n"
+	"no ret\n"
+	"end jumps_pushed\n"
+
+	"begin jumps_nested\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp push %rbp\n"
+	"bp mov %rsp, %rbp\n"
+	"in jmp 1f\n"
+	"1: no mov %rbp, %rsp\n"
+	"no pop %rbp\n"
+	"end jumps_nested\n"
+
+	/* what c2goasm makes of C */
+	"begin takes_rbp\n"
+	"sp 8, sub $0x18, %rsp\n"
+	"sp 32, mov %rbp, 0x10(%rsp)\n"
+	"sv 32, lea 0x10(%rsp), %rbp\n"
+	"bp mov 0x20(%rsp), %rdi\n"
+	"bp mov %rsp, %rbp\n"
+	"no add $8, %rsp\n"
+	"no and $-32, %rsp\n"
+	"no mov %rbp, %rsp\n"
+	"no mov 0x10(%rsp), %rbp\n"
+	"no add $0x18, %rsp\n"
+	"no ret\n"
+	"end takes_rbp\n"
+
+	"begin points_to_data\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp and $-32, %rsp\n"
+	"bp lea 0x1000(%rip), %rbp\n"
+	"no vmovdqa (%rbp), %ymm0\n"
+	"no ret\n"
+	"end points_to_data\n"
+
+	"begin loads_a_constant\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp mov 0x1000(%rip), %rbp\n"
+	"no ret\n"
+	"end loads_a_constant\n"
+
+	"begin counts_in_rbp\n"
+	"sp 8, push %rbp\n"
+	"sv 16, mov %rsp, %rbp\n"
+	"bp xor %ebp, %ebp\n"
+	"no inc %rbp\n"
+	"no ret\n"
+	"end counts_in_rbp\n"
+
 	/* racecall */
 	"begin leaves_in_r12\n"
 	"sp 8, mov 0x30(%r14), %r13\n"
@@ -150,6 +261,15 @@ __asm__(".macro sp n, insn:vararg\n"
 CODE(moves_rbp);
 CODE(frame_of_128);
 CODE(pushes_rbp);
+CODE(nests_rbp);
+CODE(nests_and_leaves);
+CODE(keeps_rbp);
+CODE(jumps_pushed);
+CODE(jumps_nested);
+CODE(takes_rbp);
+CODE(points_to_data);
+CODE(loads_a_constant);
+CODE(counts_in_rbp);
 CODE(leaves_in_r12);
 CODE(loses_r12);
 CODE(moves_rsp_first);
@@ -165,15 +285,21 @@ static const struct code {
 				    ret */
 } codes[] = {
 	{ BYTES(moves_rbp), 4, 0x18, 0x20 }, { BYTES(frame_of_128), 4, 0x80, 0 },
-	{ BYTES(pushes_rbp), 1, 8, 0x18 },   { BYTES(leaves_in_r12), 0, 0, 0 },
-	{ BYTES(loses_r12), 0, 0, 0 },	     { BYTES(moves_rsp_first), 0, 0, 0 },
-	{ BYTES(keeps_r12), 0, 0, 0 },	     { BYTES(has_a_frame), 5, 8, 0 },
+	{ BYTES(nests_rbp), 1, 8, 0 },	     { BYTES(nests_and_leaves), 1, 8, 0 },
+	{ BYTES(keeps_rbp), 1, 8, 0 },	     { BYTES(jumps_pushed), 1, 8, 0 },
+	{ BYTES(jumps_nested), 1, 8, 0 },    { BYTES(takes_rbp), 4, 0x18, 0 },
+	{ BYTES(points_to_data), 1, 8, 0 },  { BYTES(loads_a_constant), 1, 8, 0 },
+	{ BYTES(counts_in_rbp), 1, 8, 0 },   { BYTES(pushes_rbp), 1, 8, 0x18 },
+	{ BYTES(leaves_in_r12), 0, 0, 0 },   { BYTES(loses_r12), 0, 0, 0 },
+	{ BYTES(moves_rsp_first), 0, 0, 0 }, { BYTES(keeps_r12), 0, 0, 0 },
+	{ BYTES(has_a_frame), 5, 8, 0 },
 };
 
 static void check_rules(const struct unwind_table *t, const struct code *c)
 {
-	static const uint8_t cfas[] = { BPFPROF_CFA_SP, BPFPROF_CFA_SP, BPFPROF_CFA_FP,
-					BPFPROF_CFA_REG, BPFPROF_CFA_UNSUPPORTED };
+	static const uint8_t cfas[] = { BPFPROF_CFA_SP,		 BPFPROF_CFA_SP,
+					BPFPROF_CFA_FP,		 BPFPROF_CFA_REG,
+					BPFPROF_CFA_UNSUPPORTED, BPFPROF_CFA_FP_DEREF };
 	const uint8_t *rule = c->rules;
 	uint64_t addr = GO_CODE;
 
@@ -183,8 +309,10 @@ static void check_rules(const struct unwind_table *t, const struct code *c)
 		truth_lookup(t, addr, &got);
 		if (got.cfa != cfas[rule[0]] || got.cfa_off != rule[1] ||
 		    got.ra != (rule[0] == 3 ? BPFPROF_RA_CALL : BPFPROF_RA_CFA) ||
-		    got.reg != (rule[0] == 3 ? 12 : 0) ||
-		    got.fp != (rule[0] == 1 || rule[0] == 2 ? BPFPROF_FP_CFA : BPFPROF_FP_SAME))
+		    got.reg != (rule[0] == 3 ? 12 : 0) || got.aux != (rule[0] == 5 ? 16 : 0) ||
+		    got.fp_off != (got.fp == BPFPROF_FP_CFA ? -16 : 0) ||
+		    got.fp != (rule[0] == 1 || rule[0] == 2 || rule[0] == 5 ? BPFPROF_FP_CFA :
+									      BPFPROF_FP_SAME))
 			fail_msg("at 0x%x: cfa %u off %d fp %u, wanted %u off %u",
 				 (unsigned int)(addr - GO_CODE), got.cfa, got.cfa_off, got.fp,
 				 rule[0], rule[1]);

@@ -161,34 +161,98 @@ static bool leaves(const struct insn *in)
 	       (in->op == 0xff && insn__ext(in) == 4);
 }
 
+/* push %rbp */
+static bool pushes_rbp(const struct insn *in)
+{
+	return in->map == INSN_ONE && (in->op & 0xf8) == 0x50 && insn__opreg(in) == INSN_BP;
+}
+
+/* leave */
+static bool drops_all(const struct insn *in)
+{
+	return in->map == INSN_ONE && in->op == 0xc9;
+}
+
+/* mov disp(base), %rbp: as far as Go's assembly does it, it is the frame again, out of where the
+ * goroutine's was kept. A constant is none. */
+static bool loads_frame(const struct insn *in)
+{
+	return in->map == INSN_ONE && in->op == 0x8b && in->wide && insn__mod(in) != 3 &&
+	       insn__reg(in) == INSN_BP && !insn__rip_relative(in);
+}
+
+/* What rbp is in a function that sets rsp. */
+enum rbp {
+	SET,	/* its frame */
+	PUSHED, /* the same, and it was pushed once more */
+	NESTED, /* the address of that */
+	LOADED, /* the caller's; the frame is still there */
+	DROPPED,
+	LOST, /* something else, from here to the end */
+};
+
+/* The same behind the instruction. `after_push`: right behind that push. */
+static enum rbp rbp_behind(enum rbp rbp, bool after_push, const struct insn *in, int32_t frame)
+{
+	switch (rbp) {
+	case SET:
+		if (pushes_rbp(in))
+			return PUSHED;
+		if (loads_rbp(in, frame))
+			return LOADED;
+		if (pops_rbp(in) || drops_all(in))
+			return DROPPED;
+		return insn__writes(in, INSN_BP) && !loads_frame(in) ? LOST : SET;
+	case PUSHED:
+	case NESTED:
+		if (rbp == PUSHED && after_push && moves(in, INSN_SP, INSN_BP))
+			return NESTED;
+		if (pops_rbp(in) || (rbp == NESTED && drops_all(in)))
+			return SET;
+		/* what is jumped to from here is not followed */
+		return pushes_rbp(in) || drops_all(in) || leaves(in) || insn__writes(in, INSN_BP) ?
+			       LOST :
+			       rbp;
+	case LOADED:
+	case DROPPED:
+		if (pops_rbp(in) || (rbp == LOADED && drops(in, frame)))
+			return DROPPED;
+		return leaves(in) ? SET : rbp;
+	default:
+		return LOST;
+	}
+}
+
 void gocode__rows_by_rbp(struct gocode *c, const struct gocode_prologue *p, uint64_t end,
 			 uint8_t ra, struct unwind_packer *out)
 {
-	enum {
-		SET,
-		LOADED,
-		DROPPED
-	} rbp = SET;
 	struct bpfprof_rule rules[] = {
 		[SET] = gocode_rule(BPFPROF_CFA_FP, 16, true),
+		[PUSHED] = gocode_rule(BPFPROF_CFA_FP, 16, true),
+		[NESTED] = gocode_rule(BPFPROF_CFA_FP_DEREF, 0, true),
 		[LOADED] = gocode_rule(BPFPROF_CFA_SP, p->frame + 8, false),
 		[DROPPED] = gocode_rule(BPFPROF_CFA_SP, 8, false),
+		[LOST] = unsupported,
 	};
+	enum rbp rbp = SET, before = SET, next;
+	bool pushed = false;
 	struct insn in;
 	uint64_t at;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+	for (size_t i = 0; i < LOST; i++)
 		rules[i].ra = ra;
+	rules[NESTED].aux = 16;
 	for (at = p->set; at < end; at += in.len) {
 		unwind_packer__row(out, at, rules[rbp]);
-		if (!decode(c, at, end, &in))
+		if (rbp == LOST || !decode(c, at, end, &in))
 			break;
-		if (rbp == SET && loads_rbp(&in, p->frame))
-			rbp = LOADED;
-		else if (pops_rbp(&in) || (rbp == LOADED && drops(&in, p->frame)))
-			rbp = DROPPED;
-		else if (leaves(&in))
-			rbp = SET;
+		next = rbp_behind(rbp, before != PUSHED, &in, p->frame);
+		pushed |= next == PUSHED;
+		/* who jumps to what is behind may have pushed it or not */
+		if (pushed && leaves(&in))
+			next = LOST;
+		before = rbp;
+		rbp = next;
 	}
 	if (at < end)
 		unwind_packer__row(out, at, unsupported);

@@ -48,7 +48,9 @@ struct bpfprof_rule gocode_rule(uint8_t cfa, int32_t cfa_off, bool saved);
 /*
  * Rows of a function that sets rsp, from where it has set rbp: the frame pointer leads from any stack
  * to the goroutine's. Only where rbp is restored already, which Go's assembler does last, rsp counts:
- * it is right again, while pcsp is not. ra: of the rules.
+ * it is right again, while pcsp is not. What makes something else of rbp has no rules from there on,
+ * but for a frame of the author's own (push %rbp; mov %rsp, %rbp) within that of the assembler. ra: of
+ * the rules.
  */
 void gocode__rows_by_rbp(struct gocode *c, const struct gocode_prologue *p, uint64_t end,
 			 uint8_t ra, struct unwind_packer *out);
