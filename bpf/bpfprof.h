@@ -173,6 +173,8 @@ enum bpfprof_cfa {
 	BPFPROF_CFA_REG,      /* register `reg` + cfa_off; only where all registers are known */
 	BPFPROF_CFA_SP_DEREF, /* *(rsp + cfa_off) + aux */
 	BPFPROF_CFA_FP_DEREF, /* *(rbp + cfa_off) + aux */
+	/* *(rsp + cfa_off + 8 * register `reg`) + aux; only where all registers are known */
+	BPFPROF_CFA_SP_INDEX,
 	/* the rule that linkers write for .plt: rsp + cfa_off + ((rip & 15) >= aux ? 8 : 0) */
 	BPFPROF_CFA_PLT,
 	BPFPROF_CFA_SIGNAL,	 /* rsp points to the ucontext of an rt_sigframe */
@@ -235,7 +237,7 @@ struct bpfprof_rule {
 	__u8 cfa; /* enum bpfprof_cfa */
 	__u8 fp;  /* enum bpfprof_fp */
 	__u8 ra;  /* enum bpfprof_ra */
-	/* of BPFPROF_CFA_REG: its DWARF number. Where the CFA is another: the caller's r12 is
+	/* of BPFPROF_CFA_REG and _SP_INDEX: its DWARF number. Where the CFA is another: the caller's r12 is
 	 * *(cfa - 8 * reg), or BPFPROF_R12_… */
 	__u8 reg;
 	__s32 cfa_off;

@@ -581,7 +581,8 @@ static __always_inline int unw_step_go(struct unw *u)
 static __always_inline __u64 unw_r12_at(const struct unw *u, const struct bpfprof_rule *rule,
 					__u64 cfa)
 {
-	if (rule->reg == BPFPROF_R12_UNKNOWN || rule->cfa == BPFPROF_CFA_REG)
+	if (rule->reg == BPFPROF_R12_UNKNOWN || rule->cfa == BPFPROF_CFA_REG ||
+	    rule->cfa == BPFPROF_CFA_SP_INDEX)
 		return UNW_REG_UNKNOWN;
 	return rule->reg == BPFPROF_R12_SAME ? u->r12_at : cfa - rule->reg * 8;
 }
@@ -600,9 +601,16 @@ static __always_inline int unw_step_rule(struct unw *u, const struct bpfprof_rul
 		cfa = unw_use_fp(u) + cfa_off;
 		break;
 	case BPFPROF_CFA_REG:
+	case BPFPROF_CFA_SP_INDEX:
 		if (unw_reg(u, rule->reg, &cfa))
 			return BPFPROF_STACK_unsupported;
-		cfa += cfa_off;
+		if (rule->cfa == BPFPROF_CFA_REG) {
+			cfa += cfa_off;
+			break;
+		}
+		if (unw_read8(u, u->sp + cfa_off + cfa * 8, &cfa))
+			return BPFPROF_STACK_read_fault;
+		cfa += aux;
 		break;
 	case BPFPROF_CFA_SP_DEREF:
 	case BPFPROF_CFA_FP_DEREF:

@@ -484,6 +484,12 @@ static void test_cfa_kinds(void **state)
 	poke(fp - 8, STACK + 0x500);
 	check_caller(&u, stack_word(STACK + 0x4f8), STACK + 0x500, fp);
 
+	program(&u, (struct bpfprof_rule){
+			    .cfa = BPFPROF_CFA_SP_INDEX, .reg = 9, .cfa_off = 16, .aux = 8 });
+	u.regs[9] = 5;
+	poke(sp + 16 + 5 * 8, STACK + 0x600);
+	check_caller(&u, stack_word(STACK + 0x600), STACK + 0x608, fp);
+
 	/* the last instruction of a PLT entry comes after its push: at offset 11 without, at 10
 	 * with ENDBR */
 	for (unsigned int at = 0; at < 16; at++) {
@@ -540,6 +546,7 @@ static void test_fp_and_ra_kinds(void **state)
 static void test_registers_of_callers(void **state)
 {
 	struct bpfprof_rule by_reg = { .cfa = BPFPROF_CFA_REG, .reg = 10, .cfa_off = 8 };
+	struct bpfprof_rule by_index = { .cfa = BPFPROF_CFA_SP_INDEX, .reg = 9, .aux = 8 };
 	struct bpfprof_rule by_ra = {
 		.cfa = BPFPROF_CFA_SP, .cfa_off = 8, .ra = BPFPROF_RA_REG, .aux = 5
 	};
@@ -547,6 +554,10 @@ static void test_registers_of_callers(void **state)
 
 	(void)state;
 	program(&u, by_reg);
+	u.have_regs = 0;
+	assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
+	assert_int_equal(u.nr, 1);
+	program(&u, by_index);
 	u.have_regs = 0;
 	assert_int_equal(unw_step(&u), BPFPROF_STACK_unsupported);
 	assert_int_equal(u.nr, 1);
@@ -603,9 +614,10 @@ static void test_r12(void **state)
 		{ { .cfa = BPFPROF_CFA_SP, .reg = 3 }, STACK + 0x900 },
 		{ { .cfa = BPFPROF_CFA_SP, .reg = 255 }, STACK + 0xa00 },
 		{ { .cfa = BPFPROF_CFA_SP, .reg = BPFPROF_R12_UNKNOWN }, 0 },
-		/* these are numbers of registers: rdx, rbx */
+		/* these are numbers of registers: rdx, rbx, r9 */
 		{ { .cfa = BPFPROF_CFA_REG, .reg = 1 }, 0 },
 		{ { .cfa = BPFPROF_CFA_REG, .reg = 3 }, 0 },
+		{ { .cfa = BPFPROF_CFA_SP_INDEX, .reg = 9 }, 0 },
 	};
 	struct row rows[] = { { 0, 0 }, { 0x200, 1 }, { 0x300, 2 } };
 	struct unw u;
@@ -624,6 +636,9 @@ static void test_r12(void **state)
 		put_part(chunks[1], 16, CODE_SZ, rows, 3, rules, 3);
 		u.regs[1] = u.regs[UNW_REG_BX] = STACK + 0x100;
 		u.regs[UNW_REG_R12] = STACK + 0x700;
+		u.regs[9] = 4;
+		if (rules[0].cfa == BPFPROF_CFA_SP_INDEX)
+			poke(STACK + 0x100 + rules[0].cfa_off + 4 * 8, cfa);
 		poke(cfa - 24, STACK + 0x900);
 		poke(cfa - 255 * 8, STACK + 0xa00);
 		poke(cfa - 8, CODE + 0x280);

@@ -514,6 +514,24 @@ static void test_cfa_forms(void **state)
 		   RULE(.cfa = BPFPROF_CFA_SP_DEREF, .cfa_off = 40, .aux = 8));
 	expect_one(CODE(DW_CFA_def_cfa_expression, 5, 0x77, 40, 0x06, 0x38, 0x22),
 		   RULE(.cfa = BPFPROF_CFA_SP_DEREF, .cfa_off = 40, .aux = 8));
+	/* breg7 8, breg9 0, lit8, mul, plus, deref, plus_uconst 8 */
+	expect_one(CODE(DW_CFA_def_cfa_expression, 10, 0x77, 8, 0x79, 0, 0x38, 0x1e, 0x22, 0x06,
+			0x23, 8),
+		   RULE(.cfa = BPFPROF_CFA_SP_INDEX, .reg = 9, .cfa_off = 8, .aux = 8));
+	expect_one(CODE(DW_CFA_def_cfa_expression, 8, 0x77, 0x78, 0x73, 0, 0x38, 0x1e, 0x22, 0x06),
+		   RULE(.cfa = BPFPROF_CFA_SP_INDEX, .reg = 3, .cfa_off = -8));
+	/* the same by breg6; breg9 1; breg16; lit4; without deref; cut short */
+	expect_one(CODE(DW_CFA_def_cfa_expression, 8, 0x76, 8, 0x79, 0, 0x38, 0x1e, 0x22, 0x06),
+		   UNSUPPORTED);
+	expect_one(CODE(DW_CFA_def_cfa_expression, 8, 0x77, 8, 0x79, 1, 0x38, 0x1e, 0x22, 0x06),
+		   UNSUPPORTED);
+	expect_one(CODE(DW_CFA_def_cfa_expression, 8, 0x77, 8, 0x80, 0, 0x38, 0x1e, 0x22, 0x06),
+		   UNSUPPORTED);
+	expect_one(CODE(DW_CFA_def_cfa_expression, 8, 0x77, 8, 0x79, 0, 0x34, 0x1e, 0x22, 0x06),
+		   UNSUPPORTED);
+	expect_one(CODE(DW_CFA_def_cfa_expression, 7, 0x77, 8, 0x79, 0, 0x38, 0x1e, 0x22),
+		   UNSUPPORTED);
+	expect_one(CODE(DW_CFA_def_cfa_expression, 3, 0x77, 8, 0x79), UNSUPPORTED);
 	/* breg10 0, deref; breg7 8, deref, deref; an empty one; one cut short */
 	expect_one(CODE(DW_CFA_def_cfa_expression, 3, 0x7a, 0, 0x06), UNSUPPORTED);
 	expect_one(CODE(DW_CFA_def_cfa_expression, 4, 0x77, 8, 0x06, 0x06), UNSUPPORTED);

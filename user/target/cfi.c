@@ -195,7 +195,8 @@ static void set_cfa(struct cfi_state *s, uint64_t reg, int64_t off)
 static bool cfa_is_expression(const struct cfi_state *s)
 {
 	return s->cfa == BPFPROF_CFA_SP_DEREF || s->cfa == BPFPROF_CFA_FP_DEREF ||
-	       s->cfa == BPFPROF_CFA_PLT || s->cfa == BPFPROF_CFA_UNSUPPORTED;
+	       s->cfa == BPFPROF_CFA_SP_INDEX || s->cfa == BPFPROF_CFA_PLT ||
+	       s->cfa == BPFPROF_CFA_UNSUPPORTED;
 }
 
 /*
@@ -349,9 +350,23 @@ static bool parse_addend(struct cfi_reader in, int64_t *ret)
 	return !in.bad && in.p == in.end;
 }
 
+/* What OpenSSL writes for Montgomery multiplication, behind "rsp + off", where rsp was saved above a
+ * number of words that a register has: + 8 * register, DW_OP_deref, and perhaps the addition. */
+static bool parse_index(struct cfi_reader in, unsigned int *ret_reg, int64_t *ret_aux)
+{
+	static const uint8_t tail[] = { DW_OP_lit8, DW_OP_mul, DW_OP_plus, DW_OP_deref };
+	int64_t off;
+	const uint8_t *p;
+
+	if (!read_breg(&in, ret_reg, &off) || off || *ret_reg == REG_RA)
+		return false;
+	p = cfi_reader__take(&in, sizeof(tail));
+	return p && !memcmp(p, tail, sizeof(tail)) && parse_addend(in, ret_aux);
+}
+
 static void set_cfa_expression(struct cfi_state *s, struct cfi_reader in)
 {
-	unsigned int reg, n;
+	unsigned int reg, n, index;
 	int64_t off, aux;
 
 	s->cfa = BPFPROF_CFA_UNSUPPORTED;
@@ -364,6 +379,9 @@ static void set_cfa_expression(struct cfi_state *s, struct cfi_reader in)
 	if (reg == REG_SP && parse_plt(in, &n)) {
 		s->cfa = BPFPROF_CFA_PLT;
 		aux = n;
+	} else if (reg == REG_SP && parse_index(in, &index, &aux) && fits16(aux)) {
+		s->cfa = BPFPROF_CFA_SP_INDEX;
+		s->exp_reg = (uint8_t)index;
 	} else if ((reg == REG_SP || reg == REG_FP) && cfi_reader__u8(&in) == DW_OP_deref &&
 		   parse_addend(in, &aux) && fits16(aux)) {
 		s->cfa = reg == REG_SP ? BPFPROF_CFA_SP_DEREF : BPFPROF_CFA_FP_DEREF;
@@ -410,9 +428,10 @@ static struct bpfprof_rule make_rule(const struct machine *m)
 	bool expression = cfa_is_expression(s);
 	int32_t cfa_off = expression ? s->exp_off : s->cfa_off;
 	int16_t aux = expression ? s->exp_aux : s->ra_aux;
-	uint32_t reg = s->cfa == BPFPROF_CFA_REG   ? s->reg :
-		       m->cie->section->follow_r12 ? s->r12 :
-						     BPFPROF_R12_UNKNOWN;
+	uint32_t reg = s->cfa == BPFPROF_CFA_REG      ? s->reg :
+		       s->cfa == BPFPROF_CFA_SP_INDEX ? s->exp_reg :
+		       m->cie->section->follow_r12    ? s->r12 :
+							BPFPROF_R12_UNKNOWN;
 	uint64_t w[2] = { BPFPROF_CFA_UNSUPPORTED, 0 };
 	struct bpfprof_rule rule;
 

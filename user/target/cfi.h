@@ -42,6 +42,7 @@ struct cfi_state {
 	int32_t cfa_off; /* from reg, or CFI_NO_OFFSET; kept while an expression is in force */
 	int32_t exp_off; /* of an expression */
 	int16_t exp_aux;
+	uint8_t exp_reg;
 	int32_t fp_off;
 	int16_t ra_aux;
 	int16_t bx_off; /* as in struct bpfprof_rule */
