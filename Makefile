@@ -133,15 +133,20 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(LIB)
 
 # compares with it, which bpfprof loads where it is needed
 $(OUT)/tests/unit/test_insn: LDLIBS += -lcapstone
-# sets the clock
-$(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns
 # is kept waiting, and counts what is compared
 $(OUT)/tests/unit/test_procs: LDLIBS += -Wl,--wrap=reader__open -Wl,--wrap=hash__add -Wl,--wrap=hash__next
+# sets the clock, and sees when probes come and go
+$(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns -Wl,--wrap=heap_probes__attach \
+	-Wl,--wrap=heap_probes__detach -Wl,--wrap=heap_probes__clean_children -Wl,--wrap=heap_targets__drop \
+	-Wl,--wrap=heap__end_slice -Wl,--wrap=heap__update
 # fails to find a table, or to open a file
 $(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns \
 	-Wl,--wrap=raw_unwind
 # moves the clock, instead of waiting
 $(OUT)/tests/unit/test_heap_probes: LDLIBS += -Wl,--wrap=objects__allocators
+# has links of its own, and moves the clock
+$(OUT)/tests/unit/test_attachments: LDLIBS += -Wl,--wrap=uprobes__point_cnt -Wl,--wrap=uprobes__detach \
+	-Wl,--wrap=uprobes__clean_children -Wl,--wrap=util_monotonic_ns
 
 $(OUT)/tests/unit/test_cpu_time $(OUT)/tests/unit/test_rest: LDLIBS += -Wl,--wrap=util_monotonic_ns
 # refuses memory

@@ -20,6 +20,8 @@
 
 #include "base/util.h"
 #include "capture/attachments.h"
+#include "capture/targets.h"
+#include "kernel/uprobes.h"
 #include "target/objects.h"
 
 #define FILES 2
@@ -37,6 +39,56 @@ static struct seen {
 static int refuse, refuse_shared; /* -errno */
 static bool may;
 
+/* ---- links that are numbers ---- */
+
+static bool links;    /* there are some */
+static uint64_t late; /* the clock is ahead by so much, in ns */
+static struct {
+	size_t calls;
+	uint64_t takes_ns;
+	struct uprobes *sets[FILES * ATTACHMENTS_SETS]; /* of the last call, NULLs left out */
+	size_t cnt;
+} cleaned;
+
+static struct uprobes *link_of(uint32_t file, pid_t pid)
+{
+	return (struct uprobes *)(uintptr_t)(1000 * (file + 1) + (uint32_t)pid);
+}
+
+size_t __wrap_uprobes__point_cnt(const struct uprobes *set);
+size_t __wrap_uprobes__point_cnt(const struct uprobes *set)
+{
+	return (uintptr_t)set % 1000;
+}
+
+void __wrap_uprobes__detach(struct uprobes **sets, size_t cnt);
+void __wrap_uprobes__detach(struct uprobes **sets, size_t cnt)
+{
+	memset(sets, 0, cnt * sizeof(struct uprobes *));
+}
+
+int __wrap_uprobes__clean_children(struct uprobes *const *sets, size_t cnt);
+int __wrap_uprobes__clean_children(struct uprobes *const *sets, size_t cnt)
+{
+	cleaned.calls++;
+	cleaned.cnt = 0;
+	for (size_t i = 0; i < cnt; i++)
+		if (sets[i]) {
+			assert_true(cleaned.cnt < ARRAY_SIZE(cleaned.sets));
+			cleaned.sets[cleaned.cnt++] = sets[i];
+		}
+	late += cleaned.takes_ns;
+	return 0;
+}
+
+uint64_t __wrap_util_monotonic_ns(void);
+uint64_t __wrap_util_monotonic_ns(void)
+{
+	return 100 * NSEC_PER_SEC + late;
+}
+
+/* ---- what is done with them ---- */
+
 static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
 		  struct uprobes *ret[ATTACHMENTS_SETS])
 {
@@ -45,6 +97,8 @@ static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool s
 
 	(void)ctx;
 	memset(ret, 0, ATTACHMENTS_SETS * sizeof(*ret));
+	if (!err && links)
+		ret[0] = link_of(f->number, pid);
 	assert_true(fcntl(f->fd, F_GETFD) >= 0);
 	s->first += first;
 	s->shared += shared;
@@ -126,6 +180,9 @@ static struct attachments *begin(void)
 	memset(seen, 0, sizeof(seen));
 	refuse = refuse_shared = 0;
 	may = true;
+	links = false;
+	late = 0;
+	memset(&cleaned, 0, sizeof(cleaned));
 	a = attachments__new(&ops, NULL, objects);
 	assert_non_null(a);
 	return a;
@@ -481,14 +538,72 @@ static void test_overlays(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+static void fork_of(struct target_forks *forks, pid_t forker)
+{
+	forks->forkers[forks->cnt++ % TARGET_FORKS] = forker;
+}
+
+/* Children are looked after in one go, by the links of one process for each file that who has forked
+ * has, and a second after the last time was over: however long it took. */
+static void test_clean_children(void **state)
+{
+	struct target_forks forks = { 0 };
+	struct attachments *a = begin();
+
+	(void)state;
+	links = true;
+	add(a, 0, 1, 5);
+	add(a, 1, 4, 7);
+	attachments__settle(a);
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 0);
+
+	cleaned.takes_ns = 3 * NSEC_PER_SEC;
+	fork_of(&forks, 4);
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 1);
+	assert_int_equal(cleaned.cnt, 2);
+	assert_ptr_equal(cleaned.sets[0], link_of(0, 5));
+	assert_ptr_equal(cleaned.sets[1], link_of(1, 7));
+	fork_of(&forks, 2);
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 1);
+
+	late += NSEC_PER_SEC;
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 2);
+	assert_int_equal(cleaned.cnt, 1);
+	assert_ptr_equal(cleaned.sets[0], link_of(0, 5));
+
+	/* by who has none of the files; and by so many that not all of them are known */
+	late += NSEC_PER_SEC;
+	fork_of(&forks, 8);
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 2);
+	late += NSEC_PER_SEC;
+	for (int i = 0; i <= TARGET_FORKS; i++)
+		fork_of(&forks, 8);
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 3);
+	assert_int_equal(cleaned.cnt, 2);
+
+	/* what is not attached was taken out of all */
+	late += NSEC_PER_SEC;
+	assert_int_equal(attachments__detach(a), 0);
+	fork_of(&forks, 4);
+	attachments__clean_children(a, &forks);
+	assert_int_equal(cleaned.calls, 3);
+	end(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_share),		cmocka_unit_test(test_detached),
 		cmocka_unit_test(test_refused),		cmocka_unit_test(test_number_used_again),
 		cmocka_unit_test(test_released_at_end), cmocka_unit_test(test_late),
-		cmocka_unit_test(test_overlays),	cmocka_unit_test(test_late_for_all),
-		cmocka_unit_test(test_late_given_up),
+		cmocka_unit_test(test_late_for_all),	cmocka_unit_test(test_late_given_up),
+		cmocka_unit_test(test_overlays),	cmocka_unit_test(test_clean_children),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,9 @@
 #include "base/util.h"
 #include "capture/capture.h"
 #include "capture/capture_parts.h"
+#include "heap/heap.h"
+#include "heap/heap_probes.h"
+#include "heap/heap_targets.h"
 #include "kernel/grace.h"
 #include "kernel/session.h"
 #include "profile/profile.h"
@@ -216,7 +219,7 @@ static void work(void)
 	}
 }
 
-static bool open_capture(const pid_t pids[2], uint64_t heap_rate)
+static bool open_with_budget(const pid_t pids[2], uint64_t heap_rate, double heap_budget)
 {
 	const uint32_t ids[2] = { pids[0], pids[1] };
 	struct capture_opts o = { .pids = ids,
@@ -225,7 +228,7 @@ static bool open_capture(const pid_t pids[2], uint64_t heap_rate)
 				  .kinds_given = true,
 				  .frequency = HZ,
 				  .heap_rate = heap_rate,
-				  .heap_budget = 1,
+				  .heap_budget = heap_budget,
 				  .wait_budget = 1 };
 
 	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
@@ -236,6 +239,11 @@ static bool open_capture(const pid_t pids[2], uint64_t heap_rate)
 	assert_true(capture__has_process(capture, ids[0]));
 	assert_int_equal(capture__has_process(capture, ids[1]), pids[1] != 0);
 	return true;
+}
+
+static bool open_capture(const pid_t pids[2], uint64_t heap_rate)
+{
+	return open_with_budget(pids, heap_rate, 1);
 }
 
 /* What a window that ends here has of all kinds. */
@@ -545,6 +553,94 @@ static void test_heap_is_given_up(void **state)
 	stop_prog(alloc);
 }
 
+/* ---- the heap's slices ---- */
+
+static struct {
+	bool watched, on;
+	bool looked_at; /* whether it is over */
+	size_t cnt;
+	size_t looks_between; /* after children, and those that have ended, while nothing is attached */
+} slices;
+
+void __real_heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode);
+void __wrap_heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode);
+void __wrap_heap_probes__attach(struct heap_probes *hp, enum heap_probes_mode mode)
+{
+	slices.on = slices.watched;
+	slices.cnt++;
+	__real_heap_probes__attach(hp, mode);
+}
+
+int __real_heap_probes__detach(struct heap_probes *hp);
+int __wrap_heap_probes__detach(struct heap_probes *hp);
+int __wrap_heap_probes__detach(struct heap_probes *hp)
+{
+	slices.on = false;
+	return __real_heap_probes__detach(hp);
+}
+
+void __real_heap_probes__clean_children(struct heap_probes *hp, const struct target_forks *forks);
+void __wrap_heap_probes__clean_children(struct heap_probes *hp, const struct target_forks *forks);
+void __wrap_heap_probes__clean_children(struct heap_probes *hp, const struct target_forks *forks)
+{
+	assert_false(slices.on);
+	slices.looks_between += slices.cnt > 0;
+	__real_heap_probes__clean_children(hp, forks);
+}
+
+size_t __real_heap_targets__drop(struct heap_targets *t);
+size_t __wrap_heap_targets__drop(struct heap_targets *t);
+size_t __wrap_heap_targets__drop(struct heap_targets *t)
+{
+	assert_false(slices.on);
+	return __real_heap_targets__drop(t);
+}
+
+int __real_heap__end_slice(struct heap *h);
+int __wrap_heap__end_slice(struct heap *h);
+int __wrap_heap__end_slice(struct heap *h)
+{
+	slices.looked_at = true;
+	return __real_heap__end_slice(h);
+}
+
+int __real_heap__update(struct heap *h);
+int __wrap_heap__update(struct heap *h);
+int __wrap_heap__update(struct heap *h)
+{
+	assert_true(slices.looked_at || !slices.watched);
+	slices.looked_at = false;
+	return __real_heap__update(h);
+}
+
+/* What takes as long as to detach is not done in a slice, nor at its end before the slice is over: it would
+ * be several times as long. */
+static void test_slices(void **state)
+{
+	const pid_t alloc = start_prog("alloc", "hammer"), pids[2] = { alloc, 0 };
+	struct pollfd p = { .events = POLLIN };
+	uint64_t end = util_monotonic_ns() + PATIENCE_NS;
+
+	(void)state;
+	await_exec(alloc, "alloc");
+	if (!open_with_budget(pids, 4096, 0.01)) {
+		stop_prog(alloc);
+		skip();
+	}
+	p.fd = capture__fd(capture);
+	assert_int_equal(capture__start(capture), 0);
+	slices.cnt = slices.looks_between = 0;
+	slices.watched = true;
+	while (slices.cnt < 5 || !slices.looks_between) {
+		assert_true(util_monotonic_ns() < end);
+		(void)poll(&p, 1, 5);
+		assert_int_equal(capture__poll(capture), 0);
+	}
+	slices.watched = slices.on = false;
+	capture__close(capture);
+	stop_prog(alloc);
+}
+
 /* ---- windows by the clock ---- */
 
 /* Boundaries are planned for multiples of the length since the epoch, and an offset. */
@@ -769,10 +865,15 @@ static void test_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_overlapping),	   cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_heap_is_given_up),   cmocka_unit_test(test_by_the_clock),
-		cmocka_unit_test(test_clock_is_set),	   cmocka_unit_test(test_grace_periods),
-		cmocka_unit_test(test_boundary_meanwhile), cmocka_unit_test(test_share),
+		cmocka_unit_test(test_overlapping),
+		cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_heap_is_given_up),
+		cmocka_unit_test(test_by_the_clock),
+		cmocka_unit_test(test_clock_is_set),
+		cmocka_unit_test(test_grace_periods),
+		cmocka_unit_test(test_boundary_meanwhile),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_slices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -593,7 +593,7 @@ static void all_processes(enum uprobe_method m)
 	call(0, 19);
 	assert_int_equal(count_of(SLOT(1, 0)), 11 + 13 + 19);
 	assert_int_equal(count_of(SLOT(2, 0)), 17);
-	assert_int_equal(uprobes__clean_children(u), 0);
+	assert_int_equal(uprobes__clean_children(&u, 1), 0);
 	assert_int_equal(first_byte(child, 0), INT3);
 	uprobes__detach(&u, 1);
 	assert_int_equal(first_byte(t.pid, 0), PUSH_RBP);
@@ -780,7 +780,7 @@ static void children_of(enum uprobe_method m, enum uprobe_side side)
 		assert_int_equal(first_byte(child, i), INT3);
 	tell(t.child_sock, ORDER_CALL, 0, 10);
 	assert_int_equal(count_all(), 0);
-	assert_int_equal(uprobes__clean_children(u), 0);
+	assert_int_equal(uprobes__clean_children(&u, 1), 0);
 	/* with perf events, what is called cleans itself */
 	for (unsigned int i = 0; i < (uprobes_by_events(m) ? 1 : 3); i++)
 		assert_int_equal(first_byte(child, i), PUSH_RBP);
@@ -802,6 +802,38 @@ static void children(enum uprobe_method m)
 {
 	children_of(m, UPROBES_ENTRY);
 	children_of(m, m == UPROBES_SESSION ? UPROBES_BOTH : UPROBES_RETURN);
+}
+
+/* By the links of several sets at once. */
+static void children_of_several(enum uprobe_method m)
+{
+	struct target t = start_target();
+	int prog = load_side(m, UPROBES_ENTRY);
+	struct uprobe_point points[FN_CNT];
+	struct uprobes *sets[3] = { attach_first(m, UPROBES_ENTRY, prog, t.pid, 2) };
+	unsigned int before = 0;
+	pid_t child;
+
+	fill_points(points, 3);
+	sets[2] = attach(m, UPROBES_ENTRY, prog, exe_fd, t.pid, points + 2, 1);
+	assert_non_null(sets[2]);
+	child = tell(t.sock, ORDER_FORK, 0, 0);
+	before = open_fds();
+	assert_int_equal(uprobes__clean_children(sets, ARRAY_SIZE(sets)), 0);
+	assert_int_equal(open_fds(), before);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(first_byte(child, i), uprobes_by_events(m) ? INT3 : PUSH_RBP);
+		assert_int_equal(first_byte(t.pid, i), INT3);
+	}
+	uprobes__detach(sets, ARRAY_SIZE(sets));
+	close(prog);
+	stop_target(&t);
+}
+
+static void test_children_of_several(void **state)
+{
+	(void)state;
+	each_method(children_of_several);
 }
 
 static void test_children(void **state)
@@ -856,7 +888,7 @@ static void returns_left_alone(enum uprobe_method m)
 		/* it is called each time, also where others have the CPU */
 		for (uint64_t before = caller.calls; caller.calls == before;)
 			sched_yield();
-		assert_int_equal(uprobes__clean_children(u), 0);
+		assert_int_equal(uprobes__clean_children(&u, 1), 0);
 	}
 	caller.done = true;
 	pthread_join(thread, NULL);
@@ -919,6 +951,7 @@ int main(void)
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_killed_attaching),
 		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_children_of_several),
 		cmocka_unit_test(test_returns_left_alone),
 		cmocka_unit_test(test_many),
 	};

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "capture/targets.h"
 #include "kernel/uprobes.h"
 #include "target/objects.h"
 
@@ -397,33 +398,59 @@ static size_t points_of(const struct member *m)
 	return ret;
 }
 
-/* By the links of the process that has the most: they find the children of all. */
-static void clean_file(struct attachments *a, const struct file *f)
+/* Has it forked since there were so many forks? */
+static bool has_forked(const struct target_forks *forks, uint64_t since, pid_t pid)
+{
+	if (forks->cnt - since > TARGET_FORKS)
+		return true;
+	for (uint64_t n = since; n < forks->cnt; n++)
+		if (forks->forkers[n % TARGET_FORKS] == (uint32_t)pid)
+			return true;
+	return false;
+}
+
+/* The links of the process that has the most: they find the children of all. NULL: no child has the file. */
+static const struct member *find_cleaner(const struct attachments *a, const struct file *f,
+					 const struct target_forks *forks)
 {
 	const struct member *most = NULL;
+	bool any = false;
 
 	for (size_t i = 0; i < a->cnt; i++) {
 		const struct member *m = &a->members[i];
 
-		if (m->pid && &a->files[m->file] == f && (!most || points_of(m) > points_of(most)))
+		if (!m->pid || &a->files[m->file] != f)
+			continue;
+		any = any || has_forked(forks, a->forks, m->pid);
+		if (!most || points_of(m) > points_of(most))
 			most = m;
 	}
-	for (size_t i = 0; most && i < ATTACHMENTS_SETS; i++)
-		if (most->sets[i])
-			(void)uprobes__clean_children(most->sets[i]);
+	return any ? most : NULL;
 }
 
-void attachments__clean_children(struct attachments *a, uint64_t forks)
+void attachments__clean_children(struct attachments *a, const struct target_forks *forks)
 {
-	uint64_t now = util_monotonic_ns();
+	struct uprobes **sets;
+	size_t cnt = 0;
 
-	if (forks == a->forks || now < a->next_clean_ns)
+	if (forks->cnt == a->forks || util_monotonic_ns() < a->next_clean_ns)
 		return;
-	a->forks = forks;
-	a->next_clean_ns = now + CLEAN_NS;
-	for (size_t i = 0; i < a->file_cnt; i++)
-		if (a->files[i].f.own)
-			clean_file(a, &a->files[i]);
+	sets = calloc(a->file_cnt + 1, ATTACHMENTS_SETS * sizeof(*sets));
+	if (!sets)
+		return;
+	for (size_t i = 0; i < a->file_cnt; i++) {
+		const struct member *m =
+			a->files[i].f.own ? find_cleaner(a, &a->files[i], forks) : NULL;
+
+		if (m)
+			memcpy(sets + ATTACHMENTS_SETS * cnt++, m->sets, sizeof(m->sets));
+	}
+	if (cnt)
+		(void)uprobes__clean_children(sets, ATTACHMENTS_SETS * cnt);
+	free(sets);
+	a->forks = forks->cnt;
+	/* what it takes is not to be all that is done */
+	a->next_clean_ns = util_monotonic_ns() + CLEAN_NS;
 }
 
 /* ---- what is asked ---- */

@@ -30,6 +30,7 @@
 
 struct attachments;
 struct objects;
+struct target_forks;
 struct uprobes;
 
 struct attachments_file {
@@ -99,9 +100,9 @@ void attachments__attach(struct attachments *a);
 int attachments__detach(struct attachments *a);
 
 /* Forked children that are not followed inherit breakpoints, which cost them time for nothing:
- * removes these. To be called often; looks after them once a second at most, if forks, of which
- * there have been so many, have grown more. */
-void attachments__clean_children(struct attachments *a, uint64_t forks);
+ * removes these, which takes as long as to detach. To be called often, with all forks so far; looks after
+ * the children of those that have forked since the last time, a second after that was done at the earliest. */
+void attachments__clean_children(struct attachments *a, const struct target_forks *forks);
 
 /* Is an object linked in a process, or in all? */
 bool attachments__in(const struct attachments *a, pid_t pid, uint32_t object);

@@ -344,8 +344,10 @@ static int tend_heap(struct capture *c)
 
 	if (!c->heap)
 		return 0;
-	if (heap_waits(c))
-		return heap__end_slice(c->heap);
+	/* before what takes its time */
+	err = heap__end_slice(c->heap);
+	if (err || heap_waits(c))
+		return err;
 	err = heap__update(c->heap);
 	return err ? err : heap__tick(c->heap);
 }

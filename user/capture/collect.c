@@ -619,7 +619,7 @@ uint64_t collect__events_lost(const struct collect *c)
 	return targets__events_lost(c->targets);
 }
 
-uint64_t collect__forks(const struct collect *c)
+const struct target_forks *collect__forks(const struct collect *c)
 {
 	return targets__forks(c->targets);
 }

@@ -166,7 +166,7 @@ uint64_t collect__events_lost(const struct collect *c);
 /* The windows that are open. */
 struct windows *collect__windows(struct collect *c);
 
-/* Processes that were forked by a collected one and are not collected themselves, so far. */
-uint64_t collect__forks(const struct collect *c);
+/* Processes that were forked by a collected one and are not collected themselves. */
+const struct target_forks *collect__forks(const struct collect *c);
 
 #endif

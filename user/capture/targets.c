@@ -41,7 +41,7 @@ struct targets {
 	size_t leaderless_cnt, leaderless_cap;
 	uint64_t applied_ns; /* events up to then were applied */
 	uint64_t events_lost;
-	uint64_t forks;		 /* of processes that are no targets */
+	struct target_forks forks;
 	uint64_t next_rescan_ns; /* not before */
 	bool rescan_wanted;
 	bool begun; /* the recording */
@@ -200,6 +200,11 @@ static int take_exec(struct targets *t, const struct event *ev)
 	return err;
 }
 
+static void note_fork(struct targets *t, uint32_t forker)
+{
+	t->forks.forkers[t->forks.cnt++ % TARGET_FORKS] = forker;
+}
+
 /* The process that an event is of, if it is known; of a fork the parent. */
 static uint32_t find_concerned(struct targets *t, const struct event *ev)
 {
@@ -217,12 +222,12 @@ static int apply(struct targets *t, const struct event *ev)
 		return take_mmap(t, ev);
 	case EVENT_FORK:
 		if (t->opts.only_added && !t->opts.follow && ev->pid != ev->ppid) {
-			t->forks++;
+			note_fork(t, ev->ppid);
 			return 0;
 		}
 		/* what is chosen is not its children */
 		if (ev->pid != ev->ppid && targets__chosen(t, procs__find_live(t->procs, ev->ppid)))
-			t->forks++;
+			note_fork(t, ev->ppid);
 		return procs__on_fork(t->procs, ev->pid, ev->ppid, ev->time_ns);
 	case EVENT_EXEC:
 		return take_exec(t, ev);
@@ -629,9 +634,9 @@ bool targets__is_leaving(const struct targets *t, uint32_t tgid)
 	return false;
 }
 
-uint64_t targets__forks(const struct targets *t)
+const struct target_forks *targets__forks(const struct targets *t)
 {
-	return t->forks;
+	return &t->forks;
 }
 
 uint64_t targets__events_lost(const struct targets *t)

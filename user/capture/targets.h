@@ -41,6 +41,14 @@ struct target_note {
 	bool not_followed; /* for want of room, and counted */
 };
 
+/* Processes that were forked by a target, or by one that is chosen, and are none themselves. */
+#define TARGET_FORKS 256
+struct target_forks {
+	uint64_t cnt; /* so far */
+	uint32_t forkers
+		[TARGET_FORKS]; /* their parents' ids, that of fork n at n modulo TARGET_FORKS */
+};
+
 /* Borrows everything. NULL with errno. */
 struct targets *targets__new(const struct targets_opts *opts, struct session *session,
 			     struct events *events, struct procs *procs, struct code *code);
@@ -99,8 +107,7 @@ void targets__let_go(struct targets *t);
 /* NULL if there is no memory. Valid until the next call. */
 struct target_note *targets__note(struct targets *t, uint32_t proc);
 
-/* Processes that were forked by a target, or by one that is chosen, and are none themselves, so far. */
-uint64_t targets__forks(const struct targets *t);
+const struct target_forks *targets__forks(const struct targets *t);
 /* Takes what events told while everything was prepared: recording begins. 0 or -errno. */
 int targets__begin(struct targets *t);
 /* Times that events were lost since recording began, and everything was read anew. */

@@ -154,6 +154,11 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
 	return heap_targets__add_command(h->targets, pid, file_fd, preload);
 }
 
+static bool is_in_slice(const struct heap *h)
+{
+	return h->budget.state == BUDGET_ON && !h->paused;
+}
+
 int heap__update(struct heap *h)
 {
 	uint64_t before = util_monotonic_ns();
@@ -169,10 +174,13 @@ int heap__update(struct heap *h)
 		probe_heap__round_sizes(h->session);
 	}
 	heap_probes__settle(h->probes);
-	heap_probes__clean_children(h->probes, collect__forks(h->collect));
+	/* either would make a slice several times as long; its end cleans the children as well */
+	if (!is_in_slice(h)) {
+		heap_probes__clean_children(h->probes, collect__forks(h->collect));
+		h->any_ended |= heap_targets__drop(h->targets) > 0;
+	}
 	/* with the library in a command, its processes have no probes of their own that would go */
-	h->any_ended |= heap_targets__drop(h->targets) || h->opts.all ||
-			heap_targets__have_library(h->targets);
+	h->any_ended |= h->opts.all || heap_targets__have_library(h->targets);
 	if (!err && h->any_ended)
 		err = sweep(h);
 	return err;

@@ -525,7 +525,7 @@ void heap_probes__relink(struct heap_probes *hp, pid_t pid)
 	attachments__relink(hp->attachments, pid);
 }
 
-void heap_probes__clean_children(struct heap_probes *hp, uint64_t forks)
+void heap_probes__clean_children(struct heap_probes *hp, const struct target_forks *forks)
 {
 	attachments__clean_children(hp->attachments, forks);
 }

@@ -13,6 +13,7 @@
 struct heap_probes;
 struct objects;
 struct session;
+struct target_forks;
 
 /* What there is in a file. */
 enum heap_probes_has {
@@ -61,7 +62,7 @@ int heap_probes__detach(struct heap_probes *hp);
 /* Forgets what processes have that probed(ctx, pid) says no of. Returns how many files. */
 size_t heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid), void *ctx);
 /* See attachments__clean_children. */
-void heap_probes__clean_children(struct heap_probes *hp, uint64_t forks);
+void heap_probes__clean_children(struct heap_probes *hp, const struct target_forks *forks);
 
 /* Since when an object has been probed in all processes of the machine, CLOCK_MONOTONIC; UINT64_MAX:
  * it is not. */

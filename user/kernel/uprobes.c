@@ -543,17 +543,29 @@ static struct uprobes *copy_for_nobody(const struct uprobes *set)
  * change the return address of every call in every process, also of those that its filter does not
  * want, and an exception that passes such a call ends the program.
  */
-int uprobes__clean_children(struct uprobes *set)
+static int clean_children_of(const struct uprobes *set, struct uprobes **nobody)
 {
-	struct uprobes *nobody;
-	int err;
+	*nobody = copy_for_nobody(set);
+	return *nobody ? apart(link_nobody, nobody) : -errno;
+}
 
-	if (!set->pid || uprobes_by_events(set->method))
-		return 0;
-	nobody = copy_for_nobody(set);
-	if (!nobody)
-		return -errno;
-	err = apart(link_nobody, &nobody);
-	uprobes__detach(&nobody, 1);
+int uprobes__clean_children(struct uprobes *const *sets, size_t cnt)
+{
+	struct uprobes **nobodies = calloc(cnt + 1, sizeof(struct uprobes *));
+	int err = 0;
+
+	if (!nobodies)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		int err_of;
+
+		if (!sets[i] || !sets[i]->pid || uprobes_by_events(sets[i]->method))
+			continue;
+		err_of = clean_children_of(sets[i], &nobodies[i]);
+		err = err ? err : err_of;
+	}
+	/* all at once: the kernel waits as long for one */
+	uprobes__detach(nobodies, cnt);
+	free(nobodies);
 	return err;
 }

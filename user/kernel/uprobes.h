@@ -100,10 +100,11 @@ size_t uprobes__point_cnt(const struct uprobes *set);
 void uprobes__detach(struct uprobes **sets, size_t cnt);
 
 /*
- * Removes the breakpoints that a forked child of the process inherited, and which no link but only
- * their cost reaches. To be called some time after a fork. Takes as long as a detach, and nothing
- * with perf events, which need none of it. 0 or -errno.
+ * Removes the breakpoints that forked children of the sets' processes inherited, and which no link but
+ * only their cost reaches; NULLs are allowed. To be called some time after a fork. Takes as long as a detach, whose
+ * waiting all of them share, and nothing with perf events, which need none of it. 0, or -errno of one that
+ * could not be cleaned.
  */
-int uprobes__clean_children(struct uprobes *set);
+int uprobes__clean_children(struct uprobes *const *sets, size_t cnt);
 
 #endif
