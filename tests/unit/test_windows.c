@@ -139,7 +139,7 @@ static bool hold(const struct bpfprof_rec *rec)
 {
 	struct bpfprof_count_key key = key_of(rec);
 
-	return windows__hold(windows, NULL, &key);
+	return windows__hold(windows, window, &key);
 }
 
 static void end_epoch(uint32_t side)
@@ -373,6 +373,33 @@ static void changes_of_what_is_held(void **state)
 	check_heap(0x2000, 1 << 24, 0, 0, -2, -(2 << 24));
 	check_heap(0x3000, 1 << 24, 5, 5 << 24, 2, 2 << 24);
 	windows__close(windows, change);
+}
+
+/* What a process held when it ended is in all windows that are open, unless they hold only what came since they began. */
+static void held_by_what_has_ended(void **state)
+{
+	struct bpfprof_rec kept = heap_rec(1, 1 << 24);
+	struct bpfprof_count_key key = key_of(&kept);
+	struct window *other = windows__open(windows), *new = windows__open(windows);
+
+	(void)state;
+	window__set_since(new, 1000);
+	add(&kept, 0x1000);
+	count(&kept, 3);
+	end_epoch(0);
+	windows__commit(windows, BPFPROF_HEAP, 1);
+	assert_true(windows__hold_ended(windows, &key, 999));
+	assert_true(windows__hold_ended(windows, &key, 1000));
+	key.tgid++;
+	assert_false(windows__hold_ended(windows, &key, 1000));
+	profile_of(window, BPFPROF_HEAP, false);
+	check_heap(0x1000, 1 << 24, 4, 4 << 24, 2, 2 << 24);
+	profile_of(other, BPFPROF_HEAP, false);
+	check_heap(0x1000, 1 << 24, 4, 4 << 24, 2, 2 << 24);
+	profile_of(new, BPFPROF_HEAP, false);
+	check_heap(0x1000, 1 << 24, 4, 4 << 24, 1, 1 << 24);
+	windows__close(windows, other);
+	windows__close(windows, new);
 }
 
 /* What is held is added to a window: one that goes on is asked by its copies. */
@@ -1521,6 +1548,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(empty_allocations_count, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_held_is_in_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes_of_what_is_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(held_by_what_has_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(copies_are_windows_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(commits_scale, setup, teardown),

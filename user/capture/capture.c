@@ -305,6 +305,8 @@ int capture__settle(struct capture *c, struct capture_boundary *ret)
 	note_counters(c, ret);
 	if (!err)
 		commit(c, ret);
+	if (!err && c->heap)
+		heap__settle_part(c->heap, &ret->heap, ret->ns);
 	return err;
 }
 
@@ -455,8 +457,10 @@ struct capture_window *capture__open_new(struct capture *c, const struct capture
 {
 	struct capture_window *w = capture__open_window(c, from);
 
-	if (w)
-		w->since_ns = from->ns;
+	if (!w)
+		return NULL;
+	w->since_ns = from->ns;
+	window__set_since(w->window, from->ns);
 	return w;
 }
 

@@ -31,6 +31,7 @@ struct window {
 	struct stack_store *store;
 	struct sums *sums; /* by number of the stack */
 	size_t sum_cap;
+	uint64_t since_ns; /* see window__set_since */
 	struct window_account accounts[BPFPROF_NR_KINDS];
 };
 
@@ -65,6 +66,16 @@ void window__free(struct window *w)
 struct window_account *window__account(struct window *w, enum bpfprof_kind kind)
 {
 	return &w->accounts[kind];
+}
+
+void window__set_since(struct window *w, uint64_t since_ns)
+{
+	w->since_ns = since_ns;
+}
+
+uint64_t window__since_ns(const struct window *w)
+{
+	return w->since_ns;
 }
 
 /* ---- adding up ---- */

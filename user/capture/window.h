@@ -52,6 +52,9 @@ void window__clear(struct window *w);
 void window__commit(struct window *w, enum bpfprof_kind kind, double scale);
 /* What was committed stands for so many times as much. */
 void window__revise(struct window *w, enum bpfprof_kind kind, double times);
+/* What it holds is of what came since then, CLOCK_MONOTONIC; 0, as at first: of all. */
+void window__set_since(struct window *w, uint64_t since_ns);
+uint64_t window__since_ns(const struct window *w);
 /* So many of the samples are still held; below 0: they were held before it began. 0 or -ENOMEM. */
 int window__hold(struct window *w, const struct count_key_stack *stack, int times);
 

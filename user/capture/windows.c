@@ -325,8 +325,17 @@ bool windows__hold(struct windows *w, struct window *window, const struct bpfpro
 {
 	const struct count_key_stack *stack = count_keys__find_live(w->keys, key);
 
+	if (stack)
+		(void)window__hold(window, stack, 1);
+	return stack;
+}
+
+bool windows__hold_ended(struct windows *w, const struct bpfprof_count_key *key, uint64_t time_ns)
+{
+	const struct count_key_stack *stack = count_keys__find_live(w->keys, key);
+
 	for (size_t i = 0; stack && i < w->cnt; i++)
-		if (!window || window == w->open[i])
+		if (time_ns >= window__since_ns(w->open[i]))
 			(void)window__hold(w->open[i], stack, 1);
 	return stack;
 }

@@ -73,9 +73,12 @@ int windows__end_epoch(struct windows *w, uint32_t slot,
 
 /* window__commit of all open windows. */
 void windows__commit(struct windows *w, enum bpfprof_kind kind, double scale);
-/* One of the allocations recorded under the key is still held: in a window, NULL: in all that are
- * open. False if its stack is not known. */
+/* One of the allocations recorded under the key is still held in a window. False if its stack is not
+ * known. */
 bool windows__hold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
+/* One that was made then was held by a process when it ended: in all windows that are open, and that hold what came
+ * then (window__set_since). The same. */
+bool windows__hold_ended(struct windows *w, const struct bpfprof_count_key *key, uint64_t time_ns);
 /* One of them was held when the window began: what it holds is what has come since, less what has gone. */
 void windows__unhold(struct windows *w, struct window *window, const struct bpfprof_count_key *key);
 /* Neither, but it is still held. */

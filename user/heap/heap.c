@@ -105,10 +105,39 @@ static bool runs(const struct heap *h, const struct live_entry *l)
 	       l->live.time_ns >= p->from_ns;
 }
 
+/* Did it run until then? Those that have ended since are still known. */
+static bool ran_until(const struct heap *h, const struct live_entry *l, uint64_t ns)
+{
+	size_t cnt;
+	const uint32_t *ended = procs__ended(h->procs, &cnt);
+
+	if (runs(h, l))
+		return true;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct proc *p = procs__get(h->procs, ended[i]);
+
+		if (p->tgid == l->key.tgid && (!p->exec_known || p->exec_id == l->key.exec_id) &&
+		    l->live.time_ns >= p->from_ns && p->to_ns >= ns)
+			return true;
+	}
+	return false;
+}
+
+/* A program that has ended held it. Of processes that were named, or started by such, that counts as in use
+ * in the windows of that time, if it has been held for long enough by now; of the whole machine's, it does not. */
+static void retire(struct heap *h, const struct live_entry *l, uint64_t now_ns)
+{
+	bool there = probe_heap__forget(h->session, &l->key);
+
+	/* else it has been counted */
+	if (there && !h->opts.all && l->live.time_ns + h->opts.min_age_ns <= now_ns)
+		(void)windows__hold_ended(collect__windows(h->collect), &l->live.stack,
+					  l->live.time_ns);
+}
+
 /*
- * Makes room for what is in use, before what programs held that have ended fills it. Of processes
- * that were named, or started by such, it counts as in use what they held when they ended; of
- * the whole machine's, only of those that still run.
+ * Makes room for what is in use, before what programs held that have ended fills it. All of them have ended since the
+ * last boundary (heap__settle_part): no window that is open has begun since.
  */
 static int sweep(struct heap *h)
 {
@@ -140,10 +169,7 @@ static int sweep(struct heap *h)
 			h->any_ended = true;
 			continue;
 		}
-		if (!h->opts.all)
-			(void)windows__hold(collect__windows(h->collect), NULL,
-					    &live[i].live.stack);
-		probe_heap__forget(h->session, &live[i].key);
+		retire(h, &live[i], now);
 	}
 	free(live);
 	return 0;
@@ -413,6 +439,25 @@ void heap__read_live(struct heap *h, struct heap_part *part)
 	part->read_ns = util_monotonic_ns();
 	if (!h->sliced)
 		part->err = probe_heap__live(h->session, &part->live, &part->live_cnt);
+}
+
+void heap__settle_part(struct heap *h, struct heap_part *part, uint64_t end_ns)
+{
+	size_t kept = 0;
+
+	/* of the whole machine's, what only those hold that still run counts anyway */
+	if (h->opts.all)
+		return;
+	for (size_t i = 0; i < part->live_cnt; i++) {
+		const struct live_entry *l = &part->live[i];
+
+		/* who has allocated since then may be unknown yet */
+		if (l->live.time_ns >= end_ns || ran_until(h, l, end_ns))
+			part->live[kept++] = *l;
+		else
+			retire(h, l, part->read_ns);
+	}
+	part->live_cnt = kept;
 }
 
 void heap_part__done(struct heap_part *part)

@@ -136,6 +136,11 @@ struct heap_part {
  */
 void heap__end_part(struct heap *h, struct heap_part *ret);
 void heap__read_live(struct heap *h, struct heap_part *part);
+/*
+ * Its epochs are added up, up to its end, and no window begins there yet. What processes that had ended by then
+ * still held counts in the windows that are open, which have begun before, and in none that begins later.
+ */
+void heap__settle_part(struct heap *h, struct heap_part *part, uint64_t end_ns);
 
 /* The run ends, in place of heap__end_part: detaches everything; what was recorded stays. */
 void heap__stop(struct heap *h, struct heap_part *ret);

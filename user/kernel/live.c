@@ -51,7 +51,7 @@ int live_read(const struct bpf_map *map, struct live_entry **ret, size_t *ret_cn
 	return err;
 }
 
-void live_forget(const struct bpf_map *map, const struct bpfprof_live_key *key)
+bool live_forget(const struct bpf_map *map, const struct bpfprof_live_key *key)
 {
-	(void)bpf_map_delete_elem(bpf_map__fd(map), key);
+	return !bpf_map_delete_elem(bpf_map__fd(map), key);
 }

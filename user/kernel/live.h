@@ -4,6 +4,7 @@
 #define KERNEL_LIVE_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "bpfprof.h"
@@ -17,7 +18,7 @@ struct live_entry {
 
 /* All that is in the map; the caller frees *ret. 0 or -errno. */
 int live_read(const struct bpf_map *map, struct live_entry **ret, size_t *ret_cnt);
-/* Forgets one. */
-void live_forget(const struct bpf_map *map, const struct bpfprof_live_key *key);
+/* Forgets one. Was it there? */
+bool live_forget(const struct bpf_map *map, const struct bpfprof_live_key *key);
 
 #endif

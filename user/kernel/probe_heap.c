@@ -133,9 +133,9 @@ int probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt
 	return live_read(session__skel(s)->maps.bp_live, ret, ret_cnt);
 }
 
-void probe_heap__forget(struct session *s, const struct bpfprof_live_key *key)
+bool probe_heap__forget(struct session *s, const struct bpfprof_live_key *key)
 {
-	live_forget(session__skel(s)->maps.bp_live, key);
+	return live_forget(session__skel(s)->maps.bp_live, key);
 }
 
 uint32_t probe_heap__live_max(struct session *s)

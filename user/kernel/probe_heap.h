@@ -69,8 +69,8 @@ void probe_heap__stop_tracking(struct session *s);
 
 /* The sampled allocations that have not been freed; the caller frees *ret. 0 or -errno. */
 int probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt);
-/* Forgets one. */
-void probe_heap__forget(struct session *s, const struct bpfprof_live_key *key);
+/* Forgets one. Was it there? */
+bool probe_heap__forget(struct session *s, const struct bpfprof_live_key *key);
 /* How many there is room for. */
 uint32_t probe_heap__live_max(struct session *s);
 
