@@ -137,8 +137,8 @@ $(OUT)/tests/unit/test_insn: LDLIBS += -lcapstone
 $(OUT)/tests/unit/test_procs: LDLIBS += -Wl,--wrap=reader__open -Wl,--wrap=hash__add -Wl,--wrap=hash__next
 # sets the clock, and sees when probes come and go
 $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns -Wl,--wrap=heap_probes__attach \
-	-Wl,--wrap=heap_probes__detach -Wl,--wrap=heap_probes__clean_children -Wl,--wrap=heap_targets__drop \
-	-Wl,--wrap=heap__end_slice -Wl,--wrap=heap__update
+	-Wl,--wrap=heap_probes__detach -Wl,--wrap=heap_probes__clean_children -Wl,--wrap=heap_probes__drop \
+	-Wl,--wrap=heap__end_slice -Wl,--wrap=heap__update -Wl,--wrap=probe_heap__live
 # fails to find a table, or to open a file
 $(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns \
 	-Wl,--wrap=raw_unwind

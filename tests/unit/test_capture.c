@@ -27,8 +27,8 @@
 #include "capture/capture_parts.h"
 #include "heap/heap.h"
 #include "heap/heap_probes.h"
-#include "heap/heap_targets.h"
 #include "kernel/grace.h"
+#include "kernel/probe_heap.h"
 #include "kernel/session.h"
 #include "profile/profile.h"
 
@@ -588,12 +588,26 @@ void __wrap_heap_probes__clean_children(struct heap_probes *hp, const struct tar
 	__real_heap_probes__clean_children(hp, forks);
 }
 
-size_t __real_heap_targets__drop(struct heap_targets *t);
-size_t __wrap_heap_targets__drop(struct heap_targets *t);
-size_t __wrap_heap_targets__drop(struct heap_targets *t)
+static size_t drops, live_reads;
+
+size_t __real_heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid),
+				void *ctx);
+size_t __wrap_heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid),
+				void *ctx);
+size_t __wrap_heap_probes__drop(struct heap_probes *hp, bool (*probed)(void *ctx, pid_t pid),
+				void *ctx)
 {
 	assert_false(slices.on);
-	return __real_heap_targets__drop(t);
+	drops++;
+	return __real_heap_probes__drop(hp, probed, ctx);
+}
+
+int __real_probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt);
+int __wrap_probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt);
+int __wrap_probe_heap__live(struct session *s, struct live_entry **ret, size_t *ret_cnt)
+{
+	live_reads++;
+	return __real_probe_heap__live(s, ret, ret_cnt);
 }
 
 int __real_heap__end_slice(struct heap *h);
@@ -639,6 +653,52 @@ static void test_slices(void **state)
 	slices.watched = slices.on = false;
 	capture__close(capture);
 	stop_prog(alloc);
+}
+
+/* Of several that are removed in a row, the probes are taken off at once, and what they hold is looked for once, later; nothing
+ * of it is in use from the next boundary on, whether it was looked for by then or not. */
+static void removed_together(bool polled)
+{
+	const pid_t pids[2] = { start_prog("python3", ALLOCATES),
+				start_prog("python3", ALLOCATES) };
+	struct capture_window *w;
+	struct counts heap;
+
+	for (int i = 0; i < 2; i++)
+		await_exec(pids[i], "python3");
+	if (!open_capture(pids, 4096)) {
+		stop_prog(pids[0]);
+		stop_prog(pids[1]);
+		skip();
+	}
+	w = capture__open_window(capture, NULL);
+	assert_int_equal(capture__start(capture), 0);
+	record_more(BPFPROF_HEAP, NEEDED);
+	assert_true(end_heap_window(&w).held > 0);
+	assert_int_equal(capture__poll(capture), 0);
+	drops = live_reads = 0;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(capture__remove(capture, pids[i]), 0);
+	assert_int_equal(drops, 0);
+	assert_int_equal(live_reads, 0);
+	if (polled) {
+		assert_int_equal(capture__poll(capture), 0);
+		assert_int_equal(drops, 1);
+		assert_int_equal(live_reads, 1);
+	}
+	heap = end_heap_window(&w);
+	assert_int_equal(heap.held, 0);
+	capture__close_window(capture, w);
+	capture__close(capture);
+	stop_prog(pids[0]);
+	stop_prog(pids[1]);
+}
+
+static void test_removed_together(void **state)
+{
+	(void)state;
+	removed_together(true);
+	removed_together(false);
 }
 
 /* ---- windows by the clock ---- */
@@ -874,6 +934,7 @@ int main(void)
 		cmocka_unit_test(test_boundary_meanwhile),
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_removed_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,12 @@
 #define FREES_RARELY 8	  /* and once that is known */
 #define STACKS_MAX 100000 /* with their sizes, before these are rounded */
 
+/* What it holds of what came before is to be forgotten. */
+struct removed {
+	uint32_t tgid;
+	uint64_t ns;
+};
+
 struct heap {
 	struct heap_opts opts;
 	struct session *session;
@@ -46,10 +52,12 @@ struct heap {
 	bool uncut;    /* a slice is over, and what it has counted is not added up yet */
 	bool rounded;  /* sizes, to 6 bits */
 	uint64_t cpu_ns, first_cpu_ns;
-	uint64_t edge_ns;   /* CPU time of attaching and detaching in slices */
-	uint64_t swept;	    /* samples recorded when the live ones were last looked through */
-	bool any_ended;	    /* since then a process that allocates may have ended */
-	uint64_t attach_ns; /* before the start */
+	uint64_t edge_ns;	 /* CPU time of attaching and detaching in slices */
+	uint64_t swept;		 /* samples recorded when the live ones were last looked through */
+	bool any_ended;		 /* since then a process that allocates may have ended */
+	uint64_t attach_ns;	 /* before the start */
+	struct removed *removed; /* since what is in use was last read */
+	size_t removed_cnt, removed_cap;
 };
 
 struct heap *heap__new(const struct heap_opts *opts, struct session *session, struct procs *procs,
@@ -91,7 +99,35 @@ void heap__free(struct heap *h)
 	heap_account__end(&h->account);
 	heap_targets__free(h->targets);
 	heap_probes__free(h->probes);
+	free(h->removed);
 	free(h);
+}
+
+static bool is_removed(const struct heap *h, const struct live_entry *l)
+{
+	for (size_t i = 0; i < h->removed_cnt; i++)
+		if (h->removed[i].tgid == l->key.tgid && l->live.time_ns < h->removed[i].ns)
+			return true;
+	return false;
+}
+
+/* What is in use; the caller frees *ret. Of all processes at once that have been removed it is forgotten. */
+static int read_live(struct heap *h, struct live_entry **ret, size_t *ret_cnt)
+{
+	int err = probe_heap__live(h->session, ret, ret_cnt);
+	size_t kept = 0;
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < *ret_cnt; i++) {
+		if (is_removed(h, &(*ret)[i]))
+			probe_heap__forget(h->session, &(*ret)[i].key);
+		else
+			(*ret)[kept++] = (*ret)[i];
+	}
+	*ret_cnt = kept;
+	h->removed_cnt = 0;
+	return 0;
 }
 
 /* Does the program that allocated it still run? Another one may have its process id, and have been started by
@@ -157,7 +193,7 @@ static int sweep(struct heap *h)
 		return err;
 	h->swept = stats.recorded;
 	h->any_ended = false;
-	err = probe_heap__live(h->session, &live, &cnt);
+	err = read_live(h, &live, &cnt);
 	if (err)
 		return err;
 	for (size_t i = 0; i < cnt; i++) {
@@ -178,6 +214,17 @@ static int sweep(struct heap *h)
 int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *preload)
 {
 	return heap_targets__add_command(h->targets, pid, file_fd, preload);
+}
+
+static int forget_removed(struct heap *h)
+{
+	struct live_entry *live;
+	size_t cnt;
+	int err = read_live(h, &live, &cnt);
+
+	if (!err)
+		free(live);
+	return err;
 }
 
 static bool is_in_slice(const struct heap *h)
@@ -209,26 +256,22 @@ int heap__update(struct heap *h)
 	h->any_ended |= h->opts.all || heap_targets__have_library(h->targets);
 	if (!err && h->any_ended)
 		err = sweep(h);
+	if (!err && h->removed_cnt && !h->sliced)
+		err = forget_removed(h);
 	return err;
 }
 
 int heap__remove(struct heap *h, uint32_t tgid)
 {
-	struct live_entry *live;
-	size_t cnt;
 	int err;
 
 	heap_targets__forget(h->targets, tgid);
 	if (h->sliced)
 		return 0;
-	err = probe_heap__live(h->session, &live, &cnt);
-	if (err)
-		return err;
-	for (size_t i = 0; i < cnt; i++)
-		if (live[i].key.tgid == tgid)
-			probe_heap__forget(h->session, &live[i].key);
-	free(live);
-	return 0;
+	err = util_reserve(&h->removed, &h->removed_cap, h->removed_cnt + 1, sizeof(*h->removed));
+	if (!err)
+		h->removed[h->removed_cnt++] = (struct removed){ tgid, util_monotonic_ns() };
+	return err;
 }
 
 int heap__look_back(struct heap *h)
@@ -438,7 +481,7 @@ void heap__read_live(struct heap *h, struct heap_part *part)
 	/* what is allocated from here on is the next window's */
 	part->read_ns = util_monotonic_ns();
 	if (!h->sliced)
-		part->err = probe_heap__live(h->session, &part->live, &part->live_cnt);
+		part->err = read_live(h, &part->live, &part->live_cnt);
 }
 
 void heap__settle_part(struct heap *h, struct heap_part *part, uint64_t end_ns)

@@ -97,8 +97,8 @@ int heap__prepare_command(struct heap *h, pid_t pid, int file_fd, const char *pr
  */
 int heap__update(struct heap *h);
 
-/* A process that goes on is no target any more, or not chosen any more: takes its probes off, and
- * forgets what it holds. 0 or -errno. */
+/* A process that goes on is no target any more, or not chosen any more: its probes go with the next update, and what it
+ * holds is not in use any more. Both take long, and no longer for many than for one. 0 or -errno. */
 int heap__remove(struct heap *h, uint32_t tgid);
 
 /* Says, if it is so, which processes have no allocator that is known, and what was looked for. */

@@ -392,7 +392,6 @@ size_t heap_targets__drop(struct heap_targets *t)
 void heap_targets__forget(struct heap_targets *t, uint32_t tgid)
 {
 	mapped_files__forget(t->files, tgid);
-	(void)heap_targets__drop(t);
 }
 
 /* The command had to load its libraries first: so it is looked at in the end, as the program that it

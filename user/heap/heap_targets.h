@@ -32,7 +32,7 @@ void heap_targets__begin(struct heap_targets *t, uint64_t now_ns);
 int heap_targets__update(struct heap_targets *t);
 /* Takes the probes off whoever is no target any more. Returns of how many files. */
 size_t heap_targets__drop(struct heap_targets *t);
-/* heap__remove: the same of one that goes on. */
+/* heap__remove: one that goes on is none any more. */
 void heap_targets__forget(struct heap_targets *t, uint32_t tgid);
 
 /* heap__look_back, heap__complain. */
