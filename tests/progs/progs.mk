@@ -13,7 +13,7 @@ PROGS_CC = $(Q)mkdir -p $(@D) && $(1) $(PROGS_FLAGS) $(2) -o $@ $(filter %.c %.c
 ALLOC_C := alloc alloc_calls alloc_threads
 WAITS_C := waits waits_raw waits_calls waits_lengths waits_seeded waits_many waits_crowd waits_long waits_off waits_wall waits_convoy waits_turns spawn parked touch
 PROGS_SIMPLE := chain signals prologue frames recursion threads children coroutine vdso jit noreturn tailcall registers syscalls \
-	short idle asleep late execs remapped turnover workload fds crowd
+	short idle asleep late execs remapped turnover workload fds crowd alloc_itself
 PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chain-stripped chain-nosections chain-debugframe \
 	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so paired libpaired.so libalpha.so libbeta.so \
 	libalpha-noid.so libbeta-noid.so notable inlined busy known \

@@ -120,7 +120,7 @@ static void choose_usdt(struct capture *c)
 		return;
 	if (o->command)
 		launch_heap(o->command, o->heap_rate, c->objects, &c->launch_heap);
-	c->usdt = o->all || *c->launch_heap.preload ||
+	c->usdt = o->all || *c->launch_heap.preload || c->launch_heap.samples_itself ||
 		  heap_finds_usdt(c->objects, o->pids, o->pid_cnt);
 	if (*c->launch_heap.preload) {
 		c->command_env[0] = c->launch_heap.preload_env;

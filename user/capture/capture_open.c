@@ -352,7 +352,7 @@ int capture__add_command(struct capture *c, pid_t pid)
 			log_info("the heap of '%s' is not recorded: %s", c->opts.command, l->why);
 		return heap__prepare_command(c->heap, pid, -1, NULL);
 	}
-	if (!*l->preload)
+	if (!*l->preload && !l->samples_itself)
 		log_info(
 			"the heap of '%s' is sampled by probes, which cost more than the library "
 			"that samples inside: %s",

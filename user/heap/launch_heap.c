@@ -84,13 +84,26 @@ static bool is_elf(int fd)
 static bool own_allocator(struct objects *objects, uint32_t object)
 {
 	struct allocator_points points;
-	bool own;
+	bool own = false;
 
 	if (objects__allocators(objects, object, &points))
 		return false;
-	own = points.cnt > 0;
+	for (size_t i = 0; i < points.cnt; i++)
+		own |= points.points[i].group == ALLOCATOR_ALLOC ||
+		       points.points[i].group == ALLOCATOR_FREE;
 	allocator_points__done(&points);
 	return own;
+}
+
+static bool samples_itself(struct objects *objects, int fd, const char *path)
+{
+	uint32_t object;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return false;
+	object = objects__add(objects, fcntl(fd, F_DUPFD_CLOEXEC, 0), path);
+	return object != OBJECTS_NONE && objects__has_usdt(objects, object);
 }
 
 /* Why nothing can be preloaded into the program, or NULL. */
@@ -141,7 +154,9 @@ void launch_heap(const char *argv0, uint64_t rate, struct objects *objects, stru
 		ret->why = of == LOADER_32_BIT ? "it is a 32-bit program" :
 						 "it is a program for another machine";
 	} else {
-		ret->why = obstacle(objects, ret->file_fd, path);
+		ret->samples_itself = samples_itself(objects, ret->file_fd, path);
+		ret->why = ret->samples_itself ? "it samples by itself" :
+						 obstacle(objects, ret->file_fd, path);
 	}
 	if (!ret->why)
 		ret->why = launch_heap_library(ret->preload, sizeof(ret->preload));

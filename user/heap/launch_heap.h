@@ -14,10 +14,11 @@
 struct objects;
 
 struct launch_heap {
-	int file_fd;			/* the program, or -1 if it cannot be read, or probed */
-	bool missing;			/* since it is not there */
-	char preload[PATH_MAX];		/* the library; "": it cannot be used, because */
-	const char *why;		/* half a sentence: "it is statically linked" */
+	int file_fd;		/* the program, or -1 if it cannot be read, or probed */
+	bool missing;		/* since it is not there */
+	char preload[PATH_MAX]; /* the library; "": it cannot be used, because */
+	const char *why;	/* half a sentence: "it is statically linked" */
+	bool samples_itself;	/* so there is something to listen to, and nothing is preloaded */
 	char preload_env[2 * PATH_MAX]; /* for the command's environment */
 	char rate_env[64];
 };
