@@ -387,6 +387,30 @@ static void test_looked_for_again(void **state)
 	objects__free(o);
 }
 
+/* A stranger's program has no debug file that lies where its owner cannot look. */
+static void test_others_folder(void **state)
+{
+	struct objects *o;
+	uint32_t id;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	build("gcc", "");
+	assert_true(toolrun("set -e; rm -rf root; mkdir -p root/opt/x/.debug; " SPLIT_OFF LINK
+			    "mv prog.debug root/opt/x/.debug; chown 1000:1000 root/opt/x/prog; "
+			    "chmod 755 root root/opt root/opt/x; chmod 700 root/opt/x/.debug"));
+	find_places();
+	for (int own = 0; own < 2; own++) {
+		o = objects__new();
+		id = add_prog(o);
+		objects__set_root(o, id, open(toolrun_path("root"), O_PATH | O_CLOEXEC));
+		assert_int_equal(frames_at(o, id, gdbs[0].addr) > 0, own);
+		objects__free(o);
+		assert_true(toolrun("chown 1000:1000 root/opt/x/.debug"));
+	}
+}
+
 static void test_fetched_harm(void **state)
 {
 	uint8_t build_id[ELF_FILE_MAX_BUILD_ID];
@@ -745,6 +769,7 @@ int main(void)
 		cmocka_unit_test(test_fetched_harm),
 		cmocka_unit_test(test_fetched_harm_of_stranger),
 		cmocka_unit_test(test_looked_for_again),
+		cmocka_unit_test(test_others_folder),
 		cmocka_unit_test(test_dwz_fetched),
 		cmocka_unit_test(test_dwz_relative),
 		cmocka_unit_test(test_dwz_by_build_id),

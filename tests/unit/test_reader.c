@@ -24,6 +24,7 @@
 #include "base/caps.h"
 #include "context_made.h"
 #include "helper/sandbox.h"
+#include "target/path_walk.h"
 #include "toolrun.h"
 #include "truth.h"
 
@@ -608,6 +609,70 @@ static void test_open_at(void **state)
 	assert_int_equal(reader__open_at(r, fd, "file"), -ENOTDIR);
 	close(fd);
 	close(folder);
+	reader__free(r);
+}
+
+/* What is asked of the folder d, and for whom, and whether it leads there. */
+static const struct {
+	uint32_t uid, gid, mode;
+	uint32_t who;
+	bool leads;
+} ways[] = {
+	{ 1000, 1000, 0700, PATH_WALK_US, true },
+	{ 1000, 1000, 0000, PATH_WALK_US, true },
+	{ 1000, 1000, 0700, 1000, true },
+	{ 1000, 1000, 0600, 1000, false },
+	{ 1000, 1000, 0700, 2000, false },
+	{ 1000, 1000, 0700, PATH_WALK_ANYBODY, false },
+	{ 1000, 1000, 0701, 2000, true },
+	{ 1000, 1000, 0701, PATH_WALK_ANYBODY, true },
+	/* its own group, that of root, and one that others may be in */
+	{ 1000, 1000, 0710, 2000, false },
+	{ 0, 0, 0550, 2000, false },
+	{ 1000, 0, 0710, 2000, false },
+	{ 1000, 3000, 0710, 2000, true },
+	{ 1000, 3000, 0710, PATH_WALK_ANYBODY, false },
+	{ 0, 3000, 0710, 2000, true },
+	{ PATH_WALK_ANYBODY, 3000, 0700, PATH_WALK_ANYBODY, false },
+};
+
+/* We may go anywhere; that is lent to nobody. In the middle of a path, by a link, at its root, and behind "..". */
+static void test_open_in(void **state)
+{
+	static const char *const paths[] = { "/d/sub/file", "/link", "/d/../file" };
+	struct reader *r;
+	int root, d, fd;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	r = reader__new(1);
+	assert_true(
+		toolrun("mkdir -p walk/d/sub && chmod 755 walk walk/d/sub && cd walk && "
+			"touch file d/file d/sub/file && ln -s d/sub/file link"));
+	root = open(toolrun_path("walk"), O_PATH | O_CLOEXEC);
+	d = open(toolrun_path("walk/d"), O_PATH | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		const char *folder = toolrun_path("walk/d");
+		int want = ways[i].leads ? 0 : -EACCES;
+
+		assert_int_equal(chown(folder, ways[i].uid, ways[i].gid), 0);
+		assert_int_equal(chmod(folder, ways[i].mode), 0);
+		for (size_t k = 0; k <= ARRAY_SIZE(paths); k++) {
+			fd = k < ARRAY_SIZE(paths) ?
+				     reader__open_in(r, root, paths[k], ways[i].who) :
+				     reader__open_in(r, d, "/file", ways[i].who);
+			assert_int_equal(MIN(fd, 0), want);
+			if (fd >= 0)
+				close(fd);
+		}
+		/* what is no folder on the way */
+		fd = reader__open_in(r, root, "/d", ways[i].who);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	close(root);
+	close(d);
 	reader__free(r);
 }
 
@@ -1460,37 +1525,22 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reader_sandbox),
-		cmocka_unit_test(test_opener_sandbox),
-		cmocka_unit_test(test_rights),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_without_kill),
-		cmocka_unit_test(test_not_lent),
-		cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_open),
-		cmocka_unit_test(test_open_at),
-		cmocka_unit_test(test_open_on_busy_machine),
-		cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_leaves_nothing),
-		cmocka_unit_test(test_deadly),
-		cmocka_unit_test(test_terminal),
-		cmocka_unit_test(test_irregular),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_description),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_points),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_services),
-		cmocka_unit_test(test_container),
-		cmocka_unit_test(test_container_lies),
-		cmocka_unit_test(test_said),
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_find_sites),
-		cmocka_unit_test(test_sites),
+		cmocka_unit_test(test_reader_sandbox), cmocka_unit_test(test_opener_sandbox),
+		cmocka_unit_test(test_rights),	       cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_without_kill),   cmocka_unit_test(test_not_lent),
+		cmocka_unit_test(test_requests),       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_open),	       cmocka_unit_test(test_open_at),
+		cmocka_unit_test(test_open_in),	       cmocka_unit_test(test_open_on_busy_machine),
+		cmocka_unit_test(test_perf_map),       cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_stopped),	       cmocka_unit_test(test_leaves_nothing),
+		cmocka_unit_test(test_deadly),	       cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_irregular),      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_description),    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_points),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_refusals),       cmocka_unit_test(test_services),
+		cmocka_unit_test(test_container),      cmocka_unit_test(test_container_lies),
+		cmocka_unit_test(test_said),	       cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_find_sites),     cmocka_unit_test(test_sites),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -103,6 +103,10 @@ static const struct allowed opener_calls[] = {
 	  .checks = { { 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY } },
 	  .check_cnt = 1 },
 	{ .nr = SYS_readlinkat },
+	/* of what is open */
+	{ .nr = SYS_statx,
+	  .checks = { { 2, ~0U, AT_EMPTY_PATH | AT_STATX_DONT_SYNC } },
+	  .check_cnt = 1 },
 	{ .nr = SYS_fcntl,
 	  .checks = { { 1, ~(F_GETFD ^ F_GETFL), F_GETFD } },
 	  .check_cnt = 1 }, /* or F_GETFL */

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "target/fetched.h"
+#include "target/path_walk.h"
 
 static bool same_inode(const struct file_stat *a, const struct file_stat *b)
 {
@@ -29,6 +30,15 @@ static bool may_serve(const struct debugfile_object *o, const struct file_stat *
 		(st->uid == o->st->uid && !(o->st->mode & (S_IWGRP | S_IWOTH))));
 }
 
+/* Who asks for it, as path_walk has it: whoever may have written the object. The owner of one that a group may write,
+ * too, as that may be the owner's own. */
+static uint32_t who_asks(const struct debugfile_object *o)
+{
+	if (!o->st || file_stat_trusted(o->st))
+		return PATH_WALK_US;
+	return o->st->mode & S_IWOTH ? PATH_WALK_ANYBODY : o->st->uid;
+}
+
 /* An ELF file at a path in a root that may be read for the object. Nothing is left open if it fails:
  * -ENOENT, -ENOMEM */
 __attribute__((format(printf, 4, 5))) static int
@@ -42,7 +52,7 @@ open_elf(struct debugfile *d, const struct debugfile_object *o, int root, const 
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(d->path))
 		return -ENOENT;
-	d->fd = reader__open_in(o->reader, root, d->path);
+	d->fd = reader__open_in(o->reader, root, d->path, who_asks(o));
 	if (d->fd < 0)
 		return -ENOENT;
 	d->root = root;

@@ -2,8 +2,8 @@
 /*
  * Finds files of separate debug information, in the places where gdb looks for them. What an object
  * says about their place is a hint of somebody else's: only a file that proves to belong to the
- * object is taken, and only one that whoever has written the object could have read, so that no
- * object makes us read what is a secret. For an object that only root or we can have written it has
+ * object is taken, and only one that whoever has written the object could have read, as far as its
+ * mode and those of the folders on the way say so, so that no object makes us read what is a secret. For an object that only root or we can have written it has
  * to be a file that only root or we can have written.
  */
 #ifndef TARGET_DEBUGFILE_H

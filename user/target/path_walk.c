@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 
 struct walk {
 	int root;
+	uint32_t who;
 	int way[MAX_DEPTH]; /* descriptors below it */
 	size_t depth;
 	char rest[PATH_MAX]; /* that is still to go */
@@ -58,10 +61,32 @@ static int follow(struct walk *w, const char *link)
 	return 0;
 }
 
+static int here(const struct walk *w)
+{
+	return w->depth ? w->way[w->depth - 1] : w->root;
+}
+
+/* May the user look for a name here? 0 or -errno. */
+static int may_search(const struct walk *w)
+{
+	bool may = false;
+	struct statx st;
+
+	if (w->who == PATH_WALK_US)
+		return 0;
+	if (statx(here(w), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		  STATX_MODE | STATX_UID | STATX_GID, &st))
+		return -errno;
+	if (w->who != PATH_WALK_ANYBODY)
+		/* a user's own group has the same number, as a rule */
+		may = (st.stx_mode & S_IXUSR && st.stx_uid == w->who) ||
+		      (st.stx_mode & S_IXGRP && st.stx_gid && st.stx_gid != st.stx_uid);
+	return may || st.stx_mode & S_IXOTH ? 0 : -EACCES;
+}
+
 static int enter(struct walk *w, const char *name)
 {
-	int fd = openat(w->depth ? w->way[w->depth - 1] : w->root, name,
-			O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	char link[PATH_MAX];
 	ssize_t n;
 
@@ -82,9 +107,9 @@ static int enter(struct walk *w, const char *name)
 	return 0;
 }
 
-int path_walk(int root, const char *path)
+int path_walk(int root, const char *path, uint32_t who)
 {
-	struct walk w = { .root = root };
+	struct walk w = { .root = root, .who = who };
 	char name[PATH_MAX];
 	int err = 0, ret;
 
@@ -92,9 +117,12 @@ int path_walk(int root, const char *path)
 		return -ENAMETOOLONG;
 	strcpy(w.rest, path);
 	for (next_name(&w, name); name[0]; next_name(&w, name)) {
-		if (!strcmp(name, ".."))
+		if (!strcmp(name, "."))
+			continue;
+		err = may_search(&w);
+		if (!err && !strcmp(name, ".."))
 			back_to(&w, w.depth ? w.depth - 1 : 0);
-		else if (strcmp(name, "."))
+		else if (!err)
 			err = enter(&w, name);
 		if (err)
 			break;

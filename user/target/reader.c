@@ -450,8 +450,8 @@ static int get_descriptor(struct reader *r, int *ret_fd)
 	return opened.err < 0 && opened.err >= -4095 ? 0 : -EPROTO;
 }
 
-/* folder: -1 if path is one. */
-static int open_once(struct reader *r, int folder, const char *path, int *ret_fd)
+/* folder: -1 if path is one. path: sz bytes, with what follows it. */
+static int open_once(struct reader *r, int folder, const char *path, size_t sz, int *ret_fd)
 {
 	int err = make_ready(r);
 	/* on a busy machine that takes as long as it takes; what waits for a file's server is stalled */
@@ -459,8 +459,7 @@ static int open_once(struct reader *r, int folder, const char *path, int *ret_fd
 		wait_for(r, r->timeout_factor * OPEN_NS >> MIN(r->stalls, MAX_STALL_HALVINGS));
 
 	if (!err)
-		err = fd_message_send(r->opener_fd, path, strlen(path) + 1, &folder, folder >= 0,
-				      MSG_DONTWAIT);
+		err = fd_message_send(r->opener_fd, path, sz, &folder, folder >= 0, MSG_DONTWAIT);
 	if (!err)
 		err = stream_wait(r->opener_fd, POLLIN, &w);
 	/* a server that answers a bit at a time */
@@ -469,13 +468,19 @@ static int open_once(struct reader *r, int folder, const char *path, int *ret_fd
 	return err ? err : get_descriptor(r, ret_fd);
 }
 
-static int open_path(struct reader *r, int folder, const char *path)
+static int open_path(struct reader *r, int folder, const char *path, const uint32_t *who)
 {
+	size_t sz = strlen(path) + 1;
+	char message[PATH_MAX + sizeof(*who)];
 	int fd = -1, err, tries = 1;
 
-	if (strlen(path) >= PATH_MAX)
+	if (sz > PATH_MAX)
 		return -ENAMETOOLONG;
-	while ((err = open_once(r, folder, path, &fd)))
+	memcpy(message, path, sz);
+	if (who)
+		memcpy(message + sz, who, sizeof(*who));
+	sz += who ? sizeof(*who) : 0;
+	while ((err = open_once(r, folder, message, sz, &fd)))
 		if (!try_again(r, err, tries++))
 			return err;
 	/* what a file system's server has chosen is no failure of ours */
@@ -484,15 +489,15 @@ static int open_path(struct reader *r, int folder, const char *path)
 
 int reader__open(struct reader *r, const char *path)
 {
-	return open_path(r, -1, path);
+	return open_path(r, -1, path, NULL);
 }
 
 int reader__open_at(struct reader *r, int folder, const char *name)
 {
-	return open_path(r, folder, name);
+	return open_path(r, folder, name, NULL);
 }
 
-int reader__open_in(struct reader *r, int root, const char *path)
+int reader__open_in(struct reader *r, int root, const char *path, uint32_t who)
 {
-	return path[0] == '/' ? open_path(r, root, path) : -ENOENT;
+	return path[0] == '/' ? open_path(r, root, path, &who) : -ENOENT;
 }

@@ -115,7 +115,7 @@ int reader__open(struct reader *r, const char *path);
 int reader__open_at(struct reader *r, int folder, const char *name);
 /* The same of a path, which begins with '/', seen from another root, an O_PATH descriptor: as
  * path_walk. */
-int reader__open_in(struct reader *r, int root, const char *path);
+int reader__open_in(struct reader *r, int root, const char *path, uint32_t who);
 
 int reader__bytes(struct reader *r, int fd, uint64_t offset, void *buf, size_t sz);
 /*

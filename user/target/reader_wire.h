@@ -8,7 +8,8 @@
  *
  * From the collector to the opener: "" with its NUL, and O_PATH descriptors; or a path with its
  * NUL; or a name with its NUL, and the O_PATH descriptor of the folder; or a path that begins with
- * '/', with its NUL, and the O_PATH descriptor of the root that it is seen from.
+ * '/', with its NUL, behind that a uint32_t, who it is walked for (target/path_walk.h), and the O_PATH
+ * descriptor of the root that it is seen from.
  *
  * From the opener to the reader, for descriptors: struct reader_opened, with the same files opened
  * for reading, then a second one when the opener has closed them.

@@ -84,21 +84,21 @@ static int reopen(int fd)
 }
 
 /* A path, a path in a root, or a name in a folder, as O_PATH, or -errno. */
-static int hold(int folder, const char *path)
+static int hold(int folder, const char *path, uint32_t who)
 {
 	int fd;
 
 	if (folder >= 0 && path[0] == '/')
-		return path_walk(folder, path);
+		return path_walk(folder, path, who);
 	fd = folder < 0 ? open(path, O_PATH | O_CLOEXEC) :
 			  openat(folder, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	return fd < 0 ? -errno : fd;
 }
 
 /* The caller gets what is there. */
-static bool open_path(int folder, const char *path)
+static bool open_path(int folder, const char *path, uint32_t who)
 {
-	int fd = hold(folder, path);
+	int fd = hold(folder, path, who);
 	bool sent = send_opened(REQUESTS, MIN(fd, 0), &fd, fd >= 0);
 
 	if (fd >= 0)
@@ -106,9 +106,9 @@ static bool open_path(int folder, const char *path)
 	return sent;
 }
 
-static bool open_in_folder(int folder, const char *name)
+static bool open_in_folder(int folder, const char *name, uint32_t who)
 {
-	bool sent = open_path(folder, name);
+	bool sent = open_path(folder, name, who);
 
 	close(folder);
 	return sent;
@@ -139,21 +139,26 @@ static bool open_files(const int *paths, size_t cnt)
 void reader_opener(void)
 {
 	int paths[READER_MAX_FILES];
-	char path[PATH_MAX];
+	char path[PATH_MAX + sizeof(uint32_t) + 1];
 	bool going = send_opened(REQUESTS, 0, NULL, 0);
 
 	while (going) {
-		size_t cnt;
-		ssize_t n = fd_message_receive(REQUESTS, path, sizeof(path), paths,
+		uint32_t who = PATH_WALK_ANYBODY;
+		size_t cnt, len;
+		ssize_t n = fd_message_receive(REQUESTS, path, sizeof(path) - 1, paths,
 					       ARRAY_SIZE(paths), &cnt, 0);
 
 		if (n <= 0)
 			return;
-		path[n - 1] = '\0';
+		path[n] = '\0';
+		len = strlen(path) + 1;
+		if (n - len == sizeof(who))
+			memcpy(&who, path + len, sizeof(who));
 		if (!cnt)
-			going = open_path(-1, path);
+			going = open_path(-1, path, who);
 		else
-			going = path[0] ? open_in_folder(paths[0], path) : open_files(paths, cnt);
+			going = path[0] ? open_in_folder(paths[0], path, who) :
+					  open_files(paths, cnt);
 	}
 }
 
