@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <linux/types.h>
+#include <linux/sched.h>
 #include <math.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -24,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -1155,6 +1157,89 @@ static void test_zombie(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* A child with a number of our choice, which is free. -1 with errno. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD,
+				   .set_tid = (uintptr_t)&pid,
+				   .set_tid_size = 1 };
+	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/*
+ * A child has got the number of another that has ended, and no event has told of it yet when that one is let go of: it is
+ * followed all the same. known: when the one that has ended had begun.
+ */
+static void number_again(bool known)
+{
+	const struct collect_opts opts = { .follow = true, .only_added = true };
+	struct session_opts s_opts = of_named;
+	uint32_t self = getpid(), proc;
+	uint64_t start_ns;
+	pid_t pid;
+
+	s_opts.follow = true;
+	if (!start(&s_opts, &opts, 8))
+		skip();
+	assert_int_equal(collect__scan(collect, &self, 1), 0);
+	pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	assert_int_equal(collect__poll(collect), 0);
+	if (known)
+		assert_int_equal(collect__scan(collect, NULL, 0), 0);
+	proc = procs__find_live(procs, pid);
+	assert_int_not_equal(proc, PROCS_NONE);
+	start_ns = session__tgid_start(session, pid);
+	assert_int_not_equal(start_ns, 0);
+	assert_int_equal(procs__get(procs, proc)->start_ns, known ? start_ns : 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(collect__poll(collect), 0);
+	assert_int_equal(procs__find_live(procs, pid), PROCS_NONE);
+	/* it has gone, and is let go of a while after this */
+	collect__let_go(collect);
+	if (fork_as(pid) != pid) {
+		print_message("no child gets a number of our choice: %s\n", strerror(errno));
+		skip();
+	}
+	for (int i = 0; i < 6000 && is_kept(pid); i++) {
+		usleep(10000);
+		collect__let_go(collect);
+	}
+	assert_false(is_kept(pid));
+	assert_true(session__tgid_start(session, pid) > start_ns);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	/* and goes itself, though nothing was known of it */
+	for (int i = 0; i < 6000 && session__tgid_start(session, pid); i++) {
+		usleep(10000);
+		assert_int_equal(collect__poll(collect), 0);
+		collect__let_go(collect);
+	}
+	assert_int_equal(session__tgid_start(session, pid), 0);
+}
+
+static void test_number_again(void **state)
+{
+	(void)state;
+	number_again(true);
+}
+
+static void test_number_again_unknown(void **state)
+{
+	(void)state;
+	number_again(false);
+}
+
 /* ---- table memory that is too small for all that is mapped ---- */
 
 #define FAKE_TGID 4000001 /* above pid_max: no such process, so that files are opened by path */
@@ -1698,6 +1783,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_unread_until_sampled, teardown),
 		cmocka_unit_test_teardown(test_unseen, teardown),
 		cmocka_unit_test_teardown(test_zombie, teardown),
+		cmocka_unit_test_teardown(test_number_again, teardown),
+		cmocka_unit_test_teardown(test_number_again_unknown, teardown),
 		cmocka_unit_test_teardown(test_eviction, teardown),
 		cmocka_unit_test_teardown(test_table_later, teardown),
 		cmocka_unit_test_teardown(test_file_later, teardown),

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include <linux/types.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
@@ -767,13 +769,50 @@ static void test_other_start(void **state)
 	from = had(false);
 	between_ns = util_monotonic_ns();
 	assert_int_equal(session__add_tgid(s, self.key.tgid, self.key.start_ns), 0);
-	session__remove_tgid(s, self.key.tgid);
+	session__remove_tgid(s, self.key.tgid, self.key.start_ns);
 	/* meanwhile it is meant, and a machine that is held up makes it long */
 	between_ns = util_monotonic_ns() - between_ns;
 	to = had(false);
 	spin(50);
 	assert_true(finish(s, samples) <=
 		    1 + between_ns * HZ / NSEC_PER_SEC + to.switches - from.switches);
+}
+
+/* Who goes is the process that has begun then, and not whoever has its number now. */
+static void test_remove(void **state)
+{
+	struct session_opts opts = plain;
+	struct bpfprof_chosen chosen;
+	struct session *s;
+	uint32_t pid = getpid(), nobody = 4194305; /* above the highest that there may be */
+	int fd;
+
+	(void)state;
+	opts.chosen[BPFPROF_CPU] = true;
+	opts.follow = true;
+	s = bpf_session_open(&opts);
+	if (!s)
+		skip();
+	assert_int_equal(session__tgid_start(s, pid), 0);
+	assert_int_equal(session__add_tgid(s, pid, 20), 0);
+	assert_int_equal(session__add_tgid(s, nobody, 20), 0);
+	session__remove_tgid(s, pid, 10);
+	assert_int_equal(session__tgid_start(s, pid), 20);
+	session__prune_tgids(s);
+	assert_int_equal(session__tgid_start(s, pid), 20);
+	assert_int_equal(session__tgid_start(s, nobody), 0);
+	session__remove_tgid(s, pid, 20);
+	assert_int_equal(session__tgid_start(s, pid), 0);
+	fd = bpf_map__fd(session__skel(s)->maps.bp_chosen);
+	assert_int_equal(session__choose(s, pid, 20, 1U << BPFPROF_CPU), 0);
+	assert_int_equal(session__choose(s, pid, 10, 0), 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &pid, &chosen), 0);
+	assert_int_equal(chosen.start_ns, 20);
+	assert_int_equal(session__choose(s, pid, 20, 0), 0);
+	assert_int_not_equal(bpf_map_lookup_elem(fd, &pid, &chosen), 0);
+	/* it has gone already */
+	assert_int_equal(session__choose(s, pid, 20, 0), 0);
+	session__free(s);
 }
 
 /* ---- what cannot be had ---- */
@@ -861,6 +900,7 @@ int main(void)
 		cmocka_unit_test(test_children),       cmocka_unit_test(test_other_start),
 		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_no_rights),
 		cmocka_unit_test(test_outside_window), cmocka_unit_test(test_fd_limit),
+		cmocka_unit_test(test_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,10 +93,12 @@ uint32_t targets__chosen(const struct targets *t, uint32_t proc)
 /* Of a process that has ended, or runs another program: unless that one was chosen, too. */
 static int unchoose(struct targets *t, uint32_t proc)
 {
-	uint32_t tgid = procs__get(t->procs, proc)->tgid, now = procs__find_live(t->procs, tgid);
+	const struct proc *p = procs__get(t->procs, proc);
 
 	t->notes[proc].chosen = 0;
-	return targets__chosen(t, now) ? 0 : session__choose(t->session, tgid, 0, 0);
+	return targets__chosen(t, procs__find_live(t->procs, p->tgid)) ?
+		       0 :
+		       session__choose(t->session, p->tgid, p->start_ns, 0);
 }
 
 static int rescan(struct targets *t)
@@ -368,12 +370,27 @@ static bool ends_still(const struct targets *t, uint32_t proc)
 	       !procs__is_gone(t->procs, proc);
 }
 
+/* Takes what has ended out of the filter, but not a child that has got its number, and of which no event was read yet. */
+static void unfollow(struct targets *t, uint32_t proc)
+{
+	const struct proc *p = procs__get(t->procs, proc);
+	uint64_t start_ns = p->start_ns;
+
+	/* nothing was sampled of it, nor has a scan met it: whoever is in the filter is meant, if nobody has the number */
+	if (!start_ns) {
+		start_ns = session__tgid_start(t->session, p->tgid);
+		if (!procs__is_gone(t->procs, proc))
+			return;
+	}
+	session__remove_tgid(t->session, p->tgid, start_ns);
+}
+
 static void let_go(struct targets *t, uint32_t proc)
 {
 	uint32_t tgid = procs__get(t->procs, proc)->tgid;
 
 	if (t->opts.follow && procs__find_live(t->procs, tgid) == PROCS_NONE)
-		session__remove_tgid(t->session, tgid);
+		unfollow(t, proc);
 	if (targets__chosen(t, proc))
 		(void)unchoose(t, proc);
 	code__forget(t->code, proc);
@@ -617,7 +634,9 @@ int targets__remove(struct targets *t, uint32_t tgid)
 	if (!note)
 		return -ENOMEM;
 	note->removed = true;
-	session__remove_tgid(t->session, tgid);
+	session__remove_tgid(t->session, tgid,
+			     procs__get(t->procs, proc)->start_ns ?:
+				     session__tgid_start(t->session, tgid));
 	procs__end(t->procs, proc);
 	return 0;
 }

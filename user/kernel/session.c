@@ -454,18 +454,31 @@ int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns)
 	return add(s->skel->maps.bp_tids, tid, start_ns);
 }
 
-void session__remove_tgid(struct session *s, uint32_t tgid)
+uint64_t session__tgid_start(struct session *s, uint32_t tgid)
 {
-	(void)bpf_map_delete_elem(bpf_map__fd(s->skel->maps.bp_tgids), &tgid);
+	uint64_t start_ns;
+
+	return bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.bp_tgids), &tgid, &start_ns) ?
+		       0 :
+		       start_ns;
+}
+
+/* The number may have been given to a child that is followed, which is in the filter from its fork on. */
+void session__remove_tgid(struct session *s, uint32_t tgid, uint64_t start_ns)
+{
+	if (session__tgid_start(s, tgid) == start_ns)
+		(void)bpf_map_delete_elem(bpf_map__fd(s->skel->maps.bp_tgids), &tgid);
 }
 
 int session__choose(struct session *s, uint32_t tgid, uint64_t start_ns, uint32_t kinds)
 {
-	struct bpfprof_chosen chosen = { .start_ns = start_ns, .kinds = kinds };
+	struct bpfprof_chosen chosen = { .start_ns = start_ns, .kinds = kinds }, now;
 	int fd = bpf_map__fd(s->skel->maps.bp_chosen);
 
 	if (kinds)
 		return bpf_map_update_elem(fd, &tgid, &chosen, BPF_ANY) ? -errno : 0;
+	if (!bpf_map_lookup_elem(fd, &tgid, &now) && now.start_ns != start_ns)
+		return 0;
 	return bpf_map_delete_elem(fd, &tgid) && errno != ENOENT ? -errno : 0;
 }
 
@@ -484,10 +497,13 @@ void session__prune_tgids(struct session *s)
 	bool more = !bpf_map_get_next_key(fd, NULL, &next);
 
 	while (more) {
+		uint64_t start_ns;
+
 		tgid = next;
 		more = !bpf_map_get_next_key(fd, &tgid, &next);
+		start_ns = session__tgid_start(s, tgid);
 		if (kill((pid_t)tgid, 0) && errno == ESRCH)
-			session__remove_tgid(s, tgid);
+			session__remove_tgid(s, tgid, start_ns);
 	}
 }
 

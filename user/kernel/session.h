@@ -68,9 +68,12 @@ int session__scan(struct session *s, struct bpfprof_task **ret, size_t *ret_cnt)
  * bpfprof_proc_key. 0; -E2BIG: there is no room; -errno. */
 int session__add_tgid(struct session *s, uint32_t tgid, uint64_t start_ns);
 int session__add_tid(struct session *s, uint32_t tid, uint64_t start_ns);
-void session__remove_tgid(struct session *s, uint32_t tgid);
+/* The start of the process that is meant by this number; 0: none is. */
+uint64_t session__tgid_start(struct session *s, uint32_t tgid);
+/* Takes the process that has begun then out of the filter. One that has been given its number since stays. */
+void session__remove_tgid(struct session *s, uint32_t tgid, uint64_t start_ns);
 /* Of which of the kinds that only chosen processes are recorded of a process is recorded from now on:
- * bit i: kind i; 0: of none. 0 or -errno. */
+ * bit i: kind i; 0: of none, unless another is chosen by its number now. 0 or -errno. */
 int session__choose(struct session *s, uint32_t tgid, uint64_t start_ns, uint32_t kinds);
 /* Records less, to cost less: of so many CPU samples one; none of these kinds (bit i: kind i), which
  * may be offcpu, block and mutex. */
