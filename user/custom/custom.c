@@ -21,6 +21,7 @@
 #include "custom/custom_wanted.h"
 #include "kernel/live.h"
 #include "kernel/probe_custom.h"
+#include "kernel/return_probes.h"
 #include "kernel/uprobes.h"
 #include "target/objects.h"
 #include "target/proc_maps.h"
@@ -36,7 +37,10 @@ struct custom {
 	struct mapped_files *files;
 	struct custom_points *points;
 	struct attachments *attachments;
-	uint32_t skip_proc; /* our own image, before the command has become another */
+	uint32_t skip_proc;	 /* our own image, before the command has become another */
+	uint32_t spared_command; /* its process id, of which it has been said; 0 */
+	uint32_t *said; /* by number of a process its id, once it is said that it is spared */
+	size_t said_cap;
 };
 
 static int attach(void *ctx, const struct attachments_file *f, pid_t pid, bool shared, bool first,
@@ -77,6 +81,7 @@ void custom__free(struct custom *c)
 	attachments__free(c->attachments);
 	custom_points__free(c->points);
 	mapped_files__free(c->files);
+	free(c->said);
 	free(c);
 }
 
@@ -114,11 +119,43 @@ static void failed(void *ctx, const struct attachments_file *f, pid_t pid, int e
 			  uprobes_failure(err));
 }
 
+/* Would probes of an object end the process? */
+static bool is_to_be_spared(struct custom *c, pid_t pid, uint32_t object)
+{
+	const struct custom_object *o = custom_points__get(c->points, object);
+
+	return o && (o->cnt[PROBE_CUSTOM_ADD_RETURN] || o->cnt[PROBE_CUSTOM_REMOVE_RETURN]) &&
+	       return_probes_harm() && return_probes_filtered(pid);
+}
+
+static void say_spared(const struct custom *c, pid_t pid, uint32_t object)
+{
+	log_error(
+		"no custom profiles of '%s' in process %d: it filters its system calls, and with "
+		"this kernel a probe of what a function returns would end it (mended in Linux "
+		"6.14)",
+		objects__info(c->objects, object)->path, (int)pid);
+}
+
+/* Once of each process. */
+static void note_spared(struct custom *c, uint32_t proc, uint32_t object)
+{
+	uint32_t tgid = procs__get(c->procs, proc)->tgid;
+
+	if (tgid == c->spared_command ||
+	    util_reserve_zeroed(&c->said, &c->said_cap, proc, sizeof(*c->said)) ||
+	    c->said[proc] == tgid)
+		return;
+	c->said[proc] = tgid;
+	say_spared(c, (pid_t)tgid, object);
+}
+
 int custom__prepare_command(struct custom *c, pid_t pid, const char *argv0)
 {
 	char path[PATH_MAX];
 	uint32_t object;
 	int fd, copy, err = 0;
+	bool spared;
 
 	c->skip_proc = procs__find_live(c->procs, pid);
 	/* that there is none its start will say */
@@ -127,7 +164,13 @@ int custom__prepare_command(struct custom *c, pid_t pid, const char *argv0)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	object = copy < 0 ? OBJECTS_NONE : objects__add(c->objects, copy, path);
-	if (object != OBJECTS_NONE && custom_points__get(c->points, object))
+	/* a filter of ours is the command's, too */
+	spared = object != OBJECTS_NONE && is_to_be_spared(c, pid, object);
+	if (spared) {
+		c->spared_command = (uint32_t)pid;
+		say_spared(c, pid, object);
+	}
+	if (object != OBJECTS_NONE && !spared && custom_points__get(c->points, object))
 		err = attachments__add(c->attachments, pid, fd, object);
 	else if (fd >= 0)
 		close(fd);
@@ -155,6 +198,10 @@ static int look_at(struct custom *c, uint32_t proc, bool first)
 
 		if (object == OBJECTS_NONE || !custom_points__get(c->points, object))
 			continue;
+		if (is_to_be_spared(c, pid, object)) {
+			note_spared(c, proc, object);
+			continue;
+		}
 		fd = mapped_files__open(c->files, proc, &s->maps[i], object);
 		if (fd >= 0)
 			err = attachments__add(c->attachments, pid, fd, object);
