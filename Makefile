@@ -181,6 +181,9 @@ $(OUT)/tests/unit/test_custom_found: LDLIBS += -Wl,--wrap=objects__meanwhile -Wl
 # a machine of some CPUs, and what cannot be opened there
 $(OUT)/tests/unit/test_cpus_left_out: LDLIBS += -Wl,--wrap=cpus_possible -Wl,--wrap=cpus_online -Wl,--wrap=syscall \
 	-Wl,--wrap=bpf_program__attach_perf_event -Wl,--wrap=bpf_link__destroy
+# counts what is asked for
+$(OUT)/tests/unit/test_cpus: LDLIBS += -Wl,--wrap=uprobes_probe -Wl,--wrap=waits_how__probe -Wl,--wrap=probe_fds__how \
+	-Wl,--wrap=sample_rate__cost_ns
 # fails where the test wants it to
 $(OUT)/tests/unit/test_hash: LDLIBS += -Wl,--wrap=calloc
 $(OUT)/tests/unit/test_stores: LDLIBS += -Wl,--wrap=gzip_writer__init

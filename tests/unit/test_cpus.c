@@ -16,6 +16,10 @@
 #include "base/util.h"
 #include "kernel/cpus.h"
 #include "kernel/features.h"
+#include "kernel/probe_fds.h"
+#include "kernel/sample_rate.h"
+#include "kernel/uprobes.h"
+#include "kernel/waits_how.h"
 
 #define CNT 12
 
@@ -120,6 +124,63 @@ static void test_features(void **state)
 	assert_int_equal(features_probe(FEATURE_BTF).ok, !access("/sys/kernel/btf/vmlinux", R_OK));
 }
 
+static size_t asked; /* for what is not needed, or for a text */
+
+enum uprobe_method __real_uprobes_probe(enum uprobe_method at_best);
+enum uprobe_method __wrap_uprobes_probe(enum uprobe_method at_best);
+void __real_waits_how__probe(struct waits_how *ret);
+void __wrap_waits_how__probe(struct waits_how *ret);
+enum fds_how __real_probe_fds__how(void);
+enum fds_how __wrap_probe_fds__how(void);
+uint64_t __real_sample_rate__cost_ns(void);
+uint64_t __wrap_sample_rate__cost_ns(void);
+
+enum uprobe_method __wrap_uprobes_probe(enum uprobe_method at_best)
+{
+	asked++;
+	return __real_uprobes_probe(at_best);
+}
+
+void __wrap_waits_how__probe(struct waits_how *ret)
+{
+	asked++;
+	__real_waits_how__probe(ret);
+}
+
+enum fds_how __wrap_probe_fds__how(void)
+{
+	asked++;
+	return __real_probe_fds__how();
+}
+
+uint64_t __wrap_sample_rate__cost_ns(void)
+{
+	asked++;
+	return __real_sample_rate__cost_ns();
+}
+
+/* Whoever wants to know whether anything can be recorded waits for nothing else. */
+static void test_missing(void **state)
+{
+	const char *missing;
+
+	(void)state;
+	asked = 0;
+	missing = features_missing();
+	assert_int_equal(asked, 0);
+	for (int i = 0; i < NR_FEATURES; i++) {
+		struct feature_result r = features_probe(i);
+
+		if (!r.needed || r.ok)
+			continue;
+		assert_non_null(missing);
+		assert_string_equal(missing, r.text);
+		return;
+	}
+	assert_null(missing);
+	assert_true(asked > 0);
+}
+
 static void test_paranoid(void **state)
 {
 	static const struct {
@@ -151,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_lists),	     cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_this_machine), cmocka_unit_test(test_work),
 		cmocka_unit_test(test_features),     cmocka_unit_test(test_paranoid),
+		cmocka_unit_test(test_missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

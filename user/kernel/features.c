@@ -589,17 +589,24 @@ static const char *remedy(enum feature f)
 	return table[f].remedy;
 }
 
+/* *ret_told: is there what has to be, for it to be told? */
+static bool is_there(enum feature f, bool *ret_told)
+{
+	const struct ground *on = table[f].on;
+
+	libbpf_set_print(NULL);
+	*ret_told = !on || table[on->feature].probe();
+	return *ret_told && table[f].probe();
+}
+
 struct feature_result features_probe(enum feature f)
 {
 	struct feature_result r = { .name = table[f].name, .needed = table[f].needed };
-	const struct ground *on = table[f].on;
 	bool told;
 
-	libbpf_set_print(NULL);
-	told = !on || table[on->feature].probe();
-	r.ok = told && table[f].probe();
+	r.ok = is_there(f, &told);
 	if (!told)
-		r.text = on->text;
+		r.text = table[f].on->text;
 	else if (!r.ok)
 		r.text = remedy(f);
 	else
@@ -609,11 +616,11 @@ struct feature_result features_probe(enum feature f)
 
 const char *features_missing(void)
 {
-	for (int i = 0; i < NR_FEATURES; i++) {
-		struct feature_result r = features_probe(i);
+	bool told;
 
-		if (!r.ok && r.needed)
-			return r.text;
-	}
+	/* some of the others take ms, and so do some texts */
+	for (int i = 0; i < NR_FEATURES; i++)
+		if (table[i].needed && !is_there(i, &told))
+			return told ? remedy(i) : table[i].on->text;
 	return NULL;
 }
