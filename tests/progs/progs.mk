@@ -18,7 +18,7 @@ PROGS := $(PROGS_SIMPLE) chain-fp chain-static chain-static-pie chain-nopie chai
 	chain-nowtables plt-lazy plt-now plt-ibt libtiny.so unsized libunsized.so paired libpaired.so libalpha.so libbeta.so \
 	libalpha-noid.so libbeta-noid.so notable inlined busy known \
 	custom \
-	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so \
+	$(ALLOC_C) $(ALLOC_C:%=%-static) alloc_none liballoc_own.so liballoc_plt.so \
 	$(WAITS_C) waits-static
 
 # what needs more than gcc is left out where it is missing; the tests say so
@@ -141,6 +141,9 @@ $(PROGS_DIR)/alloc_std $(PROGS_DIR)/alloc_std-static: $(PROGS_SRC)/alloc_std.cc 
 		$(if $(findstring static,$@),-static) -o $@ $<
 
 $(PROGS_DIR)/liballoc_own.so: $(PROGS_SRC)/alloc_own.c
+	$(call PROGS_CC,gcc,-shared -fPIC -fno-builtin)
+
+$(PROGS_DIR)/liballoc_plt.so: $(PROGS_SRC)/alloc_plt.c
 	$(call PROGS_CC,gcc,-shared -fPIC -fno-builtin)
 
 $(PROGS_DIR)/alloc_none: $(PROGS_SRC)/alloc_none.c

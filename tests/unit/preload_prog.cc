@@ -5,7 +5,7 @@
  * writes down what the registers hold that the notes name. Then it allocates and frees, and
  * compares with what it did.
  *
- *   preload_prog entries|realloc|cxx|threads|fork|healing|full|chance
+ *   preload_prog entries|realloc|cxx|threads|fork|healing|full|chance|chance_zeroed
  *
  * OTHER=NAME in the environment: the allocator is not that of libc.
  */
@@ -585,11 +585,13 @@ static struct {
 
 static void *take_chances(void *arg)
 {
+	bool zeroed = arg;
+
 	for (auto &c : chances) {
 		size_t from = event_cnt;
 
 		for (long i = 0; i < c.cnt; i++)
-			free(malloc(c.size));
+			free(zeroed ? calloc(1, c.size) : malloc(c.size));
 		for (size_t i = from; i < event_cnt; i++) {
 			if (events[i].what != ALLOC)
 				continue;
@@ -603,14 +605,24 @@ static void *take_chances(void *arg)
 
 /* What a thread allocates that does nothing else, and prints for each size how often, how many
  * samples were taken, and what these weigh together. */
-static void chance()
+static void chance_of(bool zeroed)
 {
 	pthread_t thread;
 
-	CHECK(!pthread_create(&thread, nullptr, take_chances, nullptr));
+	CHECK(!pthread_create(&thread, nullptr, take_chances, zeroed ? chances : nullptr));
 	CHECK(!pthread_join(thread, nullptr));
 	for (auto &c : chances)
 		printf("%zu %ld %ld %lu\n", c.size, c.cnt, c.samples, c.weights);
+}
+
+static void chance()
+{
+	chance_of(false);
+}
+
+static void chance_zeroed()
+{
+	chance_of(true);
 }
 
 int main(int argc, char **argv)
@@ -620,7 +632,8 @@ int main(int argc, char **argv)
 		void (*run)();
 	} modes[] = { { "entries", entries }, { "realloc", reallocs }, { "cxx", cxx },
 		      { "threads", threads }, { "fork", forks },       { "healing", healing },
-		      { "full", full },	      { "chance", chance } };
+		      { "full", full },	      { "chance", chance },
+		      { "chance_zeroed", chance_zeroed } };
 
 	listen();
 	for (auto &m : modes) {

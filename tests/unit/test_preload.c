@@ -227,16 +227,15 @@ static void test_other_allocators(void **state)
 }
 
 /* With a seed it is known of each allocation whether it is sampled. */
-static void test_chance(void **state)
+static void check_chance(const char *mode, const char *other)
 {
 	const uint64_t rate = 4096;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		FILE *f = toolrun_open(
 			"BPFPROF_SAMPLE_SEED=%lu BPFPROF_HEAP_RATE=%lu "
-			"LD_PRELOAD=%s timeout 60 %s chance",
-			seed, rate, library, program);
+			"LD_PRELOAD=%s:%s timeout 60 %s %s",
+			seed, rate, library, other, program, mode);
 		uint64_t draws = 0, left = sample_distance(sample_random(seed, draws++), rate);
 		unsigned long size, cnt, samples, weights;
 		int lines = 0;
@@ -258,6 +257,29 @@ static void test_chance(void **state)
 		assert_int_equal(lines, 6);
 		assert_int_equal(pclose(f), 0);
 	}
+}
+
+static void test_chance(void **state)
+{
+	(void)state;
+	check_chance("chance", "");
+	check_chance("chance_zeroed", "");
+}
+
+/* What an allocator does by its own public names is the same allocation, whether it is sampled or not. */
+static void test_allocator_calls_itself(void **state)
+{
+	static const char *const modes[] = { "entries", "realloc", "cxx", "fork", "threads" };
+	const char *progs = getenv("PROGS");
+	char path[PATH_MAX], other[PATH_MAX];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/liballoc_plt.so", progs ? progs : "build/tests/progs");
+	assert_non_null(realpath(path, other));
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		run_mode(modes[i], 1, other);
+	check_chance("chance", other);
+	check_chance("chance_zeroed", other);
 }
 
 /* The notes as binutils read them, and one-byte nops where they point to. */
@@ -530,14 +552,23 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_minus_exp), cmocka_unit_test(test_weight),
-		cmocka_unit_test(test_set),	      cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_set_threads),   cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_threads),	      cmocka_unit_test(test_other_allocators),
-		cmocka_unit_test(test_chance),	      cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_late_runtime),  cmocka_unit_test(test_sanitizers),
-		cmocka_unit_test(test_loads),	      cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_one_minus_exp),
+		cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_set_threads),
+		cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_other_allocators),
+		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_late_runtime),
+		cmocka_unit_test(test_sanitizers),
+		cmocka_unit_test(test_loads),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_allocator_calls_itself),
 	};
 	int err = cmocka_run_group_tests(tests, find_built, NULL);
 

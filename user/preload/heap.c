@@ -168,6 +168,13 @@ static struct {
 	delete_fn *delete_forward[NR_DELETE], *delete_own[NR_DELETE];
 } real = { .free = free_unready };
 
+/* Of those that call back, which `real` calls through quiet_malloc and its kin. */
+static struct {
+	void *(*malloc)(size_t);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+} behind;
+
 /* ---- State ---- */
 
 static uint64_t rate = DEFAULT_RATE;
@@ -309,6 +316,78 @@ static void find_operators(void)
 	}
 }
 
+/*
+ * An allocator in a shared library may call its own functions by their public names, which are ours: the program
+ * allocates once then, not twice. What is called until the end of a call that is counted passes.
+ */
+#define QUIET(call)                         \
+	({                                  \
+		uint64_t left_ = self.left; \
+                                            \
+		self.left = UINT64_MAX;     \
+		__auto_type ret_ = (call);  \
+		self.left = left_;          \
+		ret_;                       \
+	})
+
+static void *quiet_malloc(size_t size)
+{
+	return QUIET(behind.malloc(size));
+}
+
+static void *quiet_calloc(size_t n, size_t each)
+{
+	return QUIET(behind.calloc(n, each));
+}
+
+static void *quiet_realloc(void *old, size_t size)
+{
+	return QUIET(behind.realloc(old, size));
+}
+
+/*
+ * Those that call back are called through that, and no others, which would take longer. It is found out by
+ * trying; of another object than malloc's, which may not be ready to be called, it is taken for granted. One that is called
+ * like that and does not call back counts all the same.
+ */
+static void find_callers(void)
+{
+	static const size_t sizes[] = { 64, 1 << 16 };
+	const void *object = object_of((void *)real.malloc);
+	bool try_calloc = real.calloc && object_of((void *)real.calloc) == object;
+	bool try_realloc = real.realloc && object_of((void *)real.realloc) == object;
+	bool by_malloc = false, by_calloc = !try_calloc, by_realloc = !try_realloc;
+
+	if (!real.malloc)
+		return;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		void *ptr, *zeroed = NULL;
+
+		called_back = false;
+		ptr = real.malloc(sizes[i]);
+		by_malloc |= called_back;
+		called_back = false;
+		if (try_calloc)
+			zeroed = real.calloc(1, sizes[i]);
+		by_calloc |= called_back;
+		called_back = false;
+		if (ptr && try_realloc)
+			ptr = real.realloc(ptr, 2 * sizes[i]) ?: ptr;
+		by_realloc |= called_back;
+		real.free(ptr);
+		real.free(zeroed);
+	}
+	behind.malloc = real.malloc;
+	behind.calloc = real.calloc;
+	behind.realloc = real.realloc;
+	if (by_malloc)
+		real.malloc = quiet_malloc;
+	if (by_calloc && real.calloc)
+		real.calloc = quiet_calloc;
+	if (by_realloc && real.realloc)
+		real.realloc = quiet_realloc;
+}
+
 static void find_all(void)
 {
 	void (*next)(void *);
@@ -327,6 +406,8 @@ static void find_all(void)
 	next_function("free_sized", &real.free_sized);
 	next_function("free_aligned_sized", &real.free_aligned_sized);
 	find_operators();
+	/* what it puts in front has another object */
+	find_callers();
 	dlerror(); /* what was not found is not the program's business */
 }
 
@@ -524,7 +605,7 @@ EXPORT void *reallocarray(void *old, size_t n, size_t each)
 	return realloc(old, size);
 }
 
-/* For the functions that are called less often. */
+/* For the functions that are called less often. Those of C are called by QUIET; a C++ exception would pass it. */
 #define SAMPLED_CALL(func, size, call)                                                             \
 	({                                                                                         \
 		bool sampled_ = (likely(self.left) || get_ready()) && !pass(size) && sample(size); \
@@ -540,30 +621,30 @@ EXPORT int posix_memalign(void **ret, size_t align, size_t size)
 	int err = ENOMEM;
 
 	SAMPLED_CALL(real.posix_memalign, size,
-		     (err = real.posix_memalign(ret, align, size)) ? NULL : *ret);
+		     (err = QUIET(real.posix_memalign(ret, align, size))) ? NULL : *ret);
 	return err;
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t size)
 {
-	return SAMPLED_CALL(real.aligned_alloc, size, real.aligned_alloc(align, size));
+	return SAMPLED_CALL(real.aligned_alloc, size, QUIET(real.aligned_alloc(align, size)));
 }
 
 void *memalign(size_t align, size_t size);
 EXPORT void *memalign(size_t align, size_t size)
 {
-	return SAMPLED_CALL(real.memalign, size, real.memalign(align, size));
+	return SAMPLED_CALL(real.memalign, size, QUIET(real.memalign(align, size)));
 }
 
 EXPORT void *valloc(size_t size)
 {
-	return SAMPLED_CALL(real.valloc, size, real.valloc(size));
+	return SAMPLED_CALL(real.valloc, size, QUIET(real.valloc(size)));
 }
 
 void *pvalloc(size_t size);
 EXPORT void *pvalloc(size_t size)
 {
-	return SAMPLED_CALL(real.pvalloc, size, real.pvalloc(size));
+	return SAMPLED_CALL(real.pvalloc, size, QUIET(real.pvalloc(size)));
 }
 
 /* ---- free and its kin ---- */
