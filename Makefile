@@ -138,7 +138,7 @@ $(OUT)/tests/unit/test_procs: LDLIBS += -Wl,--wrap=reader__open -Wl,--wrap=hash_
 # sets the clock, and sees when probes come and go
 $(OUT)/tests/unit/test_capture: LDLIBS += -Wl,--wrap=util_realtime_shift_ns -Wl,--wrap=heap_probes__attach \
 	-Wl,--wrap=heap_probes__detach -Wl,--wrap=heap_probes__clean_children -Wl,--wrap=heap_probes__drop \
-	-Wl,--wrap=heap__end_slice -Wl,--wrap=heap__update -Wl,--wrap=probe_heap__live
+	-Wl,--wrap=heap__end_slice -Wl,--wrap=heap__update -Wl,--wrap=probe_heap__live -Wl,--wrap=probe_fds__start
 # fails to find a table, or to open a file
 $(OUT)/tests/unit/test_collect: LDLIBS += -Wl,--wrap=objects__unwind_table -Wl,--wrap=procs__open -Wl,--wrap=util_monotonic_ns \
 	-Wl,--wrap=raw_unwind

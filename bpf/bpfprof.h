@@ -792,7 +792,12 @@ struct bpfprof_state {
 	/* where the return address into the caller of schedule() lies, see kstack.bpf.c; 0: unknown */
 	__u64 kstack_caller;
 	__u64 ops; /* operations of the command so far */
+	/* which table the iterator of descriptors was at last, but for main threads', the place in it, and which
+	 * iteration that was */
+	__u64 fds_session, fds_files;
+	__u32 fds_at;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct bpfprof_state) == 40, "bpfprof_state");
+_Static_assert(sizeof(struct bpfprof_state) == 64, "bpfprof_state");
 
 #endif

@@ -529,14 +529,35 @@ int BPF_PROG(fds_exit, struct pt_regs *regs, long value)
 
 static __always_inline bool is_watched(struct task_struct *task, __u64 start_ns)
 {
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-
-	/* a thread that has taken a table of its own (unshare) has one more */
-	if (task != leader && BPF_CORE_READ(task, files) == BPF_CORE_READ(leader, files))
-		return false;
 	if (bp_config.filter_tgid && !in_set(&bp_tgids, BPF_CORE_READ(task, tgid), start_ns))
 		return false;
 	return !bp_config.filter_cgroup || in_cgroup(task);
+}
+
+/*
+ * Is it not known from a thread before? One that has taken a table of its own (unshare) has one more than its main thread, and
+ * where that has taken another, or has ended, the kernel goes through the same table for each of the others, one after the
+ * other, as many as an unprivileged program likes. The last place may come again, since there was no room to
+ * write it.
+ */
+static __always_inline bool is_news(const struct bpf_iter__task_file *ctx,
+				    const struct task_struct *task,
+				    const struct files_struct *files)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 session = ctx->meta->session_id;
+
+	if (task == leader)
+		return true;
+	if (files == BPF_CORE_READ(leader, files))
+		return false;
+	if (bp_state.fds_session == session && bp_state.fds_files == (__u64)(long)files &&
+	    ctx->fd < bp_state.fds_at)
+		return false;
+	bp_state.fds_session = session;
+	bp_state.fds_files = (__u64)(long)files;
+	bp_state.fds_at = ctx->fd;
+	return true;
 }
 
 /* Called for each descriptor of each thread that there is. */
@@ -547,15 +568,19 @@ int fds_read(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct bpfprof_fd before = {}, *known;
 	struct file *file = ctx->file;
+	struct files_struct *files;
 
 	if (!task || !file)
 		return 0;
 	before.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	if (!is_watched(task, before.start_ns))
 		return 0;
+	files = BPF_CORE_READ(task, files);
+	if (!is_news(ctx, task, files))
+		return 0;
 	before.tgid = BPF_CORE_READ(task, tgid);
 	before.file = file_id(address_of(file));
-	fd_key(&out.key, BPF_CORE_READ(task, files), ctx->fd);
+	fd_key(&out.key, files, ctx->fd);
 	if (bp_control.fds_on == BPFPROF_FDS_BEGIN) {
 		bpf_map_update_elem(&bp_fds, &out.key, &before, BPF_NOEXIST);
 		return 0;

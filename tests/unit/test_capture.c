@@ -701,6 +701,59 @@ static void test_removed_together(void **state)
 	removed_together(false);
 }
 
+/* ---- descriptors that cannot be read ---- */
+
+static int fds_err; /* of the next start; 0: none is made up */
+
+int __real_probe_fds__start(struct session *s);
+int __wrap_probe_fds__start(struct session *s);
+int __wrap_probe_fds__start(struct session *s)
+{
+	return fds_err ? fds_err : __real_probe_fds__start(s);
+}
+
+static int start_with_fds(bool cpu)
+{
+	const uint32_t self = getpid();
+	struct capture_opts o = { .pids = &self,
+				  .pid_cnt = 1,
+				  .kinds_given = true,
+				  .kinds = { [BPFPROF_CPU] = cpu, [BPFPROF_FDS] = true },
+				  .frequency = HZ };
+
+	assert_int_equal(capture__open(&o, &capture), 0);
+	fds_err = -ETIMEDOUT;
+	return capture__start(capture);
+}
+
+/* How many there are others decide: where it takes too long to read them, the other kinds are recorded, and who
+ * asks for this one is not told that nothing is open. */
+static void test_fds_unread(void **state)
+{
+	struct capture_profile p;
+	struct capture_window *w;
+	struct capture_boundary b;
+
+	(void)state;
+	if (geteuid() || access("/sys/kernel/btf/vmlinux", R_OK))
+		skip();
+	assert_int_equal(start_with_fds(false), -ETIMEDOUT);
+	capture__close(capture);
+	assert_int_equal(start_with_fds(true), 0);
+	assert_true(capture__kinds(capture)[BPFPROF_CPU]);
+	assert_false(capture__kinds(capture)[BPFPROF_FDS]);
+	w = capture__open_window(capture, NULL);
+	assert_int_equal(capture__stop(capture, &b), 0);
+	assert_int_equal(capture__profile(capture, w, &b, BPFPROF_FDS, &p), -ETIMEDOUT);
+	assert_int_equal(capture__profile(capture, w, &b, BPFPROF_CPU, &p), 0);
+	profile__free(p.profile);
+	free(p.sources);
+	capture_boundary__done(&b);
+	capture__close_window(capture, w);
+	capture__close(capture);
+	fds_err = 0;
+}
+
 /* ---- windows by the clock ---- */
 
 /* Boundaries are planned for multiples of the length since the epoch, and an offset. */
@@ -935,6 +988,7 @@ int main(void)
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_removed_together),
+		cmocka_unit_test(test_fds_unread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

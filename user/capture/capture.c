@@ -556,8 +556,9 @@ int capture__profile(struct capture *c, struct capture_window *w, const struct c
 	if (kind == BPFPROF_HEAP)
 		err = heap__finish(c->heap, w->window, &w->heap, &to->heap, w->since_ns, &opts);
 	if (kind == BPFPROF_FDS)
-		err = fds_part__hold(&to->fds, collect__windows(c->collect), w->window, w->since_ns,
-				     to->ns);
+		err = c->fds_err ?:
+				   fds_part__hold(&to->fds, collect__windows(c->collect), w->window,
+						  w->since_ns, to->ns);
 	if (!err)
 		err = make_profile(c, w, to, kind, &opts, ret);
 	if (!err && kind == BPFPROF_FDS) {

@@ -418,6 +418,30 @@ static int open_waits(struct capture *c)
 	return -errno;
 }
 
+/* Other programs decide how long it takes to read what they have open: they are not to keep anybody from
+ * recording other kinds. 0 or -errno, said. */
+static int start_fds(struct capture *c)
+{
+	bool others = false;
+	int err;
+
+	if (!c->kinds[BPFPROF_FDS])
+		return 0;
+	err = probe_fds__start(c->session);
+	if (!err)
+		return 0;
+	probe_fds__stop(c->session);
+	for (int i = 0; i < BPFPROF_NR_KINDS; i++)
+		others |= c->kinds[i] && i != BPFPROF_FDS;
+	log_error("%s: what is open cannot be read: %s",
+		  others ? "no fds profile" : "cannot watch descriptors", probe_fds__failure(err));
+	if (!others)
+		return err;
+	c->kinds[BPFPROF_FDS] = false;
+	c->fds_err = err;
+	return 0;
+}
+
 /* Samples are taken from here on. 0 or -errno, said. */
 static int arm(struct capture *c)
 {
@@ -437,11 +461,9 @@ static int arm(struct capture *c)
 		heap__start(c->heap);
 	if (c->custom)
 		custom__start(c->custom);
-	err = c->kinds[BPFPROF_FDS] ? probe_fds__start(c->session) : 0;
-	if (err) {
-		log_error("cannot watch descriptors: %s", strerror(-err));
+	err = start_fds(c);
+	if (err)
 		return err;
-	}
 	c->armed_ns = c->boundary_ns = util_monotonic_ns();
 	session__set_sampling(c->session, true);
 	c->start_shift_ns = c->shift_ns = util_realtime_shift_ns();

@@ -78,6 +78,7 @@ struct capture {
 	struct cpu_time *heap_cpu; /* of those whose heap is chosen; NULL: all are */
 	struct heap *heap;	   /* NULL: not recorded */
 	struct custom *custom;	   /* NULL: not recorded */
+	int fds_err;		   /* -errno: why the kind was given up at the start */
 	uint64_t fds_prune_ns;	   /* when what ended processes have opened goes */
 	struct ops_sites ops_sites;
 	struct uprobes *ops;	   /* NULL: operations are not counted */

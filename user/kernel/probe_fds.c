@@ -21,6 +21,7 @@
 #include "kernel/tracing.h"
 
 #define READ_MAX_BYTES (256U << 20) /* more than five million descriptors */
+#define READ_TIGHT_BYTES (256U << 10)
 #define READ_MAX_CPU_NS (5 * NSEC_PER_SEC)
 #define READ_STEP 65536
 #define BATCH 4096
@@ -86,6 +87,7 @@ static uint64_t own_cpu_ns(void)
  */
 static int read_iterator(int fd, char **ret, size_t *ret_sz)
 {
+	size_t max_sz = knobs.tight_maps ? READ_TIGHT_BYTES : READ_MAX_BYTES;
 	uint64_t until_ns = own_cpu_ns() + READ_MAX_CPU_NS;
 	size_t cap = 0, sz = 0;
 	char *buf = NULL;
@@ -101,7 +103,7 @@ static int read_iterator(int fd, char **ret, size_t *ret_sz)
 			err = -errno;
 		else if (n > 0)
 			sz += (size_t)n;
-		if (sz > READ_MAX_BYTES)
+		if (sz > max_sz)
 			err = -EFBIG;
 		else if (n && own_cpu_ns() > until_ns)
 			err = -ETIMEDOUT;
@@ -139,6 +141,13 @@ static int iterate(struct session *s, char **ret, size_t *ret_sz)
 		close(fd);
 	bpf_link__destroy(link);
 	return err;
+}
+
+const char *probe_fds__failure(int err)
+{
+	if (err == -EFBIG || err == -ETIMEDOUT)
+		return "there are too many of them";
+	return strerror(-err);
 }
 
 int probe_fds__start(struct session *s)

@@ -23,6 +23,8 @@ enum fds_how probe_fds__how(void);
 
 /* Begins to record: what is open by now was opened before. 0 or -errno. */
 int probe_fds__start(struct session *s);
+/* -errno of that or of probe_fds__read, for people. */
+const char *probe_fds__failure(int err);
 /* Ends that. Nothing, if it has not begun. */
 void probe_fds__stop(struct session *s);
 

@@ -17,6 +17,7 @@
 #include "report/formats.h"
 #include "kernel/cpus.h"
 #include "kernel/machine.h"
+#include "kernel/probe_fds.h"
 #include "kinds.h"
 #include "options.h"
 #include "profile/profile.h"
@@ -262,8 +263,10 @@ static void say_unnamed(const struct report *report)
 }
 
 /* Makes the profiles of the window that has ended, with their names. 0 or -errno, said. */
-static int finish_kinds(struct run *r, struct report *report, const struct capture_boundary *to)
+static int finish_kinds(struct run *r, struct report *report, bool kept[BPFPROF_NR_KINDS],
+			const struct capture_boundary *to)
 {
+	size_t cnt = 0;
 	int err = 0;
 
 	capture__stats(r->capture, &report->stats);
@@ -274,7 +277,18 @@ static int finish_kinds(struct run *r, struct report *report, const struct captu
 		capture__meanwhile(r->capture);
 		err = i == BPFPROF_CUSTOM ? finish_custom(r, report, to) :
 					    finish_kind(r, report, i, to);
+		if (!err || i != BPFPROF_FDS || err == -ENOMEM) {
+			cnt += !err;
+			continue;
+		}
+		/* that is in others' hands, who are not to take away the other kinds as well */
+		log_error("no fds profile: what is open could not be read: %s",
+			  probe_fds__failure(err));
+		kept[i] = false;
+		err = 0;
 	}
+	if (!err && !cnt)
+		return -EIO;
 	if (err) {
 		log_error("cannot put the profile together: %s", strerror(-err));
 		return err;
@@ -305,10 +319,11 @@ static void tell_facts(const struct run *r, struct run_facts *ret)
 
 int run_write_window(struct run *r, const struct capture_boundary *to)
 {
+	bool kept[BPFPROF_NR_KINDS];
 	struct report report = {
 		.opts = r->opts,
 		.target = r->target,
-		.kinds = capture__kinds(r->capture),
+		.kinds = kept,
 		.cpus = cpus_possible(),
 		.is_window = r->window_number,
 		.duration_ns = to->ns - capture__window_start_ns(r->capture, r->window),
@@ -328,7 +343,8 @@ int run_write_window(struct run *r, const struct capture_boundary *to)
 		report.facts = &facts;
 	}
 	run_forget_own(r);
-	err = finish_kinds(r, &report, to);
+	memcpy(kept, capture__kinds(r->capture), sizeof(kept));
+	err = finish_kinds(r, &report, kept, to);
 
 	if (err)
 		return err;

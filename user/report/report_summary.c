@@ -29,6 +29,10 @@ int report_strict(const struct report *r, char *text, size_t text_sz)
 		return -errno;
 	/* what is too long for it is cut, without the end of a string */
 	memset(text, 0, text_sz);
+	if (r->opts->kinds[BPFPROF_FDS] && !r->kinds[BPFPROF_FDS]) {
+		fprintf(f, "fds: what is open could not be read");
+		sep = "; ";
+	}
 	for (int i = 0; i < BPFPROF_NR_KINDS; i++) {
 		const struct collect_account *a = &r->accounts[i];
 		uint64_t cut = a->recorded - a->stacks[BPFPROF_STACK_complete];
