@@ -108,7 +108,13 @@ void attachments__free(struct attachments *a)
 
 /* ---- what there is ---- */
 
-int attachments_inode(int fd, const char *build_id, uint64_t ret[static 2])
+/*
+ * Tells files apart as the kernel's probes do, which go by inode. Through an overlay that is the one of the layer below: mounts
+ * of one image, as containers have them, show each its own device for it, and the number that it has below
+ * (Documentation/filesystems/overlayfs.rst, "Inode properties"), to which the build id of the object belongs, "": it has none.
+ * A file that was copied up keeps that number: it is taken for the one below. 0 or -errno.
+ */
+static int identify(int fd, const char *build_id, uint64_t ret[static 2])
 {
 	struct statfs fs;
 	struct stat st;
@@ -171,7 +177,7 @@ int attachments__add(struct attachments *a, pid_t pid, int fd, uint32_t object)
 {
 	struct file *f = NULL;
 	uint64_t inode[2];
-	int err = attachments_inode(fd, objects__info(a->objects, object)->build_id, inode);
+	int err = identify(fd, objects__info(a->objects, object)->build_id, inode);
 
 	if (!err && !has(a, pid, inode)) {
 		err = util_reserve(&a->members, &a->cap, a->cnt + 1, sizeof(*a->members));

@@ -34,12 +34,13 @@ struct target_forks;
 struct uprobes;
 
 struct attachments_file {
-	uint64_t inode[2]; /* which one it is for probes: attachments_inode */
-	int fd;		   /* open */
-	uint32_t object;   /* kept, while the file is here */
-	uint32_t number;   /* among those that are here, from 0 on */
-	size_t own;	   /* processes with links of their own */
-	bool shared;	   /* there is, or would be while links are attached, one link for all */
+	uint64_t inode
+		[2]; /* which one it is for probes, also below an overlay: see identify in attachments.c */
+	int fd;		 /* open */
+	uint32_t object; /* kept, while the file is here */
+	uint32_t number; /* among those that are here, from 0 on */
+	size_t own;	 /* processes with links of their own */
+	bool shared;	 /* there is, or would be while links are attached, one link for all */
 };
 
 /* What its owner knows of links. ctx: as given to attachments__new. */
@@ -62,14 +63,6 @@ struct attachments_ops {
 	/* After each share: those that do not count are gone. */
 	void (*share_done)(void *ctx, const struct attachments_file *f);
 };
-
-/*
- * Tells files apart as the kernel's probes do, which go by inode. Through an overlay that is the one of the layer below: mounts
- * of one image, as containers have them, show each its own device for it, and the number that it has below
- * (Documentation/filesystems/overlayfs.rst, "Inode properties"), to which the build id of the object belongs, "": it has none.
- * A file that was copied up keeps that number: it is taken for the one below. 0 or -errno.
- */
-int attachments_inode(int fd, const char *build_id, uint64_t ret[static 2]);
 
 /* Borrows all. NULL with errno. */
 struct attachments *attachments__new(const struct attachments_ops *ops, void *ctx,
