@@ -279,7 +279,8 @@ static bool same_rbx(const char *want, const struct bpfprof_rule *got)
 	if (!strcmp(want, "u"))
 		return !got->bx_off || got->bx_off == BPFPROF_BX_UNKNOWN;
 	if (*want == 'c')
-		return got->bx_off == atoi(want + 1);
+		/* a rule cannot say that it is at the CFA itself: there, 0 means that it is kept */
+		return got->bx_off == (atoi(want + 1) ?: BPFPROF_BX_UNKNOWN);
 	return got->bx_off == BPFPROF_BX_UNKNOWN;
 }
 
