@@ -24,6 +24,7 @@
 #include "target/dwarf_aranges.h"
 #include "target/dwarf_file.h"
 #include "target/dwarf_kept.h"
+#include "target/dwarf_lines.h"
 #include "target/dwarf_split.h"
 #include "target/elf_file.h"
 #include "target/symtab.h"
@@ -37,7 +38,6 @@
 #define BYTES_PER_STEP 8  /* that libdw walks by itself */
 /* Damage that costs libdw much at each step: an honest gigabyte takes half of this. */
 #define MAX_NS (20 * NSEC_PER_SEC)
-#define LINES_AT_ONCE (1U << 20) /* bytes of line tables until libdw has to begin anew */
 
 struct hit {
 	Dwarf_Die die;
@@ -51,7 +51,8 @@ struct query {
 	uint32_t last;	 /* its innermost hit, or NONE */
 	Dwarf_Off scope; /* the subprogram of its hits */
 	uint64_t entry;	 /* of the subprogram's range that holds it */
-	bool named;
+	struct dwarf_row row;
+	bool has_row, named;
 };
 
 struct resolver {
@@ -74,7 +75,9 @@ struct resolver {
 	Dwarf_Die unit;
 	struct dwarf_split split; /* its functions, if they are in split_file */
 	bool all;		  /* of its DIEs are walked */
+	bool has_ranges;	  /* else its lines say where it is */
 	bool has_lines;		  /* were read, of which there may be millions */
+	int err;		  /* of reading them */
 	uint32_t unit_idx;
 	bool cxx;
 	struct dwarf_lines lines;
@@ -179,26 +182,25 @@ static int claim(struct resolver *r, size_t idx, uint64_t lo, void *ctx)
 	r->claimed[r->claimed_cnt++] = idx;
 	q->unit = r->unit_idx;
 	q->last = NONE;
+	q->has_row = false;
 	return 0;
 }
 
-/* A unit with code but without ranges (some assemblers) is known by its lines. */
-static int claim_rows(struct resolver *r)
+/* A row for an address. A unit with code but without ranges (some assemblers) is known by these. */
+static bool take_row(void *ctx, size_t idx, const struct dwarf_row *row)
 {
-	uint64_t lo, hi;
-	size_t row, i;
-	int err = 0;
+	struct resolver *r = ctx;
+	struct query *q = &r->queries[idx];
 
-	if (dwarf_lines__has_discarded(&r->lines))
-		return 0;
-	for (row = 0; row < r->lines.row_cnt; row++) {
-		if (!dwarf_lines__range(&r->lines, row, &lo, &hi))
-			continue;
-		for (i = sorted_lower_bound(r->vaddrs, r->cnt, lo);
-		     i < r->cnt && r->vaddrs[i] < hi && !err; i++)
-			err = claim(r, i, lo, NULL);
+	if (!r->has_ranges)
+		r->err = claim(r, idx, row->lo, NULL);
+	if (r->err || !spend(r, 1))
+		return false;
+	if (q->unit == r->unit_idx && (!q->has_row || row->lo >= q->row.lo)) {
+		q->row = *row;
+		q->has_row = true;
 	}
-	return err;
+	return true;
 }
 
 /* ---- the tree ---- */
@@ -315,7 +317,7 @@ static int path_id(struct resolver *r, uint64_t file, uint32_t *ret)
 	char buf[PATH_MAX];
 
 	*ret = 0;
-	if (file >= r->lines.file_cnt)
+	if (file >= r->lines.files.cnt)
 		return 0;
 	if (r->paths[file] == NONE)
 		r->paths[file] = strtab__add(r->strings,
@@ -373,18 +375,14 @@ static int answer(struct resolver *r, uint32_t idx)
 {
 	struct query *q = &r->queries[idx];
 	struct dwarf_answer *a = &r->ret->answers[idx];
-	uint64_t file = UINT64_MAX, line = 0;
-	bool has_row;
+	uint64_t file = q->has_row ? q->row.file : UINT64_MAX, line = q->has_row ? q->row.line : 0;
 	struct dwarf_frame frame = {};
 	struct hit *h;
 	uint32_t i;
 	int err = 0;
 
-	/* rows of discarded code, which begin at 0, lie among the others */
-	has_row = r->vaddrs[idx] >= r->discarded &&
-		  dwarf_lines__find(&r->lines, r->vaddrs[idx], &file, &line);
 	/* what a unit before this one knew stays: perhaps it was the line */
-	if (q->last == NONE && !has_row)
+	if (q->last == NONE && !q->has_row)
 		return 0;
 	a->first = r->ret->frame_cnt;
 	a->cnt = 0;
@@ -432,18 +430,20 @@ static int language_of(Dwarf_Die *unit)
 		       -1;
 }
 
-static int open_lines(struct resolver *r)
+static int read_lines(struct resolver *r)
 {
-	uint64_t bytes = dwarf_lines__open(&r->lines, r->file, &r->unit);
+	int err = dwarf_lines__open(&r->lines, r->file, &r->unit);
 
+	if (err)
+		return err;
 	r->has_lines = true;
-	if (dwarf_kept__add_lines(r->kept, r->unit_idx, bytes))
+	if (util_reserve(&r->paths, &r->paths_cap, r->lines.files.cnt, sizeof(*r->paths)))
 		return -ENOMEM;
-	if (util_reserve(&r->paths, &r->paths_cap, r->lines.file_cnt, sizeof(*r->paths)))
-		return -ENOMEM;
-	if (r->lines.file_cnt)
-		memset(r->paths, 0xff, r->lines.file_cnt * sizeof(*r->paths));
-	return 0;
+	if (r->lines.files.cnt)
+		memset(r->paths, 0xff, r->lines.files.cnt * sizeof(*r->paths));
+	r->err = 0;
+	dwarf_lines__find(&r->lines, r->vaddrs, r->cnt, take_row, r);
+	return r->err;
 }
 
 /* The frame of each address of a skeleton is the path of its .dwo. */
@@ -519,7 +519,6 @@ static int walk_unit(struct resolver *r)
 
 static int resolve_unit(struct resolver *r)
 {
-	bool has_ranges;
 	size_t i;
 	int err;
 
@@ -527,15 +526,13 @@ static int resolve_unit(struct resolver *r)
 	r->discarded = 0;
 	r->reached = r->unit.addr;
 	err = each_in_ranges(r, &r->unit, claim, NULL);
-	has_ranges = err;
-	if (err < 0 || (has_ranges && !r->claimed_cnt))
+	r->has_ranges = err;
+	if (err < 0 || (r->has_ranges && !r->claimed_cnt))
 		return MIN(err, 0);
 	if (r->wants_paths)
 		return answer_path(r);
 	r->cxx = is_cxx(language_of(&r->unit));
-	err = open_lines(r);
-	if (!err && !has_ranges)
-		err = claim_rows(r);
+	err = read_lines(r);
 	if (!err && r->claimed_cnt && r->split_file.data[DWARF_SPLIT_INFO] &&
 	    dwarf_split__open(&r->split, &r->split_file, r->file, &r->unit) == -ENOMEM)
 		err = -ENOMEM;
@@ -551,17 +548,9 @@ static int resolve_unit(struct resolver *r)
 /* The unit behind the one at hand, or the first one. False if there is none. */
 static bool next_unit(struct resolver *r, uint8_t *ret_type)
 {
-	Dwarf_Off off;
-
 	if ((r->has_lines || !(r->unit_idx % STEPS_PER_LOOK)) && is_late(r))
 		return false;
 	r->has_lines = false;
-	if (r->kept->line_bytes > LINES_AT_ONCE) {
-		off = dwarf_dieoffset(&r->unit);
-		if (dwarf_kept__restart(r->kept) || !dwarf_offdie(r->file->dbg, off, &r->unit))
-			return false;
-		r->cu = r->unit.cu;
-	}
 	/* asked for more than the unit's own DIE, libdw would open the .dwo of a skeleton */
 	return !dwarf_get_units(r->file->dbg, r->cu, &r->cu, NULL, ret_type, &r->unit, NULL);
 }
@@ -624,6 +613,7 @@ static int resolve_in(struct resolver *r, const struct elf_file *elf, const stru
 	dwarf_split__close(&r->split);
 	dwarf_kept__close(r->kept, err != 0);
 	dwarf_aranges__done(&r->aranges);
+	dwarf_lines__done(&r->lines);
 	free(r->queries);
 	free(r->paths);
 	free(r->claimed);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opens a file of debug information in libdw, after a look at what that would make it read; looks
- * lines up. */
+/* Opens a file of debug information in libdw, after a look at what that would make it read. */
 #include "target/dwarf_file.h"
 
 #include <dwarf.h>
@@ -15,10 +14,6 @@
 #include "target/elf_file.h"
 
 #define MAX_TOTAL (2ULL << 30) /* bytes of all debug sections of a file */
-/* Of a unit. A row takes libdw 150 bytes and 0.6 us to make; compilers write 3 to 5 bytes for one,
- * but one will do. */
-#define MAX_LINE_TABLE (64U << 20)
-#define MAX_ROWS (8U << 20)
 
 __thread jmp_buf dwarf_file_no_memory;
 
@@ -116,6 +111,8 @@ static int take_sections(struct dwarf_file *f, Elf_Scn *scns[static NR_SCNS])
 	f->addr = data[ADDR];
 	f->ranges = data[RANGES];
 	f->aranges = data[ARANGES];
+	f->str = data[STR];
+	f->line_str = data[LINE_STR];
 	return 0;
 }
 
@@ -203,12 +200,6 @@ void dwarf_file__detach(struct dwarf_file *f)
 		(void)elf_cntl(f->elf, ELF_C_FDDONE);
 }
 
-int dwarf_file__restart(struct dwarf_file *f)
-{
-	dwarf_end(f->dbg);
-	return begin(f);
-}
-
 /* Is there a NUL behind s, if s lies in .debug_info? */
 static bool ends(const struct dwarf_file *f, const char *s)
 {
@@ -223,185 +214,4 @@ const char *dwarf_file__string(const struct dwarf_file *f, Dwarf_Attribute *attr
 	const char *s = dwarf_formstring(attr);
 
 	return s && ends(f, s) && (!f->alt || ends(f->alt, s)) ? s : NULL;
-}
-
-/* ---- lines of a unit ---- */
-
-/* 0 if the unit has no table that lies in the section. */
-static uint64_t table_size(const struct dwarf_file *f, Dwarf_Die *unit, uint64_t *ret_off)
-{
-	Dwarf_Attribute attr;
-	uint64_t off, len = 0;
-	const char *p;
-
-	if (!f->line || dwarf_formudata(dwarf_attr(unit, DW_AT_stmt_list, &attr), &off) ||
-	    off > f->line->d_size || f->line->d_size - off < 12)
-		return 0;
-	p = (const char *)f->line->d_buf + off;
-	memcpy(&len, p, 4);
-	if (len == 0xffffffff) /* DWARF 5, 7.4 */
-		memcpy(&len, p + 4, 8);
-	*ret_off = off;
-	return len < f->line->d_size - off ? len : 0;
-}
-
-struct cursor {
-	const uint8_t *p, *end;
-};
-
-/* A number of n bytes; 0 where there are fewer. */
-static uint64_t get(struct cursor *r, size_t n)
-{
-	uint64_t v = 0;
-
-	if ((size_t)(r->end - r->p) < n) {
-		r->p = r->end;
-		return 0;
-	}
-	memcpy(&v, r->p, n);
-	r->p += n;
-	return v;
-}
-
-static void skip(struct cursor *r, uint64_t n)
-{
-	r->p += MIN(n, (uint64_t)(r->end - r->p));
-}
-
-static uint64_t get_uleb(struct cursor *r)
-{
-	uint64_t v = 0, byte;
-	unsigned int shift = 0;
-
-	do {
-		byte = get(r, 1);
-		v |= shift < 64 ? (byte & 0x7f) << shift : 0;
-		shift += 7;
-	} while (byte & 0x80);
-	return v;
-}
-
-/* How many rows a line program of sz bytes makes (DWARF 5, 6.2.4 and 6.2.5), before libdw makes
- * them. */
-static uint64_t count_rows(const uint8_t *table, uint64_t sz)
-{
-	struct cursor r = { table, table + sz }, lengths;
-	size_t off_sz = get(&r, 4) == 0xffffffff ? 8 : 4;
-	uint64_t version, header_sz, base, rows = 0;
-
-	skip(&r, off_sz == 8 ? 8 : 0);
-	version = get(&r, 2);
-	skip(&r, version >= 5 ? 2 : 0);
-	header_sz = get(&r, off_sz);
-	lengths = r;
-	skip(&r, header_sz);
-	/* what stands between is of no use here, but for its last byte */
-	skip(&lengths, version >= 4 ? 5 : 4);
-	base = get(&lengths, 1);
-	while (r.p < r.end) {
-		uint8_t op = get(&r, 1);
-
-		if (op >= base || op == DW_LNS_copy) {
-			rows++;
-		} else if (op == 0) {
-			uint64_t len = get_uleb(&r);
-
-			rows += len && r.p < r.end && *r.p == DW_LNE_end_sequence;
-			skip(&r, len);
-		} else if (op == DW_LNS_fixed_advance_pc) {
-			skip(&r, 2);
-		} else if (op - 1 < lengths.end - lengths.p) {
-			for (int n = lengths.p[op - 1]; n; n--)
-				get_uleb(&r);
-		}
-	}
-	return rows;
-}
-
-uint64_t dwarf_lines__open(struct dwarf_lines *l, const struct dwarf_file *f, Dwarf_Die *unit)
-{
-	uint64_t off, sz = table_size(f, unit, &off);
-	Dwarf_Attribute attr;
-
-	memset(l, 0, sizeof(*l));
-	if (!sz || sz > MAX_LINE_TABLE ||
-	    count_rows((const uint8_t *)f->line->d_buf + off, sz) > MAX_ROWS)
-		return 0;
-	if (dwarf_attr(unit, DW_AT_comp_dir, &attr)) {
-		l->comp_dir = dwarf_file__string(f, &attr);
-		/* libdw would look for its end */
-		if (!l->comp_dir)
-			return 0;
-	}
-	if (dwarf_getsrclines(unit, &l->rows, &l->row_cnt) ||
-	    dwarf_getsrcfiles(unit, &l->files, &l->file_cnt))
-		l->row_cnt = l->file_cnt = 0;
-	return sz;
-}
-
-static uint64_t row_address(const struct dwarf_lines *l, size_t row)
-{
-	Dwarf_Addr addr = 0;
-
-	dwarf_lineaddr(dwarf_onesrcline(l->rows, row), &addr);
-	return addr;
-}
-
-bool dwarf_lines__has_discarded(const struct dwarf_lines *l)
-{
-	return l->row_cnt && (dwarf_is_discarded(row_address(l, 0)) ||
-			      dwarf_is_discarded(row_address(l, l->row_cnt - 1)));
-}
-
-bool dwarf_lines__range(const struct dwarf_lines *l, size_t row, uint64_t *lo, uint64_t *hi)
-{
-	bool last;
-
-	if (row + 1 >= l->row_cnt || dwarf_lineendsequence(dwarf_onesrcline(l->rows, row), &last) ||
-	    last)
-		return false;
-	*lo = row_address(l, row);
-	*hi = row_address(l, row + 1);
-	return true;
-}
-
-bool dwarf_lines__find(const struct dwarf_lines *l, uint64_t addr, uint64_t *file, uint64_t *line)
-{
-	size_t lo = 0, hi = l->row_cnt, idx;
-	Dwarf_Files *files;
-	Dwarf_Line *row;
-	bool last;
-	int no;
-
-	/* the last row that is not above the address */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (row_address(l, mid) <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	row = lo ? dwarf_onesrcline(l->rows, lo - 1) : NULL;
-	if (!row || dwarf_lineendsequence(row, &last) || last || dwarf_lineno(row, &no))
-		return false;
-	*file = dwarf_line_file(row, &files, &idx) ? UINT64_MAX : idx;
-	*line = MAX(no, 0);
-	return true;
-}
-
-const char *dwarf_lines__path(const struct dwarf_lines *l, uint64_t file, char *buf, size_t sz)
-{
-	const char *path = dwarf_filesrc(l->files, file, NULL, NULL), *dir = l->comp_dir;
-	int n;
-
-	if (!path || !strcmp(path, "???")) /* libdw's own, for a file that is none */
-		return "";
-	if (path[0] == '/')
-		return path;
-	/* DWARF 5 lists the unit's directory as number 0, which need not be absolute */
-	if (!dir || !*dir || (!strncmp(path, dir, strlen(dir)) && path[strlen(dir)] == '/'))
-		return path;
-	n = snprintf(buf, sz, "%s/%s", dir, path);
-	return n < 0 || (size_t)n >= sz ? "" : buf;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DWARF of a foreign file, opened by libdw so that it opens no other file and ends no program, and
- * those parts of it whose damage libdw does not catch or which have to be kept small: strings, line
- * tables.
+ * strings, whose damage libdw does not catch.
  *
  * libdw reads all debug sections of a file at once, with pread (ELF_C_READ maps nothing), and
  * expands what is compressed; the sizes that the file claims are checked before. What it makes of
- * them it keeps until it is told to begin anew.
+ * them it keeps until the file is closed.
  */
 #ifndef TARGET_DWARF_FILE_H
 #define TARGET_DWARF_FILE_H
@@ -23,13 +22,14 @@ struct elf_file;
 struct dwarf_file {
 	Elf *elf;
 	Dwarf *dbg;
-	const Elf_Data *info;	       /* .debug_info */
-	const Elf_Data *line;	       /* .debug_line, or NULL */
-	const Elf_Data *addr, *ranges; /* .debug_addr, .debug_ranges, or NULL */
-	const Elf_Data *aranges;       /* .debug_aranges, or NULL */
-	struct dwarf_image image;      /* what elf and dbg read, if it is not the file */
-	uint64_t total;		       /* bytes of all that libdw has read */
-	struct dwarf_file *alt;	       /* the supplementary file (dwz), or NULL; borrowed */
+	const Elf_Data *info;		/* .debug_info */
+	const Elf_Data *line;		/* .debug_line, or NULL */
+	const Elf_Data *addr, *ranges;	/* .debug_addr, .debug_ranges, or NULL */
+	const Elf_Data *aranges;	/* .debug_aranges, or NULL */
+	const Elf_Data *str, *line_str; /* .debug_…, whose last strings have ends, or NULL */
+	struct dwarf_image image;	/* what elf and dbg read, if it is not the file */
+	uint64_t total;			/* bytes of all that libdw has read */
+	struct dwarf_file *alt;		/* the supplementary file (dwz), or NULL; borrowed */
 };
 
 /* Where libdw goes when it is out of memory: to be set before anything but open and close. */
@@ -45,9 +45,6 @@ void dwarf_file__close(struct dwarf_file *f);
 /* From now on it does without the descriptor that it was opened with. */
 void dwarf_file__detach(struct dwarf_file *f);
 
-/* Lets libdw begin anew: everything of its that came from f is void. 0 or -EBADMSG. */
-int dwarf_file__restart(struct dwarf_file *f);
-
 /* As dwarf_begin_elf; out of memory it goes to dwarf_file_no_memory. */
 Dwarf *dwarf_file_begin(Elf *elf);
 
@@ -59,29 +56,5 @@ static inline bool dwarf_is_discarded(uint64_t addr)
 {
 	return !addr || addr >= (uint64_t)-2;
 }
-
-/* ---- lines of a unit ---- */
-
-struct dwarf_lines {
-	Dwarf_Lines *rows; /* ascending */
-	Dwarf_Files *files;
-	size_t row_cnt, file_cnt; /* 0: without lines, or with damaged ones */
-	const char *comp_dir;	  /* or NULL */
-};
-
-/* Returns the size of the line table in bytes, which says what libdw keeps of it. */
-uint64_t dwarf_lines__open(struct dwarf_lines *l, const struct dwarf_file *f, Dwarf_Die *unit);
-
-/* Are there rows of discarded code? They lie among the others, and nothing tells them apart. */
-bool dwarf_lines__has_discarded(const struct dwarf_lines *l);
-
-/* The addresses that a row holds for: [*lo, *hi). False if it is the end of a sequence. */
-bool dwarf_lines__range(const struct dwarf_lines *l, size_t row, uint64_t *lo, uint64_t *hi);
-
-/* File and line of an address. */
-bool dwarf_lines__find(const struct dwarf_lines *l, uint64_t addr, uint64_t *file, uint64_t *line);
-
-/* The path of a file, absolute if a directory is known; "" if there is none. buf is for it. */
-const char *dwarf_lines__path(const struct dwarf_lines *l, uint64_t file, char *buf, size_t sz);
 
 #endif

@@ -14,15 +14,10 @@
  * coarse as the kernel's tick, or as FAT's 2 s. */
 #define SETTLED_S 3
 #define SLOTS 64
-/*
- * What libelf and libdw take for a file, as measured: 40 KiB; for units, and the names of their attributes, a
- * fifth of its sections; for line tables 6 bytes of each. Lines are kept for requests that ask for the same
- * units again, as the agent does with each window: to read and to sort those of a unit takes up to a few ms.
- */
+/* What libelf and libdw take for a file, as measured: 40 KiB; for units, and the names of their attributes, a fifth
+ * of its sections. */
 #define FILE_COST (40U << 10)
 #define UNITS_SHARE 5
-#define LINES_COST 6
-#define LINES_KEPT (256U << 10) /* bytes of line tables */
 
 /* What says that a file is the same. Compared with all padding. */
 struct identity {
@@ -69,7 +64,6 @@ static void empty(struct slot *s)
 {
 	dwarf_file__close(&s->k.file);
 	dwarf_file__close(&s->k.alt);
-	free(s->k.line_units);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -97,7 +91,7 @@ static uint64_t size_of(const struct slot *s)
 {
 	uint64_t sections = s->k.file.total + s->k.alt.total;
 
-	return FILE_COST + sections + sections / UNITS_SHARE + s->k.line_bytes * LINES_COST;
+	return FILE_COST + sections + sections / UNITS_SHARE;
 }
 
 /* All but this one make room for it. */
@@ -153,38 +147,11 @@ int dwarf_kept__open(const struct elf_file *elf, const struct elf_file *alt,
 	return 0;
 }
 
-int dwarf_kept__add_lines(struct dwarf_kept *k, uint32_t unit, uint64_t bytes)
-{
-	uint64_t bit = 1ULL << unit % 64;
-
-	if (util_reserve_zeroed(&k->line_units, &k->line_unit_cap, unit / 64,
-				sizeof(*k->line_units)))
-		return -ENOMEM;
-	if (!(k->line_units[unit / 64] & bit))
-		k->line_bytes += bytes;
-	k->line_units[unit / 64] |= bit;
-	return 0;
-}
-
-int dwarf_kept__restart(struct dwarf_kept *k)
-{
-	if (k->line_units)
-		memset(k->line_units, 0, k->line_unit_cap * sizeof(*k->line_units));
-	k->line_bytes = 0;
-	return dwarf_file__restart(&k->file);
-}
-
-/* False: it cannot be read any more. */
-static bool shrink(struct dwarf_kept *k)
-{
-	return k->line_bytes <= LINES_KEPT || !dwarf_kept__restart(k);
-}
-
 void dwarf_kept__close(struct dwarf_kept *k, bool broken)
 {
 	struct slot *s = (struct slot *)k;
 
-	if (!s->full || broken || !shrink(k)) {
+	if (!s->full || broken) {
 		empty(s);
 		return;
 	}

@@ -21,9 +21,6 @@ struct elf_file;
 
 struct dwarf_kept {
 	struct dwarf_file file, alt; /* alt: if there is one */
-	uint64_t line_bytes;	     /* of the line tables that libdw keeps */
-	uint64_t *line_units;	     /* bits, by number of a unit: libdw keeps its line table */
-	size_t line_unit_cap;	     /* words */
 };
 
 /* Keeps files from one request to the next, from now on. Else, and in tests and fuzzers, each is
@@ -33,13 +30,6 @@ void dwarf_kept_enable(void);
 /* As dwarf_file__open, of elf and of its supplementary file, or NULL. */
 int dwarf_kept__open(const struct elf_file *elf, const struct elf_file *alt,
 		     struct dwarf_kept **ret);
-
-/* libdw has made lines of the table of a unit, which is that number of the file's and has so many bytes: it
- * keeps them until it begins anew. 0 or -ENOMEM. */
-int dwarf_kept__add_lines(struct dwarf_kept *k, uint32_t unit, uint64_t bytes);
-
-/* As dwarf_file__restart. */
-int dwarf_kept__restart(struct dwarf_kept *k);
 
 /* The request is done. broken: libdw has left something half done. */
 void dwarf_kept__close(struct dwarf_kept *k, bool broken);

@@ -30,48 +30,13 @@ static const struct {
 
 /* ---- numbers ---- */
 
-/* Takes a number of n bytes; 0, and nothing is left, where there are fewer. */
-static uint64_t take(struct dwarf_bytes *b, size_t n)
-{
-	uint64_t v = 0;
-
-	if (b->sz < n) {
-		b->sz = 0;
-		return 0;
-	}
-	memcpy(&v, b->p, n);
-	b->p += n;
-	b->sz -= n;
-	return v;
-}
-
-static uint64_t take_uleb(struct dwarf_bytes *b)
-{
-	uint64_t v = 0, byte;
-	unsigned int shift = 0;
-
-	do {
-		byte = take(b, 1);
-		v |= shift < 64 ? (byte & 0x7f) << shift : 0;
-		shift += 7;
-	} while (byte & 0x80);
-	return v;
-}
-
-/* What is behind off. */
-static struct dwarf_bytes from(struct dwarf_bytes b, uint64_t off)
-{
-	off = MIN(off, b.sz);
-	return (struct dwarf_bytes){ b.p + off, b.sz - off };
-}
-
 /* Entry idx of a table of n bytes each. */
 static bool at(struct dwarf_bytes table, uint64_t idx, size_t n, uint64_t *ret)
 {
 	if (idx >= table.sz / n)
 		return false;
-	table = from(table, idx * n);
-	*ret = take(&table, n);
+	table = dwarf_bytes__from(table, idx * n);
+	*ret = dwarf_bytes__take(&table, n);
 	return true;
 }
 
@@ -83,13 +48,13 @@ static bool take_declaration(struct dwarf_bytes *b)
 	uint64_t attr, form;
 	bool ret = false;
 
-	take_uleb(b); /* tag */
-	take(b, 1);   /* has children */
+	dwarf_bytes__uleb(b);	 /* tag */
+	dwarf_bytes__take(b, 1); /* has children */
 	do {
-		attr = take_uleb(b);
-		form = take_uleb(b);
+		attr = dwarf_bytes__uleb(b);
+		form = dwarf_bytes__uleb(b);
 		if (form == DW_FORM_implicit_const)
-			take_uleb(b);
+			dwarf_bytes__uleb(b);
 		ret |= attr == DW_AT_dwo_name || attr == DW_AT_GNU_dwo_name;
 	} while (attr || form);
 	return ret;
@@ -111,7 +76,7 @@ bool dwarf_split__may_be(const struct elf_file *elf)
 	b.p = data;
 	/* a code of 0 ends the declarations of a unit, behind which those of others may come */
 	while (!ret && b.sz)
-		if (take_uleb(&b))
+		if (dwarf_bytes__uleb(&b))
 			ret = take_declaration(&b);
 	free(data);
 	return ret;
@@ -148,7 +113,7 @@ void dwarf_split_file__close(struct dwarf_split_file *f)
 /* The row of a unit in the index, from 1 on; 0: it is not there. */
 static uint64_t find_row(struct dwarf_bytes ids, uint64_t slots, uint64_t id)
 {
-	struct dwarf_bytes rows = from(ids, slots * 8);
+	struct dwarf_bytes rows = dwarf_bytes__from(ids, slots * 8);
 	uint64_t mask = slots - 1, slot = id & mask, step = ((id >> 32) & mask) | 1, found, row;
 
 	for (uint64_t i = 0; i < slots; i++, slot = (slot + step) & mask) {
@@ -166,14 +131,14 @@ static int find_parts(struct dwarf_bytes index, uint64_t id, struct dwarf_bytes 
 	uint64_t columns, units, slots, row, column, off, sz;
 	struct dwarf_bytes ids, table;
 
-	take(&index, 4); /* version */
-	columns = take(&index, 4);
-	units = take(&index, 4);
-	slots = take(&index, 4);
+	dwarf_bytes__take(&index, 4); /* version */
+	columns = dwarf_bytes__take(&index, 4);
+	units = dwarf_bytes__take(&index, 4);
+	slots = dwarf_bytes__take(&index, 4);
 	ids = index;
 	if (!slots || slots & (slots - 1) || slots > index.sz / 12 || columns > 16)
 		return -EBADMSG;
-	table = from(index, slots * 12);
+	table = dwarf_bytes__from(index, slots * 12);
 	row = find_row(ids, slots, id);
 	if (!row || row > units)
 		return -ENOENT;
@@ -185,7 +150,7 @@ static int find_parts(struct dwarf_bytes index, uint64_t id, struct dwarf_bytes 
 			    !at(table, row * columns + c, 4, &off) ||
 			    !at(table, (units + row) * columns + c, 4, &sz))
 				continue;
-			parts[i] = from(parts[i], off);
+			parts[i] = dwarf_bytes__from(parts[i], off);
 			parts[i].sz = MIN(parts[i].sz, sz);
 		}
 	}
@@ -203,7 +168,7 @@ static struct dwarf_bytes data_from(const Elf_Data *data, Dwarf_Die *die, unsign
 
 	if (dwarf_attr(die, base, &attr) || dwarf_attr(die, gnu_base, &attr))
 		dwarf_formudata(&attr, &off);
-	return from(all, off);
+	return dwarf_bytes__from(all, off);
 }
 
 static int open_image(struct dwarf_split *s, const struct dwarf_bytes *parts)
@@ -265,7 +230,7 @@ int dwarf_split__open(struct dwarf_split *s, const struct dwarf_split_file *f,
 		return err;
 	}
 	s->str = parts[DWARF_SPLIT_STR];
-	s->str_offsets = from(parts[DWARF_SPLIT_STR_OFFSETS], s->version >= 5 ? 8 : 0);
+	s->str_offsets = dwarf_bytes__from(parts[DWARF_SPLIT_STR_OFFSETS], s->version >= 5 ? 8 : 0);
 	s->rnglists = parts[DWARF_SPLIT_RNGLISTS];
 	s->addr = data_from(of->addr, skeleton, DW_AT_addr_base, DW_AT_GNU_addr_base);
 	s->ranges = data_from(of->ranges, skeleton, DW_AT_GNU_ranges_base, DW_AT_GNU_ranges_base);
@@ -289,7 +254,7 @@ static struct dwarf_bytes value_of(const struct dwarf_split *s, const Dwarf_Attr
 {
 	if (attr->valp < s->info.p || attr->valp >= s->info.p + s->info.sz)
 		return (struct dwarf_bytes){ 0 };
-	return from(s->info, (uint64_t)(attr->valp - s->info.p));
+	return dwarf_bytes__from(s->info, (uint64_t)(attr->valp - s->info.p));
 }
 
 const char *dwarf_split__string(const struct dwarf_split *s, Dwarf_Attribute *attr)
@@ -305,20 +270,20 @@ const char *dwarf_split__string(const struct dwarf_split *s, Dwarf_Attribute *at
 		return memchr(v.p, 0, v.sz) ? (const char *)v.p : NULL;
 	case DW_FORM_strx:
 	case DW_FORM_GNU_str_index:
-		idx = take_uleb(&v);
+		idx = dwarf_bytes__uleb(&v);
 		break;
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:
 	case DW_FORM_strx3:
 	case DW_FORM_strx4:
-		idx = take(&v, attr->form - DW_FORM_strx1 + 1);
+		idx = dwarf_bytes__take(&v, attr->form - DW_FORM_strx1 + 1);
 		break;
 	default:
 		return NULL;
 	}
 	if (!at(s->str_offsets, idx, 4, &off))
 		return NULL;
-	v = from(s->str, off);
+	v = dwarf_bytes__from(s->str, off);
 	return v.sz && memchr(v.p, 0, v.sz) ? (const char *)v.p : NULL;
 }
 
@@ -328,16 +293,16 @@ static bool address(const struct dwarf_split *s, Dwarf_Attribute *attr, uint64_t
 
 	switch (attr->form) {
 	case DW_FORM_addr:
-		*ret = take(&v, 8);
+		*ret = dwarf_bytes__take(&v, 8);
 		return true;
 	case DW_FORM_addrx:
 	case DW_FORM_GNU_addr_index:
-		return at(s->addr, take_uleb(&v), 8, ret);
+		return at(s->addr, dwarf_bytes__uleb(&v), 8, ret);
 	case DW_FORM_addrx1:
 	case DW_FORM_addrx2:
 	case DW_FORM_addrx3:
 	case DW_FORM_addrx4:
-		return at(s->addr, take(&v, attr->form - DW_FORM_addrx1 + 1), 8, ret);
+		return at(s->addr, dwarf_bytes__take(&v, attr->form - DW_FORM_addrx1 + 1), 8, ret);
 	}
 	return false;
 }
@@ -347,14 +312,15 @@ static bool address(const struct dwarf_split *s, Dwarf_Attribute *attr, uint64_t
 /* The list of a DIE: DWARF 5, 7.28. */
 static struct dwarf_bytes list_of(const struct dwarf_split *s, Dwarf_Attribute *attr)
 {
-	struct dwarf_bytes v = value_of(s, attr), offsets = from(s->rnglists, 12);
+	struct dwarf_bytes v = value_of(s, attr), offsets = dwarf_bytes__from(s->rnglists, 12);
 	uint64_t off;
 
 	if (s->version < 5)
-		return from(s->ranges, take(&v, 4));
+		return dwarf_bytes__from(s->ranges, dwarf_bytes__take(&v, 4));
 	if (attr->form != DW_FORM_rnglistx)
-		return from(s->rnglists, take(&v, 4));
-	return at(offsets, take_uleb(&v), 4, &off) ? from(offsets, off) : (struct dwarf_bytes){ 0 };
+		return dwarf_bytes__from(s->rnglists, dwarf_bytes__take(&v, 4));
+	return at(offsets, dwarf_bytes__uleb(&v), 4, &off) ? dwarf_bytes__from(offsets, off) :
+							     (struct dwarf_bytes){ 0 };
 }
 
 void dwarf_split_ranges__init(struct dwarf_split_ranges *r, const struct dwarf_split *s,
@@ -379,8 +345,8 @@ void dwarf_split_ranges__init(struct dwarf_split_ranges *r, const struct dwarf_s
 static bool next_old(struct dwarf_split_ranges *r, uint64_t *lo, uint64_t *hi)
 {
 	while (r->list.sz >= 16) {
-		*lo = take(&r->list, 8);
-		*hi = take(&r->list, 8);
+		*lo = dwarf_bytes__take(&r->list, 8);
+		*hi = dwarf_bytes__take(&r->list, 8);
 		if (!*lo && !*hi)
 			break;
 		if (*lo != UINT64_MAX) {
@@ -400,30 +366,31 @@ static bool next_entry(struct dwarf_split_ranges *r, uint64_t *lo, uint64_t *hi)
 	struct dwarf_bytes *b = &r->list, addr = r->s->addr;
 
 	*lo = *hi = 0;
-	switch (take(b, 1)) {
+	switch (dwarf_bytes__take(b, 1)) {
 	case DW_RLE_base_addressx:
-		return at(addr, take_uleb(b), 8, &r->base);
+		return at(addr, dwarf_bytes__uleb(b), 8, &r->base);
 	case DW_RLE_base_address:
-		r->base = take(b, 8);
+		r->base = dwarf_bytes__take(b, 8);
 		return true;
 	case DW_RLE_startx_endx:
-		return at(addr, take_uleb(b), 8, lo) && at(addr, take_uleb(b), 8, hi);
+		return at(addr, dwarf_bytes__uleb(b), 8, lo) &&
+		       at(addr, dwarf_bytes__uleb(b), 8, hi);
 	case DW_RLE_startx_length:
-		if (!at(addr, take_uleb(b), 8, lo))
+		if (!at(addr, dwarf_bytes__uleb(b), 8, lo))
 			return false;
-		*hi = *lo + take_uleb(b);
+		*hi = *lo + dwarf_bytes__uleb(b);
 		return true;
 	case DW_RLE_offset_pair:
-		*lo = r->base + take_uleb(b);
-		*hi = r->base + take_uleb(b);
+		*lo = r->base + dwarf_bytes__uleb(b);
+		*hi = r->base + dwarf_bytes__uleb(b);
 		return true;
 	case DW_RLE_start_end:
-		*lo = take(b, 8);
-		*hi = take(b, 8);
+		*lo = dwarf_bytes__take(b, 8);
+		*hi = dwarf_bytes__take(b, 8);
 		return true;
 	case DW_RLE_start_length:
-		*lo = take(b, 8);
-		*hi = *lo + take_uleb(b);
+		*lo = dwarf_bytes__take(b, 8);
+		*hi = *lo + dwarf_bytes__uleb(b);
 		return true;
 	}
 	return false;

@@ -13,15 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/dwarf_bytes.h"
 #include "target/dwarf_image.h"
 
 struct dwarf_file;
 struct elf_file;
-
-struct dwarf_bytes {
-	const uint8_t *p;
-	size_t sz;
-};
 
 enum {
 	DWARF_SPLIT_INFO,
