@@ -127,6 +127,15 @@ def only(value):
 
 
 @contextlib.contextmanager
+def services(cnt):
+    """Programs of as many services: a window has a profile of each."""
+    with contextlib.ExitStack() as stack:
+        for i in range(cnt):
+            stack.enter_context(lib.process(lib.start_prog("busy", 120, "rests", env={**os.environ, "OTEL_SERVICE_NAME": f"service-{i}"})))
+        yield
+
+
+@contextlib.contextmanager
 def ended(agent):
     try:
         yield agent

@@ -183,15 +183,18 @@ static int report_store(struct courier *c, struct destination *d, const struct r
 {
 	uint64_t since = d->failing_since;
 	uint32_t failures = d->queue.failures;
+	bool about_record;
 
 	if (r->verdict == VERDICT_DELIVERED && since && !failures) {
 		d->failing_since = 0;
 		return say(c, d, false, "delivers again, after %" PRIu64 " s",
 			   (now - since) / NSEC_PER_SEC);
 	}
-	/* what it answers at first may be meant for the record */
+	/* a first answer may be about the record. Missing rights are about us; where records were taken
+	 * before, a token may just have been replaced */
+	about_record = answered && (r->verdict != VERDICT_RIGHTS || d->queue.delivered);
 	if (r->verdict == VERDICT_DELIVERED || r->verdict == VERDICT_REFUSED || since ||
-	    (answered && failures < 2))
+	    (about_record && failures < 2))
 		return 0;
 	d->failing_since = now;
 	return say(c, d, true, "%s: profiles are kept, and it is tried again", what);
