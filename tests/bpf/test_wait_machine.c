@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* seconds: 11 */
 /*
  * bpf/wait_machine.h in every interleaving of a few actors on two CPUs.
  *

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* seconds: 20 */
 /*
  * Windows of one capture that overlap, of programs at work: what a window has is what adjoining
  * windows over the same time have together, stack by stack. Processes that are added and removed: a
@@ -637,7 +638,7 @@ static void test_slices(void **state)
 
 	(void)state;
 	await_exec(alloc, "alloc");
-	if (!open_with_budget(pids, 4096, 0.01)) {
+	if (!open_with_budget(pids, 4096, 0.2)) {
 		stop_prog(alloc);
 		skip();
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* seconds: 20 */
 /*
  * The code of processes in table memory, and the way of a sample from the kernel into the profile,
  * on programs of the test's own whose stacks are known.

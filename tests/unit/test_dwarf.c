@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* seconds: 16 */
 /* dwarf_resolve against addr2line on programs of several compilers and DWARF versions, on damaged
  * DWARF, and on DWARF that names other files. */
 #include <elf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* seconds: 12 */
 /*
  * Tests of the judge on simulated runs: how often it raises a false alarm, and how often it finds what is
  * planted; names of functions; what profiles say of their runs. FIGURES=1: as many sets as tell the rates.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* seconds: 17 */
 /*
  * The preload library: its arithmetic against libm, its set against an array, and as a whole by a
  * program that listens to its probes (preload_prog.cc), with several allocators behind it. And that

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* group: waits */
+/* seconds: 15 */
 /* Table memory: the allocator against a model, and processes as the kernel side finds them. */
 #include <setjmp.h>
 #include <stdarg.h>

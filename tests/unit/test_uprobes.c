@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* group: waits */
+/* seconds: 25 */
 /*
  * Links of programs to user code, by each method that this kernel has: what is counted against what
  * was called, and the breakpoints themselves, as they stand in the target's memory.
