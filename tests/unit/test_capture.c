@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* seconds: 20 */
+/* seconds: 12 */
 /*
  * Windows of one capture that overlap, of programs at work: what a window has is what adjoining
  * windows over the same time have together, stack by stack. Processes that are added and removed: a
